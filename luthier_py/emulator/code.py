@@ -54,6 +54,9 @@ class HostedCode:
         self._lock = threading.Lock()
         self.insts: dict[int, Inst] = {}
         self._idle: list[Tally] = []
+        self._first: Tally | None = None
+        self.site_bytes = np.zeros(1, dtype=np.uint64)
+        """Of all sites' records; native code reads it."""
         self._translated: dict[int, tuple[HostFunction, Effort]] = {}
         """By the address of each block: what is to be compiled when a wave comes there."""
 
@@ -63,6 +66,13 @@ class HostedCode:
 
     def take_tally(self) -> Tally:
         return self._idle.pop() if self._idle else Tally()
+
+    @property
+    def first_tally(self) -> Tally:
+        """For launches that run one after another; whoever has read it clears it."""
+        if self._first is None:
+            self._first = self.take_tally()
+        return self._first
 
     def give_tally(self, tally: Tally) -> None:
         tally.clear(self.numbers)
@@ -102,6 +112,7 @@ class HostedCode:
                 self._translated.setdefault(block.start, (function, how))
         if max(len(self.numbers.counters), len(self.numbers.sites)) > COUNTERS:
             raise Unsupported("more code than the emulator has counters for")
+        self.site_bytes[0] = len(self.numbers.sites) * SITE_BYTES
         return direct_calls(blocks)
 
     def _compile(self, function: HostFunction, how: Effort) -> None:

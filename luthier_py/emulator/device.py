@@ -10,14 +10,15 @@ from __future__ import annotations
 import threading
 import time
 
-from luthier_py.emulator.dispatch import Outsider, Patience, RunningLaunch
+from luthier_py.emulator.dispatch import Begun, Outsider, Patience, RunningLaunch
 from luthier_py.emulator.launch import mode_of
-from luthier_py.emulator.layout import LAUNCH
+from luthier_py.emulator.layout import LAUNCH, Outcome
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
-from luthier_py.emulator.segments import segments
+from luthier_py.emulator.ready import ReadyLaunch
+from luthier_py.emulator.residency import of_device
 from luthier_py.emulator.shape import shape_of
 from luthier_py.emulator.wave_code import Settings
 from luthier_py.errors import Invalid
@@ -30,10 +31,11 @@ class EmulatorDevice:
     """Mutable: one emulated GPU. ``threads``: how many work-groups run at once; ``memory``: what several share.
 
     ``others_write``: somebody else may write memory while a kernel runs; if not, one that waits for it is an error.
+    ``counts``: there is a profile of each launch.
     """
 
     def __init__(self, target: Target, threads: int = 1, time_limit: float | None = None,
-                 memory: Memory | None = None, others_write: bool = False) -> None:
+                 memory: Memory | None = None, others_write: bool = False, counts: bool = True) -> None:
         self._target = target
         self.threads = max(threads, 1)
         self.patience = Patience(time_limit, others_write)
@@ -41,6 +43,9 @@ class EmulatorDevice:
         self._pool = PagePool()
         self.profile: LaunchProfile | None = None
         """Of the last launch."""
+        self.natively = True
+        """Whether native code begins launches; if not, all of them are dispatch's from their start."""
+        self._counts = counts
         self._running: RunningLaunch | None = None
         self._lock = threading.Lock()
         self.outsiders: list[Outsider] = []
@@ -81,27 +86,62 @@ class EmulatorDevice:
         """Launches have ended when ``launch`` returns."""
 
     def launch(self, kernel: KernelHandle, grid: Dim3, block: Dim3, kernarg: bytes, lds_bytes: int = 0) -> None:
+        self.run(self.ready(kernel, grid, block, len(kernarg), lds_bytes), kernarg)
+
+    def ready(self, kernel: KernelHandle, grid: Dim3, block: Dim3, kernarg_bytes: int, lds_bytes: int = 0,
+              fixed: tuple[tuple[int, bytes], ...] = ()) -> ReadyLaunch:
+        """What such launches have in common; ``fixed``: bytes of their arguments, by offset. Until the module goes."""
         module = kernel.module
         if not isinstance(module, EmulatorModule) or module.memory is not self.memory or not module.loaded:
             raise Invalid(f"kernel {kernel.name} is not loaded on this device")
-        self.profile = None
-        with self._lock:
+
+        def make() -> ReadyLaunch:
             shape = shape_of(kernel.record, self._target, grid, block, lds_bytes)
+            of_device(shape)  # refuses what does not fit
             mode = mode_of(shape.target, kernel.record.descriptor)
-            settings = Settings(shape.wave_size, mode, shape.target)
-            code = module.code(settings)
+            code = module.code(Settings(shape.wave_size, mode, shape.target))
             code.require(kernel.record.entry, kernel.name)
-            started = time.perf_counter()
             kernel_object = module.base + kernel.record.descriptor_address
-            with (segments(self.memory, shape, kernel_object, kernarg) as places,
-                  RunningLaunch(self.memory, self._pool, code, shape, places, self.threads, self.patience,
-                                outsiders=tuple(self.outsiders)) as run):
-                self._running = run
-                try:
-                    run.execute()
-                finally:
-                    self._running = None
-                self.profile = run.profile(time.perf_counter() - started)
+            return ReadyLaunch(self.memory, self._pool, code, shape, kernel_object, kernarg_bytes, dict(fixed))
+
+        with self._lock:
+            return module.ready((id(kernel.record), grid, block, kernarg_bytes, lds_bytes, fixed), make)
+
+    def run(self, ready: ReadyLaunch, kernarg: bytes) -> None:
+        """Launch it once."""
+        self.profile = None
+        with self._lock, self.memory.reading():
+            started = time.perf_counter()
+            try:
+                begun = self._begin(ready, kernarg)
+                profile = None if begun is not None and begun.outcome is Outcome.FINISHED else self._go_on(ready, begun)
+                if self._counts:
+                    self.profile = profile or ready.profile(time.perf_counter() - started)
+            finally:
+                if self._counts:
+                    ready.clear_counters()
+
+    def _begin(self, ready: ReadyLaunch, kernarg: bytes) -> Begun | None:
+        if self.natively:
+            return Begun(ready, ready.begin(kernarg, self.patience.time_limit is not None, self.threads > 1))
+        ready.write(kernarg)
+        return None
+
+    def go_on(self, ready: ReadyLaunch, outcome: Outcome) -> None:
+        """With what native code has begun."""
+        with self._lock, self.memory.reading():
+            self._go_on(ready, Begun(ready, outcome))
+
+    def _go_on(self, ready: ReadyLaunch, begun: Begun | None) -> LaunchProfile | None:
+        started = time.perf_counter()
+        with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, ready.places, self.threads, self.patience,
+                           outsiders=tuple(self.outsiders), begun=begun) as run:
+            self._running = run
+            try:
+                run.execute()
+            finally:
+                self._running = None
+            return run.profile(time.perf_counter() - started) if self._counts else None
 
     def cancel(self, why: str) -> None:
         """The launch in progress, if there is one, ends with a DeviceError that says why."""

@@ -11,7 +11,7 @@ import ctypes
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -21,23 +21,22 @@ from typing import Protocol
 import numpy as np
 
 from luthier_py.emulator.code import HostedCode, Tally
+from luthier_py.emulator.counted import launch_profile
 from luthier_py.emulator.engine import scheduler_address
 from luthier_py.emulator.faults import FaultyWave, device_error, illegal_instruction
-from luthier_py.emulator.launch import SHARED_BASE, LaunchMemory, Words, launch_record, private_base, record
+from luthier_py.emulator.launch import LaunchMemory, Words, launch_record
 from luthier_py.emulator.layout import GROUP, LAUNCH, MEETINGS, WORKER, Fault, Outcome, Status
 from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.ready import ROUNDS, ReadyLaunch, enter_code, worker_record
 from luthier_py.emulator.residency import of_device
 from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.slot import ResidentGroup
 from luthier_py.emulator.standing import told
-from luthier_py.emulator.wave_code import CounterKind
 from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
-from luthier_py.isa.instruction import Inst
 from luthier_py.runtime.time_limit import check_time_limit
 
-ROUNDS = 64  # turns of each wave before somebody looks how far the work-group got
 POLL_SECONDS = 0.0002  # between looks at work-groups that all wait for another's memory
 
 
@@ -54,6 +53,14 @@ class Patience:
             check_time_limit(self.time_limit)
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A launch that native code has begun, and why it came back."""
+
+    ready: ReadyLaunch
+    outcome: Outcome
+
+
 class Outsider(Protocol):
     """Somebody beside the device who writes its memory while kernels run."""
 
@@ -68,28 +75,26 @@ class Outsider(Protocol):
 class Worker:
     """Mutable: one thread's share of a launch."""
 
-    def __init__(self, run: RunningLaunch) -> None:
+    def __init__(self, run: RunningLaunch, begun: Begun | None = None) -> None:
         self.run = run
-        self.tallies: dict[HostedCode, Tally] = {}
-        self.record = record(
-            WORKER, allocations=run.memory.table_cell, shared_base=SHARED_BASE,
-            private_base=private_base(run.codes[0].isa.target),
-            meetings=run.meetings.ctypes.data)
-        self._enter(run.codes[0])
-        self.slots: list[ResidentGroup] = []
+        self._begun = begun
+        self.code = run.codes[0]
+        if begun is None:
+            self.tallies: dict[HostedCode, Tally] = {}
+            self.record = worker_record(run.memory, run.meetings, self.code.isa.target)
+            self.slots: list[ResidentGroup] = []
+            self._enter(self.code)
+        else:
+            self.tallies = {self.code: begun.ready.tally}
+            self.record, self.slots = begun.ready.worker, [begun.ready.slot]
+            self.slots[0].renew()
 
     def _enter(self, code: HostedCode) -> None:
         """Waves run this code from now on."""
         self.code = code
         if code not in self.tallies:
             self.tallies[code] = code.take_tally()
-        tally = self.tallies[code]
-        values = {
-            "counters": tally.counters.ctypes.data, "sites": tally.sites.ctypes.data, "code_base": code.base,
-            "table": code.table.ctypes.data, "table_entries": len(code.table), "code_start": code.base + code.start,
-        }  # fmt: skip
-        for name, value in values.items():
-            self.record[WORKER[name] // 8] = value
+        enter_code(self.record, code, self.tallies[code])
 
     @property
     def address(self) -> int:
@@ -112,9 +117,16 @@ class Worker:
     def _work(self) -> None:
         run = self.run
         waiting: deque[ResidentGroup] = deque()
-        slot, left = self._new_slot(), ROUNDS
+        left, came_back = ROUNDS, None
+        if self._begun is None:
+            slot = self._new_slot()
+        else:
+            slot, came_back = self.slots[0], self._begun.outcome
         while not run.stop.is_set():
-            outcome = Outcome(run.native(self.address, run.record.ctypes.data, slot.address, ROUNDS))
+            outcome = came_back
+            if outcome is None:
+                outcome = Outcome(run.native(self.address, run.record.ctypes.data, slot.address, ROUNDS))
+            came_back = None
             if outcome is Outcome.FINISHED:
                 slot.over = True
                 if not waiting:
@@ -164,21 +176,26 @@ class Worker:
         return self.slots[-1]
 
     def leave(self) -> None:
-        """Give back what was taken."""
+        """Give back what was taken, and leave what was ready as it was."""
+        ready = None if self._begun is None else self._begun.ready
         for slot in self.slots:
-            self.run.pool.give(slot.block)
+            if ready is None or slot is not ready.slot:
+                self.run.pool.give(slot.block)
         for code, tally in self.tallies.items():
-            code.give_tally(tally)
+            if ready is None or tally is not ready.tally:
+                code.give_tally(tally)
+        if ready is not None:
+            enter_code(ready.worker, ready.code, ready.tally)
 
 
 class RunningLaunch:
     """Mutable: a launch in progress. ``interrupt`` is called when a wave has a message for the host; ``find`` gives
-    the code that lies at an address, for jumps out of ``code``."""
+    the code that lies at an address, for jumps out of ``code``; ``begun``: somebody has run a part of it."""
 
     def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, places: LaunchMemory,
                  threads: int, patience: Patience, interrupt: Callable[[], None] = lambda: None,
                  find: Callable[[int], HostedCode | None] = lambda pc: None,
-                 outsiders: Sequence[Outsider] = ()) -> None:
+                 outsiders: Sequence[Outsider] = (), begun: Begun | None = None) -> None:
         self.memory, self.pool, self.codes, self._find = memory, pool, [code], find
         self._outsiders = outsiders
         self.shape, self.places, self.patience, self.interrupt = shape, places, patience, interrupt
@@ -191,10 +208,11 @@ class RunningLaunch:
         self._timer: threading.Timer | None = None
         self._reading = memory.reading()
         self.residency = of_device(shape)
-        self.record = launch_record(shape).copy()
-        self.meetings: Words = np.zeros(MEETINGS, dtype=np.uint64)
+        self.record = launch_record(shape).copy() if begun is None else begun.ready.launch
+        self.meetings: Words = np.zeros(MEETINGS, dtype=np.uint64) if begun is None else begun.ready.meetings
         self.native = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 4)(scheduler_address(shape.wave_size))
-        self.workers = [Worker(self) for _ in range(min(threads, shape.groups, self.residency.groups))]
+        count = min(threads, shape.groups, self.residency.groups)
+        self.workers = [Worker(self, None if number else begun) for number in range(count)]
         self._lock = threading.Lock()
         self._places_left = self.residency.groups - len(self.workers)
 
@@ -362,25 +380,4 @@ class RunningLaunch:
         return FaultyWave(group, wave, partial(self.field, slot))
 
     def profile(self, seconds: float) -> LaunchProfile:
-        found: dict[CounterKind, dict[int, int]] = {what: {} for what in CounterKind}
-        base = self.codes[0].base
-        for code in self.codes:
-            tallies = [worker.tallies[code] for worker in self.workers if code in worker.tallies]
-            _add_up(code, tallies, code.base - base, found)
-        insts: Mapping[int, Inst] = self.codes[0].insts
-        if len(self.codes) > 1:
-            insts = {pc + code.base - base: inst for code in self.codes for pc, inst in code.insts.items()}
-        shape = self.shape
-        return LaunchProfile(shape.record.name, shape.groups, shape.all_waves, found[CounterKind.WAVES],
-                             found[CounterKind.LANES], found[CounterKind.ACTIVE_WAVES], seconds, insts, base)
-
-
-def _add_up(code: HostedCode, tallies: list[Tally], offset: int, found: dict[CounterKind, dict[int, int]]) -> None:
-    """Add what was counted in ``code`` to ``found``, at addresses that are ``offset`` higher."""
-    numbers = code.numbers.counters
-    totals = sum((tally.counters[: len(numbers)] for tally in tallies), np.zeros(len(numbers), np.uint64))
-    for number in np.flatnonzero(totals).tolist():
-        what, pcs = numbers[number]
-        counts, total = found[what], int(totals[number])
-        for pc in pcs:
-            counts[pc + offset] = counts.get(pc + offset, 0) + total
+        return launch_profile(self.shape, self.codes, [worker.tallies for worker in self.workers], seconds)

@@ -8,8 +8,11 @@ machine code depends on, so a stale entry cannot be met; a damaged one is compil
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from luthier_py import llvm
+from luthier_py.emulator.beginning import beginning
 from luthier_py.emulator.clocks import host_functions, nanoseconds
 from luthier_py.emulator.crosslane import permutation
 from luthier_py.emulator.elements import element_function
@@ -34,10 +37,18 @@ def compile_function(name: str, ir: str, wave_size: int, effort: Effort = Effort
 
 
 def scheduler_address(wave_size: int) -> int:
-    name = "luthier_run"
+    return native_function("luthier_run", partial(scheduler, wave_size), {}, wave_size)
+
+
+def begin_address() -> int:
+    return native_function("luthier_begin", beginning, host_functions())
+
+
+def native_function(name: str, text: Callable[[], str], imports: Mapping[str, int], wave_size: int = 0) -> int:
+    """Address of a hand-written function; ``imports``: of what it calls. Compiled if this is the first time."""
     with llvm.LOCK:
         if (name, wave_size) not in _ready:
-            _ready[name, wave_size] = llvm.HostCode(object_code(scheduler(wave_size), Effort.OPTIMISE), [name], {})
+            _ready[name, wave_size] = llvm.HostCode(object_code(text(), Effort.OPTIMISE), [name], imports)
     return _ready[name, wave_size].address(name)
 
 

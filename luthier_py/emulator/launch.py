@@ -71,6 +71,21 @@ def preloaded_range(descriptor: KernelDescriptor) -> range:
 
 def user_sgprs(shape: Shape, places: LaunchMemory, scratch: int) -> list[int]:
     """User SGPRs from s0 on; ``scratch`` is where the launch's scratch memory begins."""
+    count = shape.record.descriptor.kernarg_preload_length
+    words = _words_before_arguments(shape, places, scratch)
+    words += struct.unpack(f"<{count}I", places.preloaded.ljust(4 * count, b"\0"))
+    user = user_sgpr_count(shape.target, shape.record.descriptor)
+    if len(words) > user:
+        raise Invalid(f"kernel {shape.record.name}: {len(words)} user SGPRs are enabled, but only {user} counted")
+    return words + [0] * (user - len(words))
+
+
+def preload_place(shape: Shape) -> int:
+    """The first SGPR that has what is preloaded."""
+    return len(_words_before_arguments(shape, LaunchMemory(0, 0, 0), 0))
+
+
+def _words_before_arguments(shape: Shape, places: LaunchMemory, scratch: int) -> list[int]:
     descriptor = shape.record.descriptor
     words: list[int] = []
 
@@ -89,12 +104,7 @@ def user_sgprs(shape: Shape, places: LaunchMemory, scratch: int) -> list[int]:
         words += pair(value) if enabled else []
     if descriptor.enable_sgpr_private_segment_size:
         words.append(shape.scratch_bytes)
-    count = descriptor.kernarg_preload_length
-    words += struct.unpack(f"<{count}I", places.preloaded.ljust(4 * count, b"\0"))
-    user = user_sgpr_count(shape.target, descriptor)
-    if len(words) > user:
-        raise Invalid(f"kernel {shape.record.name}: {len(words)} user SGPRs are enabled, but only {user} counted")
-    return words + [0] * (user - len(words))
+    return words
 
 
 def group_id_places(target: Target, descriptor: KernelDescriptor) -> tuple[int, int, int, int]:

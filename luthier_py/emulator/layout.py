@@ -189,6 +189,23 @@ GROUP = _fields(
 )
 GROUP_BYTES = 8 * len(GROUP)
 
+# What native code needs to begin a launch that is like one before.
+READY = _fields(
+    0,
+    "valid",                 # 0: its kernel's code object was unloaded
+    "run",                   # address of the scheduler
+    "worker", "launch", "group", "meetings",  # addresses of records
+    "rounds", "slice",       # see scheduler
+    "again",                 # nanoseconds in which it goes on after that while work-groups end; all ones: ever
+    "kernarg",               # address of the kernarg segment
+    "kernarg_words",         # of 64 bits
+    "given", "fixed",        # addresses of as many words: bits that whoever launches gives, and the others
+    "preload", "preload_bytes",  # where in the segment arguments are that come in registers
+    "preload_to",            # where these are in the first image
+    "images",                # how many there are, image_stride apart
+    "sites", "site_bytes",   # addresses: of Site records, and of a word that says how many bytes there are
+)
+
 
 class Outcome(IntEnum):
     """Why the native scheduler came back."""

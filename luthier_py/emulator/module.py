@@ -6,14 +6,19 @@ kernel starts in.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+
 from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.memory import Allocation, Memory, write_bytes
+from luthier_py.emulator.ready import ReadyLaunch
 from luthier_py.emulator.text import ObjectText
 from luthier_py.emulator.wave_code import Settings
 from luthier_py.errors import DeviceError, Invalid, Malformed, Unsupported
 from luthier_py.loader import CodeObject, RelocationKind, SegmentFlag
 from luthier_py.runtime.device import Buffer, KernelHandle
 
+KEPT_LAUNCHES = 128
+KEPT_BYTES = 1 << 28  # of their work-groups; address space, as far as waves use no more of it
 _PAGE = 4096
 
 
@@ -30,6 +35,7 @@ class EmulatorModule:
         self.base = memory.reserve(size, _PAGE)
         self.loaded = True
         self._codes: dict[Settings, HostedCode] = {}
+        self._ready: dict[tuple[Hashable, ...], ReadyLaunch] = {}
         for segment in loads:
             address = self.base + segment.address
             write_bytes(address, code_object.read(segment.address, segment.file_size))
@@ -79,8 +85,24 @@ class EmulatorModule:
             self._codes[settings] = HostedCode(ObjectText(self.object, self.base), settings)
         return self._codes[settings]
 
+    def ready(self, key: tuple[Hashable, ...], make: Callable[[], ReadyLaunch]) -> ReadyLaunch:
+        """The launch that was made ready under this key before, as long as there are not too many; or a new one."""
+        found = self._ready.get(key)
+        if found is None:
+            held = sum(ready.slot.block.size for ready in self._ready.values())
+            if len(self._ready) >= KEPT_LAUNCHES or held > KEPT_BYTES:
+                self._forget_ready()
+            found = self._ready[key] = make()
+        return found
+
+    def _forget_ready(self) -> None:
+        for ready in self._ready.values():
+            ready.close()
+        self._ready.clear()
+
     def unload(self) -> None:
         self._check()
+        self._forget_ready()
         self.memory.free(self.base)
         self.loaded = False
         self._codes.clear()

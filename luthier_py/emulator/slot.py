@@ -47,9 +47,10 @@ class ResidentGroup:
         self.waves = self.block.address
         barriers = self.waves + waves + images
         at_lds = barriers + NAMED_BARRIERS_BYTES
-        self.record = record(GROUP, waves=self.waves, images=self.waves + waves, lds=at_lds, slice=SLICES[0])
+        self.images = self.waves + waves
+        self.record = record(GROUP, waves=self.waves, images=self.images, lds=at_lds, slice=SLICES[0])
         home = Residence(worker, at_lds, at_lds + lds, scratch, self.address, barriers)
-        write_bytes(self.waves + waves, wave_images(shape, places, entry, home).tobytes())
+        write_bytes(self.images, wave_images(shape, places, entry, home).tobytes())
         everything = np.frombuffer(self.block.memory, np.uint8)
         self._waves = everything[:waves].reshape(shape.waves, self._stride)
         self._memory = everything[waves + images : waves + images + shared + scratch * shape.waves]
@@ -82,6 +83,10 @@ class ResidentGroup:
         numbers = range(self._shape.waves_in(self.group) if self.active else 0)
         return [Standing(self.group, wave, Status(self.wave_field(wave, "status")), self.wave_field(wave, "pc"))
                 for wave in numbers]
+
+    def renew(self) -> None:
+        """It was given other work-groups than those that were looked at."""
+        self.over, self._group = False, -1
 
     def has_moved_on(self) -> bool:
         """Whether there is another work-group in it than when this was asked last."""

@@ -14,9 +14,10 @@ import itertools
 import re
 from string import Template
 
-from luthier_py.emulator.layout import ALLOCATION, GROUP, LAUNCH, SITE, WAVE, WORKER
+from luthier_py.emulator.layout import ALLOCATION, GROUP, LAUNCH, READY, SITE, WAVE, WORKER
 
-_RECORDS = {"wave": WAVE, "worker": WORKER, "launch": LAUNCH, "group": GROUP, "site": SITE, "allocation": ALLOCATION}
+_RECORDS = {"wave": WAVE, "worker": WORKER, "launch": LAUNCH, "group": GROUP, "site": SITE, "allocation": ALLOCATION,
+            "ready": READY}
 _GET = re.compile(r"^ *(%[\w.]+) = get (\w+)\.(\w+) of (%[\w.]+)$", re.MULTILINE)
 _PUT = re.compile(r"^ *put (\w+)\.(\w+) of (%[\w.]+), (\S+)$", re.MULTILINE)
 

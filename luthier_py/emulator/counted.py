@@ -1,0 +1,43 @@
+"""What the counters of a launch's workers come to.
+
+In: tallies by code. Out: a LaunchProfile. Invariant: addresses are those of the kernel's own code, and of other code by
+its distance from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from luthier_py.emulator.code import HostedCode, Tally
+from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.shape import Shape
+from luthier_py.emulator.wave_code import CounterKind
+from luthier_py.isa.instruction import Inst
+
+
+def launch_profile(shape: Shape, codes: Sequence[HostedCode], workers: Sequence[Mapping[HostedCode, Tally]],
+                   seconds: float) -> LaunchProfile:
+    """``codes``: the kernel's own first; ``workers``: what each has counted."""
+    found: dict[CounterKind, dict[int, int]] = {what: {} for what in CounterKind}
+    base = codes[0].base
+    for code in codes:
+        tallies = [worker[code] for worker in workers if code in worker]
+        _add_up(code, tallies, code.base - base, found)
+    insts: Mapping[int, Inst] = codes[0].insts
+    if len(codes) > 1:
+        insts = {pc + code.base - base: inst for code in codes for pc, inst in code.insts.items()}
+    return LaunchProfile(shape.record.name, shape.groups, shape.all_waves, found[CounterKind.WAVES],
+                         found[CounterKind.LANES], found[CounterKind.ACTIVE_WAVES], seconds, insts, base)
+
+
+def _add_up(code: HostedCode, tallies: Sequence[Tally], offset: int, found: dict[CounterKind, dict[int, int]]) -> None:
+    """Add what was counted in ``code`` to ``found``, at addresses that are ``offset`` higher."""
+    numbers = code.numbers.counters
+    totals = sum((tally.counters[: len(numbers)] for tally in tallies), np.zeros(len(numbers), np.uint64))
+    for number in np.flatnonzero(totals).tolist():
+        what, pcs = numbers[number]
+        counts, total = found[what], int(totals[number])
+        for pc in pcs:
+            counts[pc + offset] = counts.get(pc + offset, 0) + total
