@@ -60,14 +60,14 @@ class AllocationTable:
     def __init__(self) -> None:
         self._rows: AllocationRows = np.zeros((64, _WORDS), np.uint64)
         self._count = 0
-        self._cell: AllocationRows = np.zeros(1, np.uint64)
+        self._cell: AllocationRows = np.zeros(2, np.uint64)
         self._given_out: list[_Table] = []  # the last is the current one
         self._readers = 0
         self._stale = True
 
     @property
     def cell(self) -> int:
-        """Address of the word."""
+        """Address of the word; the one behind it counts tables that are kept for readers."""
         return self._cell.ctypes.data
 
     @property
@@ -110,7 +110,7 @@ class AllocationTable:
     def leave(self) -> None:
         self._readers -= 1
         if not self._readers:
-            del self._given_out[:-1]
+            self._drop_old()
             self._stale |= self._given_out[-1].holes
 
     def _changed(self) -> None:
@@ -123,5 +123,10 @@ class AllocationTable:
         self._given_out.append(table)
         self._cell[0] = table.words.ctypes.data
         self._stale = False
+        self._cell[1] = len(self._given_out)
         if not self._readers:
-            del self._given_out[:-1]
+            self._drop_old()
+
+    def _drop_old(self) -> None:
+        del self._given_out[:-1]
+        self._cell[1] = len(self._given_out)

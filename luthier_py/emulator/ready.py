@@ -98,6 +98,11 @@ class ReadyLaunch:
         preloaded = read_bytes(places.kernarg + self._preloaded.start, len(self._preloaded))
         return LaunchMemory(places.kernarg, places.packet, places.queue, preloaded=preloaded)
 
+    @property
+    def alive(self) -> bool:
+        """Whether it was not closed."""
+        return bool(self.record[READY["valid"] // 8])
+
     def begin(self, arguments: bytes, limited: bool, shared: bool) -> Outcome:
         """``limited``: somebody looks at the time, and ``shared``: threads share the work, when it was run for a while;
         this is the same for launches that others begin by ``address``."""
@@ -119,7 +124,7 @@ class ReadyLaunch:
 
     def close(self) -> None:
         """Give back what it holds; it begins no more."""
-        if self.record[READY["valid"] // 8]:
+        if self.alive:
             self.record[READY["valid"] // 8] = 0
             self._segments.give_back()
             self._pool.give(self.slot.block)

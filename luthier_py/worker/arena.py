@@ -1,7 +1,7 @@
 """The memory that a program and its worker share, at the same addresses.
 
-In: the arena's descriptor, its address and size. Out: a range for the emulator's Memory, and the words through which
-the program learns what is done.
+In: the arena's descriptor, its address and size. Out: a range for the emulator's Memory, and the word through which
+the program learns what went wrong.
 """
 
 from __future__ import annotations
@@ -13,21 +13,10 @@ from functools import cache
 from typing import Any
 
 from luthier_py.errors import DeviceError
-from luthier_py.runtime.native.protocol import CONTROL_BYTES
+from luthier_py.runtime.native.protocol import Control
 
 ARENA_FD = 4
 _MAP_FIXED, _MAP_FIXED_NOREPLACE = 0x10, 0x100000
-_FUTEX_WAKE = 1
-_EVERYBODY = 2**31 - 1
-_SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
-_libc = ctypes.CDLL(None, use_errno=True)
-_futex = _SYS_FUTEX.get(os.uname().machine)
-
-
-def wake(address: int) -> None:
-    """Everybody who waits for the word at ``address``, in whichever process; see futex(2)."""
-    if _futex is not None:
-        _libc.syscall(ctypes.c_long(_futex), ctypes.c_void_p(address), _FUTEX_WAKE, _EVERYBODY, None, None, 0)
 
 
 @cache
@@ -44,11 +33,10 @@ class Arena:
     def __init__(self, address: int, size: int) -> None:
         self._start = address
         self._map(address, size, ARENA_FD, 0, _MAP_FIXED_NOREPLACE)
-        self.address = address + CONTROL_BYTES
-        self.size = size - CONTROL_BYTES
-        self._done = ctypes.c_uint64.from_address(address)
-        self._bell = ctypes.c_uint32.from_address(address + 8)
-        self._failure = ctypes.c_int32.from_address(address + 12)
+        self.control = address
+        self.address = address + Control.BYTES
+        self.size = size - Control.BYTES
+        self._failure = ctypes.c_int32.from_address(address + Control.FAILURE)
 
     def map_file(self, address: int, size: int, offset: int, name: bytes) -> None:
         """Pages of another file at a place of the arena."""
@@ -70,12 +58,6 @@ class Arena:
         got = _mmap()(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, file, offset)
         if got != address:
             raise DeviceError(f"cannot map device memory at 0x{address:x}: {os.strerror(ctypes.get_errno())}")
-
-    def done(self, ticket: int) -> None:
-        """Everything up to ``ticket`` is carried out."""
-        self._done.value = ticket
-        self._bell.value = (self._bell.value + 1) & 0xFFFFFFFF
-        wake(ctypes.addressof(self._bell))
 
     def fail(self, status: int) -> None:
         """Launches go wrong from here on; the first reason stays."""

@@ -14,14 +14,16 @@ import queue
 import struct
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
-from luthier_py.emulator.memory import GAP, Allocation, Memory
+from luthier_py.emulator.layout import Outcome
+from luthier_py.emulator.memory import GAP, Allocation, Memory, write_bytes
 from luthier_py.emulator.module import EmulatorModule
+from luthier_py.emulator.ready import ReadyLaunch
 from luthier_py.emulator.residency import COMPUTE_UNITS, of_compute_unit
 from luthier_py.errors import DeviceError, Invalid, TimeLimit
 from luthier_py.isa import MAX_WORKITEMS, Target
@@ -35,6 +37,8 @@ from luthier_py.worker.arena import Arena
 from luthier_py.worker.edge import Refused, guarded
 from luthier_py.worker.settings import device_settings
 from luthier_py.worker.targets import VARIABLE, chosen_targets, visible_devices
+from luthier_py.worker.ticket_code import Pause
+from luthier_py.worker.tickets import Tickets
 from luthier_py.worker.wire import Request, counted
 
 SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
@@ -78,6 +82,7 @@ class DeviceService:
         content = request.content
         if request.code >= protocol.FIRST_TICKET:
             self._queue.put(request)
+            self._tickets.wake()
             return None
         if request.code == Message.OPEN:
             return self._open(*struct.unpack("<QQ", content))
@@ -89,6 +94,7 @@ class DeviceService:
         if request.code == Message.HOSTCALLS:
             self._pointers[HOSTCALLS], printed = struct.unpack("<2Q", content)
             self._printing.told_through(printed)
+            self._tickets.forget()
             return b""
         if request.code == Message.RESERVE:
             return struct.pack("<Q", self._reserve(*struct.unpack("<Q", content)))
@@ -129,10 +135,13 @@ class DeviceService:
         self.arena = Arena(address, size)
         self.memory = Memory((self.arena.address, self.arena.size))
         self.devices = [
-            EmulatorDevice(target, time_limit=self._settings.time_limit, memory=self.memory, others_write=True)
+            EmulatorDevice(target, time_limit=self._settings.time_limit, memory=self.memory, others_write=True,
+                           counts=self._settings.profile is not None)
             for target in self.targets
-        ]
+        ]  # fmt: skip
+        self._tickets = Tickets(self.arena.control, self.memory.table_cell + 8)
         self._heaps = [heap.Heap(self.memory) for _ in self.targets]
+        self._grid_syncs = [self.memory.allocate(_GRID_SYNC_BYTES, "grid barrier").address for _ in self.targets]
         self._printing = printing.Printing(self.memory)
         threading.Thread(target=self._run, daemon=True).start()
         count = len(self.targets)
@@ -177,16 +186,29 @@ class DeviceService:
         return of_compute_unit(target, descriptor, -(-items // descriptor.wave_size), lds).groups
 
     def _run(self) -> None:
-        """The launch thread."""
-        ticket = 0
+        """The launch thread. What native code cannot go on with is carried out here, one ticket at a time."""
+        tickets, done = self._tickets, False
         while True:
-            request = self._queue.get()
-            ticket += 1
-            if not self.arena.failed:
-                self._note(guarded(partial(self._carry_out, request)))
-            self.arena.done(ticket)
+            with self.memory.reading():
+                pause = tickets.carry_on(done)
+            done = True
+            if pause is Pause.NEW:
+                self._guard(partial(self._carry_out, tickets.request))
+            elif pause is Pause.STOPPED:
+                self._guard(tickets.go_on)
+            elif pause is Pause.ELSEWHERE or not self._queue.empty() and tickets.none_in_ring:
+                tickets.take_other()
+                self._guard(partial(self._carry_out, self._queue.get()))
+            else:
+                done = False
+                if pause is Pause.EMPTY:
+                    tickets.sleep(unless=lambda: not self._queue.empty())
 
-    def _note(self, outcome: None | Exception) -> None:
+    def _guard(self, action: Callable[[], None]) -> None:
+        """Carry out a ticket, unless one before it has failed."""
+        if self.arena.failed:
+            return
+        outcome = guarded(action)
         if isinstance(outcome, TimeLimit):
             self.arena.fail(protocol.STATUS_LAUNCH_TIMEOUT)
         elif isinstance(outcome, Exception):
@@ -196,32 +218,46 @@ class DeviceService:
     def _carry_out(self, request: Request) -> None:
         if request.code == Message.STAMP:
             ctypes.c_uint64.from_address(*struct.unpack("<Q", request.content)).value = time.monotonic_ns()
-            return
+        elif request.code == Message.COPY:
+            ctypes.memmove(*struct.unpack("<3Q", request.content))
+        elif request.code == Message.FILL:
+            address, count, value, element = struct.unpack("<4Q", request.content)
+            write_bytes(address, value.to_bytes(8, "little")[:element] * count)
+        else:
+            self._launch(request)
+
+    def _launch(self, request: Request) -> None:
         module, kernel, *shape, lds, cooperative, grid_number, grids = _LAUNCH.unpack_from(request.content)
         grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
-        record = self._record(module, kernel)
-        device = self._modules[module].device
-        place = device.alloc(_GRID_SYNC_BYTES) if cooperative else None
+        loaded, record = self._modules[module], self._record(module, kernel)
         pointers = dict(self._pointers)
-        if place is not None:
-            device.write(place.address, grid_sync(place.address, grid, block, grid_number, max(grids, 1)))
-            pointers["hidden_multigrid_sync_arg"] = place.address
+        if cooperative:
+            place = self._grid_syncs[loaded.number]
+            write_bytes(place, grid_sync(place, grid, block, grid_number, max(grids, 1)))
+            pointers["hidden_multigrid_sync_arg"] = place
         hidden = {arg.value_kind for arg in record.args}
         if heap.ARGUMENT in hidden:
-            pointers[heap.ARGUMENT] = self._heaps[self._modules[module].number].address()
-        if printing.ARGUMENT in hidden:
+            pointers[heap.ARGUMENT] = self._heaps[loaded.number].address()
+        prints = printing.ARGUMENT in hidden
+        if prints:
             pointers[printing.ARGUMENT] = self._printing.empty()
-        kernarg = with_hidden(record, request.content[_LAUNCH.size :], grid, block, lds, pointers)
-        device.threads = self._threads if grid[0] * grid[1] * grid[2] >= SHARED_GROUPS * self._threads else 1
+        arguments = request.content[_LAUNCH.size :]
+        ready = loaded.device.ready(loaded.module.kernel(record.name), grid, block, len(arguments), lds,
+                                    hidden_arguments(record, grid, block, lds, pointers))
+        loaded.device.threads = self._threads if ready.shape.groups >= SHARED_GROUPS * self._threads else 1
         try:
-            device.launch(self._modules[module].module.kernel(record.name), grid, block, kernarg, lds)
+            loaded.device.run(ready, arguments)
         finally:
-            if printing.ARGUMENT in hidden:
-                self._printing.print(printing.formats(self._modules[module].module.object.metadata))
-        if place is not None:
-            device.free(place)
-        if self._settings.profile is not None and device.profile is not None:
-            append_profile(self._settings.profile, device.profile)
+            if prints:
+                self._printing.print(printing.formats(loaded.module.object.metadata))
+        if self._settings.profile is not None and loaded.device.profile is not None:
+            append_profile(self._settings.profile, loaded.device.profile)
+        elif loaded.device.natively and not (prints or cooperative):
+            self._tickets.know(request.content[: _LAUNCH.size], ready, partial(self._go_on, loaded.device, ready))
+
+    def _go_on(self, device: EmulatorDevice, ready: ReadyLaunch, outcome: Outcome) -> None:
+        device.threads = self._threads if ready.shape.groups >= SHARED_GROUPS * self._threads else 1
+        device.go_on(ready, outcome)
 
 
 @contextmanager
@@ -265,17 +301,14 @@ def grid_sync(address: int, grid: Dim3, block: Dim3, number: int, grids: int) ->
     return layout.pack(words, number, grids, number * size, grids * size, 0, 0, groups)
 
 
-def with_hidden(
-    record: KernelRecord, kernarg: bytes, grid: Dim3, block: Dim3, lds: int, pointers: Mapping[str, int]
-) -> bytes:
-    """The kernarg segment with the arguments that the runtime fills in; ``pointers`` are those that this launch has."""
-    size = max([len(kernarg), *(arg.offset + arg.size for arg in record.args)])
-    segment = bytearray(kernarg.ljust(size, b"\0"))
-    for arg in record.args:
-        if arg.hidden:
-            value = pointers.get(arg.value_kind) or hidden_value(arg.value_kind, grid, block, lds)
-            segment[arg.offset : arg.offset + arg.size] = value.to_bytes(arg.size, "little")
-    return bytes(segment)
+def hidden_arguments(
+    record: KernelRecord, grid: Dim3, block: Dim3, lds: int, pointers: Mapping[str, int]
+) -> tuple[tuple[int, bytes], ...]:
+    """What the runtime fills in, by offset in the kernarg segment; ``pointers`` are those that this launch has."""
+    return tuple(
+        (arg.offset, (pointers.get(arg.value_kind) or hidden_value(arg.value_kind, grid, block, lds))
+         .to_bytes(arg.size, "little"))
+        for arg in record.args if arg.hidden)  # fmt: skip
 
 
 def describe_device(of: Target, number: int, memory_bytes: int) -> bytes:

@@ -1,33 +1,27 @@
 /* The device: a worker process, an arena that both sides map at the same address, and tickets.
  *
  * Everything that a stream has the worker do gets the next ticket; the worker does it in this order and writes
- * the last ticket that is done to the arena's first page. Waiting needs no message.
+ * the last ticket that is done to the arena's first page. Neither handing over nor waiting needs a message.
  */
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "control.h"
 #include "luthier.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-/* The arena begins with this; memory that is given out begins after CONTROL_BYTES. */
-struct control {
-    _Atomic uint64_t completed;
-    _Atomic uint32_t bell;    /* changes with completed */
-    _Atomic int32_t failure;  /* hipError_t of the first launch that failed */
-    uint64_t stamps[(CONTROL_BYTES - 16) / 8];
-};
-
-enum { STAMPS = (CONTROL_BYTES - 16) / 8 };
+enum { STAMPS = (CONTROL_RING - CONTROL_STAMPS) / 8 };
+static const long PATIENCE = 100 * 1000 * 1000;     /* nanoseconds until somebody who waits looks whether the worker lives */
+static const long FOR_ROOM = 20 * 1000 * 1000;      /* and until a launch goes the longer way, since the ring stays full */
+enum { LOOKS = 2000 };                              /* before somebody who waits sleeps */
 static const uintptr_t PLACES[] = {0x200000000000, 0x300000000000, 0x100000000000, 0x400000000000};
 static const size_t LARGEST = (size_t)1 << 38, SMALLEST = (size_t)1 << 30;
 
@@ -204,18 +198,49 @@ bool device_lost(void)
     return gone;
 }
 
+/* The worker wakes all who wait when the first of the tickets is done; it takes wake_at away before it changes the bell. */
+static void sleep_until_done(uint64_t ticket, long nanoseconds)
+{
+    uint32_t bell = control->bell;
+    uint64_t first = control->wake_at;
+    while (ticket < first && !atomic_compare_exchange_weak(&control->wake_at, &first, ticket))
+        continue;
+    if (!device_done(ticket))
+        futex_wait(&control->bell, bell, nanoseconds);
+}
+
 hipError_t device_wait(uint64_t ticket)
 {
-    const struct timespec patience = {.tv_nsec = 100 * 1000 * 1000};
+    for (int looks = 0; looks < LOOKS && !device_done(ticket); looks++)
+        continue;
     while (!device_done(ticket)) {
-        uint32_t bell = control->bell;
-        if (device_done(ticket))
-            break;
-        syscall(SYS_futex, &control->bell, FUTEX_WAIT, bell, &patience, NULL, 0);
+        sleep_until_done(ticket, PATIENCE);
         if (!device_done(ticket) && device_lost())
             return hipErrorLaunchFailure;
     }
     return failure();
+}
+
+/* Until half of what waits is done. False: nothing gets done, as behind a kernel that waits for the program. */
+static bool wait_for_room(void)
+{
+    static uint64_t stuck = UINT64_MAX;
+    uint64_t done = control->completed;
+    if (done == stuck || gone)
+        return false;
+    sleep_until_done(done + (submitted - done + 1) / 2, FOR_ROOM);
+    bool moves = control->completed != done;
+    stuck = moves ? UINT64_MAX : done;
+    return moves;
+}
+
+/* The worker finds out by the ticket that one of them comes by the wire. */
+static bool submit(uint64_t ticket, uint32_t code, const struct part *parts, int count)
+{
+    enum ring_answer answer = ring_put(control, ticket, code, parts, count);
+    while (answer == RING_FULL && wait_for_room())
+        answer = ring_put(control, ticket, code, parts, count);
+    return answer == RING_TAKEN ? !gone : wire_send(&wire, code, parts, count);
 }
 
 hipError_t device_submit(uint32_t code, const struct part *parts, int count, uint64_t *ticket)
@@ -224,7 +249,7 @@ hipError_t device_submit(uint32_t code, const struct part *parts, int count, uin
     if (error)
         return error;
     pthread_mutex_lock(&submitting);
-    bool sent = wire_send(&wire, code, parts, count);
+    bool sent = submit(submitted + 1, code, parts, count);
     if (sent)
         *ticket = ++submitted;
     pthread_mutex_unlock(&submitting);

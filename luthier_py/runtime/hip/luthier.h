@@ -228,7 +228,9 @@ struct operation {
         struct { hipError_t (*release)(void *address); void *address; } free;
     };
 };
-hipError_t operation_carry_out(const struct operation *operation, uint64_t *ticket); /* a new one if it has one */
+bool operation_is_near(const struct operation *operation); /* the worker can do it, too: rows of its memory */
+/* `now`: all before it is done. The ticket is a new one if it has one. */
+hipError_t operation_carry_out(const struct operation *operation, bool now, uint64_t *ticket);
 hipError_t operation_copy(struct operation *to, const struct operation *from);
 void operation_discard(struct operation *operation);
 

@@ -34,7 +34,8 @@ static bool is_done_here(const struct work *work)
 {
     enum operation_kind kind = work->operation.kind;
     bool timed_here = kind == OPERATION_RECORD && work->operation.record.timed && !work->stamp;
-    return kind == OPERATION_COPY || kind == OPERATION_FILL || kind == OPERATION_CALL || kind == OPERATION_FREE || timed_here;
+    bool far = (kind == OPERATION_COPY || kind == OPERATION_FILL) && !operation_is_near(&work->operation);
+    return far || kind == OPERATION_CALL || kind == OPERATION_FREE || timed_here;
 }
 
 /* Which of `after` must have passed first; as many as there are if none. */
@@ -97,7 +98,7 @@ bool step(struct stream *stream, bool patient)
     uint64_t before = ticket_before(work), ticket = before;
     pthread_mutex_unlock(&engine);
     hipError_t error = work->operation.kind == OPERATION_RECORD ? record(work, before, &ticket)
-                                                                : operation_carry_out(&work->operation, &ticket);
+                                                                : operation_carry_out(&work->operation, device_done(before), &ticket);
     operation_discard(&work->operation);
     pthread_mutex_lock(&engine);
     work->passed = true;

@@ -2,8 +2,9 @@
  *
  * A work is an operation on a stream. It has passed when it was carried out in this process, or was handed to the worker as
  * `ticket`; it is finished when the worker has done that ticket, too. Works of a stream pass in their order. Launches go to
- * the worker as soon as all before them has passed, since the worker keeps the order of tickets. Copies, fills and host
- * functions are done in this process, where the memory is as near as in the worker, once all before them is finished.
+ * the worker as soon as all before them has passed, since the worker keeps the order of tickets. Host functions are done in this
+ * process, once all before them is finished. So are copies and fills where all before them is finished already, or the memory
+ * is not the worker's; others go to the worker as launches do.
  *
  * Nobody waits who does not ask for it: whoever puts a work on a stream carries it out if it can be done at once. Else a
  * thread does that as soon as it can: each stream on which something is left has one that drives it, and only that one touches

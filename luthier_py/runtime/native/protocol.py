@@ -9,8 +9,6 @@ from __future__ import annotations
 from enum import IntEnum
 
 PROPERTIES_BYTES = 4096
-CONTROL_BYTES = 1 << 22
-"""Start of the arena: u64 last ticket done, u32 bell (a futex), i32 failure, then words for times of events."""
 
 STATUS_OK, STATUS_INVALID_VALUE, STATUS_OUT_OF_MEMORY, STATUS_NOT_INITIALIZED, STATUS_INVALID_IMAGE = 0, 1, 2, 3, 200
 STATUS_NO_DEVICE, STATUS_NO_BINARY, STATUS_ILLEGAL_ADDRESS = 100, 209, 700
@@ -18,8 +16,25 @@ STATUS_LAUNCH_TIMEOUT, STATUS_LAUNCH_FAILURE = 702, 719
 STATUS_NOT_SUPPORTED, STATUS_UNKNOWN = 801, 999
 
 
+class Control(IntEnum):
+    """Places in the start of the arena (hip/control.h), by who writes them, each on a cache line of its own."""
+
+    COMPLETED = 0  # u64, the worker: the last ticket that is done
+    BELL = 8       # u32, a futex: another one when those are woken who wait for tickets
+    FAILURE = 12   # i32: why launches go wrong from here on, or 0
+    WAKE_AT = 16   # u64, both: the first ticket that somebody waits for
+    WRITTEN = 64   # u64, the program: bytes of the ring, counted from its first use and not wrapped
+    POSTED = 72    # u32, a futex: another one when the worker is woken
+    ASLEEP = 76    # u32, both: whether it has to be
+    TAKEN = 128    # u64, the worker: bytes of the ring that are free again, counted as those that are written
+    STAMPS = 4096  # u64 each: times of events
+    RING = 1 << 22  # of tickets (hip/ring.c): their number is a power of two
+    BYTES = (1 << 22) + (1 << 19)  # of all of this
+
+
 class Message(IntEnum):
-    """Requests; those from FIRST_TICKET on have no reply, and are carried out in their order."""
+    """Requests; those from FIRST_TICKET on have no reply, and are carried out in their order. To a device they come
+    through the ring of tickets, as long as there is room."""
 
     OPEN = 1  # u64 address and size of the arena -> u32 devices, device_facts of each (device.c reads them)
     ALLOCATE = 2  # u64 bytes, 1 if fine-grained (0 if left out) -> u64 address
@@ -48,6 +63,8 @@ class Message(IntEnum):
     RESULT = 66  # u32 image, device, launch, launches, grid x y z, block x y z, name bytes; name; its variables' bytes
     FORGET = 67  # u32 image: its module was unloaded
     RECORDS = 68  # u32 channel, device; u64 records dropped there so far; slots that were taken from its ring
+    COPY = 69  # u64 address to copy to, address to copy from, bytes
+    FILL = 70  # u64 address, elements, their value, bytes of one (1, 2 or 4)
 
 
 FIRST_TICKET = Message.LAUNCH
@@ -65,5 +82,5 @@ def header() -> str:
     """protocol.h."""
     lines = [f"#define MESSAGE_{message.name} {message.value}u" for message in Message]
     lines += [f"#define FORM_{form.name} {form.value}u" for form in Form]
-    sizes = [f"#define CONTROL_BYTES {CONTROL_BYTES}u", f"#define PROPERTIES_BYTES {PROPERTIES_BYTES}u"]
-    return "\n".join([*lines, *sizes, ""])
+    lines += [f"#define CONTROL_{place.name} {place.value}u" for place in Control]
+    return "\n".join([*lines, f"#define PROPERTIES_BYTES {PROPERTIES_BYTES}u", ""])

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luthier_py.runtime.kfd.protocol import ARENA_START, EVENT_WORDS, EVENTS, EVENTS_OFFSET
-from luthier_py.worker.arena import wake
+from luthier_py.worker.futex import futex_wake
 from luthier_py.worker.kfd import words
 
 _UNUSED, _SET, _AUTO = 0, 2, 4
@@ -55,7 +55,7 @@ class Events:
         if not (state & _AUTO and waiting):
             words.store(place, _SET | state & _AUTO, 32)
         words.add(ARENA_START, 1, 32)
-        wake(ARENA_START)
+        futex_wake(ARENA_START)
 
     def of_type(self, kind: int) -> list[int]:
         rows = (self._table[:, 0] != _UNUSED) & (self._table[:, 1] == kind)

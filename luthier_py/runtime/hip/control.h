@@ -1,0 +1,42 @@
+/* Where the arena begins: words and the ring through which program and worker speak without a message. protocol.py says where
+ * each lies. Memory that is given out begins after CONTROL_BYTES. */
+#ifndef LUTHIER_CONTROL_H
+#define LUTHIER_CONTROL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol.h"
+#include "wire.h"
+
+struct control {
+    _Atomic uint64_t completed; /* last ticket that is done */
+    _Atomic uint32_t bell;      /* a futex: changes when those are woken who wait for tickets */
+    _Atomic int32_t failure;    /* hipError_t of the first launch that failed */
+    _Atomic uint64_t wake_at;   /* the first ticket that somebody waits for */
+    char line_of_worker[CONTROL_WRITTEN - 24];
+    _Atomic uint64_t written;   /* bytes of the ring, counted from its first use and not wrapped */
+    _Atomic uint32_t posted;    /* a futex: changes when the worker is woken */
+    _Atomic uint32_t asleep;    /* the worker waits for more */
+    char line_of_program[CONTROL_TAKEN - CONTROL_WRITTEN - 16];
+    _Atomic uint64_t taken;     /* bytes of the ring that the worker needs no more */
+    char rest[CONTROL_STAMPS - CONTROL_TAKEN - 8];
+    uint64_t stamps[(CONTROL_RING - CONTROL_STAMPS) / 8];
+    char ring[CONTROL_BYTES - CONTROL_RING];
+};
+
+_Static_assert(offsetof(struct control, written) == CONTROL_WRITTEN && offsetof(struct control, taken) == CONTROL_TAKEN &&
+                   offsetof(struct control, stamps) == CONTROL_STAMPS && offsetof(struct control, ring) == CONTROL_RING,
+               "protocol.py has other places");
+
+/* futex.c: words on which program and worker wait for each other. */
+void futex_wait(_Atomic uint32_t *word, uint32_t value, long nanoseconds);
+void futex_wake(_Atomic uint32_t *word);
+
+/* ring.c: whoever calls is alone. */
+enum ring_answer { RING_TAKEN, RING_FULL, RING_TOO_LARGE };
+enum ring_answer ring_put(struct control *control, uint64_t ticket, uint32_t code, const struct part *parts, int count);
+
+#endif

@@ -1,0 +1,145 @@
+"""Tickets of a program, carried out in native code as far as each is like one before.
+
+In: the ring that the program writes (runtime/hip/ring.c), launches that are ready by what the program calls them. Out:
+what was carried out, and why native code (ticket_code) came back. Invariant: tickets are done in their order, each
+once; one that the ring does not have comes by the socket, and nothing overtakes it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luthier_py.emulator.engine import begin_address, native_function
+from luthier_py.emulator.layout import Outcome
+from luthier_py.emulator.memory import read_bytes
+from luthier_py.emulator.ready import ReadyLaunch
+from luthier_py.runtime.native.protocol import Control
+from luthier_py.worker.futex import futex_wake
+from luthier_py.worker.ticket_code import (
+    ENTRIES,
+    ENTRY_WORDS,
+    HEAD_WORDS,
+    RECORD_HEAD_BYTES,
+    TICKETS,
+    Pause,
+    home,
+    native_sleep,
+    native_tickets,
+)
+from luthier_py.worker.wire import Request
+
+MOST_KNOWN = ENTRIES // 2
+_SLEEP_NANOSECONDS = 500_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadyTicket:
+    """A launch by its head, what is ready for it, and how somebody goes on with one that has stopped."""
+
+    head: NDArray[np.uint64]
+    ready: ReadyLaunch
+    go_on: Callable[[Outcome], None]
+
+
+class Tickets:
+    """Mutable. ``control``: where the arena begins; ``tables``: address of the number of tables of allocations."""
+
+    def __init__(self, control: int, tables: int) -> None:
+        self._control = control
+        self._launches = np.zeros((ENTRIES, ENTRY_WORDS), np.uint64)
+        self._known: dict[int, _ReadyTicket] = {}
+        """By address: what the table names lives."""
+        self._record = np.zeros(len(TICKETS), np.uint64)
+        first = {"control": control, "next": 1, "launches": self._launches.ctypes.data, "tables": tables}
+        for name, value in first.items():
+            self._record[TICKETS[name] // 8] = value
+        self._written = ctypes.c_uint64.from_address(control + Control.WRITTEN)
+        self._taken = ctypes.c_uint64.from_address(control + Control.TAKEN)
+        self._posted = ctypes.c_uint32.from_address(control + Control.POSTED)
+
+    def _field(self, name: str) -> int:
+        return int(self._record[TICKETS[name] // 8])
+
+    def carry_on(self, done: bool) -> Pause:
+        """Carry out what is there; ``done``: what :meth:`carry_on` came back with is. The first call loads LLVM."""
+        if not self._field("begin"):
+            self._record[TICKETS["begin"] // 8] = begin_address()
+        return Pause(_function()(self._record.ctypes.data, done))
+
+    @property
+    def request(self) -> Request:
+        """The record in hand."""
+        record = self._field("record")
+        code, size = (int.from_bytes(read_bytes(record + at, 4), "little") for at in (8, 12))
+        return Request(code, read_bytes(record + RECORD_HEAD_BYTES, size))
+
+    def go_on(self) -> None:
+        """With the launch that has stopped."""
+        self._known[self._field("ready")].go_on(Outcome(self._field("outcome")))
+
+    @property
+    def none_in_ring(self) -> bool:
+        return self._written.value == self._taken.value
+
+    def take_other(self) -> None:
+        """What is in hand is not in the ring."""
+        self._record[TICKETS["size"] // 8] = 0
+
+    def know(self, head: bytes, ready: ReadyLaunch, go_on: Callable[[Outcome], None]) -> None:
+        """Launches that begin so are carried out natively from now on; ``go_on``: with one that was begun so."""
+        alive = {address: known for address, known in self._known.items() if known.ready.alive}
+        if len(alive) < len(self._known) or len(alive) >= MOST_KNOWN:
+            self._known = alive if len(alive) < MOST_KNOWN else {}
+            self.forget()
+            for known in self._known.values():
+                self._enter(known)
+        self._known[ready.address] = _ReadyTicket(np.frombuffer(head, np.uint64), ready, go_on)
+        self._enter(self._known[ready.address])
+
+    def _enter(self, known: _ReadyTicket) -> None:
+        place = home(known.head.tolist())
+        while self._launches[place, HEAD_WORDS] and not np.array_equal(self._launches[place, :HEAD_WORDS], known.head):
+            place = (place + 1) % ENTRIES
+        self._launches[place, :HEAD_WORDS] = known.head
+        self._launches[place, HEAD_WORDS] = known.ready.address
+
+    def forget(self) -> None:
+        """What launches have in common is not what it was. From any thread, as nothing runs that asks for it."""
+        self._launches[:, HEAD_WORDS] = 0
+
+    def sleep(self, unless: Callable[[], bool]) -> None:
+        """Until something is in the ring or :meth:`wake` is called, or for a while; ``unless``: why it was called."""
+        posted = self._posted.value
+        if not unless():
+            _sleep()(self._control, posted, _SLEEP_NANOSECONDS)
+
+    def wake(self) -> None:
+        """Something came by the socket."""
+        self._posted.value = (self._posted.value + 1) & 0xFFFFFFFF
+        futex_wake(self._control + Control.POSTED)
+
+
+@cache
+def _function() -> Any:
+    kinds = ctypes.c_uint64, ctypes.c_uint64
+    return ctypes.CFUNCTYPE(ctypes.c_uint64, *kinds)(native_function("luthier_tickets", native_tickets, _libc()))
+
+
+@cache
+def _sleep() -> Any:
+    kinds = ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64
+    return ctypes.CFUNCTYPE(None, *kinds)(native_function("luthier_sleep", native_sleep, _libc()))
+
+
+@cache
+def _libc() -> dict[str, int]:
+    library = ctypes.CDLL(None)
+    return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+            for name in ("syscall", "clock_gettime")}
