@@ -82,9 +82,13 @@ class Scalar:
 
     def unpack(self, data: bytes) -> Any:
         """From what is in memory."""
+        return self.unpack_all(data)[0]
+
+    def unpack_all(self, data: bytes) -> tuple[Any, ...]:
+        """The same of numbers that lie one behind the other."""
         if self.name == "bf16":
-            return struct.unpack("<f", b"\0\0" + data)[0]
-        return struct.unpack(self.letter, data)[0]
+            return tuple(struct.unpack("<f", b"\0\0" + data[at : at + 2])[0] for at in range(0, len(data), 2))
+        return struct.unpack(f"<{len(data) // self.size_bytes}{self.letter[-1]}", data)
 
     def __str__(self) -> str:
         return self.name

@@ -125,8 +125,7 @@ class Variable(_Declared):
         if isinstance(self.type, Struct):
             rows = np.frombuffer(data, numpy_type(self.type), self.length or 1).copy()
             return rows if self.length is not None else rows[0]
-        size = self.type.size_bytes
-        values = tuple(self.type.unpack(data[at : at + size]) for at in range(0, self.size_bytes, size))
+        values = self.type.unpack_all(data)
         return values if self.length is not None else values[0]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -128,10 +128,31 @@ class CopyFacts:
     variables: tuple[Variable, ...]
     wave_size: int
     notes: Callable[[], Any]
+    fixed: list[tuple[str, int]] | None
+    """What is read after each launch, where launches size nothing."""
+
+    def read(self, launch: LaunchResult) -> list[tuple[str, int]]:
+        """What is read after a launch, by name, and its bytes."""
+        if self.fixed is not None:
+            return self.fixed
+        sized = self.sized(launch)
+        return [(each.name, sized[each] if isinstance(each, LaunchVariable) else each.size_bytes)
+                for each in _read_after_launches(self.variables)]
 
     def sized(self, launch: LaunchResult) -> dict[LaunchVariable, int]:
         """Bytes of what a launch sizes; Invalid where that is too much."""
         return launch_bytes(self.variables, launch.grid, launch.block, self.wave_size)
+
+
+def _read_after_launches(variables: Sequence[Variable]) -> list[Variable]:
+    return [variable for variable in variables if not isinstance(variable, (Channel, LaunchParameter))]
+
+
+def _facts(copy: Copy, wave_size: int) -> CopyFacts:
+    read = _read_after_launches(copy.variables)
+    sized = any(isinstance(variable, LaunchVariable) for variable in read)
+    fixed = None if sized else [(variable.name, variable.size_bytes) for variable in read]
+    return CopyFacts(copy.variables, wave_size, copy.notes, fixed)
 
 
 class ToolService:
@@ -253,7 +274,7 @@ class ToolService:
             raise Refused("not instrumented", protocol.STATUS_UNKNOWN)
         made = copy.made
         wave_size = made.cloned.wave_size if made.cloned is not None else 0
-        self._kept[image, device, kernel] = CopyFacts(copy.variables, wave_size, copy.notes)
+        self._kept[image, device, kernel] = _facts(copy, wave_size)
         refused = self._advised(made.refused, self._code[image, device])
         run.verdict.add(() if made.cloned is None else (made.cloned,), refused, copy.seconds, copy.cached)
         if made.cloned is None and kernel not in run.verdict.refused:
@@ -279,7 +300,7 @@ class ToolService:
 
     def _sizes(self, content: bytes) -> bytes:
         """A launch is prepared: what it needs for the variables that it sizes. Refused: it is to run as it is."""
-        launch, known, _ = self._launch(content)
+        launch, known, _ = self._launch(content, {})
         verdict, name = self.run.verdict, self.run.tool.selection.shown(launch.kernel)
         try:
             found = known.sized(launch)
@@ -292,7 +313,7 @@ class ToolService:
 
     def _begin(self, content: bytes) -> bytes:
         """A launch of a kernel that has channels or launch parameters: the values of these."""
-        launch, known, _ = self._launch(content)
+        launch, known, _ = self._launch(content, {})
         run = self.run
         run.received.begin(launch)
         run.attempt(f"{type(run.tool).__name__}.launching", partial(run.tool.launching, launch))
@@ -300,23 +321,21 @@ class ToolService:
         return b"".join(parameter.encoded(run.tool, launch.index) for parameter in parameters)
 
     def _result(self, content: bytes) -> LaunchResult:
-        launch, known, at = self._launch(content)
-        memory, sized = {}, known.sized(launch)
-        for variable in known.variables:
-            if not isinstance(variable, (Channel, LaunchParameter)):
-                size = sized[variable] if isinstance(variable, LaunchVariable) else variable.size_bytes
-                memory[variable.name] = content[at : at + size]
-                at += size
-        return replace(launch, memory=memory)
+        memory: dict[str, bytes] = {}
+        launch, known, at = self._launch(content, memory)
+        for name, size in known.read(launch):
+            memory[name] = content[at : at + size]
+            at += size
+        return launch
 
-    def _launch(self, content: bytes) -> tuple[LaunchResult, CopyFacts, int]:
+    def _launch(self, content: bytes, memory: Mapping[str, bytes]) -> tuple[LaunchResult, CopyFacts, int]:
         """What a message about a launch begins with; what its kernel became; where the message goes on."""
         image, device, index, launches, *shape, name_bytes = _RESULT.unpack_from(content)
         at = _RESULT.size + name_bytes
         kernel = content[_RESULT.size : at].decode()
         known = self._kept[image, device, kernel]
         grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
-        return LaunchResult(index, kernel, grid, block, {}, launches, device, known.notes()), known, at
+        return LaunchResult(index, kernel, grid, block, memory, launches, device, known.notes()), known, at
 
 
 def open_tool(name: str, options: str, program: int, reports: SpooledRows | None) -> ToolRun:

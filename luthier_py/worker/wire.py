@@ -10,6 +10,7 @@ import struct
 from dataclasses import dataclass
 
 HEAD = struct.Struct("<II")
+_AT_ONCE = 1 << 14  # bytes
 _CREDENTIALS = struct.Struct("3i")  # process, user, group
 
 
@@ -63,6 +64,7 @@ class Wire:
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
+        self._received, self._at = b"", 0  # what has come, and how far it was read
 
     @property
     def program(self) -> int:
@@ -83,10 +85,17 @@ class Wire:
         self._socket.sendall(HEAD.pack(status, len(content)) + content)
 
     def _read(self, size: int) -> bytes | None:
-        data = bytearray()
+        """Messages are often short, and many: they come as many at a time as there are."""
+        end = self._at + size
+        if end <= len(self._received):
+            found = self._received[self._at : end]
+            self._at = end
+            return found
+        data = bytearray(self._received[self._at :])
         while len(data) < size:
-            piece = self._socket.recv(min(size - len(data), 1 << 20))
+            piece = self._socket.recv(max(min(size - len(data), 1 << 20), _AT_ONCE))
             if not piece:
                 return None
             data += piece
-        return bytes(data)
+        self._received, self._at = bytes(data[size:]), 0
+        return bytes(data[:size])
