@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from luthier_py.analysis.lines import SourceLines
 from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.layout import Status
 from luthier_py.emulator.slot import Standing
+
+if TYPE_CHECKING:
+    from luthier_py.analysis.lines import SourceLines
 
 PLACES = 5
 """That are told; the others are counted."""

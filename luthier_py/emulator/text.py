@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from luthier_py.analysis.lines import SourceLines, source_lines
 from luthier_py.emulator.memory import read_bytes
 from luthier_py.isa.target import Target
 from luthier_py.loader import CodeObject
+
+if TYPE_CHECKING:
+    from luthier_py.analysis.lines import SourceLines
 
 MOST_BYTES = 24
 """Of an instruction, on every target, and more."""
@@ -57,6 +59,8 @@ class ObjectText:
         """A file does not change."""
 
     def lines(self) -> SourceLines:
+        from luthier_py.analysis.lines import source_lines  # takes a while to import, and few ask
+
         return source_lines(self._object)
 
 
@@ -83,6 +87,8 @@ class MemoryText:
         self._used[pc] = raw
 
     def lines(self) -> SourceLines:
+        from luthier_py.analysis.lines import SourceLines
+
         return SourceLines((), ())
 
     def unchanged(self) -> bool:
