@@ -52,8 +52,8 @@ launch* the program waits for each one, and the tool prints a line of it.
 
 def folders(checkout: Path) -> tuple[str, str]:
     """Of a checkout: its HIP runtime, its tool library."""
-    done = subprocess.run([sys.executable, "-c", FOLDERS], env={**os.environ, "PYTHONPATH": str(checkout)}, check=True,
-                          capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", FOLDERS], cwd=checkout, check=True, capture_output=True,
+                          text=True, env={**os.environ, "PYTHONPATH": str(checkout)})
     library, tool = done.stdout.split()
     return library, tool
 

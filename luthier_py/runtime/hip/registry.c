@@ -18,7 +18,14 @@ struct fat_binary {
     hipError_t errors[MAX_DEVICES];      /* why it cannot be */
 };
 
-struct entry { const void *key; struct fat_binary *binary; char *name; void *managed; size_t bytes; };
+struct entry {
+    const void *key;
+    struct fat_binary *binary;
+    char *name;
+    void *managed;
+    size_t bytes;
+    struct kernel *kernels[MAX_DEVICES]; /* once it was launched there; modules of fat binaries stay */
+};
 
 static struct entry *entries; /* open addressing, by key */
 static size_t entry_count, entry_room;
@@ -92,9 +99,11 @@ hipError_t function_kernel(const void *function, int device, struct kernel **ker
         return hipSuccess;
     }
     pthread_mutex_lock(&lock);
-    const struct entry *entry = entry_room ? slot(entries, entry_room, function) : NULL;
+    struct entry *entry = entry_room ? slot(entries, entry_room, function) : NULL;
     error = !function || !entry || !entry->key ? hipErrorInvalidDeviceFunction : loaded(entry->binary, device);
-    *kernel = error ? NULL : module_kernel(entry->binary->modules[device], entry->name);
+    if (!error && !entry->kernels[device])
+        entry->kernels[device] = module_kernel(entry->binary->modules[device], entry->name);
+    *kernel = error ? NULL : entry->kernels[device];
     pthread_mutex_unlock(&lock);
     return error ? error : *kernel ? hipSuccess : hipErrorInvalidDeviceFunction;
 }
@@ -136,14 +145,14 @@ void __hipRegisterFunction(struct fat_binary *binary, const void *function, char
                            unsigned thread_limit, void *thread, void *block, void *block_dim, void *grid_dim, int *wave_size)
 {
     (void)device_function, (void)thread_limit, (void)thread, (void)block, (void)block_dim, (void)grid_dim, (void)wave_size;
-    add((struct entry){function, binary, strdup(name), NULL, 0});
+    add((struct entry){function, binary, strdup(name), NULL, 0, {NULL}});
 }
 
 void __hipRegisterVar(struct fat_binary *binary, void *symbol, char *device_name, const char *name, int is_extern,
                       size_t bytes, int is_constant, int is_global)
 {
     (void)device_name, (void)is_extern, (void)is_constant, (void)is_global;
-    add((struct entry){symbol, binary, strdup(name), NULL, bytes});
+    add((struct entry){symbol, binary, strdup(name), NULL, bytes, {NULL}});
 }
 
 void __hipRegisterManagedVar(struct fat_binary *binary, void **pointer, void *initial, const char *name, size_t bytes,
@@ -155,7 +164,7 @@ void __hipRegisterManagedVar(struct fat_binary *binary, void **pointer, void *in
         return;
     memcpy(managed, initial, bytes);
     *pointer = managed;
-    add((struct entry){pointer, binary, strdup(name), managed, bytes});
+    add((struct entry){pointer, binary, strdup(name), managed, bytes, {NULL}});
 }
 
 void __hipRegisterSurface(struct fat_binary *binary, void *symbol, char *device_name, const char *name, int type, int is_extern)
