@@ -59,11 +59,12 @@ class PacketDevice:
     def __init__(self, target: Target, memory: Memory, *, threads: int = 1, time_limit: float | None = None,
                  name_of: Callable[[int], str | None] = lambda kernel_object: None,
                  base_of: Callable[[int], int | None] = lambda pc: None,
-                 interrupt: Callable[[], None] = lambda: None) -> None:
+                 interrupt: Callable[[], None] = lambda: None, counts: bool = True) -> None:
         self.target = target
         self.memory = memory
         self.threads = max(threads, 1)
         self.patience = Patience(time_limit, others_write=True)
+        self._counts = counts
         self._name_of, self._base_of, self._interrupt = name_of, base_of, interrupt
         self._pool = PagePool()
         self._resident: dict[tuple[int, int, int], ResidentCode] = {}  # by start and size of the allocation, and base
@@ -72,8 +73,9 @@ class PacketDevice:
         self._lock = threading.Lock()
         self._no_queue = 0
 
-    def dispatch(self, packet: int, queue: int) -> LaunchProfile:
-        """Carry out the packet at address ``packet``; ``queue`` is the address of its amd_queue_t, or 0.
+    def dispatch(self, packet: int, queue: int) -> LaunchProfile | None:
+        """Carry out the packet at address ``packet``; ``queue`` is the address of its amd_queue_t, or 0. The profile is
+        None unless the device ``counts``.
 
         DeviceError, with a fault where a wave made one; Invalid for a packet that makes no sense; TimeLimit;
         Unsupported.
@@ -103,7 +105,7 @@ class PacketDevice:
                 run.execute()
             finally:
                 del self._running[run]
-            return run.profile(time.perf_counter() - started)
+            return run.profile(time.perf_counter() - started) if self._counts else None
 
     def halt(self, queue: int) -> None:
         """What runs from this queue now ends with a DeviceError: the queue is destroyed. Returns at once."""

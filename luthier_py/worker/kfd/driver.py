@@ -87,6 +87,7 @@ class DriverService:
             PacketDevice(
                 target, self.buffers.memory, threads=os.cpu_count() or 1, time_limit=self._settings.time_limit,
                 name_of=self.names.name_of, base_of=self.names.base_of, interrupt=self.events.scan,
+                counts=self._settings.profile is not None,
             )
             for target in self.targets
         ]  # fmt: skip
@@ -310,7 +311,7 @@ class DriverService:
         self.check(queue, QUEUE_BYTES)
         with self.events.scanned():
             profile = self.devices[gpu].dispatch(packet, queue)
-        if self._settings.profile is not None:
+        if self._settings.profile is not None and profile is not None:
             with self._lock:
                 append_profile(self._settings.profile, profile)
 

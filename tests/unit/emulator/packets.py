@@ -75,7 +75,9 @@ class Host:
                  "group_bytes": record.descriptor.group_segment_fixed_size} | fields
         packet = DispatchPacket(items, block, kernel_object=base + record.descriptor_address, kernarg=kernarg, **known)
         try:
-            return self.device.dispatch(self.write_packet(packet), self.queue)
+            profile = self.device.dispatch(self.write_packet(packet), self.queue)
+            assert profile is not None
+            return profile
         finally:
             for array, address in arrays:
                 array[...] = np.frombuffer(read_bytes(address, array.nbytes), array.dtype).reshape(array.shape)
