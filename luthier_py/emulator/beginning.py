@@ -31,10 +31,13 @@ entry:
   %given = inttoptr i64 %given.at to ptr
   %fixed.at = get ready.fixed of %ready
   %fixed = inttoptr i64 %fixed.at to ptr
+  %any = icmp ne i64 %words, 0
+  br i1 %any, label %given.first, label %done
+given.first:
   call void @llvm.memcpy.p0.p0.i64(ptr %kernarg, ptr %arguments, i64 %bytes, i1 false)
   br label %next
 next:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
+  %i = phi i64 [ 0, %given.first ], [ %i.next, %next ]
   %place = getelementptr i64, ptr %kernarg, i64 %i
   %given.place = getelementptr i64, ptr %given, i64 %i
   %fixed.place = getelementptr i64, ptr %fixed, i64 %i

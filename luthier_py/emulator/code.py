@@ -67,6 +67,11 @@ class HostedCode:
     def take_tally(self) -> Tally:
         return self._idle.pop() if self._idle else Tally()
 
+    def overlaps(self, start: int, size: int) -> bool:
+        """Whether any of these device addresses may have its code."""
+        first = self.base + self.start
+        return first < start + size and start < first + 4 * len(self.table)
+
     @property
     def first_tally(self) -> Tally:
         """For launches that run one after another; whoever has read it clears it."""

@@ -17,7 +17,7 @@ from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
-from luthier_py.emulator.ready import ReadyLaunch
+from luthier_py.emulator.ready import LoadedLaunch
 from luthier_py.emulator.residency import of_device
 from luthier_py.emulator.shape import shape_of
 from luthier_py.emulator.wave_code import Settings
@@ -89,25 +89,25 @@ class EmulatorDevice:
         self.run(self.ready(kernel, grid, block, len(kernarg), lds_bytes), kernarg)
 
     def ready(self, kernel: KernelHandle, grid: Dim3, block: Dim3, kernarg_bytes: int, lds_bytes: int = 0,
-              fixed: tuple[tuple[int, bytes], ...] = ()) -> ReadyLaunch:
+              fixed: tuple[tuple[int, bytes], ...] = ()) -> LoadedLaunch:
         """What such launches have in common; ``fixed``: bytes of their arguments, by offset. Until the module goes."""
         module = kernel.module
         if not isinstance(module, EmulatorModule) or module.memory is not self.memory or not module.loaded:
             raise Invalid(f"kernel {kernel.name} is not loaded on this device")
 
-        def make() -> ReadyLaunch:
+        def make() -> LoadedLaunch:
             shape = shape_of(kernel.record, self._target, grid, block, lds_bytes)
             of_device(shape)  # refuses what does not fit
             mode = mode_of(shape.target, kernel.record.descriptor)
             code = module.code(Settings(shape.wave_size, mode, shape.target))
             code.require(kernel.record.entry, kernel.name)
             kernel_object = module.base + kernel.record.descriptor_address
-            return ReadyLaunch(self.memory, self._pool, code, shape, kernel_object, kernarg_bytes, dict(fixed))
+            return LoadedLaunch(self.memory, self._pool, code, shape, kernel_object, kernarg_bytes, dict(fixed))
 
         with self._lock:
             return module.ready((id(kernel.record), grid, block, kernarg_bytes, lds_bytes, fixed), make)
 
-    def run(self, ready: ReadyLaunch, kernarg: bytes) -> None:
+    def run(self, ready: LoadedLaunch, kernarg: bytes) -> None:
         """Launch it once."""
         self.profile = None
         with self._lock, self.memory.reading():
@@ -121,18 +121,18 @@ class EmulatorDevice:
                 if self._counts:
                     ready.clear_counters()
 
-    def _begin(self, ready: ReadyLaunch, kernarg: bytes) -> Begun | None:
+    def _begin(self, ready: LoadedLaunch, kernarg: bytes) -> Begun | None:
         if self.natively:
             return Begun(ready, ready.begin(kernarg, self.patience.time_limit is not None, self.threads > 1))
         ready.write(kernarg)
         return None
 
-    def go_on(self, ready: ReadyLaunch, outcome: Outcome) -> None:
+    def go_on(self, ready: LoadedLaunch, outcome: Outcome) -> None:
         """With what native code has begun."""
         with self._lock, self.memory.reading():
             self._go_on(ready, Begun(ready, outcome))
 
-    def _go_on(self, ready: ReadyLaunch, begun: Begun | None) -> LaunchProfile | None:
+    def _go_on(self, ready: LoadedLaunch, begun: Begun | None) -> LaunchProfile | None:
         started = time.perf_counter()
         with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, ready.places, self.threads, self.patience,
                            outsiders=tuple(self.outsiders), begun=begun) as run:

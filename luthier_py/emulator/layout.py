@@ -200,7 +200,7 @@ READY = _fields(
     "kernarg",               # address of the kernarg segment
     "kernarg_words",         # of 64 bits
     "given", "fixed",        # addresses of as many words: bits that whoever launches gives, and the others
-    "preload", "preload_bytes",  # where in the segment arguments are that come in registers
+    "preload", "preload_bytes",  # where that is which each launch finds in user SGPRs
     "preload_to",            # where these are in the first image
     "images",                # how many there are, image_stride apart
     "sites", "site_bytes",   # addresses: of Site records, and of a word that says how many bytes there are

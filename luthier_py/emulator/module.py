@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 
 from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.memory import Allocation, Memory, write_bytes
-from luthier_py.emulator.ready import ReadyLaunch
+from luthier_py.emulator.ready import LoadedLaunch
 from luthier_py.emulator.text import ObjectText
 from luthier_py.emulator.wave_code import Settings
 from luthier_py.errors import DeviceError, Invalid, Malformed, Unsupported
@@ -35,7 +35,7 @@ class EmulatorModule:
         self.base = memory.reserve(size, _PAGE)
         self.loaded = True
         self._codes: dict[Settings, HostedCode] = {}
-        self._ready: dict[tuple[Hashable, ...], ReadyLaunch] = {}
+        self._ready: dict[tuple[Hashable, ...], LoadedLaunch] = {}
         for segment in loads:
             address = self.base + segment.address
             write_bytes(address, code_object.read(segment.address, segment.file_size))
@@ -85,7 +85,7 @@ class EmulatorModule:
             self._codes[settings] = HostedCode(ObjectText(self.object, self.base), settings)
         return self._codes[settings]
 
-    def ready(self, key: tuple[Hashable, ...], make: Callable[[], ReadyLaunch]) -> ReadyLaunch:
+    def ready(self, key: tuple[Hashable, ...], make: Callable[[], LoadedLaunch]) -> LoadedLaunch:
         """The launch that was made ready under this key before, as long as there are not too many; or a new one."""
         found = self._ready.get(key)
         if found is None:

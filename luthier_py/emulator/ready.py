@@ -25,8 +25,9 @@ from luthier_py.emulator.launch import (
     preloaded_range,
     private_base,
     record,
+    user_sgprs,
 )
-from luthier_py.emulator.layout import MEETINGS, READY, WORKER, Outcome
+from luthier_py.emulator.layout import LAUNCH, MEETINGS, READY, WORKER, Outcome
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
@@ -57,35 +58,30 @@ def enter_code(worker: Words, code: HostedCode, tally: Tally) -> None:
 
 
 class ReadyLaunch:
-    """Mutable. ``kernarg_bytes``: of the arguments that are given each time; ``fixed``: bytes of them that are always
-    the same, by their offsets. One launch of a code runs at a time."""
+    """Mutable: of one kernel in one shape; it runs once at a time. ``places``: of the first launch."""
 
-    def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, kernel_object: int,
-                 kernarg_bytes: int, fixed: Mapping[int, bytes]) -> None:
-        self.shape, self.code, self._pool = shape, code, pool
-        self._segments = LaunchSegments(memory, shape, kernel_object, kernarg_bytes)
+    def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, places: LaunchMemory,
+                 tally: Tally) -> None:
+        self.shape, self.code, self.tally, self._pool = shape, code, tally, pool
         self.meetings: Words = np.zeros(MEETINGS, dtype=np.uint64)
         self.launch = launch_record(shape).copy()
         self.worker = worker_record(memory, self.meetings, shape.target)
-        self.tally = code.first_tally
-        enter_code(self.worker, code, self.tally)
+        enter_code(self.worker, code, tally)
         entry = code.base + shape.record.entry
-        self.slot = ResidentGroup(pool, shape, self._segments.places, entry, self.worker.ctypes.data)
-        self._given, self._fixed = _overlay(self._segments.kernarg_bytes, kernarg_bytes,
-                                            {**apertures(shape, kernarg_bytes), **fixed})
-        self._preloaded = _inside(preloaded_range(shape.record.descriptor), self._segments.kernarg_bytes)
-        self.record = self._record()
-
-    def _record(self) -> Words:
-        kernarg = self._segments.places.kernarg
-        return record(
-            READY, valid=1, run=scheduler_address(self.shape.wave_size), worker=self.worker.ctypes.data,
+        self.slot = ResidentGroup(pool, shape, places, entry, self.worker.ctypes.data)
+        self.record = record(
+            READY, valid=1, run=scheduler_address(shape.wave_size), worker=self.worker.ctypes.data,
             launch=self.launch.ctypes.data, group=self.slot.address, meetings=self.meetings.ctypes.data, rounds=ROUNDS,
-            slice=SLICES[0], kernarg=kernarg, kernarg_words=len(self._given), given=self._given.ctypes.data,
-            fixed=self._fixed.ctypes.data, preload=kernarg + self._preloaded.start, preload_bytes=len(self._preloaded),
-            preload_to=self.slot.images + 4 * preload_place(self.shape),
-            images=self.shape.waves * (self.shape.edges + 1),
-            sites=self.tally.sites.ctypes.data, site_bytes=self.code.site_bytes.ctypes.data)
+            slice=SLICES[0], images=shape.waves * (shape.edges + 1), sites=tally.sites.ctypes.data,
+            site_bytes=code.site_bytes.ctypes.data)
+
+    def _set(self, **values: int) -> None:
+        for name, value in values.items():
+            self.record[READY[name] // 8] = value
+
+    def _give_registers(self, sgpr: int, source: int, size: int) -> None:
+        """Each launch finds ``size`` bytes from ``source`` in the SGPRs from this one on."""
+        self._set(preload=source, preload_bytes=size, preload_to=self.slot.images + 4 * sgpr)
 
     @property
     def address(self) -> int:
@@ -93,10 +89,8 @@ class ReadyLaunch:
 
     @property
     def places(self) -> LaunchMemory:
-        """With the arguments of the launch that has begun."""
-        places = self._segments.places
-        preloaded = read_bytes(places.kernarg + self._preloaded.start, len(self._preloaded))
-        return LaunchMemory(places.kernarg, places.packet, places.queue, preloaded=preloaded)
+        """Of the launch that has begun."""
+        raise NotImplementedError
 
     @property
     def alive(self) -> bool:
@@ -106,14 +100,9 @@ class ReadyLaunch:
     def begin(self, arguments: bytes, limited: bool, shared: bool) -> Outcome:
         """``limited``: somebody looks at the time, and ``shared``: threads share the work, when it was run for a while;
         this is the same for launches that others begin by ``address``."""
-        self.record[READY["again"] // 8] = 0 if limited else ALONE_NANOSECONDS if shared else EVER
-        self.record[READY["rounds"] // 8] = SHARED_ROUNDS if shared else ROUNDS
+        self._set(again=0 if limited else ALONE_NANOSECONDS if shared else EVER,
+                  rounds=SHARED_ROUNDS if shared else ROUNDS)
         return Outcome(_begin()(self.address, arguments, len(arguments)))
-
-    def write(self, arguments: bytes) -> None:
-        """The kernarg segment alone, for a launch that somebody else begins."""
-        given = np.frombuffer(arguments.ljust(self._given.nbytes, b"\0"), np.uint64)
-        write_bytes(self._segments.places.kernarg, (given & self._given | self._fixed).tobytes())
 
     def profile(self, seconds: float) -> LaunchProfile:
         """Of a launch that has ended natively."""
@@ -125,9 +114,72 @@ class ReadyLaunch:
     def close(self) -> None:
         """Give back what it holds; it begins no more."""
         if self.alive:
-            self.record[READY["valid"] // 8] = 0
-            self._segments.give_back()
+            self._set(valid=0)
             self._pool.give(self.slot.block)
+
+
+class LoadedLaunch(ReadyLaunch):
+    """Mutable: of a kernel that the emulator has loaded, with segments of its own. ``kernarg_bytes``: of the arguments
+    that are given each time; ``fixed``: bytes of them that are always the same, by their offsets. Launches of a code
+    run one at a time."""
+
+    def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, kernel_object: int,
+                 kernarg_bytes: int, fixed: Mapping[int, bytes]) -> None:
+        self._segments = LaunchSegments(memory, shape, kernel_object, kernarg_bytes)
+        super().__init__(memory, pool, code, shape, self._segments.places, code.first_tally)
+        self._given, self._fixed = _overlay(self._segments.kernarg_bytes, kernarg_bytes,
+                                            {**apertures(shape, kernarg_bytes), **fixed})
+        self._preloaded = _inside(preloaded_range(shape.record.descriptor), self._segments.kernarg_bytes)
+        kernarg = self._segments.places.kernarg
+        self._set(kernarg=kernarg, kernarg_words=len(self._given), given=self._given.ctypes.data,
+                  fixed=self._fixed.ctypes.data)
+        self._give_registers(preload_place(shape), kernarg + self._preloaded.start, len(self._preloaded))
+
+    @property
+    def places(self) -> LaunchMemory:
+        places = self._segments.places
+        preloaded = read_bytes(places.kernarg + self._preloaded.start, len(self._preloaded))
+        return LaunchMemory(places.kernarg, places.packet, places.queue, preloaded=preloaded)
+
+    def write(self, arguments: bytes) -> None:
+        """The kernarg segment alone, for a launch that somebody else begins."""
+        given = np.frombuffer(arguments.ljust(self._given.nbytes, b"\0"), np.uint64)
+        write_bytes(self._segments.places.kernarg, (given & self._given | self._fixed).tobytes())
+
+    def close(self) -> None:
+        if self.alive:
+            self._segments.give_back()
+        super().close()
+
+
+class PacketLaunch(ReadyLaunch):
+    """Mutable: of packets of somebody else's queues, which have all that differs in user SGPRs."""
+
+    def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, places: LaunchMemory) -> None:
+        super().__init__(memory, pool, code, shape, places, code.take_tally())
+        self._places, self.halted = places, False
+        self._registers = np.array(user_sgprs(shape, places, self.slot.scratch), np.uint32)
+        self._give_registers(0, self._registers.ctypes.data, self._registers.nbytes)
+
+    @property
+    def places(self) -> LaunchMemory:
+        return self._places
+
+    def begin_at(self, places: LaunchMemory, limited: bool) -> Outcome:
+        """It comes back after a while, as somebody may halt it."""
+        self._places = places
+        self._registers[:] = user_sgprs(self.shape, places, self.slot.scratch)
+        return self.begin(b"", limited, shared=True)
+
+    def halt(self) -> None:
+        """From another thread: it is not to go on. Whoever has begun it looks."""
+        self.halted = True
+        self.launch[LAUNCH["stop"] // 8] = 1
+
+    def close(self) -> None:
+        if self.alive:
+            self.code.give_tally(self.tally)
+        super().close()
 
 
 def _overlay(segment_bytes: int, given_bytes: int, fixed: Mapping[int, bytes]) -> tuple[Words, Words]:

@@ -15,13 +15,15 @@ from dataclasses import replace
 from functools import lru_cache
 
 from luthier_py.emulator.code import HostedCode
-from luthier_py.emulator.dispatch import Patience, RunningLaunch
+from luthier_py.emulator.dispatch import Begun, Patience, RunningLaunch
 from luthier_py.emulator.faults import illegal_instruction
 from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, LaunchMemory, mode_of, preloaded_range
+from luthier_py.emulator.layout import Outcome
 from luthier_py.emulator.memory import Allocation, Memory, read_bytes, write_bytes
 from luthier_py.emulator.packet import QUEUE_BYTES, DispatchPacket, dispatch_id, queue_record
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.ready import PacketLaunch
 from luthier_py.emulator.shape import Shape, shape_of_packet
 from luthier_py.emulator.text import MemoryText
 from luthier_py.emulator.wave_code import Settings
@@ -31,6 +33,8 @@ from luthier_py.loader import KernelDescriptor, KernelRecord
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES
 
 KEPT_SHAPES = 256
+KEPT_LAUNCHES, KEPT_BYTES = 64, 1 << 28
+_HALTED = "its queue was destroyed while it ran"
 SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
 
 
@@ -69,6 +73,8 @@ class PacketDevice:
         self._pool = PagePool()
         self._resident: dict[tuple[int, int, int], ResidentCode] = {}  # by start and size of the allocation, and base
         self._running: dict[RunningLaunch, int] = {}  # launches, with their queues
+        self._ready: dict[tuple[HostedCode, Shape], list[PacketLaunch]] = {}  # that nobody runs
+        self._begun: dict[PacketLaunch, int] = {}  # with their queues
         self._shapes: dict[tuple[DispatchPacket, bytes, str, int], Shape] = {}
         self._lock = threading.Lock()
         self._no_queue = 0
@@ -96,22 +102,61 @@ class PacketDevice:
         except Malformed as error:
             raise illegal_instruction(error, entry, name) from error
         places = self._places(packet, queue, fields, descriptor, name)
-        started = time.perf_counter()
-        threads = self.threads if shape.groups >= SHARED_GROUPS * self.threads else 1
-        with RunningLaunch(self.memory, self._pool, code, shape, places, threads, self.patience, self._interrupt,
-                 lambda pc: self._code(pc, settings)) as run:
-            self._running[run] = queue
-            try:
-                run.execute()
-            finally:
-                del self._running[run]
-            return run.profile(time.perf_counter() - started) if self._counts else None
+        ready = self._take(code, shape, places)
+        try:
+            return self._run(ready, places, queue, lambda pc: self._code(pc, settings))
+        finally:
+            self._give(ready)
+
+    def _run(self, ready: PacketLaunch, places: LaunchMemory, queue: int,
+             find: Callable[[int], HostedCode | None]) -> LaunchProfile | None:
+        started, groups = time.perf_counter(), ready.shape.groups
+        with self.memory.reading():
+            self._begun[ready] = queue
+            outcome = ready.begin_at(places, self.patience.time_limit is not None)
+            if outcome is Outcome.FINISHED:
+                return ready.profile(time.perf_counter() - started) if self._counts else None
+            threads = self.threads if groups >= SHARED_GROUPS * self.threads else 1
+            with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, places, threads, self.patience,
+                               self._interrupt, find, begun=Begun(ready, outcome)) as run:
+                self._running[run] = queue
+                if ready.halted:
+                    run.cancel(_HALTED)
+                try:
+                    run.execute()
+                finally:
+                    del self._running[run]
+                return run.profile(time.perf_counter() - started) if self._counts else None
 
     def halt(self, queue: int) -> None:
         """What runs from this queue now ends with a DeviceError: the queue is destroyed. Returns at once."""
+        for ready, of in list(self._begun.items()):
+            if of == queue:
+                ready.halt()
         for run, of in list(self._running.items()):
             if of == queue:
-                run.cancel("its queue was destroyed while it ran")
+                run.cancel(_HALTED)
+
+    def _take(self, code: HostedCode, shape: Shape, places: LaunchMemory) -> PacketLaunch:
+        """One that nobody runs."""
+        with self._lock:
+            idle = self._ready.get((code, shape))
+            if idle:
+                return idle.pop()
+        return PacketLaunch(self.memory, self._pool, code, shape, places)
+
+    def _give(self, ready: PacketLaunch) -> None:
+        """Keep it, unless many are kept."""
+        self._begun.pop(ready, None)
+        ready.clear_counters()
+        ready.halted = False
+        with self._lock:
+            kept = [one for idle in self._ready.values() for one in idle]
+            if len(kept) >= KEPT_LAUNCHES or sum(one.slot.block.size for one in kept) > KEPT_BYTES:
+                self._ready.clear()
+                for one in kept:
+                    one.close()
+            self._ready.setdefault((ready.code, ready.shape), []).append(ready)
 
     def _shape(self, fields: DispatchPacket, descriptor: KernelDescriptor, name: str, base: int) -> Shape:
         """Most dispatches are like one before."""
@@ -133,6 +178,9 @@ class PacketDevice:
         with self._lock:
             for key in [key for key in self._resident if key[0] < start + size and start < key[0] + key[1]]:
                 del self._resident[key]
+            for code, shape in [key for key in self._ready if key[0].overlaps(start, size)]:
+                for ready in self._ready.pop((code, shape)):
+                    ready.close()
 
     def _descriptor(self, address: int, name: str) -> KernelDescriptor:
         self._need(address, DESCRIPTOR_BYTES, name, "kernel descriptor")

@@ -50,6 +50,8 @@ class ResidentGroup:
         self.images = self.waves + waves
         self.record = record(GROUP, waves=self.waves, images=self.images, lds=at_lds, slice=SLICES[0])
         home = Residence(worker, at_lds, at_lds + lds, scratch, self.address, barriers)
+        self.scratch = home.scratch
+        write_bytes(self.images, wave_images(shape, places, entry, home).tobytes())
         write_bytes(self.images, wave_images(shape, places, entry, home).tobytes())
         everything = np.frombuffer(self.block.memory, np.uint8)
         self._waves = everything[:waves].reshape(shape.waves, self._stride)

@@ -23,7 +23,7 @@ from luthier_py.emulator import EmulatorDevice, LaunchProfile
 from luthier_py.emulator.layout import Outcome
 from luthier_py.emulator.memory import GAP, Allocation, Memory, write_bytes
 from luthier_py.emulator.module import EmulatorModule
-from luthier_py.emulator.ready import ReadyLaunch
+from luthier_py.emulator.ready import LoadedLaunch
 from luthier_py.emulator.residency import COMPUTE_UNITS, of_compute_unit
 from luthier_py.errors import DeviceError, Invalid, TimeLimit
 from luthier_py.isa import MAX_WORKITEMS, Target
@@ -255,7 +255,7 @@ class DeviceService:
         elif loaded.device.natively and not (prints or cooperative):
             self._tickets.know(request.content[: _LAUNCH.size], ready, partial(self._go_on, loaded.device, ready))
 
-    def _go_on(self, device: EmulatorDevice, ready: ReadyLaunch, outcome: Outcome) -> None:
+    def _go_on(self, device: EmulatorDevice, ready: LoadedLaunch, outcome: Outcome) -> None:
         device.threads = self._threads if ready.shape.groups >= SHARED_GROUPS * self._threads else 1
         device.go_on(ready, outcome)
 
