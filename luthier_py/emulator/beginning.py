@@ -2,7 +2,7 @@
 
 In: a record READY of layout. Out: LLVM IR of ``i64 luthier_begin(ptr ready, ptr arguments, i64 bytes)``, which returns
 an Outcome. Where rounds are used up, the work-group before has ended and time is left, it goes on by itself. Invariant:
-nothing that another launch left in the records reaches this one.
+nothing that another launch left in the records reaches this one, but for a wish to stop it.
 """
 
 from __future__ import annotations
@@ -106,7 +106,6 @@ entry:
   %site.bytes = load i64, ptr %site.bytes.place
   call void @llvm.memset.p0.i64(ptr %sites, i8 0, i64 %site.bytes, i1 false)
   put launch.next of %launch, 0
-  put launch.stop of %launch, 0
   put worker.changes of %worker, 0
   put group.active of %group, 0
   put group.resume of %group, 0

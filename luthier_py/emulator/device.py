@@ -47,6 +47,9 @@ class EmulatorDevice:
         """Whether native code begins launches; if not, all of them are dispatch's from their start."""
         self._counts = counts
         self._running: RunningLaunch | None = None
+        self._current: LoadedLaunch | None = None
+        self._cancelled = ""  # why, before it runs
+        self._changing = threading.Lock()  # these three
         self._lock = threading.Lock()
         self.outsiders: list[Outsider] = []
         """Who writes memory while kernels run, and says so."""
@@ -112,14 +115,21 @@ class EmulatorDevice:
         self.profile = None
         with self._lock, self.memory.reading():
             started = time.perf_counter()
+            self._enter(ready)
             try:
                 begun = self._begin(ready, kernarg)
                 profile = None if begun is not None and begun.outcome is Outcome.FINISHED else self._go_on(ready, begun)
                 if self._counts:
                     self.profile = profile or ready.profile(time.perf_counter() - started)
             finally:
+                self._enter(None)
+                ready.renew()
                 if self._counts:
                     ready.clear_counters()
+
+    def _enter(self, ready: LoadedLaunch | None) -> None:
+        with self._changing:
+            self._current, self._cancelled = ready, ""
 
     def _begin(self, ready: LoadedLaunch, kernarg: bytes) -> Begun | None:
         if self.natively:
@@ -136,7 +146,10 @@ class EmulatorDevice:
         started = time.perf_counter()
         with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, ready.places, self.threads, self.patience,
                            outsiders=tuple(self.outsiders), begun=begun) as run:
-            self._running = run
+            with self._changing:
+                self._running = run
+                if self._cancelled:
+                    run.cancel(self._cancelled)
             try:
                 run.execute()
             finally:
@@ -145,14 +158,22 @@ class EmulatorDevice:
 
     def cancel(self, why: str) -> None:
         """The launch in progress, if there is one, ends with a DeviceError that says why."""
-        if (run := self._running) is not None:
-            run.cancel(why)
+        with self._changing:
+            if self._running is not None:
+                self._running.cancel(why)
+            elif self._current is not None:
+                self._cancelled = why
+                self._current.stop()
 
     @property
     def begun(self) -> tuple[int, int] | None:
         """Of the launch in progress, if there is one: work-groups that have begun, and all."""
-        if (run := self._running) is None:
-            return None
-        record = run.record
+        with self._changing:
+            if self._running is not None:
+                record = self._running.record
+            elif self._current is not None:
+                record = self._current.launch
+            else:
+                return None
         total = int(record[LAUNCH["total"] // 8])
         return min(int(record[LAUNCH["next"] // 8]), total), total

@@ -185,7 +185,7 @@ class Worker:
             if ready is None or tally is not ready.tally:
                 code.give_tally(tally)
         if ready is not None:
-            enter_code(ready.worker, ready.code, ready.tally)
+            ready.renew()
 
 
 class RunningLaunch:

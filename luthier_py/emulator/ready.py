@@ -104,6 +104,15 @@ class ReadyLaunch:
                   rounds=SHARED_ROUNDS if shared else ROUNDS)
         return Outcome(_begin()(self.address, arguments, len(arguments)))
 
+    def stop(self) -> None:
+        """From another thread: it is not to go on; ``begin`` comes back. Of use until :meth:`renew`."""
+        self.launch[LAUNCH["stop"] // 8] = 1
+
+    def renew(self) -> None:
+        """The next one begins in the kernel's code and is not stopped, wherever this one went."""
+        enter_code(self.worker, self.code, self.tally)
+        self.launch[LAUNCH["stop"] // 8] = 0
+
     def profile(self, seconds: float) -> LaunchProfile:
         """Of a launch that has ended natively."""
         return launch_profile(self.shape, [self.code], [{self.code: self.tally}], seconds)
@@ -157,7 +166,7 @@ class PacketLaunch(ReadyLaunch):
 
     def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, places: LaunchMemory) -> None:
         super().__init__(memory, pool, code, shape, places, code.take_tally())
-        self._places, self.halted = places, False
+        self._places = places
         self._registers = np.array(user_sgprs(shape, places, self.slot.scratch), np.uint32)
         self._give_registers(0, self._registers.ctypes.data, self._registers.nbytes)
 
@@ -166,15 +175,10 @@ class PacketLaunch(ReadyLaunch):
         return self._places
 
     def begin_at(self, places: LaunchMemory, limited: bool) -> Outcome:
-        """It comes back after a while, as somebody may halt it."""
+        """It comes back after a while."""
         self._places = places
         self._registers[:] = user_sgprs(self.shape, places, self.slot.scratch)
         return self.begin(b"", limited, shared=True)
-
-    def halt(self) -> None:
-        """From another thread: it is not to go on. Whoever has begun it looks."""
-        self.halted = True
-        self.launch[LAUNCH["stop"] // 8] = 1
 
     def close(self) -> None:
         if self.alive:

@@ -75,6 +75,7 @@ class PacketDevice:
         self._running: dict[RunningLaunch, int] = {}  # launches, with their queues
         self._ready: dict[tuple[HostedCode, Shape], list[PacketLaunch]] = {}  # that nobody runs
         self._begun: dict[PacketLaunch, int] = {}  # with their queues
+        self._halted: set[PacketLaunch] = set()
         self._shapes: dict[tuple[DispatchPacket, bytes, str, int], Shape] = {}
         self._lock = threading.Lock()
         self._no_queue = 0
@@ -112,7 +113,8 @@ class PacketDevice:
              find: Callable[[int], HostedCode | None]) -> LaunchProfile | None:
         started, groups = time.perf_counter(), ready.shape.groups
         with self.memory.reading():
-            self._begun[ready] = queue
+            with self._lock:
+                self._begun[ready] = queue
             outcome = ready.begin_at(places, self.patience.time_limit is not None)
             if outcome is Outcome.FINISHED:
                 return ready.profile(time.perf_counter() - started) if self._counts else None
@@ -120,7 +122,7 @@ class PacketDevice:
             with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, places, threads, self.patience,
                                self._interrupt, find, begun=Begun(ready, outcome)) as run:
                 self._running[run] = queue
-                if ready.halted:
+                if ready in self._halted:
                     run.cancel(_HALTED)
                 try:
                     run.execute()
@@ -130,9 +132,10 @@ class PacketDevice:
 
     def halt(self, queue: int) -> None:
         """What runs from this queue now ends with a DeviceError: the queue is destroyed. Returns at once."""
-        for ready, of in list(self._begun.items()):
-            if of == queue:
-                ready.halt()
+        with self._lock:
+            for ready in [ready for ready, of in self._begun.items() if of == queue]:
+                self._halted.add(ready)
+                ready.stop()
         for run, of in list(self._running.items()):
             if of == queue:
                 run.cancel(_HALTED)
@@ -147,10 +150,11 @@ class PacketDevice:
 
     def _give(self, ready: PacketLaunch) -> None:
         """Keep it, unless many are kept."""
-        self._begun.pop(ready, None)
         ready.clear_counters()
-        ready.halted = False
         with self._lock:
+            self._begun.pop(ready, None)
+            self._halted.discard(ready)
+            ready.renew()
             kept = [one for idle in self._ready.values() for one in idle]
             if len(kept) >= KEPT_LAUNCHES or sum(one.slot.block.size for one in kept) > KEPT_BYTES:
                 self._ready.clear()

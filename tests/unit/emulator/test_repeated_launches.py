@@ -8,6 +8,8 @@ from __future__ import annotations
 import random
 import re
 import struct
+import threading
+import time
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -174,6 +176,29 @@ def test_threads_share_what_is_large(nanoseconds: int, monkeypatch: pytest.Monke
         device.launch(kernel, (groups, 1, 1), (64, 1, 1), kernarg)
         assert device.read(buffer.address, 4) == struct.pack("<I", 64 * groups * number)
         assert device.profile is not None and device.profile.total == groups * len(rows)
+
+
+def test_a_launch_that_native_code_runs_can_be_cancelled() -> None:
+    """And says how far it is; the next one is not."""
+    device = EmulatorDevice(TARGET)
+    kernel = device.load(code_object({"k": [("s_endpgm",)]})).kernel("k")
+    seen: list[tuple[int, int]] = []
+
+    def cancel() -> None:
+        while (begun := device.begun) is None or begun[0] < 100:
+            time.sleep(0.001)
+        seen.append(begun)
+        device.cancel("enough of that")
+
+    for _ in range(2):
+        thread = threading.Thread(target=cancel)
+        thread.start()
+        with pytest.raises(DeviceError, match="enough of that"):
+            device.launch(kernel, (1 << 25, 1, 1), (64, 1, 1), bytes(KERNARG_BYTES))
+        thread.join()
+        device.launch(kernel, (3, 1, 1), (64, 1, 1), bytes(KERNARG_BYTES))
+        assert device.profile is not None and device.profile.total == 3 and device.begun is None
+    assert all(begun < total == 1 << 25 for begun, total in seen)
 
 
 def test_what_is_kept_goes_with_the_module() -> None:
