@@ -11,6 +11,7 @@ import faulthandler
 import os
 import re
 import resource
+import signal
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -60,16 +61,15 @@ def amdgpu_object(ir: str, cpu: str, wave_size: int) -> bytes:
         return code
 
 
-def apart(work: Callable[[], bytes]) -> bytes:
+def apart(work: Callable[[], bytes], seconds: int = 0) -> bytes:
     """What ``work`` gives, in a child process: where LLVM cannot make code it ends the process that asked. Invalid has
-    its words. A child costs some 10 ms, of a large process more."""
-    with LOCK, TemporaryFile() as made, TemporaryFile() as said:
-        binding()
-        with catch_warnings():
+    its words. A child costs some 10 ms, of a large process more; ``seconds``: after which it ends, 0 for never."""
+    with TemporaryFile() as made, TemporaryFile() as said:
+        with LOCK, binding().ffi.lib._lock, catch_warnings():  # llvmlite's, too, which its finalizers take without ours
             simplefilter("ignore", DeprecationWarning)  # of Python 3.12: other threads are not in the child
             child = os.fork()
         if not child:
-            _work_as_child(work, made.fileno(), said.fileno())
+            _work_as_child(work, made.fileno(), said.fileno(), seconds)
         with suppress(ChildProcessError):  # somebody else has waited for it
             os.waitpid(child, 0)
         made.seek(0)
@@ -81,10 +81,12 @@ def apart(work: Callable[[], bytes]) -> bytes:
         return found
 
 
-def _work_as_child(work: Callable[[], bytes], made: int, said: int) -> NoReturn:
+def _work_as_child(work: Callable[[], bytes], made: int, said: int, seconds: int) -> NoReturn:
     """Nothing of the parent's is tidied up here, however it ends: neither by Python nor by what LLVM's exit() calls."""
     try:
         faulthandler.disable()
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(seconds)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.dup2(said, 2)
         library = ctypes.CDLL(None)
@@ -213,6 +215,7 @@ def host_object(ir: str, effort: Effort) -> bytes:
         return code
 
 
+@cache
 def host_identity() -> str:
     """What host code depends on beside its IR: LLVM's version and this processor."""
     llvm = binding()

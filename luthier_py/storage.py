@@ -18,11 +18,13 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
 CACHE = "LUTHIER_CACHE_DIR"
 _TOLD = "LUTHIER_CACHE_TOLD"  # the folder of which something was said, by this process or the one that started it
+_damaged: list[str] = []  # entries of which something was said
 _DIGEST_BYTES = 32
 _PRIVATE = 0o700
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -92,6 +94,14 @@ def do_without(error: OSError) -> None:
         with suppress(OSError, ValueError):
             print(f"luthier: working without the cache {folder} ({place}{error.strerror or error}); "
                   f"{CACHE} names another, or is `off`", file=sys.stderr, flush=True)  # fmt: skip
+
+
+def tell_damaged(what: str) -> None:
+    """Say that an entry of the cache cannot be used and is made again, once."""
+    if not _damaged:
+        _damaged.append(what)
+        with suppress(OSError, ValueError):
+            print(f"luthier: ignoring a damaged entry of the cache ({what})", file=sys.stderr, flush=True)
 
 
 def write_file(path: Path, data: bytes | Iterable[bytes], private: bool = False) -> None:
@@ -174,7 +184,10 @@ class Shelf:
         with suppress(OSError):  # a cache that may only be read serves as well
             os.utime(path)
         digest, data = kept[:_DIGEST_BYTES], kept[_DIGEST_BYTES:]
-        return data if self._digest(key, data) == digest else None
+        if self._digest(key, data) != digest:
+            tell_damaged(str(path))
+            return None
+        return data
 
     def write(self, key: str, data: bytes) -> None:
         path = self._path(key)
@@ -211,6 +224,22 @@ def cache_key(*parts: str | bytes) -> str:
         data = part.encode(errors="surrogatepass") if isinstance(part, str) else part  # names of files are any bytes
         found.update(len(data).to_bytes(8, "little") + data)
     return found.hexdigest()
+
+
+@cache
+def sources() -> str:
+    """All files of this package as they are, by name, size and time: what another version makes is something else."""
+    return cache_key(sys.version, *sorted(_sources(os.path.dirname(__file__))))
+
+
+def _sources(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir() and entry.name != "__pycache__":
+                yield from _sources(entry.path)
+            elif entry.name.endswith((".py", ".gz", ".json")):
+                found = entry.stat()
+                yield f"{entry.path} {found.st_size} {found.st_mtime_ns}"
 
 
 def digest(path: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from luthier_py.emulator.layout import SITE_BYTES, WAVE, ZERO_ROW, SurfaceRefusal
 from luthier_py.emulator.loads import Addresses, ChunkLoad
-from luthier_py.emulator.wave_code import WaveCode
+from luthier_py.emulator.wave_code import FIRST_SITE, WaveCode, number_of
 from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
 
 _DWORDS = {"b32": 1, "b64": 2, "b96": 3, "b128": 4}
@@ -87,7 +87,8 @@ class AccessCode:
         self.w.finish_state()
         number = len(self.w.numbers.sites)
         self.w.numbers.sites.append(self.w.pc)
-        self.w.emitter.emit(f"store i64 {number}, ptr {self.w.field('fault_site')}")
+        site = self.w.emitter.let(f"add i64 {number_of(FIRST_SITE)}, {number}")
+        self.w.emitter.emit(f"store i64 {site}, ptr {self.w.field('fault_site')}")
         self.w.emitter.emit("br label %fault")
 
     def field_value(self, name: str) -> Value:

@@ -1,30 +1,46 @@
 """Host functions made of a text's code.
 
 In: a text. Out: a table from each dword of it to the host function that a wave enters there. Functions are translated
-when a launch first needs them, and compiled when a wave first comes there. Invariant: the table only grows, and an
-entry never changes.
+when a launch first needs them, or found among those that were kept; and compiled when a wave first comes there: what
+is large fast at first, and well once it runs often. Invariant: the table only grows; an entry changes to better code
+for the same instructions, with the same counters, and what it was before stays.
 """
 
 from __future__ import annotations
 
 import threading
+import time
+import weakref
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
+from luthier_py.emulator import kept
 from luthier_py.emulator.discover import direct_calls, discover
-from luthier_py.emulator.engine import compile_function
+from luthier_py.emulator.engine import imports_of, link_function
+from luthier_py.emulator.hosted_part import HostedPart, Improvable
+from luthier_py.emulator.known_code import KnownCode
 from luthier_py.emulator.layout import SITE_BYTES
 from luthier_py.emulator.parts import effort
 from luthier_py.emulator.pool import Pages
 from luthier_py.emulator.text import Text
-from luthier_py.emulator.translate import HostFunction, translate
-from luthier_py.emulator.wave_code import ModuleNumbers, Settings
+from luthier_py.emulator.translate import translate
+from luthier_py.emulator.translation import HostPart, Translation, described, runs_of
+from luthier_py.emulator.wave_code import FIRST_COUNTER, FIRST_SITE, CodeNumbers, Settings
+from luthier_py.emulator.workshop import WORKSHOP
 from luthier_py.errors import Location, LuthierError, Malformed, Unsupported
 from luthier_py.isa import instruction_set
 from luthier_py.isa.instruction import Inst
+from luthier_py.isa.instruction_set import InstructionSet
+from luthier_py.isa.target import Target
 from luthier_py.llvm import Effort, HostCode
+from luthier_py.storage import cache_key
 
 COUNTERS = SITES = 1 << 20  # of a module; address space, not memory, until they are used
+AHEAD = 2
+"""Host functions behind one that is wanted which are compiled meanwhile, for each core."""
+LOOK_SECONDS = 0.25
 
 
 class Tally:
@@ -34,7 +50,7 @@ class Tally:
         self._blocks = Pages(8 * COUNTERS), Pages(SITE_BYTES * SITES)
         self.counters, self.sites = (np.frombuffer(block.memory, dtype=np.uint64) for block in self._blocks)
 
-    def clear(self, numbers: ModuleNumbers) -> None:
+    def clear(self, numbers: CodeNumbers) -> None:
         self.counters[: len(numbers.counters)] = 0
         self.sites[: len(numbers.sites) * SITE_BYTES // 8] = 0
 
@@ -45,27 +61,38 @@ class HostedCode:
     def __init__(self, text: Text, settings: Settings) -> None:
         self.source = text
         self.settings = settings
-        self.numbers = ModuleNumbers()
-        self.isa = instruction_set(text.target, settings.wave_size)
+        self.numbers = CodeNumbers()
         self.base = text.base
         self.start = text.extent.start
         self.table = np.zeros((len(text.extent) + 3) // 4, dtype=np.uint64)
+        self.insts = KnownCode(partial(_decode, text.target, settings.wave_size))
         self._engines: list[HostCode] = []
         self._lock = threading.Lock()
-        self.insts: dict[int, Inst] = {}
         self._idle: list[Tally] = []
         self._first: Tally | None = None
         self.site_bytes = np.zeros(1, dtype=np.uint64)
         """Of all sites' records; native code reads it."""
-        self._translated: dict[int, tuple[HostFunction, Effort]] = {}
-        """By the address of each block: what is to be compiled when a wave comes there."""
+        self._used: list[Tally] = []
+        self._waiting: dict[int, HostedPart] = {}
+        """Host functions that no wave has come to, by the address of each block."""
+        self._parts: dict[int, list[HostedPart]] = {}
+        """Those of each function that is compiled fast, in the order of addresses."""
+        self._improvable = Improvable()
+        self._watched = False
+
+    @property
+    def isa(self) -> InstructionSet:
+        """Its tables take a while to read, and code that was kept needs none."""
+        return instruction_set(self.source.target, self.settings.wave_size)
 
     def holds(self, address: int) -> bool:
         """Whether the table has a place for a device address."""
         return 0 <= address - self.base - self.start < 4 * len(self.table)
 
     def take_tally(self) -> Tally:
-        return self._idle.pop() if self._idle else Tally()
+        tally = self._idle.pop() if self._idle else Tally()
+        self._used.append(tally)
+        return tally
 
     def overlaps(self, start: int, size: int) -> bool:
         """Whether any of these device addresses may have its code."""
@@ -80,8 +107,16 @@ class HostedCode:
         return self._first
 
     def give_tally(self, tally: Tally) -> None:
-        tally.clear(self.numbers)
+        self._used.remove(tally)
+        self.clear(tally)
         self._idle.append(tally)
+
+    def clear(self, tally: Tally) -> None:
+        """A launch that counted there has ended."""
+        if self._improvable.parts:
+            with self._lock:
+                self._improvable.note(tally.counters)
+        tally.clear(self.numbers)
 
     def decode(self, pc: int) -> Inst:
         data = self.source.at(pc) if pc % 4 == 0 else b""
@@ -89,7 +124,7 @@ class HostedCode:
             raise Malformed(f"0x{pc:x} is not an address of code")
         inst = self.isa.decode(data)
         self.source.used(pc, inst.raw)
-        self.insts[pc] = inst
+        self.insts.add(pc, inst)
         return inst
 
     def require(self, pc: int, kernel: str) -> None:
@@ -98,37 +133,120 @@ class HostedCode:
             work = [pc]
             while work:
                 entry = work.pop()
-                place = (entry - self.start) // 4
-                if entry in self._translated or 0 <= place < len(self.table) and self.table[place]:
+                place = self._place(entry)
+                if entry in self._waiting or 0 <= place < len(self.table) and self.table[place]:
                     continue
                 try:
-                    work += self._translate(entry)
+                    work += self._add(entry)
                 except (Unsupported, Malformed) as error:
                     raise self._located(error, kernel, entry) from error
-            if pc in self._translated:
-                self._compile(*self._translated[pc])
+            if pc in self._waiting:
+                self._link(self._waiting[pc])
 
-    def _translate(self, entry: int) -> set[int]:
-        """Translate the function at ``entry``; what it calls directly."""
-        blocks = discover(self.decode, entry)
-        how = effort(blocks)
-        for function in translate(blocks, entry, self.settings, self.numbers):
-            for block in function.blocks:
-                self._translated.setdefault(block.start, (function, how))
+    def _add(self, entry: int) -> tuple[int, ...]:
+        """Find or translate the function at ``entry``; what it calls directly."""
+        translation, texts = kept.find(self.source, self.settings, entry), dict[str, str]()
+        if translation is None:
+            translation, texts = self._translated(entry)
+            kept.keep(self.source, self.settings, entry, translation)
+        else:
+            self._reuse(translation)
+        hosted = [self._hosted(part, entry, translation, texts.get(part.name)) for part in translation.parts]
+        self._waiting.update((start, one) for one in hosted for start in one.starts)
+        if translation.effort is Effort.FAST:
+            self._parts[entry] = hosted
         if max(len(self.numbers.counters), len(self.numbers.sites)) > COUNTERS:
             raise Unsupported("more code than the emulator has counters for")
         self.site_bytes[0] = len(self.numbers.sites) * SITE_BYTES
-        return direct_calls(blocks)
+        return translation.calls
 
-    def _compile(self, function: HostFunction, how: Effort) -> None:
-        engine = compile_function(function.name, function.ir, self.settings.wave_size, how)
+    def _translated(self, entry: int) -> tuple[Translation, dict[str, str]]:
+        """The function at ``entry``, and the text of each of its host functions."""
+        blocks = discover(self.decode, entry)
+        functions = translate(blocks, entry, self.settings)
+        parts = tuple(described(one, imports_of(one.ir), cache_key(one.ir)) for one in functions)
+        runs = runs_of(pair for block in blocks for pair in block.insts)
+        translation = Translation(runs, tuple(sorted(direct_calls(blocks))), effort(blocks), parts)
+        return translation, {one.name: one.ir for one in functions}
+
+    def _reuse(self, translation: Translation) -> None:
+        pcs = [pc for part in translation.parts for pc in part.pcs]
+        for start, data in translation.runs:
+            self.source.used(start, data)
+            self.insts.add_run(start, data, [pc for pc in pcs if start <= pc < start + len(data)])
+
+    def _hosted(self, part: HostPart, entry: int, translation: Translation, ir: str | None) -> HostedPart:
+        first = {FIRST_COUNTER: len(self.numbers.counters), FIRST_SITE: len(self.numbers.sites)}
+        self.numbers.counters += part.counted()
+        self.numbers.sites += part.site_pcs
+        starts = [start for start in part.starts if start not in self._waiting and not self.table[self._place(start)]]
+        return HostedPart(part, entry, translation.effort, first, tuple(starts), ir)
+
+    def _place(self, pc: int) -> int:
+        """In the table."""
+        return (pc - self.start) // 4
+
+    def _text(self, hosted: HostedPart) -> Callable[[], str]:
+        """What gives the LLVM IR."""
+        return lambda: hosted.ir or self._text_again(hosted.part, hosted.entry)
+
+    def _text_again(self, part: HostPart, entry: int) -> str:
+        """The LLVM IR of a translation that was kept: machine code may have gone, or be wanted better."""
+        functions = translate(discover(self._known, entry), entry, self.settings)
+        text = next((one.ir for one in functions if one.name == part.name), "")
+        if cache_key(text) != part.ir:
+            raise Malformed(f"the cache has a translation of 0x{entry:x} that this translator does not make: remove it")
+        return text
+
+    def _known(self, pc: int) -> Inst:
+        """Whatever memory holds by now."""
+        if pc not in self.insts:
+            raise Malformed(f"0x{pc:x} was not translated")
+        return self.insts[pc]
+
+    def _link(self, hosted: HostedPart) -> None:
+        """Make the table's entries of a host function; those that follow it are likely to be wanted next."""
+        if hosted.effort is Effort.FAST and WORKSHOP.places > 1:
+            following = self._parts[hosted.entry]
+            at = following.index(hosted)
+            for one in following[at : at + 1 + AHEAD * WORKSHOP.places]:
+                if self._waits(one) and not one.is_kept:
+                    one.begin(self._text(one), Effort.FAST)
+        code, effort = hosted.code(self._text(hosted))
+        self._enter(hosted, code)
+        if effort is Effort.FAST:
+            self._improvable.add(hosted)
+            if not self._watched:
+                self._watched = True
+                threading.Thread(target=_watch, args=(weakref.ref(self),), name="luthier-watch", daemon=True).start()
+
+    def _waits(self, hosted: HostedPart) -> bool:
+        return any(start in self._waiting for start in hosted.starts)
+
+    def _enter(self, hosted: HostedPart, code: bytes) -> None:
+        part = hosted.part
+        engine = link_function(part.name, code, part.imports, self.settings.wave_size, hosted.first)
+        address = engine.address(part.name)
         self._engines.append(engine)
-        address = engine.address(function.name)
-        for block in function.blocks:
-            self._translated.pop(block.start, None)
-            place = (block.start - self.start) // 4
-            if not self.table[place]:
-                self.table[place] = address
+        for start in hosted.starts:
+            self._waiting.pop(start, None)
+            self.table[self._place(start)] = address
+
+    def improve(self) -> bool:
+        """Have better code made of what runs often; whether there is any that could still be better."""
+        with self._lock:
+            self._improve()
+            self._watched = bool(self._improvable.parts)
+        return self._watched
+
+    def _improve(self) -> None:
+        for hosted in self._improvable.hot([tally.counters for tally in tuple(self._used)]):
+            hosted.begin(self._text(hosted), Effort.GENERATE)
+        for hosted in self._improvable.parts:
+            if hosted.job is not None and hosted.job.ended:
+                self._improvable.remove(hosted)
+                if (code := hosted.improved()) is not None:
+                    self._enter(hosted, code)
 
     def _located(self, error: LuthierError, kernel: str, pc: int) -> LuthierError:
         where = error.where
@@ -139,3 +257,17 @@ class HostedCode:
         """Assembly text of a decoded instruction."""
         inst = self.insts.get(pc)
         return None if inst is None else self.isa.text(inst, pc)
+
+
+def _watch(code: weakref.ref[HostedCode]) -> None:
+    """As long as there is such code; a thread of its own."""
+    while True:
+        time.sleep(LOOK_SECONDS)
+        hosted = code()
+        if hosted is None or not hosted.improve():
+            return
+        del hosted
+
+
+def _decode(target: Target, wave_size: int, data: bytes) -> Inst:
+    return instruction_set(target, wave_size).decode(data)

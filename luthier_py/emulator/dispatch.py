@@ -81,7 +81,7 @@ class Worker:
         self.code = run.codes[0]
         if begun is None:
             self.tallies: dict[HostedCode, Tally] = {}
-            self.record = worker_record(run.memory, run.meetings, self.code.isa.target)
+            self.record = worker_record(run.memory, run.meetings, run.shape.target)
             self.slots: list[ResidentGroup] = []
             self._enter(self.code)
         else:

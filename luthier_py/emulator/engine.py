@@ -8,7 +8,7 @@ machine code depends on, so a stale entry cannot be met; a damaged one is compil
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from luthier_py import llvm
@@ -31,9 +31,15 @@ CLOCK = "luthier_nanoseconds"
 _ready: dict[tuple[str, int], llvm.HostCode] = {}
 
 
-def compile_function(name: str, ir: str, wave_size: int, effort: Effort = Effort.GENERATE) -> llvm.HostCode:
-    """Generated code that defines ``name``, linked with the support functions it calls."""
-    return llvm.HostCode(object_code(ir, effort), [name], _imports(ir, wave_size))
+def link_function(name: str, code: bytes, imports: Iterable[str], wave_size: int, first: Mapping[str, int]
+                  ) -> llvm.HostCode:
+    """Machine code that defines ``name``, linked with support functions and ``first``, numbers by symbol."""
+    return llvm.HostCode(code, [name], {symbol: _support(symbol, wave_size) for symbol in imports} | dict(first))
+
+
+def imports_of(ir: str) -> set[str]:
+    """Support functions that generated code calls."""
+    return set(_SUPPORT.findall(ir))
 
 
 def scheduler_address(wave_size: int) -> int:
@@ -52,9 +58,9 @@ def native_function(name: str, text: Callable[[], str], imports: Mapping[str, in
     return _ready[name, wave_size].address(name)
 
 
-def _imports(ir: str, wave_size: int, defined: str = "") -> dict[str, int]:
+def _imports(ir: str, wave_size: int, defined: str) -> dict[str, int]:
     """Addresses of the support functions that ``ir`` calls; compiled if this is the first call of them."""
-    return {symbol: _support(symbol, wave_size) for symbol in set(_SUPPORT.findall(ir)) - {defined}}
+    return {symbol: _support(symbol, wave_size) for symbol in imports_of(ir) - {defined}}
 
 
 def _support(symbol: str, wave_size: int) -> int:
@@ -87,9 +93,24 @@ def _definition(name: str, wave_size: int) -> str:
 
 
 def object_code(ir: str, effort: Effort) -> bytes:
-    key = cache_key(llvm.host_identity(), effort.name, ir)
-    code = _SHELF.read(key)
+    """Machine code of a module."""
+    digest = cache_key(ir)
+    code = kept_code(digest, effort)
     if code is None:
         code = llvm.host_object(ir, effort)
-        _SHELF.write(key, code)
+        keep_code(digest, effort, code)
     return code
+
+
+def kept_code(digest: str, effort: Effort) -> bytes | None:
+    """That of a module whose text has this :func:`~luthier_py.storage.cache_key`, if it was made before."""
+    return _SHELF.read(_code_key(digest, effort))
+
+
+def keep_code(digest: str, effort: Effort, code: bytes) -> None:
+    """For :func:`kept_code`."""
+    _SHELF.write(_code_key(digest, effort), code)
+
+
+def _code_key(digest: str, effort: Effort) -> str:
+    return cache_key(llvm.host_identity(), effort.name, digest)

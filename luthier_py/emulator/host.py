@@ -12,7 +12,7 @@ from luthier_py.emulator.engine import object_code
 from luthier_py.emulator.launch import mode_of
 from luthier_py.emulator.parts import effort
 from luthier_py.emulator.translate import translate
-from luthier_py.emulator.wave_code import ModuleNumbers, Settings
+from luthier_py.emulator.wave_code import Settings
 from luthier_py.loader import CodeObject
 
 
@@ -22,5 +22,5 @@ def host_code(obj: CodeObject, kernel: str) -> bytes:
     settings = Settings(record.descriptor.wave_size, mode_of(obj.target, record.descriptor), obj.target)
     code = EmulatorDevice(obj.target).load(obj.data, obj.name).code(settings)
     blocks = discover(code.decode, record.entry)
-    functions = translate(blocks, record.entry, settings, ModuleNumbers())
+    functions = translate(blocks, record.entry, settings)
     return b"".join(llvm.text_section(object_code(function.ir, effort(blocks))) for function in functions)

@@ -50,17 +50,19 @@ class ChunkLoad:
         e = self.w.emitter
         offsets = str(chunk.row(self.where.row).ref)
         highs = str(chunk.row(self.where.row + 1).ref) if self._far else ""
-        known = _Known.of(self, chunk, offsets, highs)
+        lanes = _Lanes(e, chunk, offsets, highs)
+        at, into, room = self._place(chunk, lanes)
+        even, same = lanes.are_even(self.words), lanes.are_same()
         labels = {hint: e.label(hint) for hint in ("consecutive", "varied", "equal", "single", "got", "loaded")}
         size = 4 * self.words
-        e.branch(self._inside(known, known.even, CHUNK * size), labels["consecutive"], labels["varied"])
+        e.branch(self._inside(into, room, even, CHUNK * size), labels["consecutive"], labels["varied"])
         chunk.place(labels["consecutive"])
-        consecutive = [value for at in self._places(known.at) for value in self._vectors(at)]
+        consecutive = [value for place in self._places(at) for value in self._vectors(place)]
         e.emit(f"br label %{labels['loaded']}")
         chunk.place(labels["varied"])
-        e.branch(self._inside(known, known.same, size), labels["equal"], labels["single"])
+        e.branch(self._inside(into, room, same, size), labels["equal"], labels["single"])
         chunk.place(labels["equal"])
-        equal = [value for at in self._places(known.at) for value in self._broadcasts(at)]
+        equal = [value for place in self._places(at) for value in self._broadcasts(place)]
         e.emit(f"br label %{labels['loaded']}")
         chunk.place(labels["single"])
         self._call(chunk, offsets, highs, labels["got"])
@@ -77,31 +79,48 @@ class ChunkLoad:
     def _far(self) -> bool:
         return self.where.kind in ("far", "flat")
 
-    def _places(self, at: str) -> list[str]:
-        """Addresses of the elements of a pair."""
-        e = self.w.emitter
-        return [at] if len(self.targets) == 1 else [at, e.let(f"add i64 {at}, {self.distance}")]
+    def _place(self, chunk: LaneChunk, lanes: _Lanes) -> tuple[str, str, str]:
+        """Of the first lane: its address, the distance from the start of what may be accessed, and how much that is."""
+        e, offset = self.w.emitter, lanes.first_offset()
+        if self.where.kind == "lds":
+            begin, room = chunk.lds_bounds()
+            into = e.let(f"add i64 {offset}, {self.where.base.ref}")
+            return e.let(f"add i64 {into}, {begin}"), into, room
+        at = e.let(f"add i64 {offset}, {self.where.base.ref}")
+        begin = e.let(f"load i64, ptr {self.site}")
+        end_of_site = chunk.before(f"getelementptr i8, ptr {self.site}, i64 {SITE['end']}")
+        end = e.let(f"load i64, ptr {end_of_site}")
+        return at, e.let(f"sub i64 {at}, {begin}"), e.let(f"sub i64 {end}, {begin}")
 
-    def _inside(self, known: _Known, fits: str, size: int) -> str:
+    def _inside(self, into: str, room: str, fits: str, size: int) -> str:
         """Whether the lanes fit the pattern, and ``size`` bytes from the first address are there."""
         e = self.w.emitter
-        return e.let(f"and i1 {e.inside(known.at, str(size + self.distance), known.begin, known.finish)}, {fits}")
+        last = size + self.distance - 1
+        places = e.call("i64", "llvm.usub.sat.i64", [("i64", room), ("i64", str(last))])  # where so much may begin
+        return e.let(f"and i1 {e.let(f'icmp ult i64 {into}, {places}')}, {fits}")
 
-    def _vectors(self, at: str) -> list[str]:
+    def _places(self, at: str) -> list[str]:
+        """Pointers to the elements of a pair."""
+        e = self.w.emitter
+        pointer = e.let(f"inttoptr i64 {at} to ptr")
+        if len(self.targets) == 1:
+            return [pointer]
+        return [pointer, e.let(f"getelementptr i8, ptr {pointer}, i64 {self.distance}")]
+
+    def _vectors(self, pointer: str) -> list[str]:
         e, count = self.w.emitter, CHUNK * self.words
         whole = f"<{count} x i32>"
-        data = e.let(f"load {whole}, ptr {e.let(f'inttoptr i64 {at} to ptr')}, align 1")
+        data = e.let(f"load {whole}, ptr {pointer}, align 1")
         if self.words == 1:
             return [data]
         picked = [", ".join(f"i32 {i * self.words + word}" for i in range(CHUNK)) for word in range(self.words)]
         return [e.let(f"shufflevector {whole} {data}, {whole} poison, {_WORDS} <{lanes}>") for lanes in picked]
 
-    def _broadcasts(self, at: str) -> list[str]:
+    def _broadcasts(self, pointer: str) -> list[str]:
         e = self.w.emitter
-        pointer = e.let(f"inttoptr i64 {at} to ptr")
         found = []
         for word in range(self.words):
-            place = e.let(f"getelementptr i8, ptr {pointer}, i64 {4 * word}")
+            place = e.let(f"getelementptr i8, ptr {pointer}, i64 {4 * word}") if word else pointer
             found.append(_splat(e, e.let(f"load i32, ptr {place}, align 1")))
         return found
 
@@ -115,7 +134,7 @@ class ChunkLoad:
         for row, values in ((_ADDRESS_ROW, offsets), (_ADDRESS_ROW + 1, highs)):
             if values:
                 e.emit(f"store {_WORDS} {values}, ptr {chunk.address(row)}, align 64")
-        rows = [self.w.row(row) for row in (_ADDRESS_ROW, LOADED_ROW, LOADED_ROW + self.words)]
+        rows = [chunk.rows_of_wave(row) for row in (_ADDRESS_ROW, LOADED_ROW, LOADED_ROW + self.words)]
         element = f"{'p' if len(self.targets) > 1 else ''}b{32 * self.words}"
         done = e.support("i1", f"{self.where.kind}_gather_{element}", [
             ("ptr", "%wave"), ("i64", chunk.mask_of_lanes()), ("i64", str(self.where.base.ref)), ("ptr", rows[0]),
@@ -125,50 +144,81 @@ class ChunkLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What is worked out about a chunk's addresses: names of values."""
+class _Lanes:
+    """What is worked out about a chunk's addresses, once for all loads that have them from the same registers."""
 
-    at: str       # address of the first lane, i64
-    begin: str    # bounds of what may be accessed
-    finish: str
-    even: str     # all lanes active, and consecutive
-    same: str     # all lanes active, and at one address
+    e: Emitter
+    chunk: LaneChunk
+    offsets: str
+    highs: str  # upper halves, if addresses have 64 bits
 
-    @staticmethod
-    def of(load: ChunkLoad, chunk: LaneChunk, offsets: str, highs: str) -> _Known:
-        e, where = load.w.emitter, load.where
-        first = e.let(f"extractelement {_WORDS} {offsets}, i64 0")
-        deltas = e.let(f"sub {_WORDS} {offsets}, {_splat(e, first)}")
-        steps = ", ".join(f"i32 {4 * load.words * lane}" for lane in range(CHUNK))
-        uneven = e.let(f"xor {_WORDS} {deltas}, <{steps}>")
-        start = e.let(f"add i64 {e.let(f'zext i32 {first} to i64')}, {where.base.ref}")
-        if highs:
-            high = e.let(f"extractelement {_WORDS} {highs}, i64 0")
-            other = e.let(f"xor {_WORDS} {highs}, {_splat(e, high)}")
-            deltas, uneven = (e.let(f"or {_WORDS} {x}, {other}") for x in (deltas, uneven))
-            wide = e.let(f"zext i32 {high} to i64")
-            start = e.let(f"add i64 {start}, {e.let(f'shl i64 {wide}, 32')}")
-        if where.kind == "lds":
-            begin, finish = chunk.lds_bounds()
-            start = e.let(f"add i64 {start}, {begin}")
-        else:
-            begin = e.let(f"load i64, ptr {load.site}")
-            end = e.let(f"getelementptr i8, ptr {load.site}, i64 {SITE['end']}")
-            finish = e.let(f"load i64, ptr {end}")
-        even, same = (_all_zero(e, x) for x in (uneven, deltas))
-        no_wrap = e.let(f"icmp ule i32 {first}, {2**32 - 4 * load.words * CHUNK}")
-        even = e.let(f"and i1 {even}, {no_wrap}")
-        if chunk.mask != FULL:
-            full = e.let(f"icmp eq i32 {chunk.mask_bits()}, {_LANES}")
-            even, same = (e.let(f"and i1 {x}, {full}") for x in (even, same))
-        return _Known(start, begin, finish, even, same)
+    def first_offset(self) -> str:
+        """Of the first lane, i64."""
+        return self.chunk.shared(self._first_offset, "offset", self.offsets, self.highs)
+
+    def are_even(self, words: int) -> str:
+        """Whether all lanes are active and their addresses follow each other, ``words`` dwords apart."""
+        key = "even", self.offsets, self.highs, words, self.chunk.mask
+        return self.chunk.shared(lambda: self._are_even(words), *key)
+
+    def are_same(self) -> str:
+        """Whether all lanes are active and have one address."""
+        return self.chunk.shared(self._are_same, "same", self.offsets, self.highs, self.chunk.mask)
+
+    def _first(self) -> str:
+        """Of the first lane, i32."""
+        write = self.e.let
+        return self.chunk.shared(lambda: write(f"extractelement {_WORDS} {self.offsets}, i64 0"), "first", self.offsets)
+
+    def _first_offset(self) -> str:
+        e = self.e
+        offset = e.let(f"zext i32 {self._first()} to i64")
+        if not self.highs:
+            return offset
+        wide = e.let(f"zext i32 {e.let(f'extractelement {_WORDS} {self.highs}, i64 0')} to i64")
+        return e.let(f"add i64 {offset}, {e.let(f'shl i64 {wide}, 32')}")
+
+    def _deltas(self) -> str:
+        """Of each lane's lower half to the first one's."""
+        e = self.e
+        return self.chunk.shared(lambda: e.let(f"sub {_WORDS} {self.offsets}, {_splat(e, self._first())}"),
+                                 "deltas", self.offsets)
+
+    def _others(self) -> str:
+        """Bits in which upper halves differ from the first one."""
+        e = self.e
+
+        def write() -> str:
+            high = e.let(f"extractelement {_WORDS} {self.highs}, i64 0")
+            return e.let(f"xor {_WORDS} {self.highs}, {_splat(e, high)}")
+
+        return self.chunk.shared(write, "others", self.highs)
+
+    def _are_even(self, words: int) -> str:
+        e = self.e
+        steps = ", ".join(f"i32 {4 * words * lane}" for lane in range(CHUNK))
+        uneven = e.let(f"xor {_WORDS} {self._deltas()}, <{steps}>")
+        no_wrap = e.let(f"icmp ule i32 {self._first()}, {2**32 - 4 * words * CHUNK}")
+        return e.let(f"and i1 {self._all_zero(uneven)}, {no_wrap}")
+
+    def _are_same(self) -> str:
+        return self._all_zero(self._deltas())
+
+    def _all_zero(self, words: str) -> str:
+        """Whether ``words`` are, no upper half differs, and all lanes are active."""
+        e = self.e
+        if self.highs:
+            words = e.let(f"or {_WORDS} {words}, {self._others()}")
+        some = e.let(f"icmp ne {_WORDS} {words}, zeroinitializer")
+        zero = e.let(f"icmp eq i{CHUNK} {e.let(f'bitcast <{CHUNK} x i1> {some} to i{CHUNK}')}, 0")
+        return zero if self.chunk.mask == FULL else e.let(f"and i1 {zero}, {self._all_active()}")
+
+    def _all_active(self) -> str:
+        e = self.e
+        return self.chunk.shared(lambda: e.let(f"icmp eq i32 {self.chunk.mask_bits()}, {_LANES}"),
+                                 "active", self.chunk.mask)
 
 
 def _splat(e: Emitter, value: str) -> str:
     first = e.let(f"insertelement {_WORDS} poison, i32 {value}, i64 0")
     return e.let(f"shufflevector {_WORDS} {first}, {_WORDS} poison, {_ZEROS}")
-
-
-def _all_zero(e: Emitter, words: str) -> str:
-    any_bit = e.call("i32", f"llvm.vector.reduce.or.v{CHUNK}i32", [(_WORDS, words)])
-    return e.let(f"icmp eq i32 {any_bit}, 0")

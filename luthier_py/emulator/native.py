@@ -37,10 +37,13 @@ from luthier_py.emulator.native_parts import (
     ONLY_CONSECUTIVE,
     PATTERN,
     PRIVATE,
+    PRIVATE_LANE,
+    PRIVATE_LANES,
     SITE_WINDOW,
     SLOW_ADDRESS,
     SLOW_END,
     SLOW_HIGH,
+    SOME,
     STORED,
 )
 from luthier_py.emulator.resolve import FLAT, IN_LDS, IN_SCRATCH, WRITES, refuse, resolve
@@ -86,9 +89,9 @@ class _Move:
         if self.addresses == "private":
             fast = self._private()
         elif self.gather:
-            fast = "  br label %slow\n"
+            fast = self._window() + self._check() + SOME + self._loop()
         else:
-            fast = self._window() + self._check() + self._vectors() + self._loop()
+            fast = self._window() + self._check() + DECIDE + SOME + self._vectors() + self._loop()
         numbers: dict[str, int | str] = {
             "n": self.lanes, "v": f"<{self.lanes} x i32>", "flags": f"<{self.lanes} x i1>", "row": self.row,
             "bytes": self.bytes, "distance": "%distance" if len(self.parts) > 1 else "0", "all": (1 << self.lanes) - 1,
@@ -108,7 +111,7 @@ class _Move:
         return SITE_WINDOW + (FAR_START if self.far else "  %start = add i64 %base, 0\n")
 
     def _check(self) -> str:
-        return CHECK + (HIGH_HALVES if self.far else "  %wrong = or $v %over, zeroinitializer\n") + DECIDE
+        return CHECK + (HIGH_HALVES if self.far else "  %wrong = or $v %over, zeroinitializer\n")
 
     def _vectors(self) -> str:
         """Chunks whose lanes are consecutive, or (loads) all the same."""
@@ -253,7 +256,22 @@ class _Move:
   %kept{word} = select $flags %mask, $v %new{word}, $v %old{word}
   store volatile $v %kept{word}, ptr {target}, align 4
 """
-        return text + "  ret i1 true\n"
+        return text + "  ret i1 true\n" + self._private_lanes()
+
+    def _private_lanes(self) -> str:
+        """Lanes with offsets of their own, all of whole words inside: word by word."""
+        text = PRIVATE_LANES + each_lane("each", "moved") + PRIVATE_LANE
+        for word in range(self.words):
+            source, target = f"%e.cell{word}", f"%e.data{word}"
+            if self.store:
+                source, target = target, source
+            text += f"""
+  %e.cell{word} = getelementptr i8, ptr %e.cell, i64 {word * self.row}
+  %e.data{word} = getelementptr i8, ptr %e.data, i64 {word * self.row}
+  %e.word{word} = load i32, ptr {source}, align 4
+  store i32 %e.word{word}, ptr {target}, align 4
+"""
+        return text + next_lane("each") + "moved:\n  ret i1 true\n"
 
     # The slow way
 

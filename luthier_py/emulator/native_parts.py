@@ -88,6 +88,10 @@ all:
   %ok.all = icmp eq i32 %bad.all, 0
   br i1 %ok.all, label %pattern, label %slow
 some:
+"""
+
+# The same, where EXEC is never full.
+SOME = """
   %active = select $flags %mask, $v %wrong, $v zeroinitializer
   %bad.some = call i32 @llvm.vector.reduce.or.v${n}i32($v %active)
   %ok.some = icmp eq i32 %bad.some, 0
@@ -142,12 +146,51 @@ PRIVATE = """
   %inside = and i1 %starts, %ends
   %even = and i1 %same, %aligned
   %easy = and i1 %even, %inside
-  br i1 %easy, label %rows, label %slow
+  br i1 %easy, label %rows, label %varied
 rows:
   %scratch.at = get wave.scratch of %wave
   %scratch = inttoptr i64 %scratch.at to ptr
   %cell = mul i64 %offset, $n
   %cells = getelementptr i8, ptr %scratch, i64 %cell
+"""
+
+# Branches to %slow unless each active lane's offset is that of a word inside.
+PRIVATE_LANES = """
+varied:
+  %base32 = trunc i64 %base to i32
+  %base.one = insertelement $v poison, i32 %base32, i64 0
+  %base.all = shufflevector $v %base.one, $v poison, $v zeroinitializer
+  %places = add $v %offsets, %base.all
+  %three.one = insertelement $v poison, i32 3, i64 0
+  %three.all = shufflevector $v %three.one, $v poison, $v zeroinitializer
+  %bits.in.word = and $v %places, %three.all
+  %latest = sub i64 %scratch.bytes, $bytes
+  %latest32 = trunc i64 %latest to i32
+  %latest.one = insertelement $v poison, i32 %latest32, i64 0
+  %latest.all = shufflevector $v %latest.one, $v poison, $v zeroinitializer
+  %too.far = call $v @llvm.usub.sat.v${n}i32($v %places, $v %latest.all)
+  %bad = or $v %bits.in.word, %too.far
+  %bad.active = select $flags %mask, $v %bad, $v zeroinitializer
+  %any.bad = call i32 @llvm.vector.reduce.or.v${n}i32($v %bad.active)
+  %none.bad = icmp eq i32 %any.bad, 0
+  %has.room = icmp uge i64 %scratch.bytes, $bytes
+  %words.inside = and i1 %none.bad, %has.room
+  br i1 %words.inside, label %each.first, label %slow
+each.first:
+  %each.scratch.at = get wave.scratch of %wave
+  %each.scratch = inttoptr i64 %each.scratch.at to ptr
+  br label %each
+"""
+
+PRIVATE_LANE = """
+  %e.a = getelementptr i32, ptr %addresses, i64 %each.lane
+  %e.offset = load i32, ptr %e.a, align 4
+  %e.place = add i32 %e.offset, %base32
+  %e.wide = zext i32 %e.place to i64
+  %e.row = mul i64 %e.wide, $n
+  %e.rows = getelementptr i8, ptr %each.scratch, i64 %e.row
+  %e.cell = getelementptr i32, ptr %e.rows, i64 %each.lane
+  %e.data = getelementptr i32, ptr %data, i64 %each.lane
 """
 
 SLOW_ADDRESS = """

@@ -15,7 +15,7 @@ from luthier_py.isa.semantics.control import Indexing
 from luthier_py.llvm import Effort
 
 BLOCK, PART = 250, 1000
-LARGE = 8 * PART
+LARGE = 2 * BLOCK
 
 
 def cut(blocks: list[CodeBlock]) -> list[CodeBlock]:
@@ -37,7 +37,7 @@ def parts(blocks: list[CodeBlock]) -> list[list[CodeBlock]]:
 
 
 def effort(blocks: list[CodeBlock]) -> Effort:
-    """How to compile a function: what is large has to be compiled fast, and then runs at a third of the speed."""
+    """How to compile a function at first: what is large fast, and then it runs at a third of the speed."""
     return Effort.FAST if sum(len(block.insts) for block in blocks) > LARGE else Effort.GENERATE
 
 

@@ -118,7 +118,7 @@ class ReadyLaunch:
         return launch_profile(self.shape, [self.code], [{self.code: self.tally}], seconds)
 
     def clear_counters(self) -> None:
-        self.tally.clear(self.code.numbers)
+        self.code.clear(self.tally)
 
     def close(self) -> None:
         """Give back what it holds; it begins no more."""

@@ -28,6 +28,17 @@ _START = """
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
+; memset of no bytes takes 150 ns on AMD's hosts: glibc does it by a masked store.
+define internal void @clear(ptr %memory, i64 %bytes) {
+  %some = icmp ne i64 %bytes, 0
+  br i1 %some, label %fill, label %done
+fill:
+  call void @llvm.memset.p0.i64(ptr %memory, i8 0, i64 %bytes, i1 false)
+  br label %done
+done:
+  ret void
+}
+
 ; %bit if a work-group is the last one in a dimension.
 define internal i64 @edge(i64 %place, i64 %count, i64 %bit) {
   %next = add i64 %place, 1
@@ -82,7 +93,7 @@ entry:
   %lds.bytes = get launch.lds_bytes of %launch
   %lds = get group.lds of %group
   %lds.pointer = inttoptr i64 %lds to ptr
-  call void @llvm.memset.p0.i64(ptr %lds.pointer, i8 0, i64 %lds.bytes, i1 false)
+  call void @clear(ptr %lds.pointer, i64 %lds.bytes)
   put group.left of %group, %existing
   put group.waiting of %group, 0
   put group.active of %group, 1
@@ -98,9 +109,9 @@ next:
   %wave = inttoptr i64 %wave.at to ptr
   call void @llvm.memcpy.p0.p0.i64(ptr %wave, ptr %image, i64 %image.bytes, i1 false)
   %vectors = getelementptr i8, ptr %wave, i64 %image.bytes
-  call void @llvm.memset.p0.i64(ptr %vectors, i8 0, i64 %vector.bytes, i1 false)
+  call void @clear(ptr %vectors, i64 %vector.bytes)
   %accumulators = getelementptr i8, ptr %wave, i64 $agprs
-  call void @llvm.memset.p0.i64(ptr %accumulators, i8 0, i64 %agpr.bytes, i1 false)
+  call void @clear(ptr %accumulators, i64 %agpr.bytes)
   %zeros = getelementptr i8, ptr %wave, i64 $zero_row
   call void @llvm.memset.p0.i64(ptr %zeros, i8 0, i64 $row_bytes, i1 false)
   %place.x = getelementptr i8, ptr %wave, i64 %sgpr.x

@@ -46,6 +46,8 @@ class LaneChunk:
         """Of the basic block that is being written; the loop's own at first."""
         self._wave = wave
         self._lds: tuple[str, str] | None = None
+        self._before: dict[str, str] = {}
+        self._shared: dict[tuple[object, ...], str] = {}
         self.ops = VectorOps(emitter, CHUNK)
         self.ops.lane_numbers = self._number_lanes
         self.mask = FULL
@@ -110,19 +112,30 @@ class LaneChunk:
         self.label = label
 
     def before(self, expression: str) -> str:
-        """A value worked out before the loop."""
-        body, self._emitter.lines = self._emitter.lines, self.before_loop
-        name = self._emitter.let(expression)
-        self._emitter.lines = body
-        return name
+        """A value worked out before the loop, once."""
+        if expression not in self._before:
+            body, self._emitter.lines = self._emitter.lines, self.before_loop
+            self._before[expression] = self._emitter.let(expression)
+            self._emitter.lines = body
+        return self._before[expression]
+
+    def shared(self, write: Callable[[], str], *key: object) -> str:
+        """What ``write`` gives, written once for all instructions that ask for ``key`` where every chunk comes by."""
+        if key not in self._shared:
+            self._shared[key] = write()
+        return self._shared[key]
+
+    def rows_of_wave(self, row: int) -> str:
+        """Pointer to a row of all lanes."""
+        return self.before(f"getelementptr i8, ptr {self._wave}, i64 {row_offset(row, self._wave_size)}")
 
     def lds_bounds(self) -> tuple[str, str]:
-        """Addresses where the work-group's LDS begins and ends."""
+        """Address and bytes of the work-group's LDS."""
         if self._lds is None:
             places = (WAVE["lds"], WAVE["lds_bytes"])
             fields = [self.before(f"getelementptr i8, ptr {self._wave}, i64 {place}") for place in places]
             begin, size = (self.before(f"load i64, ptr {field}") for field in fields)
-            self._lds = begin, self.before(f"add i64 {begin}, {size}")
+            self._lds = begin, size
         return self._lds
 
     def mask_bits(self) -> str:

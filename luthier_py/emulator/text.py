@@ -12,6 +12,7 @@ import ctypes
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+from luthier_py.emulator.known_code import MOST_BYTES
 from luthier_py.emulator.memory import read_bytes
 from luthier_py.isa.target import Target
 from luthier_py.loader import CodeObject
@@ -19,8 +20,6 @@ from luthier_py.loader import CodeObject
 if TYPE_CHECKING:
     from luthier_py.analysis.lines import SourceLines
 
-MOST_BYTES = 24
-"""Of an instruction, on every target, and more."""
 CLOSE = 4096  # bytes between functions that are cheaper to compare than another run
 
 
@@ -35,8 +34,12 @@ class Text(Protocol):
         """What an instruction at ``pc`` is decoded from; empty if that is not code."""
         ...
 
+    def read(self, pc: int, size: int) -> bytes:
+        """Bytes as they are; fewer where the text ends."""
+        ...
+
     def used(self, pc: int, raw: bytes) -> None:
-        """An instruction was decoded."""
+        """One instruction was decoded, or several that follow each other."""
         ...
 
     def lines(self) -> SourceLines: ...
@@ -54,6 +57,9 @@ class ObjectText:
 
     def at(self, pc: int) -> bytes | memoryview:
         return next((data[pc - r.start : pc - r.start + MOST_BYTES] for r, data in self._parts if pc in r), b"")
+
+    def read(self, pc: int, size: int) -> bytes:
+        return next((bytes(data[pc - r.start : pc - r.start + size]) for r, data in self._parts if pc in r), b"")
 
     def used(self, pc: int, raw: bytes) -> None:
         """A file does not change."""
@@ -82,6 +88,9 @@ class MemoryText:
         if pc not in self.extent:
             return b""
         return read_bytes(self.base + pc, min(MOST_BYTES, self.extent.stop - pc))
+
+    def read(self, pc: int, size: int) -> bytes:
+        return read_bytes(self.base + pc, min(size, self.extent.stop - pc)) if pc in self.extent else b""
 
     def used(self, pc: int, raw: bytes) -> None:
         self._used[pc] = raw
@@ -112,7 +121,7 @@ class MemoryText:
         found: list[tuple[int, int]] = []
         for address, data in self._runs:
             if found and address - sum(found[-1]) < CLOSE:
-                found[-1] = found[-1][0], address + len(data) - found[-1][0]
+                found[-1] = found[-1][0], max(found[-1][1], address + len(data) - found[-1][0])
             else:
                 found.append((address, len(data)))
         return found

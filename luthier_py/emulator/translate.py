@@ -5,7 +5,8 @@ run a wave from ``wave.pc`` until it has to give way, and return a Status. Invar
 blocks the wave's memory holds the whole state, so any block may be entered from outside.
 
 Counters: one per block counts its executions; two per stretch of instructions under one EXEC sum
-the active lanes, and the executions with any.
+the active lanes, and the executions with any. A host function numbers its own from 0; what comes before them is
+known when it is linked, as the addresses of two symbols.
 """
 
 from __future__ import annotations
@@ -16,14 +17,22 @@ from luthier_py.emulator import barriers
 from luthier_py.emulator.access import AccessCode
 from luthier_py.emulator.asked import answer, time
 from luthier_py.emulator.discover import CodeBlock, interrupts, traps
-from luthier_py.emulator.layout import WORKER, Fault, Status
+from luthier_py.emulator.layout import SITE_BYTES, WORKER, Fault, Status
 from luthier_py.emulator.liveness import live_rows
 from luthier_py.emulator.modes import modes, sets_from_register
 from luthier_py.emulator.operands import destinations, read_scalar
 from luthier_py.emulator.parts import cut, parts
 from luthier_py.emulator.scalar_code import hardware, set_mode
 from luthier_py.emulator.vector_code import in_situation
-from luthier_py.emulator.wave_code import CounterKind, ModuleNumbers, Settings, WaveCode
+from luthier_py.emulator.wave_code import (
+    FIRST_COUNTER,
+    FIRST_SITE,
+    CodeNumbers,
+    CounterKind,
+    Settings,
+    WaveCode,
+    number_of,
+)
 from luthier_py.emulator.writers import WRITERS
 from luthier_py.errors import Location, Unsupported
 from luthier_py.isa.instruction import Inst, OpFlag
@@ -52,9 +61,10 @@ class HostFunction:
     name: str
     blocks: list[CodeBlock]
     ir: str
+    numbers: CodeNumbers
 
 
-def translate(blocks: list[CodeBlock], entry: int, settings: Settings, numbers: ModuleNumbers) -> list[HostFunction]:
+def translate(blocks: list[CodeBlock], entry: int, settings: Settings) -> list[HostFunction]:
     """The blocks of a function as host functions; Unsupported if any instruction of it is."""
     blocks = cut(blocks)
     live, mode_at = live_rows(blocks), modes(blocks, entry, settings.mode)
@@ -63,8 +73,8 @@ def translate(blocks: list[CodeBlock], entry: int, settings: Settings, numbers: 
     functions = []
     for part in parts([block for block in blocks if block.start in mode_at]):
         name = f"gpu_{part[0].start:x}"
-        translator = Translator(name, part, live, mode_at, restores, skips, settings, numbers)
-        functions.append(HostFunction(name, part, translator.translate()))
+        translator = Translator(name, part, live, mode_at, restores, skips, settings)
+        functions.append(HostFunction(name, part, translator.translate(), translator.numbers))
     return functions
 
 
@@ -77,12 +87,11 @@ class Translator(WaveCode):
     """Mutable: writes one host function."""
 
     def __init__(self, name: str, blocks: list[CodeBlock], live: dict[int, int],
-                 mode_at: dict[int, tuple[int, ...]], restores: bool, skips: bool, settings: Settings,
-                 numbers: ModuleNumbers) -> None:
+                 mode_at: dict[int, tuple[int, ...]], restores: bool, skips: bool, settings: Settings) -> None:
         """``live``: :func:`live_rows`, and ``mode_at``: :func:`modes`, of the whole function; ``restores``: it writes
         MODE from a register, so that the value is known when it runs only; ``skips``: it has S_SETVSKIP.
         """
-        super().__init__(settings, numbers, live)
+        super().__init__(settings, CodeNumbers(), live)
         self.name = name
         self.blocks = blocks
         self.access = AccessCode(self)
@@ -106,14 +115,16 @@ class Translator(WaveCode):
         emitter.place("fault")
         emitter.emit(f"ret i32 {Status.FAULT}")
         emitter.define(f"i32 @{self.name}(ptr noalias %wave)")
-        return emitter.module()
+        return "".join(f"@{name} = external global i8\n" for name in (FIRST_COUNTER, FIRST_SITE)) + emitter.module()
 
     def _entry(self) -> None:
         emitter = self.emitter
         emitter.emit(f"%worker = load ptr, ptr {self.field('worker')}")
-        for name in ("counters", "sites", "code_base", "shared_base", "private_base"):
-            kind = "ptr" if name in ("counters", "sites") else "i64"
-            emitter.emit(f"%{name} = load {kind}, ptr {self.at('%worker', WORKER[name])}")
+        for name in ("code_base", "shared_base", "private_base"):
+            emitter.emit(f"%{name} = load i64, ptr {self.at('%worker', WORKER[name])}")
+        for name, first, size in (("counters", FIRST_COUNTER, 8), ("sites", FIRST_SITE, SITE_BYTES)):
+            every = emitter.let(f"load ptr, ptr {self.at('%worker', WORKER[name])}")
+            emitter.emit(f"%{name} = getelementptr [{size} x i8], ptr {every}, i64 {number_of(first)}")
         for base, limit, name in ((_SHARED_BASE, _SHARED_LIMIT, "shared"), (_PRIVATE_BASE, _PRIVATE_LIMIT, "private")):
             self.apertures[base] = self.ops.value(U64, f"%{name}_base")
             self.apertures[limit] = self.apertures[base] + (_APERTURE_BYTES - 1)

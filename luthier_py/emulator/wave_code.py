@@ -29,13 +29,22 @@ class CounterKind(Enum):
 
 
 @dataclass(slots=True)
-class ModuleNumbers:
-    """Mutable: numbers given out to counters and memory sites of one module."""
+class CodeNumbers:
+    """Mutable: numbers given out to counters and memory sites of one host function, or of all that run together."""
 
     counters: list[tuple[CounterKind, tuple[int, ...]]] = field(default_factory=list)
     """(what it sums, the instructions it counts)."""
     sites: list[int] = field(default_factory=list)
     """The instruction of each memory site."""
+
+
+FIRST_COUNTER, FIRST_SITE = "first_counter", "first_site"
+"""Symbols whose addresses are numbers: those that a host function's own count from."""
+
+
+def number_of(symbol: str) -> str:
+    """As an operand of LLVM."""
+    return f"ptrtoint (ptr @{symbol} to i64)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +88,7 @@ class OperandContext:
 class WaveCode:
     """Mutable; ``live``: see liveness.live_rows."""
 
-    def __init__(self, settings: Settings, numbers: ModuleNumbers, live: dict[int, int]) -> None:
+    def __init__(self, settings: Settings, numbers: CodeNumbers, live: dict[int, int]) -> None:
         self.settings = settings
         self.numbers = numbers
         self.wave_size = settings.wave_size

@@ -9,10 +9,8 @@ read, where what the tool depends on is as it was when it said them (worker/reca
 from __future__ import annotations
 
 import json
-import os
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, astuple, dataclass
 from functools import cache, lru_cache, partial
 from importlib.metadata import version
@@ -26,7 +24,7 @@ from luthier_py.jit import fingerprint
 from luthier_py.link import Binding
 from luthier_py.loader import CodeObject, SegmentFlag, SymbolType, load
 from luthier_py.pipeline import Instrumented, Planned, carry_out, plan
-from luthier_py.storage import Shelf, cache_key
+from luthier_py.storage import Shelf, cache_key, sources
 from luthier_py.tool import Refusal, Tool, Variable
 from luthier_py.tool.origin import importing, origin_of
 from luthier_py.worker.listening import listening
@@ -130,19 +128,8 @@ def without_managed(data: bytes) -> bytes:
 
 @cache
 def installation() -> str:
-    """All files of this package as they are: another version makes other copies."""
-    files = sorted(_files(os.path.dirname(os.path.dirname(__file__))))
-    return cache_key(sys.version, version("llvmlite"), *files)
-
-
-def _files(folder: str) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir() and entry.name != "__pycache__":
-                yield from _files(entry.path)
-            elif entry.name.endswith((".py", ".gz", ".json")):
-                found = entry.stat()
-                yield f"{entry.path} {found.st_size} {found.st_mtime_ns}"
+    """Another version makes other copies."""
+    return cache_key(version("llvmlite"), sources())
 
 
 def pack(made: Made) -> bytes:

@@ -17,6 +17,8 @@ from typing import Protocol
 
 
 class Kind(Enum):
+    __hash__ = object.__hash__  # a member is one object, and these are looked up often
+
     UINT = auto()
     SINT = auto()
     FLOAT = auto()
@@ -53,6 +55,8 @@ BOOL = Type(Kind.BOOL, 1)
 
 class Prim(Enum):
     """The primitives. Operands and result have one type unless said otherwise."""
+
+    __hash__ = object.__hash__
 
     ADD = auto()         # integers wrap; floats round to nearest even
     SUB = auto()

@@ -210,3 +210,46 @@ def test_lds_scratch_and_atomic_faults():
         [ISA.make("global_load_dword", vgpr(4), vgpr(0, 2), "off")], vgprs={0: crooked}, memory=[data], exec_mask=1
     )
     assert state.status is Status.JUMP, "plain loads need no alignment"
+
+
+@pytest.mark.parametrize("exec_mask", (FULL, 0x0123_4567_89AB_CDEF, 1 << 63, 0))
+@pytest.mark.parametrize("dwords", (1, 2, 4))
+def test_scratch_offsets_that_differ(dwords: int, exec_mask: int) -> None:
+    """Each lane stores and loads at a place of its own: all at whole words; then one lane between words."""
+    lanes, suffix = np.arange(64, dtype=np.uint32), {1: "", 2: "x2", 4: "x4"}[dwords]
+    active = np.array([exec_mask >> lane & 1 for lane in range(64)], bool)
+    for odd in (0, 2):
+        offsets = (lanes * 7 % 13 * 4 + odd * (lanes == 63)).astype(np.uint32)
+        values = {4 + word: lanes * 5 + 1000 * word for word in range(dwords)}
+        before = {12 + word: lanes + 77 for word in range(dwords)}
+        code = [ISA.make(f"scratch_store_dword{suffix}", vgpr(0), vgpr(4, dwords), "off", offset=8),
+                ISA.make(f"scratch_load_dword{suffix}", vgpr(12, dwords), vgpr(0), "off", offset=8)]
+        state = run(code, vgprs={0: offsets, **values, **before}, exec_mask=exec_mask, scratch_bytes=128)
+        assert state.status is Status.JUMP
+        memory = np.zeros((64, 128), np.uint8)
+        for lane in lanes[active]:
+            words = np.array([values[4 + word][lane] for word in range(dwords)], np.uint32)
+            memory[lane, 8 + offsets[lane] :][: 4 * dwords] = words.view(np.uint8)
+        found = state.scratch.view(np.uint32)[: 32 * 64].reshape(32, 64).T
+        assert np.array_equal(np.ascontiguousarray(found).view(np.uint8).reshape(64, 128), memory)
+        for word in range(dwords):
+            assert np.array_equal(state.vgpr(12 + word), np.where(active, values[4 + word], before[12 + word]))
+
+
+@pytest.mark.parametrize("beyond", (0, 1, 4, 1 << 31))
+@pytest.mark.parametrize("lane", (0, 17, 63))
+def test_one_lane_outside(lane: int, beyond: int) -> None:
+    """Of scratch and of LDS, where each lane has a place of its own; the last place inside is none."""
+    lanes = np.arange(64, dtype=np.uint32)
+    offsets = lanes * 4 * 5 % 60
+    offsets[lane] = np.uint32(60 + beyond)
+    scratch = run([ISA.make("scratch_load_dword", vgpr(4), vgpr(0), "off")], vgprs={0: offsets}, scratch_bytes=64)
+    lds = np.arange(16, dtype=np.uint32) * 3
+    local = run([ISA.make("ds_read_b32", vgpr(4), vgpr(0))], vgprs={0: offsets}, lds=lds.view(np.uint8))
+    # A word of scratch that lies across two is read byte by byte.
+    for state, kind, first in ((scratch, Fault.SCRATCH, max(60 + beyond, 64)), (local, Fault.LDS, 60 + beyond)):
+        assert state.status is (Status.FAULT if beyond else Status.JUMP)
+        if beyond:
+            assert state.fault() == (kind, lane, first)
+    if not beyond:
+        assert np.array_equal(local.vgpr(4), lds[offsets // 4]) and not scratch.vgpr(4).any()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luthier_py.emulator.discover import discover
-from luthier_py.emulator.engine import compile_function
+from luthier_py.emulator.engine import imports_of, link_function, object_code
 from luthier_py.emulator.launch import SHARED_BASE, private_base
 from luthier_py.emulator.layout import (
     AGPR_ROW,
@@ -28,9 +28,10 @@ from luthier_py.emulator.layout import (
     row_offset,
 )
 from luthier_py.emulator.translate import translate
-from luthier_py.emulator.wave_code import ModuleNumbers, Settings
+from luthier_py.emulator.wave_code import FIRST_COUNTER, FIRST_SITE, Settings
 from luthier_py.isa import EXEC, SCC, VCC, Inst, InstructionSet, instruction_set, sgpr, target
 from luthier_py.isa import MODE as MODE_REGISTER
+from luthier_py.llvm import Effort
 
 Row = NDArray[Any]
 FULL = (1 << 64) - 1
@@ -106,9 +107,10 @@ def run(code: Sequence[Inst], setup: Setup | None = None, **changes: Any) -> Sta
     size = setup.isa.wave_size
     raw = b"".join(inst.raw for inst in [*code, setup.isa.make("s_setpc_b64", sgpr(100, 2))])
     blocks = discover(lambda pc: setup.isa.decode(raw, pc), 0)
-    numbers = ModuleNumbers()
-    (host,) = translate(blocks, 0, Settings(size, setup.mode, setup.isa.target), numbers)
-    engine = compile_function(host.name, host.ir, size)
+    (host,) = translate(blocks, 0, Settings(size, setup.mode, setup.isa.target))
+    numbers = host.numbers
+    code = object_code(host.ir, Effort.GENERATE)
+    engine = link_function(host.name, code, imports_of(host.ir), size, {FIRST_COUNTER: 0, FIRST_SITE: 0})
     space = np.zeros(row_offset(VECTOR_ROWS + TEMPORARY_ROWS, size) + 64, np.uint8)
     wave = space[-space.ctypes.data % 64 :]
     counters = np.zeros(max(len(numbers.counters), 1), np.uint64)

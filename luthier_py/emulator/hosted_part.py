@@ -1,0 +1,114 @@
+"""A host function in use: how far its machine code is, and how much waves run of it.
+
+In: what the translator made. Out: its machine code, the best that is there. Invariant: code of every effort gives the
+same results and counts, so one may take the place of another whenever no wave is inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luthier_py import llvm
+from luthier_py.emulator.engine import keep_code, kept_code, object_code
+from luthier_py.emulator.translation import HostPart
+from luthier_py.emulator.wave_code import FIRST_COUNTER, CounterKind
+from luthier_py.emulator.workshop import WORKSHOP, Job
+from luthier_py.llvm import Effort
+
+HOT = 4_000_000
+"""Wave instructions after which better code pays."""
+Counters = NDArray[np.uint64]
+
+
+@dataclass(slots=True, eq=False)
+class HostedPart:
+    """Mutable. Methods are given what makes its LLVM IR, which may mean to translate it again."""
+
+    part: HostPart
+    entry: int               # of the function that it is a part of
+    effort: Effort           # to begin with
+    first: dict[str, int]    # its first counter and memory site
+    starts: tuple[int, ...]  # where waves enter it, and nothing else that was there before
+    ir: str | None
+    job: Job | None = None   # in which code is being made
+
+    def begin(self, text: Callable[[], str], effort: Effort) -> None:
+        """Have code made, while others go on."""
+        if self.job is None:
+            self.job = WORKSHOP.begin(lambda: llvm.host_object(text(), effort))
+
+    def code(self, text: Callable[[], str]) -> tuple[bytes, Effort]:
+        """Machine code to begin with, or better."""
+        job, self.job = self.job, None
+        for effort in {Effort.GENERATE: None, self.effort: None}:
+            if (code := kept_code(self.part.ir, effort)) is not None:
+                return code, effort
+        made = None if job is None else WORKSHOP.result(job)
+        if made is None:
+            return object_code(text(), self.effort), self.effort
+        keep_code(self.part.ir, self.effort, made)
+        return made, self.effort
+
+    @property
+    def is_kept(self) -> bool:
+        return any(kept_code(self.part.ir, effort) is not None for effort in (Effort.GENERATE, self.effort))
+
+    def improved(self) -> bytes | None:
+        """What a job for better code gave."""
+        assert self.job is not None
+        if (made := self.job.made) is not None:
+            keep_code(self.part.ir, Effort.GENERATE, made)
+        return made
+
+
+class Improvable:
+    """Mutable: host functions that may get better code, and how many wave instructions each has run."""
+
+    def __init__(self) -> None:
+        self.parts: tuple[HostedPart, ...] = ()
+        self._arrays = _arrays(())
+        self._executed: dict[HostedPart, int] = {}
+
+    def add(self, part: HostedPart) -> None:
+        self._set((*self.parts, part))
+
+    def remove(self, part: HostedPart) -> None:
+        self._set(tuple(one for one in self.parts if one is not part))
+
+    def _set(self, parts: tuple[HostedPart, ...]) -> None:
+        self._arrays, self.parts = _arrays(parts), parts
+        self._executed = {part: self._executed.get(part, 0) for part in parts}
+
+    def note(self, counters: Counters) -> None:
+        """A launch has ended."""
+        for part, executed in zip(self.parts, self._executions(counters), strict=True):
+            self._executed[part] += executed
+
+    def hot(self, running: Sequence[Counters]) -> list[HostedPart]:
+        """Those that run often, by launches that have ended and the counters of others."""
+        each = [self._executions(counters) for counters in running]
+        return [part for place, part in enumerate(self.parts)
+                if self._executed[part] + sum(one[place] for one in each) >= HOT]
+
+    def _executions(self, counters: Counters) -> list[int]:
+        numbers, lengths, bounds = self._arrays
+        if not len(numbers):
+            return []
+        found: list[int] = np.add.reduceat(counters[numbers] * lengths, bounds).tolist()
+        return found
+
+
+def _arrays(parts: Sequence[HostedPart]) -> tuple[NDArray[np.int64], Counters, list[int]]:
+    """Numbers of the counters of all blocks, how long these are, and where those of each part begin."""
+    numbers, lengths, bounds = list[int](), list[int](), list[int]()
+    for one in parts:
+        bounds.append(len(numbers))
+        for number, (what, start, end) in enumerate(one.part.counters, one.first[FIRST_COUNTER]):
+            if what is CounterKind.WAVES:
+                numbers.append(number)
+                lengths.append(end - start)
+    return np.array(numbers, np.int64), np.array(lengths, np.uint64), bounds

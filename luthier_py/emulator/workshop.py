@@ -1,0 +1,87 @@
+"""Machine code made in child processes, several at once; what waves wait for comes first.
+
+In: works that give bytes. Out: the bytes, or None where a child came to nothing. Invariant: a work changes nothing of
+this process, so whoever needs what none of them gave can make it itself.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from luthier_py import llvm
+from luthier_py.errors import LuthierError
+
+CHILD_SECONDS = 300
+
+
+class Job:
+    """Mutable: one work. ``made`` and ``ended``: what it gave, and whether it has."""
+
+    def __init__(self, work: Callable[[], bytes]) -> None:
+        self.work = work
+        self.made: bytes | None = None
+        self._ended = threading.Event()
+
+    @property
+    def ended(self) -> bool:
+        return self._ended.is_set()
+
+    def run(self) -> None:
+        try:
+            self.made = llvm.apart(self.work, CHILD_SECONDS)
+        except (LuthierError, OSError, MemoryError):
+            self.made = None
+        finally:
+            self._ended.set()
+
+    def wait(self) -> None:
+        self._ended.wait()
+
+
+class Workshop:
+    """Mutable: works that wait, and as many threads as there are places, each with a child of its own."""
+
+    def __init__(self, places: int) -> None:
+        self.places = places
+        self._jobs: deque[Job] = deque()
+        self._threads = 0
+        self._lock = threading.Lock()
+
+    def begin(self, work: Callable[[], bytes]) -> Job:
+        """Behind all others."""
+        job = Job(work)
+        with self._lock:
+            self._jobs.append(job)
+            if self._threads < self.places:
+                self._threads += 1
+                threading.Thread(target=self._work, name="luthier-workshop", daemon=True).start()
+        return job
+
+    def result(self, job: Job) -> bytes | None:
+        """Wait for it; it is the next one to be begun."""
+        with self._lock:
+            if job in self._jobs:
+                self._jobs.remove(job)
+                self._jobs.appendleft(job)
+        job.wait()
+        return job.made
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._jobs:
+                    self._threads -= 1
+                    return
+                job = self._jobs.popleft()
+            job.run()
+
+
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+WORKSHOP = Workshop(cores())

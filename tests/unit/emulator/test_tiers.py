@@ -1,0 +1,157 @@
+"""Code that is compiled fast at first, in children, and well when it runs often: the same results and counts."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from test_kept_translations import ran
+
+from luthier_py import llvm, storage
+from luthier_py.emulator import code, hosted_part, parts
+from luthier_py.emulator.code import HostedCode
+from luthier_py.emulator.engine import kept_code
+from luthier_py.emulator.hosted_part import HostedPart
+from luthier_py.emulator.workshop import Workshop
+from luthier_py.errors import Invalid
+from luthier_py.llvm import Effort
+
+NAMES = "matmul", "mandelbrot", "bitonic_sort", "device_call"
+
+
+@pytest.fixture(autouse=True)
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every function is a large one, of several parts, and soon hot; afterwards nobody makes better code any more."""
+    monkeypatch.setenv(storage.CACHE, str(tmp_path / "cache"))
+    for name, value in (("LARGE", 0), ("BLOCK", 10), ("PART", 20)):
+        monkeypatch.setattr(parts, name, value)
+    monkeypatch.setattr(hosted_part, "HOT", 1)
+    monkeypatch.setattr(code, "LOOK_SECONDS", 0.01)
+    yield
+    gc.collect()  # devices, and their code
+    for thread in threading.enumerate():
+        if thread.name == "luthier-watch":
+            thread.join()
+
+
+def well_compiled(name: str, monkeypatch: pytest.MonkeyPatch) -> object:
+    with monkeypatch.context() as patch:
+        patch.setattr(parts, "LARGE", 1 << 30)
+        patch.setenv(storage.CACHE, "off")
+        return ran(name)
+
+
+@pytest.mark.parametrize("places", (1, 2))
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_results(name: str, places: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = well_compiled(name, monkeypatch)
+    monkeypatch.setattr(code.WORKSHOP, "places", places)
+    assert ran(name) == expected
+
+
+def improved(monkeypatch: pytest.MonkeyPatch) -> list[HostedPart]:
+    """Parts whose code is replaced from now on."""
+    found, entered = list[HostedPart](), HostedCode._enter
+
+    def enter(hosted_code: HostedCode, hosted: HostedPart, made: bytes) -> None:
+        if not hosted_code._waits(hosted):
+            found.append(hosted)
+        entered(hosted_code, hosted, made)
+
+    monkeypatch.setattr(HostedCode, "_enter", enter)
+    return found
+
+
+def test_better_code_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While launches go on; also of a translation that was kept, whose text is made again."""
+    expected, replaced = well_compiled("mandelbrot", monkeypatch), improved(monkeypatch)
+    for _ in range(2):
+        replaced.clear()
+        for _ in range(100):
+            assert ran("mandelbrot") == expected
+            if replaced:
+                break
+            time.sleep(0.02)
+        assert replaced
+        for hosted in replaced:
+            assert kept_code(hosted.part.ir, Effort.GENERATE) is not None
+            assert kept_code(hosted.part.ir, Effort.FAST) is not None
+            place = storage.cache_key(llvm.host_identity(), Effort.GENERATE.name, hosted.part.ir)
+            Path(os.environ[storage.CACHE], "host", place[:2], place[2:]).unlink()
+
+
+def test_what_was_made_well_is_used_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    test_better_code_takes_its_place(monkeypatch)
+    expected = ran("mandelbrot")
+    monkeypatch.setattr(hosted_part, "HOT", 1 << 60)
+    used = list[tuple[Effort, bool]]()
+    code_of = HostedPart.code
+
+    def noted(hosted: HostedPart, text: Callable[[], str]) -> tuple[bytes, Effort]:
+        found = code_of(hosted, text)
+        used.append((found[1], kept_code(hosted.part.ir, Effort.GENERATE) is not None))
+        return found
+
+    monkeypatch.setattr(HostedPart, "code", noted)
+    assert ran("mandelbrot") == expected
+    assert used and all((effort is Effort.GENERATE) == well for effort, well in used)
+
+
+@pytest.mark.parametrize("error", (Invalid("LLVM ended without a word"), OSError("no more processes")))
+def test_children_that_come_to_nothing(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = well_compiled("matmul", monkeypatch)
+
+    def fail(work: Callable[[], bytes], seconds: int) -> bytes:
+        raise error
+
+    monkeypatch.setattr(code.WORKSHOP, "places", 2)
+    monkeypatch.setattr(llvm, "apart", fail)
+    assert ran("matmul") == expected
+
+
+def test_without_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = well_compiled("matmul", monkeypatch)
+    monkeypatch.setenv(storage.CACHE, "off")
+    monkeypatch.setattr(code.WORKSHOP, "places", 2)
+    assert ran("matmul") == expected
+
+
+def test_children_end() -> None:
+    with pytest.raises(Invalid, match="ended without a word"):
+        llvm.apart(lambda: time.sleep(60) or b"", 1)  # type: ignore[func-returns-value]
+
+
+def test_what_is_wanted_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Works run in the order in which they came, but for one that somebody waits for."""
+    order, shop, may_go_on = list[int](), Workshop(1), threading.Event()
+
+    def apart(work: Callable[[], bytes], seconds: int) -> bytes:
+        may_go_on.wait()
+        return work()
+
+    def work(number: int) -> Callable[[], bytes]:
+        def give() -> bytes:
+            order.append(number)
+            return bytes([number])
+
+        return give
+
+    monkeypatch.setattr(llvm, "apart", apart)
+    jobs = [shop.begin(work(number)) for number in range(4)]
+    while jobs[0] in shop._jobs:
+        time.sleep(0.001)
+    found = list[bytes | None]()
+    waiting = threading.Thread(target=lambda: found.append(shop.result(jobs[3])))
+    waiting.start()
+    while shop._jobs[0] is not jobs[3]:
+        time.sleep(0.001)
+    may_go_on.set()
+    waiting.join()
+    for job in jobs:
+        job.wait()
+    assert order == [0, 3, 1, 2] and found == [b"\3"]
