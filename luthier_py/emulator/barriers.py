@@ -24,7 +24,7 @@ GROUPS, TRAP, CLUSTERS, CLUSTER_TRAP = -1, -2, -3, -4
 _NUMBERS, _COUNTS = 31, 127  # bits of M0 that name a barrier, and those that count its members, from bit 16 on
 
 
-def number_of(inst: Inst) -> int | None:
+def barrier_number(inst: Inst) -> int | None:
     """The barrier that an instruction names; None if M0 does."""
     operand = inst.find("src0") or inst.find("simm16")
     if operand is None:

@@ -310,11 +310,11 @@ class Translator(WaveCode):
         elif row is Action.BARRIER_WAIT:
             self._wait(inst)
         elif row is Action.BARRIER_INIT:
-            barriers.initialise(self, barriers.number_of(inst))
+            barriers.initialise(self, barriers.barrier_number(inst))
         elif row is Action.BARRIER_JOIN:
-            barriers.join(self, barriers.number_of(inst))
+            barriers.join(self, barriers.barrier_number(inst))
         elif row is Action.BARRIER_STATE:
-            self._write_result(inst, barriers.state(self, barriers.number_of(inst)))
+            self._write_result(inst, barriers.state(self, barriers.barrier_number(inst)))
         elif row is Action.QUESTION:
             self._write_result(inst, answer(self, inst))
         elif row is Action.GRID_BARRIER:
@@ -347,7 +347,7 @@ class Translator(WaveCode):
 
     def _signal(self, inst: Inst, first: bool) -> None:
         """Barriers of trap handlers (-2) are not a program's: nothing happens there, and nobody was first."""
-        number = barriers.number_of(inst)
+        number = barriers.barrier_number(inst)
         if number == barriers.GROUPS:
             if first:
                 self.scalars.write_scc(barriers.nobody_has_come(self))
@@ -360,7 +360,7 @@ class Translator(WaveCode):
         self._goto(self.next_pc)
 
     def _wait(self, inst: Inst) -> None:
-        number = barriers.number_of(inst)
+        number = barriers.barrier_number(inst)
         if number == barriers.GROUPS:
             self._leave(Status.WAIT, self._absolute(self.next_pc))
         elif number and barriers.is_named(number):
