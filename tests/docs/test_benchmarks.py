@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks"
-PARTS = {"isa_speed", "stages", "proof"}  # of isa.py and instrument.py; and `make damage`
+PARTS = {"isa_speed", "stages", "proof", "foreign"}  # of isa.py and instrument.py; `make damage`, `make foreign`
 [LISTED] = re.findall(r"^BENCHMARKS := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
 NAMES = LISTED.split()
 COMPILES = ("isa", "large", "instrument", "programs", "stacks", "disassembly", "installed")

@@ -71,7 +71,7 @@ def test_waves_know_their_number_where_it_is_architected():
     for name, numbers in (("gfx1201", [0, 1, 2, 3]), ("gfx90a", [0, 0, 0, 0])):
         gpu = target(name)
         own = shape_of(RECORD, gpu, (1, 1, 1), (4 * 64, 1, 1), 0)
-        images = wave_images(own, LaunchMemory(0, 0, 0), 0, Residence(0, 0, 0, 0)).view(np.uint32)
+        images = wave_images(own, LaunchMemory(0, 0, 0), 0, Residence(0, 0, 0, 0, 0, 0)).view(np.uint32)
         assert [image[ttmp8] >> 25 for image in images[0]][:4] == numbers
 
 
