@@ -29,7 +29,6 @@ from luthier_py.errors import DeviceError, Invalid
 ALIGNMENT = 256
 GAP = 256
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
-_DONT_FORK: int | None = getattr(mmap, "MADV_DONTFORK", None)  # children that compile have no use for it
 _LARGEST, _SMALLEST = 1 << 37, 1 << 28
 _GIVEN_BACK = 1 << 16  # bytes from which on the pages of what is freed go back to the system
 
@@ -204,10 +203,7 @@ def _reserve() -> mmap.mmap:
     size = _LARGEST
     while True:
         try:
-            found = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
-            if _DONT_FORK is not None:
-                found.madvise(_DONT_FORK)
-            return found
+            return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
         except OSError as error:
             if size == _SMALLEST:
                 raise DeviceError(f"cannot reserve {size} bytes of address space for device memory") from error
