@@ -136,8 +136,7 @@ class LoadedLaunch(ReadyLaunch):
                  kernarg_bytes: int, fixed: Mapping[int, bytes]) -> None:
         self._segments = LaunchSegments(memory, shape, kernel_object, kernarg_bytes)
         super().__init__(memory, pool, code, shape, self._segments.places, code.first_tally)
-        self._given, self._fixed = _overlay(self._segments.kernarg_bytes, kernarg_bytes,
-                                            {**apertures(shape, kernarg_bytes), **fixed})
+        self._given, self._fixed = _overlay(kernarg_bytes, {**apertures(shape, kernarg_bytes), **fixed})
         self._preloaded = _inside(preloaded_range(shape.record.descriptor), self._segments.kernarg_bytes)
         kernarg = self._segments.places.kernarg
         self._set(kernarg=kernarg, kernarg_words=len(self._given), given=self._given.ctypes.data,
@@ -186,10 +185,11 @@ class PacketLaunch(ReadyLaunch):
         super().close()
 
 
-def _overlay(segment_bytes: int, given_bytes: int, fixed: Mapping[int, bytes]) -> tuple[Words, Words]:
-    """For each word of the segment: its bits that are given, and the others."""
-    given = bytearray(b"\xff" * given_bytes).ljust(segment_bytes, b"\0")
-    always = bytearray(segment_bytes)
+def _overlay(given_bytes: int, fixed: Mapping[int, bytes]) -> tuple[Words, Words]:
+    """For each word of the segment, as far as it holds anything: its bits that are given, and the others."""
+    used = -(-max([given_bytes, *(offset + len(data) for offset, data in fixed.items())]) // 8) * 8
+    given = bytearray(b"\xff" * given_bytes).ljust(used, b"\0")
+    always = bytearray(used)
     for offset, data in fixed.items():
         given[offset : offset + len(data)] = bytes(len(data))
         always[offset : offset + len(data)] = data

@@ -23,6 +23,7 @@ from luthier_py.pipeline import instrument
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import Launch, run_instrumented, run_original
 from luthier_py.session.specs import parse_argument
+from luthier_py.storage import CACHE
 from luthier_py.tool import load_tool
 
 TOOL = f"{Path(__file__).resolve().parents[2] / 'tools'}/exactness/"
@@ -94,6 +95,7 @@ def test_what_is_left_in_memory():
 @pytest.mark.parametrize("name", [name for name in KERNELS if name != "loaded"])
 def test_an_emulator_that_is_one_unit_off(name, monkeypatch):
     """Executions or lanes change in no kernel of which nothing is decided, and in two that are made to show it."""
+    monkeypatch.setenv(CACHE, "off")  # what is kept knows nothing of another meaning
     data, bench = code_object({"k": KERNELS[name]}), Bench(bytes(4096))
     exact = bench.run(data, "k").profile
     row = rows()["V_RCP_F32"]
