@@ -1,5 +1,5 @@
 """Writes the pages that are made from the code: docs/reference.md, docs/edits.md, docs/arguments.md,
-docs/coverage.md and docs/hip.md.
+docs/coverage.md, docs/hip.md and docs/time-model.md.
 
 In: the installed package. Out: Markdown. Invariant: the same code gives the same pages; `make docs` writes them, and
 tests/docs/test_reference.py says when they are not those of the code.
@@ -20,6 +20,7 @@ from typing import Any
 import luthier_py
 from luthier_py import intrinsics
 from luthier_py.isa import targets
+from luthier_py.isa.cycles import RDNA1, SOURCES, cycle_model
 from luthier_py.report.coverage import page as coverage_page
 from luthier_py.runtime.hip import table
 from luthier_py.tool import Scalar, filters
@@ -289,6 +290,48 @@ def coverage() -> str:
     return "\n\n".join([*parts, *filter(None, coverage_page(targets()))]) + "\n"
 
 
+def time_model() -> str:
+    """docs/time-model.md"""
+    models = list(dict.fromkeys(map(cycle_model, targets())))
+    parts = [
+        "# The numbers of the cycle model",
+        "In cycles; [what becomes of them](time.md). Made from `luthier_py/isa/cycles.py` by `make docs`. Sources are "
+        "listed below.",
+        "## Targets\n\n" + "\n".join(
+            f"* {model.name}: " + " ".join(row.name for row in targets() if cycle_model(row) is model)
+            for model in models),
+        "## Instructions\n\nHow long one holds its SIMD, and when its result can be read, for a wave of 64 on GCN and "
+        "CDNA, of 32 on RDNA; a wave of 64 holds RDNA's vector units twice as long.",
+        "\n".join(["| | " + " | ".join(model.name for model in models) + " |", "|---" * (len(models) + 1) + "|",
+                   *(f"| {work.value} | " + " | ".join(
+                       f"{model.work[work].held}, {model.work[work].ready} ({model.work[work].source})"
+                       for model in models) + " |" for work in RDNA1.work)]),
+        "## Everything else\n\nLatencies are beside the cycles that an access takes to be served.",
+        "\n".join(["| | " + " | ".join(model.name for model in models) + " |", "|---" * (len(models) + 1) + "|",
+                   *(f"| {words} | " + " | ".join(_cell(getattr(model, name)) for model in models) + " |"
+                     for name, words in MODEL_ROWS.items())]),
+        "## Sources\n\n" + "\n".join(f"* {name}: {text}" for name, text in SOURCES.items()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+MODEL_ROWS = {
+    "step": "from an instruction of a wave to its next, at least",
+    "matrix_rates": "matrix operations of a SIMD in a cycle",
+    "passes": "passes of a matrix in blocks (CDNA 1 and 2: of each), by its rows",
+    "matrix_extra": "from the end of a matrix instruction to another that reads its result",
+    "lds_latency": "latency of LDS", "memory_latency": "latency of vector memory",
+    "scalar_latency": "latency of scalar memory", "lds_bytes": "bytes of LDS that a wave gets in a cycle",
+    "memory_bytes": "bytes of vector memory in a cycle",
+    "line_bytes": "bytes of a line, of which one is looked up in a cycle",
+    "address_lanes": "lanes whose addresses are looked at in a cycle", "sources": "sources", "assumed": "assumed",
+}
+
+
+def _cell(value: Any) -> str:
+    return " ".join(f"{key}:&nbsp;{number}" for key, number in value.items()) if isinstance(value, dict) else str(value)
+
+
 def hip() -> str:
     """docs/hip.md"""
     rows = table.functions()
@@ -358,7 +401,7 @@ def conformance_calls() -> dict[str, frozenset[str]]:
 
 PAGES: dict[str, Callable[[], str]] = {
     "reference.md": reference, "edits.md": edits, "arguments.md": arguments,
-    "filters.md": filter_page, "coverage.md": coverage, "hip.md": hip,
+    "filters.md": filter_page, "coverage.md": coverage, "hip.md": hip, "time-model.md": time_model,
 }
 
 

@@ -55,7 +55,7 @@ def coverage(
             raise Invalid(f"there is no target {what[0]}; docs/coverage.md has all")
         if as_json:
             raise Invalid("option --json is about a target; of a program --output FILE.json writes what it did")
-        execute(what, TOOL, None, device, stack, kernels, False, None, None, output, report)
+        execute(what, TOOL, device=device, stack=stack, kernels=kernels, output=output, report=report)
     if wrong := [name for name, value in (("--kernels", kernels), ("--output", output), ("--report", report)) if value]:
         raise Invalid(f"option {', '.join(wrong)} is about a program: write it after --")
     show(coverage_facts(target(what[0])) if as_json else coverage_table(what[0]), as_json)

@@ -30,6 +30,10 @@ OutputOption = Annotated[
 TimeLimitOption = Annotated[float | None, typer.Option(
     "--time-limit", metavar="SECONDS", help="of a launch on the emulator; then it ends, and says where its waves stand"
 )]
+ClockOption = Annotated[str | None, typer.Option(
+    "--clock", metavar="instructions|model",
+    help="on the emulator: what kernels' clocks count, executed instructions (default) or cycles of a model"
+)]
 Report = Annotated[Path | None, typer.Option("--report", metavar="DIR", help="folder for the tool's own files")]
 KeepGoing = Annotated[bool, typer.Option("--keep-going", help="leave kernels alone that cannot be instrumented")]
 TargetOption = Annotated[

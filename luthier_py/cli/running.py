@@ -12,6 +12,7 @@ from luthier_py.cli.console import aside, progress, show
 from luthier_py.cli.ending import ExitCode
 from luthier_py.cli.options import (
     AsJson,
+    ClockOption,
     File,
     OutputOption,
     Report,
@@ -42,6 +43,7 @@ def run(
     ] = "emulator",
     save: Annotated[Path | None, typer.Option("--save", help="folder for the out and inout buffers, as .npy")] = None,
     time_limit: TimeLimitOption = None,
+    clock: ClockOption = None,
     output: OutputOption = None,
     report: Report = None,
     as_json: AsJson = False,
@@ -68,7 +70,7 @@ def run(
     with aside():
         loaded = echoed_tool(tool, options) if tool != "none" else None
         with waiting(not as_json) as bar:
-            done = launch_file(file, launch, loaded, device, time_limit=time_limit, onlooker=bar)
+            done = launch_file(file, launch, loaded, device, time_limit=time_limit, onlooker=bar, clock=clock)
         saved = save_outputs(done, save) if save else {}
         files = [*save_counts(done), *save_report(done)]
     facts = launch_facts(done, launch, {k: str(v) for k, v in saved.items()}, list(map(str, files)))
@@ -104,6 +106,7 @@ def execute(
                           "--own-kernels; LUTHIER_LEVEL says it, too"),
     ] = None,
     time_limit: TimeLimitOption = None,
+    clock: ClockOption = None,
     output: OutputOption = None,
     report: Report = None,
 ) -> None:
@@ -122,7 +125,8 @@ def execute(
     )
     check_taken(options, tool is not None)
     with aside():
-        done = run_program(command, tool, options, device, time_limit=time_limit, stack=stack, level=level)
+        done = run_program(
+            command, tool, options, device, time_limit=time_limit, stack=stack, level=level, clock=clock)
     for line in (*done.hints, *done.undelivered):
         say(line)
     if tool is not None and not done.observed:

@@ -37,6 +37,10 @@ class AccessCode:
 
     def call(self, move: Move, where: Addresses) -> None:
         """For the lanes of EXEC: loads of whole dwords become part of the strip."""
+        if self.w.cycles is not None:
+            self.w.settle()
+            self.w.cycles.access(move.operation, where.kind, str(where.mask.ref), str(where.base.ref),
+                                 self.w.row(where.row))
         words = _DWORDS.get(move.operation.removeprefix("load_").removeprefix("p"))
         if move.operation.startswith("load_") and words is not None and where.kind != "private":
             rows = (move.data,) if move.second is None else (move.data, move.second)

@@ -15,13 +15,11 @@ from luthier_py.isa.semantics.control import Question
 _ANSWERED = {question.value for question in Question}
 
 
-def time(w: WaveCode, of_wall: bool) -> Value:
-    """The core's clock, or that of constant rate."""
+def wall_clock(w: WaveCode) -> Value:
+    """That of constant rate."""
     found = w.emitter.support("i64", "nanoseconds", [])
-    if of_wall:
-        found = w.emitter.let(f"udiv i64 {found}, {NANOSECONDS_OF_WALL_CYCLE}")
     w.note_change()
-    return w.ops.value(U64, found)
+    return w.ops.value(U64, w.emitter.let(f"udiv i64 {found}, {NANOSECONDS_OF_WALL_CYCLE}"))
 
 
 def answer(w: WaveCode, inst: Inst) -> Value:
@@ -33,4 +31,4 @@ def answer(w: WaveCode, inst: Inst) -> Value:
     width = U64 if target is not None and target.dwords == 2 else U32
     if message != Question.GET_REALTIME.value:
         return w.ops.constant(width, 0)
-    return time(w, of_wall=True).to(width)
+    return wall_clock(w).to(width)

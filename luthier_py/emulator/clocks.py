@@ -1,7 +1,11 @@
-"""The clocks that kernels read, at the rates that a device names for them.
+"""The clocks that kernels read. That of the core counts executed instructions; the wall clock is this computer's.
 
-In: nothing. Out: LLVM IR of ``i64 luthier_nanoseconds()``, and the cycles of each clock. Invariant: both count this
-computer's monotonic clock, by which the times of events go as well.
+In: what a worker counts for each block, and how many instructions these have. Out: LLVM IR of ``i64
+luthier_executed(ptr wave)`` and ``i64 luthier_nanoseconds()``. Invariant: nobody pays for a clock that nobody reads.
+
+The instructions are those of all waves that the worker has run, since a wave with another's turn in between waits; from
+launch to launch they go on, where somebody looked. A block is counted when a wave enters it, so whoever reads the clock
+takes off what is left of its own. With the cycle model (see cycles) the core's clock counts cycles instead.
 """
 
 from __future__ import annotations
@@ -10,11 +14,98 @@ import ctypes
 import time
 from functools import cache
 
-CLOCK_KHZ = 1_000_000       # s_memtime: what hipDeviceAttributeClockRate says
+import numpy as np
+from numpy.typing import NDArray
+
+from luthier_py.emulator.pool import Pages
+from luthier_py.emulator.template import expand
+
+CLOCK_KHZ = 1_000_000       # what hipDeviceAttributeClockRate says: as if an instruction, or a cycle, took a nanosecond
 WALL_CLOCK_KHZ = 100_000    # s_memrealtime: hipDeviceAttributeWallClockRate; 100 MHz as AMD's devices since MI200
 _MONOTONIC = time.CLOCK_MONOTONIC  # clock_gettime(2)
-assert CLOCK_KHZ == 1_000_000, "a cycle is a nanosecond"
 NANOSECONDS_OF_WALL_CYCLE = 1_000_000 // WALL_CLOCK_KHZ
+_LOOKED, _COUNT, _BEFORE, _FIRST = range(4)  # words: somebody did; how many weights; address of what was counted before
+
+_EXECUTED: NDArray[np.uint64] = np.zeros(1, dtype=np.uint64)
+"""Instructions of launches that are over."""
+
+
+class InstructionClock:
+    """Mutable: how many instructions each counter of a code stands for. ``most``: how many counters there may be."""
+
+    def __init__(self, most: int) -> None:
+        self._pages = Pages(8 * (most + _FIRST))
+        self._words = np.frombuffer(self._pages.memory, dtype=np.uint64)
+        self._words[_BEFORE] = _EXECUTED.ctypes.data
+
+    @property
+    def address(self) -> int:
+        return self._pages.address
+
+    @property
+    def counters(self) -> int:
+        """How many have a weight."""
+        return int(self._words[_COUNT])
+
+    def weigh(self, *instructions: int) -> None:
+        """Of the next counters."""
+        first = _FIRST + self.counters
+        self._words[first : first + len(instructions)] = instructions
+        self._words[_COUNT] += len(instructions)
+
+    def settle(self, counters: NDArray[np.uint64]) -> None:
+        """These counters are about to be cleared."""
+        if self._words[_LOOKED]:
+            self._words[_LOOKED] = 0
+            _EXECUTED[0] += self._sum(counters)
+
+    def _sum(self, counters: NDArray[np.uint64]) -> np.uint64:
+        count = self.counters
+        found: np.uint64 = np.dot(counters[:count], self._words[_FIRST : _FIRST + count])
+        return found
+
+
+def executed(name: str) -> str:
+    """The definition of the support function."""
+    return expand(_EXECUTED_TEXT, name=name, looked=8 * _LOOKED, count=8 * _COUNT, before=8 * _BEFORE, first=8 * _FIRST)
+
+
+_EXECUTED_TEXT = """
+define i64 @$name(ptr %wave) {
+entry:
+  %worker.at = get wave.worker of %wave
+  %worker = inttoptr i64 %worker.at to ptr
+  %counters.at = get worker.counters of %worker
+  %counters = inttoptr i64 %counters.at to ptr
+  %clock.at = get worker.clock of %worker
+  %clock = inttoptr i64 %clock.at to ptr
+  %looked = getelementptr i8, ptr %clock, i64 $looked
+  store i64 1, ptr %looked
+  %before.place = getelementptr i8, ptr %clock, i64 $before
+  %before.at = load ptr, ptr %before.place
+  %before = load i64, ptr %before.at
+  %count.place = getelementptr i8, ptr %clock, i64 $count
+  %count = load i64, ptr %count.place
+  %weights = getelementptr i8, ptr %clock, i64 $first
+  %any = icmp ne i64 %count, 0
+  br i1 %any, label %next, label %done
+next:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
+  %sum = phi i64 [ %before, %entry ], [ %sum.next, %next ]
+  %times.place = getelementptr i64, ptr %counters, i64 %i
+  %times = load i64, ptr %times.place
+  %weight.place = getelementptr i64, ptr %weights, i64 %i
+  %weight = load i64, ptr %weight.place
+  %part = mul i64 %times, %weight
+  %sum.next = add i64 %sum, %part
+  %i.next = add i64 %i, 1
+  %more = icmp ult i64 %i.next, %count
+  br i1 %more, label %next, label %done
+done:
+  %all = phi i64 [ %before, %entry ], [ %sum.next, %next ]
+  ret i64 %all
+}
+"""
 
 
 def nanoseconds(name: str) -> str:

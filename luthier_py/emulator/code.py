@@ -17,6 +17,7 @@ from functools import partial
 import numpy as np
 
 from luthier_py.emulator import kept
+from luthier_py.emulator.clocks import InstructionClock
 from luthier_py.emulator.discover import direct_calls, discover
 from luthier_py.emulator.engine import imports_of, link_function
 from luthier_py.emulator.hosted_part import HostedPart, Improvable
@@ -27,7 +28,7 @@ from luthier_py.emulator.pool import Pages
 from luthier_py.emulator.text import Text
 from luthier_py.emulator.translate import translate
 from luthier_py.emulator.translation import HostPart, Translation, described, runs_of
-from luthier_py.emulator.wave_code import FIRST_COUNTER, FIRST_SITE, CodeNumbers, Settings
+from luthier_py.emulator.wave_code import FIRST_COUNTER, FIRST_SITE, CodeNumbers, CounterKind, Settings
 from luthier_py.emulator.workshop import WORKSHOP
 from luthier_py.errors import Location, LuthierError, Malformed, Unsupported
 from luthier_py.isa import instruction_set
@@ -46,11 +47,13 @@ LOOK_SECONDS = 0.25
 class Tally:
     """Mutable: counters and site caches of one worker, zero whenever nobody uses them."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: InstructionClock) -> None:
+        self._clock = clock
         self._blocks = Pages(8 * COUNTERS), Pages(SITE_BYTES * SITES)
         self.counters, self.sites = (np.frombuffer(block.memory, dtype=np.uint64) for block in self._blocks)
 
     def clear(self, numbers: CodeNumbers) -> None:
+        self._clock.settle(self.counters)
         self.counters[: len(numbers.counters)] = 0
         self.sites[: len(numbers.sites) * SITE_BYTES // 8] = 0
 
@@ -62,6 +65,7 @@ class HostedCode:
         self.source = text
         self.settings = settings
         self.numbers = CodeNumbers()
+        self.clock = InstructionClock(COUNTERS)
         self.base = text.base
         self.start = text.extent.start
         self.table = np.zeros((len(text.extent) + 3) // 4, dtype=np.uint64)
@@ -90,7 +94,7 @@ class HostedCode:
         return 0 <= address - self.base - self.start < 4 * len(self.table)
 
     def take_tally(self) -> Tally:
-        tally = self._idle.pop() if self._idle else Tally()
+        tally = self._idle.pop() if self._idle else Tally(self.clock)
         self._used.append(tally)
         return tally
 
@@ -158,6 +162,8 @@ class HostedCode:
         if max(len(self.numbers.counters), len(self.numbers.sites)) > COUNTERS:
             raise Unsupported("more code than the emulator has counters for")
         self.site_bytes[0] = len(self.numbers.sites) * SITE_BYTES
+        self.clock.weigh(*(len(pcs) * (what is CounterKind.WAVES)
+                           for what, pcs in self.numbers.counters[self.clock.counters :]))
         return translation.calls
 
     def _translated(self, entry: int) -> tuple[Translation, dict[str, str]]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from luthier_py.emulator.code import HostedCode, Tally
+from luthier_py.emulator.cycle_account import LaunchCycles
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.wave_code import CounterKind
@@ -18,7 +19,7 @@ from luthier_py.isa.instruction import Inst
 
 
 def launch_profile(shape: Shape, codes: Sequence[HostedCode], workers: Sequence[Mapping[HostedCode, Tally]],
-                   seconds: float) -> LaunchProfile:
+                   seconds: float, cycles: LaunchCycles | None = None) -> LaunchProfile:
     """``codes``: the kernel's own first; ``workers``: what each has counted."""
     found: dict[CounterKind, dict[int, int]] = {what: {} for what in CounterKind}
     base = codes[0].base
@@ -29,7 +30,7 @@ def launch_profile(shape: Shape, codes: Sequence[HostedCode], workers: Sequence[
     if len(codes) > 1:
         insts = {pc + code.base - base: inst for code in codes for pc, inst in code.insts.items()}
     return LaunchProfile(shape.record.name, shape.groups, shape.all_waves, found[CounterKind.WAVES],
-                         found[CounterKind.LANES], found[CounterKind.ACTIVE_WAVES], seconds, insts, base)
+                         found[CounterKind.LANES], found[CounterKind.ACTIVE_WAVES], seconds, insts, base, cycles)
 
 
 def _add_up(code: HostedCode, tallies: Sequence[Tally], offset: int, found: dict[CounterKind, dict[int, int]]) -> None:

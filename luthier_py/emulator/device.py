@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 
+from luthier_py.emulator.cycle_account import CycleAccount, CycleClock
 from luthier_py.emulator.dispatch import Begun, Outsider, Patience, RunningLaunch
 from luthier_py.emulator.launch import mode_of
 from luthier_py.emulator.layout import LAUNCH, Outcome
@@ -24,6 +25,7 @@ from luthier_py.emulator.wave_code import Settings
 from luthier_py.errors import Invalid
 from luthier_py.isa.target import Target
 from luthier_py.loader import MEMORY, load
+from luthier_py.runtime.clock_kind import ClockKind
 from luthier_py.runtime.device import Buffer, Dim3, KernelHandle
 
 
@@ -31,19 +33,22 @@ class EmulatorDevice:
     """Mutable: one emulated GPU. ``threads``: how many work-groups run at once; ``memory``: what several share.
 
     ``others_write``: somebody else may write memory while a kernel runs; if not, one that waits for it is an error.
-    ``counts``: there is a profile of each launch.
+    ``counts``: there is a profile of each launch. ``clock``: what the core's clock counts; by the model, one work-group
+    runs at a time.
     """
 
     def __init__(self, target: Target, threads: int = 1, time_limit: float | None = None,
-                 memory: Memory | None = None, others_write: bool = False, counts: bool = True) -> None:
+                 memory: Memory | None = None, others_write: bool = False, counts: bool = True,
+                 clock: ClockKind = ClockKind.INSTRUCTIONS) -> None:
         self._target = target
         self.threads = max(threads, 1)
         self.patience = Patience(time_limit, others_write)
         self.memory = memory or Memory()
         self._pool = PagePool()
+        self._cycles = CycleClock() if clock is ClockKind.MODEL else None
         self.profile: LaunchProfile | None = None
         """Of the last launch."""
-        self.natively = True
+        self.natively = self._cycles is None
         """Whether native code begins launches; if not, all of them are dispatch's from their start."""
         self._counts = counts
         self._running: RunningLaunch | None = None
@@ -102,7 +107,7 @@ class EmulatorDevice:
             shape = shape_of(kernel.record, self._target, grid, block, lds_bytes)
             of_device(shape)  # refuses what does not fit
             mode = mode_of(shape.target, kernel.record.descriptor)
-            code = module.code(Settings(shape.wave_size, mode, shape.target))
+            code = module.code(Settings(shape.wave_size, mode, shape.target, self._cycles is not None))
             code.require(kernel.record.entry, kernel.name)
             kernel_object = module.base + kernel.record.descriptor_address
             return LoadedLaunch(self.memory, self._pool, code, shape, kernel_object, kernarg_bytes, dict(fixed))
@@ -145,7 +150,8 @@ class EmulatorDevice:
     def _go_on(self, ready: LoadedLaunch, begun: Begun | None) -> LaunchProfile | None:
         started = time.perf_counter()
         with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, ready.places, self.threads, self.patience,
-                           outsiders=tuple(self.outsiders), begun=begun) as run:
+                           outsiders=tuple(self.outsiders), begun=begun,
+                           cycles=None if self._cycles is None else CycleAccount(self._cycles, ready.shape)) as run:
             with self._changing:
                 self._running = run
                 if self._cancelled:

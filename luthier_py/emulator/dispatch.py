@@ -22,6 +22,7 @@ import numpy as np
 
 from luthier_py.emulator.code import HostedCode, Tally
 from luthier_py.emulator.counted import launch_profile
+from luthier_py.emulator.cycle_account import CycleAccount
 from luthier_py.emulator.engine import scheduler_address
 from luthier_py.emulator.faults import FaultyWave, device_error, illegal_instruction
 from luthier_py.emulator.launch import LaunchMemory, Words, launch_record
@@ -173,6 +174,8 @@ class Worker:
         run = self.run
         entry = run.codes[0].base + run.shape.record.entry
         self.slots.append(ResidentGroup(run.pool, run.shape, run.places, entry, self.address))
+        if run.cycles is not None:
+            run.cycles.add(self.slots[-1].record)
         return self.slots[-1]
 
     def leave(self) -> None:
@@ -195,7 +198,8 @@ class RunningLaunch:
     def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, places: LaunchMemory,
                  threads: int, patience: Patience, interrupt: Callable[[], None] = lambda: None,
                  find: Callable[[int], HostedCode | None] = lambda pc: None,
-                 outsiders: Sequence[Outsider] = (), begun: Begun | None = None) -> None:
+                 outsiders: Sequence[Outsider] = (), begun: Begun | None = None,
+                 cycles: CycleAccount | None = None) -> None:
         self.memory, self.pool, self.codes, self._find = memory, pool, [code], find
         self._outsiders = outsiders
         self.shape, self.places, self.patience, self.interrupt = shape, places, patience, interrupt
@@ -209,9 +213,13 @@ class RunningLaunch:
         self._reading = memory.reading()
         self.residency = of_device(shape)
         self.record = launch_record(shape).copy() if begun is None else begun.ready.launch
+        self.cycles = cycles
+        if cycles is not None:
+            cycles.watch(self.record)
         self.meetings: Words = np.zeros(MEETINGS, dtype=np.uint64) if begun is None else begun.ready.meetings
-        self.native = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 4)(scheduler_address(shape.wave_size))
-        count = min(threads, shape.groups, self.residency.groups)
+        self.native = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 4)(
+            scheduler_address(shape.wave_size, cycles is not None))
+        count = min(threads if cycles is None else 1, shape.groups, self.residency.groups)
         self.workers = [Worker(self, None if number else begun) for number in range(count)]
         self._lock = threading.Lock()
         self._places_left = self.residency.groups - len(self.workers)
@@ -241,6 +249,8 @@ class RunningLaunch:
         if self.stop.is_set():
             limit = f"no end within the time limit of {self.patience.time_limit:g} s"
             raise TimeLimit(f"{limit}: {self.standing()}", Location(self.shape.record.name))
+        if self.cycles is not None:
+            self.cycles.finish()
 
     def _execute(self) -> None:
         if len(self.workers) == 1:
@@ -380,4 +390,5 @@ class RunningLaunch:
         return FaultyWave(group, wave, partial(self.field, slot))
 
     def profile(self, seconds: float) -> LaunchProfile:
-        return launch_profile(self.shape, self.codes, [worker.tallies for worker in self.workers], seconds)
+        return launch_profile(self.shape, self.codes, [worker.tallies for worker in self.workers], seconds,
+                              None if self.cycles is None else self.cycles.taken)

@@ -13,8 +13,9 @@ from functools import partial
 
 from luthier_py import llvm
 from luthier_py.emulator.beginning import beginning
-from luthier_py.emulator.clocks import host_functions, nanoseconds
+from luthier_py.emulator.clocks import executed, host_functions, nanoseconds
 from luthier_py.emulator.crosslane import permutation
+from luthier_py.emulator.cycle_functions import time_function
 from luthier_py.emulator.elements import element_function
 from luthier_py.emulator.matrix_function import matrix_function
 from luthier_py.emulator.native import definition
@@ -27,8 +28,8 @@ from luthier_py.storage import Shelf, cache_key
 
 _SHELF = Shelf("host", 1 << 30)
 _SUPPORT = re.compile(r"@(luthier_\w+)")
-CLOCK = "luthier_nanoseconds"
-_ready: dict[tuple[str, int], llvm.HostCode] = {}
+WALL_CLOCK, CLOCK = "luthier_nanoseconds", "luthier_executed"
+_ready: dict[tuple[str, object], llvm.HostCode] = {}
 
 
 def link_function(name: str, code: bytes, imports: Iterable[str], wave_size: int, first: Mapping[str, int]
@@ -42,20 +43,20 @@ def imports_of(ir: str) -> set[str]:
     return set(_SUPPORT.findall(ir))
 
 
-def scheduler_address(wave_size: int) -> int:
-    return native_function("luthier_run", partial(scheduler, wave_size), {}, wave_size)
+def scheduler_address(wave_size: int, watched: bool = False) -> int:
+    return native_function("luthier_run", partial(scheduler, wave_size, watched), {}, (wave_size, watched))
 
 
 def begin_address() -> int:
     return native_function("luthier_begin", beginning, host_functions())
 
 
-def native_function(name: str, text: Callable[[], str], imports: Mapping[str, int], wave_size: int = 0) -> int:
+def native_function(name: str, text: Callable[[], str], imports: Mapping[str, int], variant: object = None) -> int:
     """Address of a hand-written function; ``imports``: of what it calls. Compiled if this is the first time."""
     with llvm.LOCK:
-        if (name, wave_size) not in _ready:
-            _ready[name, wave_size] = llvm.HostCode(object_code(text(), Effort.OPTIMISE), [name], imports)
-    return _ready[name, wave_size].address(name)
+        if (name, variant) not in _ready:
+            _ready[name, variant] = llvm.HostCode(object_code(text(), Effort.OPTIMISE), [name], imports)
+    return _ready[name, variant].address(name)
 
 
 def _imports(ir: str, wave_size: int, defined: str) -> dict[str, int]:
@@ -68,7 +69,7 @@ def _support(symbol: str, wave_size: int) -> int:
     with llvm.LOCK:
         if (name, wave_size) not in _ready:
             text = _definition(name, wave_size)
-            imports = _imports(text, wave_size, symbol) | (host_functions() if name == CLOCK else {})
+            imports = _imports(text, wave_size, symbol) | (host_functions() if name == WALL_CLOCK else {})
             _ready[name, wave_size] = llvm.HostCode(object_code(text, Effort.OPTIMISE), [symbol], imports)
     return _ready[name, wave_size].address(symbol)
 
@@ -79,8 +80,10 @@ def _definition(name: str, wave_size: int) -> str:
         text = transcendental(name)
     elif family in ("permute", "bpermute"):
         text = permutation(name, wave_size)
-    elif name == CLOCK:
-        text = nanoseconds(name)
+    elif name in (WALL_CLOCK, CLOCK):
+        text = (executed if name == CLOCK else nanoseconds)(name)
+    elif family == "time":
+        text = time_function(name, wave_size)
     elif family == "rounded":
         text = support_function(name)
     elif family == "matrix":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from luthier_py.isa.instruction import Counter
 from luthier_py.isa.registers import EXEC, MODE, SCC
 
 CHUNK = 16
@@ -45,6 +46,7 @@ WAVE = _fields(
     "joined",         # address of that which this wave can wait for; 0 for none
     "seen",           # how often all had come to it when this wave was there last
     "fault_site", "fault_lane", "fault_address", "fault_kind",
+    "time",           # address of its TIME record, with the cycle model
     "ignored",        # where work-group ids go that the kernel does not ask for, and atomics that do nothing
 )
 WAVE_HEADER_BYTES = 1024
@@ -101,6 +103,7 @@ WORKER = _fields(
     "code_start",    # absolute address of the table's first dword
     "shared_base", "private_base",      # apertures
     "meetings",      # address of a u64 for each global wave sync resource: waves that have come to its barriers
+    "clock",         # address of what clocks has: how many instructions each counter stands for
     "changes",       # how often its waves may have changed what others see, or read the clock; counted afterwards
 )
 
@@ -110,6 +113,26 @@ ALLOCATION = _fields(0, "base", "end", "access")
 ALLOCATION_BYTES = 24
 WRITABLE, FINE = 1, 2
 """Bits of an allocation's access; FINE: float atomics do nothing there, and give 0."""
+
+
+# What the cycle model keeps of a wave, in cycles.
+TIME = _fields(
+    0,
+    "now",           # when its next instruction can issue
+    "arrived",       # at the last barrier that it came to
+    "released",      # from the last one of the work-group
+    "vector", "matrix", "scalar", "lds", "memory", "other",  # how long it has held each Pipe, for others too
+    "lds_free", "memory_free", "other_free",  # when the wave's own accesses are through
+)
+TIME_COUNTERS_AT = 8 * len(TIME)
+TIME_COUNTERS = {counter: number for number, counter in enumerate(Counter)}
+"""Behind the fields, for each: how many accesses it has counted, and when the last TIME_RING of them were there."""
+TIME_RING = 64
+TIME_PATTERNS_AT = TIME_COUNTERS_AT + 8 * (TIME_RING + 1) * len(TIME_COUNTERS)
+TIME_PATTERNS = 8
+"""Last come so many patterns of addresses in LDS, with what their banks take: that is the same for every wave."""
+TIME_PATTERN_BYTES = 3 * 8 + 4 * 64
+TIME_BYTES = TIME_PATTERNS_AT + TIME_PATTERNS * TIME_PATTERN_BYTES
 
 
 MEETINGS = 64
@@ -171,6 +194,7 @@ LAUNCH = _fields(
     "stop",                  # not 0: come back before the next turn
     "edges",                 # dimensions, as bits, whose last work-groups have fewer work-items
     "edge_stride",           # distance of the images for two sets of such dimensions; all zero is the first
+    "watcher",               # address of what is told of work-groups, with the cycle model: see scheduler
     "ids_share",             # 1 where the id in z is in the upper half of the register of y; else 0
     "waves_0", "waves_1", "waves_2", "waves_3", "waves_4", "waves_5", "waves_6", "waves_7",  # for each such set
 )

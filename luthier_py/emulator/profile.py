@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from luthier_py.emulator.cycle_account import LaunchCycles
 from luthier_py.isa.instruction import Inst
 
 
@@ -29,6 +30,8 @@ class LaunchProfile:
     insts: Mapping[int, Inst]
     base: int = 0
     """Device address of address 0."""
+    cycles: LaunchCycles | None = None
+    """By the cycle model, where the launch ran with it."""
 
     @property
     def total(self) -> int:

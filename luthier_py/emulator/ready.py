@@ -52,6 +52,7 @@ def enter_code(worker: Words, code: HostedCode, tally: Tally) -> None:
     values = {
         "counters": tally.counters.ctypes.data, "sites": tally.sites.ctypes.data, "code_base": code.base,
         "table": code.table.ctypes.data, "table_entries": len(code.table), "code_start": code.base + code.start,
+        "clock": code.clock.address,
     }  # fmt: skip
     for name, value in values.items():
         worker[WORKER[name] // 8] = value

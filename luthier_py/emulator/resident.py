@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from luthier_py.emulator.code import HostedCode
+from luthier_py.emulator.cycle_account import CycleAccount, CycleClock
 from luthier_py.emulator.dispatch import Begun, Patience, RunningLaunch
 from luthier_py.emulator.faults import illegal_instruction
 from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, LaunchMemory, mode_of, preloaded_range
@@ -31,6 +32,7 @@ from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Mal
 from luthier_py.isa.target import Target
 from luthier_py.loader import KernelDescriptor, KernelRecord
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES
+from luthier_py.runtime.clock_kind import ClockKind
 
 KEPT_SHAPES = 256
 KEPT_LAUNCHES, KEPT_BYTES = 64, 1 << 28
@@ -61,6 +63,7 @@ class PacketDevice:
     """
 
     def __init__(self, target: Target, memory: Memory, *, threads: int = 1, time_limit: float | None = None,
+                 clock: ClockKind = ClockKind.INSTRUCTIONS,
                  name_of: Callable[[int], str | None] = lambda kernel_object: None,
                  base_of: Callable[[int], int | None] = lambda pc: None,
                  interrupt: Callable[[], None] = lambda: None, counts: bool = True) -> None:
@@ -71,6 +74,8 @@ class PacketDevice:
         self._counts = counts
         self._name_of, self._base_of, self._interrupt = name_of, base_of, interrupt
         self._pool = PagePool()
+        self._cycles = CycleClock() if clock is ClockKind.MODEL else None
+        self._alone = threading.Lock()  # launches of the cycle model come one after the other
         self._resident: dict[tuple[int, int, int], ResidentCode] = {}  # by start and size of the allocation, and base
         self._running: dict[RunningLaunch, int] = {}  # launches, with their queues
         self._ready: dict[tuple[HostedCode, Shape], list[PacketLaunch]] = {}  # that nobody runs
@@ -92,7 +97,8 @@ class PacketDevice:
         name = self._name_of(kernel_object) or f"kernel@0x{kernel_object:x}"
         descriptor = self._descriptor(kernel_object, name)
         entry = kernel_object + descriptor.kernel_code_entry_byte_offset
-        settings = Settings(descriptor.wave_size, mode_of(self.target, descriptor), self.target)
+        settings = Settings(descriptor.wave_size, mode_of(self.target, descriptor), self.target,
+                            self._cycles is not None)
         code = self._code(entry, settings)
         if code is None:
             what = f"kernel entry 0x{entry:x}; {self.memory.nearest(entry)}"
@@ -103,6 +109,12 @@ class PacketDevice:
         except Malformed as error:
             raise illegal_instruction(error, entry, name) from error
         places = self._places(packet, queue, fields, descriptor, name)
+        if self._cycles is not None:
+            with self._alone:
+                cycles = CycleAccount(self._cycles, shape)
+                with RunningLaunch(self.memory, self._pool, code, shape, places, 1, self.patience, self._interrupt,
+                                   lambda pc: self._code(pc, settings), cycles=cycles) as run:
+                    return self._execute(run, queue, time.perf_counter())
         ready = self._take(code, shape, places)
         try:
             return self._run(ready, places, queue, lambda pc: self._code(pc, settings))
@@ -121,14 +133,18 @@ class PacketDevice:
             threads = self.threads if groups >= SHARED_GROUPS * self.threads else 1
             with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, places, threads, self.patience,
                                self._interrupt, find, begun=Begun(ready, outcome)) as run:
-                self._running[run] = queue
-                if ready in self._halted:
-                    run.cancel(_HALTED)
-                try:
-                    run.execute()
-                finally:
-                    del self._running[run]
-                return run.profile(time.perf_counter() - started) if self._counts else None
+                return self._execute(run, queue, started, ready)
+
+    def _execute(self, run: RunningLaunch, queue: int, started: float, ready: PacketLaunch | None = None
+                 ) -> LaunchProfile | None:
+        self._running[run] = queue
+        if ready in self._halted:
+            run.cancel(_HALTED)
+        try:
+            run.execute()
+        finally:
+            del self._running[run]
+        return run.profile(time.perf_counter() - started) if self._counts else None
 
     def halt(self, queue: int) -> None:
         """What runs from this queue now ends with a DeviceError: the queue is destroyed. Returns at once."""

@@ -91,12 +91,19 @@ _KEPT = {HardwareRegister.MODE.value: MODE, FLAT_SCR_LO: SCRATCH_BASE, FLAT_SCR_
 """Hardware registers that waves have, by their number."""
 
 
+_CYCLES = HardwareRegister.SHADER_CYCLES.value, HardwareRegister.SHADER_CYCLES_HI.value
+
+
 def hardware(w: WaveCode, inst: Inst, row: Action) -> None:
     """s_getreg and s_setreg. Of MODE's bits those that matter are followed by modes."""
     number, first, size = hardware_register(inst)
     if row is Action.GETREG and (shown := _shown(w, number)) is not None:
         if inst["sdst"].reg is not None:
             w.scalars.write(inst["sdst"].reg.index, (shown >> first) & ((1 << size) - 1))
+        return
+    if number in _CYCLES and row is Action.GETREG:
+        if inst["sdst"].reg is not None:
+            w.scalars.write(inst["sdst"].reg.index, (_cycles(w, number) >> first) & ((1 << size) - 1))
         return
     if number not in _KEPT:
         raise Unsupported(f"hardware register {number}; MODE (1) and FLAT_SCR (20, 21) are emulated, and of those that "
@@ -131,6 +138,12 @@ def _shown(w: WaveCode, number: int) -> Value | None:
     lds = w.ops.value(U64, w.emitter.let(f"load i64, ptr {w.field('lds_bytes')}")).to(U32)
     units = (lds + (target.lds_unit_bytes - 1)) >> target.lds_unit_bytes.bit_length() - 1
     return (units & 0x1FF) << 12
+def _cycles(w: WaveCode, number: int) -> Value:
+    """RDNA 2 ISA, 5.1: SHADER_CYCLES counts 20 bits; RDNA 4 ISA, 3.4: two halves."""
+    target, cycles = w.settings.target, w.clock()
+    if number == HardwareRegister.SHADER_CYCLES_HI.value:
+        return (cycles >> 32).to(U32)
+    return cycles.to(U32) if target.generation >= 12 else cycles.to(U32) & 0xFFFFF
 
 
 def set_mode(w: WaveCode, inst: Inst) -> None:

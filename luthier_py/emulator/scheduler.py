@@ -10,16 +10,29 @@ broken off goes on where it was, so that no wave gets more turns than another.
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from luthier_py.emulator.layout import AGPR_ROW, LAUNCH, ZERO_ROW, Fault, Outcome, Status, row_offset, wave_stride
 from luthier_py.emulator.template import expand
 
 
-def scheduler(wave_size: int) -> str:
-    """The module."""
+class GroupEvent(IntEnum):
+    """What a watcher is told of a work-group: the address of its record, and this."""
+
+    BEGINS = 0    # in this record, from now on
+    RELEASES = 1  # all its waves have come to the barrier, and are about to go on
+    ENDS = 2
+
+
+def scheduler(wave_size: int, watched: bool = False) -> str:
+    """The module. ``watched``: the launch has a watcher, who is told what becomes of work-groups."""
     numbers = {member.name: int(member) for enum in (Outcome, Status) for member in enum
                if member.name not in ("FAULT", "MESSAGE")}
-    return expand(_START + _RELEASE + _RUN, **numbers, FAULT_OUTCOME=Outcome.FAULT, MESSAGE_STATUS=Status.MESSAGE,
-                  MESSAGE_OUTCOME=Outcome.MESSAGE, edge_waves=LAUNCH["waves_0"], BAD_JUMP=Fault.JUMP,
+    tells = {f"ON_{event.name}": f"call void @watch(ptr %launch, ptr %group, i64 {event})" if watched else ""
+             for event in GroupEvent}
+    return expand(_START + _RELEASE + _WATCH * watched + _RUN, **numbers, **tells,
+                  FAULT_OUTCOME=Outcome.FAULT, MESSAGE_STATUS=Status.MESSAGE, MESSAGE_OUTCOME=Outcome.MESSAGE,
+                  edge_waves=LAUNCH["waves_0"], BAD_JUMP=Fault.JUMP,
                   stride=wave_stride(wave_size), agprs=row_offset(AGPR_ROW, wave_size),
                   stop_place=LAUNCH["stop"], zero_row=row_offset(ZERO_ROW, wave_size), row_bytes=4 * wave_size)
 
@@ -156,6 +169,16 @@ done:
 }
 """
 
+_WATCH = """
+define internal void @watch(ptr %launch, ptr %group, i64 %event) {
+  %watcher.at = get launch.watcher of %launch
+  %watcher = inttoptr i64 %watcher.at to ptr
+  %group.at = ptrtoint ptr %group to i64
+  call void %watcher(i64 %group.at, i64 %event)
+  ret void
+}
+"""
+
 _RUN = """
 define i64 @luthier_run(ptr %worker, ptr %launch, ptr %group, i64 %rounds) {
 entry:
@@ -180,6 +203,7 @@ nothing:
   ret i64 $FINISHED
 start:
   call void @start(ptr %worker, ptr %launch, ptr %group, i64 %index)
+  $ON_BEGINS
   br label %round
 
 round:  ; a turn for each wave
@@ -306,11 +330,13 @@ tally:
   br i1 %all.done, label %finished, label %barrier
 finished:
   put group.active of %group, 0
+  $ON_ENDS
   br label %begin
 barrier:
   %all.here = icmp eq i64 %waiting.now, %left.now
   br i1 %all.here, label %release, label %again
 release:
+  $ON_RELEASES
   call void @release(ptr %group, i64 %waves)
   br label %again
 again:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from luthier_py.emulator import barriers
 from luthier_py.emulator.access import AccessCode
-from luthier_py.emulator.asked import answer, time
+from luthier_py.emulator.asked import answer, wall_clock
 from luthier_py.emulator.discover import CodeBlock, interrupts, traps
 from luthier_py.emulator.layout import SITE_BYTES, WORKER, Fault, Status
 from luthier_py.emulator.liveness import live_rows
@@ -81,6 +81,12 @@ def translate(blocks: list[CodeBlock], entry: int, settings: Settings) -> list[H
 def _label(start: int, mode: int) -> str:
     """Of a block under one MODE."""
     return f"L{start:x}.{mode:x}"
+
+
+def _leaves(inst: Inst) -> bool:
+    """Whether its code says where the wave goes on, or that it does not."""
+    row = meaning(inst.op)
+    return isinstance(row, Branch) or row in _ENDINGS or traps(inst) or interrupts(inst)
 
 
 class Translator(WaveCode):
@@ -167,7 +173,10 @@ class Translator(WaveCode):
     def _block(self, block: CodeBlock) -> None:
         self._count(CounterKind.WAVES, tuple(pc for pc, _ in block.insts), self.ops.constant(U64, 1))
         stretch: list[int] = []
-        for pc, inst in block.insts:
+        if self.cycles is not None:
+            self.cycles.begin()
+        for left, (pc, inst) in zip(range(len(block.insts) - 1, -1, -1), block.insts, strict=True):
+            self.left = left
             if not stretch:
                 stretch_exec = self.exec()
             stretch.append(pc)
@@ -177,18 +186,23 @@ class Translator(WaveCode):
                 self._count(CounterKind.LANES, tuple(stretch), active.to(U64))
                 self._count(CounterKind.ACTIVE_WAVES, tuple(stretch), stretch_exec.ne(0).to(U64))
                 stretch = []
+            if self.cycles is not None:
+                self.cycles.before(inst, not left and _leaves(inst))
             if self._skips and inst.op.flags & _SKIPPED:
                 self._unless_skipped(inst)
             else:
                 self._instruction(inst)
+            if self.cycles is not None and not _leaves(inst):
+                self.cycles.after()
         if self.index is not None:
             raise Unsupported("a region of indexed registers that ends in another block", Location(None, self.pc))
         last = block.insts[-1][1]
-        row = meaning(last.op)
+        if self.cycles is not None and not _leaves(last):
+            self.cycles.end()
         if sets_from_register(last) and block.end in self._starts:
             self.finish_state()
             self.emitter.emit(f"br label %M{block.end:x}")
-        elif not (isinstance(row, Branch) or row in _ENDINGS or traps(last) or interrupts(last)):
+        elif not _leaves(last):
             self._goto(block.end)
 
     def _count(self, what: CounterKind, pcs: tuple[int, ...], amount: Value) -> None:
@@ -335,8 +349,10 @@ class Translator(WaveCode):
             to = read_scalar(inst["src0"], 64, self.context) if row is Action.SWAPPC else called
             self._write_result(inst, after)
             self._leave(Status.JUMP, to)
-        elif row in (Action.CLOCK, Action.WALL_CLOCK):
-            self._write_result(inst, time(self, row is Action.WALL_CLOCK))
+        elif row is Action.CLOCK:
+            self._write_result(inst, self.clock())
+        elif row is Action.WALL_CLOCK:
+            self._write_result(inst, wall_clock(self))
         elif row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
             hardware(self, inst, row)
         elif row in (Action.ROUND_MODE, Action.DENORMAL_MODE):

@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from luthier_py.emulator.cycle_code import CycleCode
 from luthier_py.emulator.emitter import Emitter
 from luthier_py.emulator.layout import WAVE, WORKER, row_offset
 from luthier_py.emulator.modes import Mode
 from luthier_py.emulator.scalars import Scalars
 from luthier_py.emulator.strip import ChunkWrite, Strip
 from luthier_py.isa.registers import EXEC
-from luthier_py.isa.semantics.algebra import Kind, Type, Value
+from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
 from luthier_py.isa.target import Target
 
 
@@ -54,6 +55,7 @@ class Settings:
     wave_size: int
     mode: int  # MODE as a kernel starts, and wherever a function is entered and left
     target: Target
+    cycles: bool = False  # with the cycle model
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,9 @@ class WaveCode:
         self.ops = self.scalars.ops
         self.apertures: dict[int, Value] = {}
         self.index: Index | None = None
+        self.cycles = CycleCode(self.emitter, settings.target, settings.wave_size) if settings.cycles else None
         self.pc = 0
+        self.left = 0  # instructions of the block behind this one
         self._live = live
         self.set_mode(settings.mode)
 
@@ -147,6 +151,12 @@ class WaveCode:
         """
         self.settle()
         self.put_off(write, *masks)
+    def clock(self) -> Value:
+        """What the core's clock shows; who looks at it is not where it was, whatever it keeps of it."""
+        self.note_change()
+        if self.cycles is not None:
+            return self.ops.value(U64, self.cycles.now())
+        return self.ops.value(U64, self.emitter.support("i64", "executed", [("ptr", "%wave")])) - self.left
 
     def note_change(self) -> None:
         """The world is another from here on: memory, or the time."""

@@ -24,6 +24,7 @@ from luthier_py.errors import Invalid
 from luthier_py.report.output import Output
 from luthier_py.report.spool import facts_of
 from luthier_py.report.verdict import Verdict
+from luthier_py.runtime import clock_kind
 from luthier_py.runtime.time_limit import VARIABLE, check_time_limit
 from luthier_py.session.levels import HIP, chosen_level, level_environment, level_library
 from luthier_py.session.program import obstacles, program_path, search_folders, why_not_started
@@ -74,13 +75,13 @@ class Executed:
 
 def execute(
     command: Sequence[str], tool: str | None, options: Mapping[str, str], device: str | None, reports: bool = False,
-    time_limit: float | None = None, stack: str | None = None, level: str | None = None,
+    time_limit: float | None = None, stack: str | None = None, level: str | None = None, clock: str | None = None,
 ) -> Executed:
     """Run ``command``. ``device``: emulator:TARGET, or None for what the program finds. ``stack``: what is between it
     and the program, see :mod:`.stack`. ``reports``: verdicts have those of all launches. ``level``: where the tool
-    stands, hip, hsa, or auto: HSA unless the program uses HIP."""
+    stands, hip, hsa, or auto: HSA unless the program uses HIP. ``clock``: what kernels' clocks count."""
     program = program_path(command[0])
-    environment = {**os.environ, **device_environment(device, time_limit, stack)}
+    environment = {**os.environ, **device_environment(device, time_limit, stack, clock)}
     loaded = load_tool(tool, options) if tool is not None else None  # what is wrong with it is said before it starts
     ours = device is not None and chosen_stack(stack) == LUTHIER
     level = chosen_level(level, ours, loaded)
@@ -143,13 +144,15 @@ def _ended(folder: Path) -> list[Path]:
 
 
 def device_environment(
-    device: str | None, time_limit: float | None = None, stack: str | None = None
+    device: str | None, time_limit: float | None = None, stack: str | None = None, clock: str | None = None
 ) -> dict[str, str]:
     """What makes a program find the emulator; ``time_limit``: seconds of a launch."""
     chosen = chosen_stack(stack)
     if device is None:
         if time_limit is not None:
             raise Invalid("a time limit is for kernels on the emulator; give a device, as emulator:TARGET")
+        if clock is not None:
+            raise Invalid("a clock is chosen for kernels on the emulator; give a device, as emulator:TARGET")
         return {}
     if not device.startswith("emulator"):
         raise Invalid(f"device {device} is unknown; give emulator:TARGET, or nothing for the GPU")
@@ -158,6 +161,8 @@ def device_environment(
     limit = {}
     if time_limit is not None:
         limit = {VARIABLE: str(check_time_limit(time_limit))}
+    if clock is not None:
+        limit[clock_kind.VARIABLE] = clock_kind.chosen_clock(clock).value
     return {**limit, "LUTHIER_DEVICE": device, **stack_environment(chosen)}
 
 

@@ -29,6 +29,7 @@ def launch_facts(done: Done, launch: Launch, saved: dict[int, str], files: Seque
             for n, data in done.ran.outputs.items()
         ],
         "device_instructions": done.ran.counted,
+        "device_cycles": None if done.ran.cycles is None else done.ran.cycles.facts(),
         "tool_instructions": done.ran.inserted,
         "text": done.ran.text,
         "files": list(files),

@@ -17,7 +17,7 @@ from luthier_py.pipeline import instrument
 from luthier_py.report.output import Output, write_report
 from luthier_py.report.remedies import advising
 from luthier_py.report.verdict import Verdict
-from luthier_py.runtime import Device
+from luthier_py.runtime import Device, clock_kind
 from luthier_py.runtime.hip_device import HipDevice
 from luthier_py.runtime.time_limit import VARIABLE, parse_time_limit
 from luthier_py.session.files import write_array
@@ -39,7 +39,7 @@ class Onlooker(Protocol):
 
 def launch_file(
     file: Path, launch: Launch, tool: Tool | None, device_name: str, *,
-    time_limit: float | None = None, onlooker: Onlooker | None = None,
+    time_limit: float | None = None, onlooker: Onlooker | None = None, clock: str | None = None,
 ) -> Done:
     """Launch a kernel of ``file``, instrumented when there is a tool."""
     chosen = emulated(device_name)
@@ -51,7 +51,7 @@ def launch_file(
         say(f"warning: {doubt}")
     if tool is not None:
         tool.selection = tool.selection.of_process(os.getpid())
-    device = open_device(device_name, chosen or obj.target, time_limit)
+    device = open_device(device_name, chosen or obj.target, time_limit, clock)
     if onlooker is not None:
         onlooker.launching(device)
     if tool is None:
@@ -78,18 +78,21 @@ def emulated(device_name: str) -> Target | None:
     return target(chosen) if kind == "emulator" and colon else None
 
 
-def open_device(name: str, target: Target, time_limit: float | None) -> Device:
+def open_device(name: str, target: Target, time_limit: float | None, clock: str | None = None) -> Device:
     """``emulator``, with a target or without: one that is ``target``. ``hip``: the first AMD GPU.
 
-    Without a ``time_limit`` that of the environment holds.
+    Without a ``time_limit``, or a ``clock``, that of the environment holds.
     """
     if name.partition(":")[0] == "emulator":
         if time_limit is None:
             time_limit = parse_time_limit(os.environ.get(VARIABLE, ""))
-        return EmulatorDevice(target, time_limit=time_limit)
+        kind = clock_kind.chosen_clock(os.environ.get(clock_kind.VARIABLE, "") if clock is None else clock)
+        return EmulatorDevice(target, time_limit=time_limit, clock=kind)
     if name == "hip":
         if time_limit is not None:
             raise Invalid("a time limit is for kernels on the emulator, not for device hip")
+        if clock is not None:
+            raise Invalid("a clock is chosen for kernels on the emulator, not for device hip")
         return HipDevice()
     raise Invalid(f"device {name} is not available; there are emulator, emulator:TARGET and hip")
 

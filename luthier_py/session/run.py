@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator import EmulatorDevice, LaunchCycles
 from luthier_py.errors import Invalid, ToolError, how_many
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.loader import KernelRecord, load
@@ -63,6 +63,7 @@ class Ran:
     inserted: int | None = None  # of these, those of the tool
     result: LaunchResult | None = None  # what the report was made from
     records: Mapping[str, RecordCount] = field(default_factory=dict)  # by channel
+    cycles: LaunchCycles | None = None  # with the emulator's cycle model
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,8 @@ def run_original(device: Device, code: bytes, launch: Launch, name: str = "<memo
     """Launch the kernel as it is."""
     module = device.load(code, name)
     try:
-        return Ran(run_launch(device, module, launch.kernel, launch), counted=counted(device))
+        return Ran(run_launch(device, module, launch.kernel, launch), counted=counted(device),
+                   cycles=cycles(device))
     finally:
         module.unload()
 
@@ -124,7 +126,7 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
         result = replace(begun, memory=memory)
         report = tool.report(result)
         return Ran(outputs, report, tool.text(result, report), cloned, counted(device), inserted(device, made), result,
-                   received.counts)
+                   received.counts, cycles(device))
     finally:
         module.unload()
 
@@ -149,6 +151,11 @@ def places(
 def counted(device: Device) -> int | None:
     """Wave instructions of the last launch, where the device counts them itself."""
     return device.profile.total if isinstance(device, EmulatorDevice) and device.profile else None
+
+
+def cycles(device: Device) -> LaunchCycles | None:
+    """Of the last launch, by the emulator's cycle model."""
+    return device.profile.cycles if isinstance(device, EmulatorDevice) and device.profile else None
 
 
 def inserted(device: Device, made: Instrumented) -> int | None:

@@ -136,7 +136,7 @@ class DeviceService:
         self.memory = Memory((self.arena.address, self.arena.size))
         self.devices = [
             EmulatorDevice(target, time_limit=self._settings.time_limit, memory=self.memory, others_write=True,
-                           counts=self._settings.profile is not None)
+                           clock=self._settings.clock, counts=self._settings.profile is not None)
             for target in self.targets
         ]  # fmt: skip
         self._tickets = Tickets(self.arena.control, self.memory.table_cell + 8)
@@ -283,6 +283,7 @@ def append_profile(path: str, profile: LaunchProfile) -> None:
         "opcodes": profile.opcodes(),
         "active_opcodes": profile.active_opcodes(),
         "lane_opcodes": profile.lane_opcodes(),
+        **({} if profile.cycles is None else profile.cycles.facts()),
     }
     with open(path, "a") as file:
         file.write(json.dumps(row) + "\n")

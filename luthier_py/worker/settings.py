@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from luthier_py.errors import Invalid
-from luthier_py.runtime import time_limit
+from luthier_py.runtime import clock_kind, time_limit
+from luthier_py.runtime.clock_kind import ClockKind, chosen_clock
 
 PROFILE = "LUTHIER_DEVICE_PROFILE"
 """A file that gets one line of JSON for each launch: what the emulator itself counted."""
@@ -37,6 +38,7 @@ class DeviceSettings:
     fine_atomics: bool
     profile: str | None
     time_limit: float | None
+    clock: ClockKind
 
 
 def device_settings(environment: Mapping[str, str]) -> DeviceSettings:
@@ -47,6 +49,7 @@ def device_settings(environment: Mapping[str, str]) -> DeviceSettings:
         granularity=chosen_granularity(environment.get(GRANULARITY, "")),
         fine_atomics=chosen_fine_atomics(environment.get(FINE_ATOMICS, "")),
         time_limit=time_limit.parse_time_limit(environment.get(time_limit.VARIABLE, "")),
+        clock=chosen_clock(environment.get(clock_kind.VARIABLE, "")),
     )
 
 

@@ -24,7 +24,7 @@ def generator() -> ModuleType:
     spec.loader.exec_module(module)
     return module
 
-PAGES = ["reference.md", "edits.md", "arguments.md", "filters.md", "coverage.md", "hip.md"]
+PAGES = ["reference.md", "edits.md", "arguments.md", "filters.md", "coverage.md", "hip.md", "time-model.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

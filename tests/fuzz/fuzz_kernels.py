@@ -40,7 +40,8 @@ ITEMS = (LANES, LANES, LANES, 1, 33, 3 * LANES)  # of the work-group
 NOP = (0xBF800000).to_bytes(4, "little")
 TIME_LIMIT = 2.0  # a kernel that does not end: how long is waited changes nothing else
 # What shows the time, where the code is or which wave this is: instrumented copies may differ.
-TELLING = ("S_MEMTIME", "S_MEMREALTIME", "S_GETPC_B64", "S_GETREG_B32", "S_CALL_B64", "S_SWAPPC_B64")
+TELLING = ("S_MEMTIME", "S_MEMREALTIME", "S_GET_SHADER_CYCLES_U64", "S_GETPC_B64", "S_GETREG_B32", "S_CALL_B64",
+           "S_SWAPPC_B64")
 
 
 @cache

@@ -81,6 +81,8 @@ class HardwareRegister(Enum):
     IB_STS = 7
     SH_MEM_BASES = 15
     IB_STS2 = 28  # gfx1250
+    SHADER_CYCLES = 29  # from gfx10.3 on: 20 bits, from gfx12 on the lower 32 of 64
+    SHADER_CYCLES_HI = 30
 
 
 declare("S_BRANCH", Branch())
@@ -126,7 +128,7 @@ declare("S_SETREG_B32", Action.SETREG)
 declare("S_SETREG_IMM32_B32", Action.SETREG_IMM)
 declare("S_ROUND_MODE", Action.ROUND_MODE)
 declare("S_DENORM_MODE", Action.DENORMAL_MODE)
-declare("S_MEMTIME", Action.CLOCK)
+declare("S_MEMTIME S_GET_SHADER_CYCLES_U64", Action.CLOCK)
 declare("S_MEMREALTIME", Action.WALL_CLOCK)
 
 

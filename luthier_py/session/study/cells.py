@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import Invalid
-from luthier_py.runtime import time_limit
+from luthier_py.runtime import clock_kind, time_limit
 from luthier_py.session.levels import chosen_level
 from luthier_py.session.stack import LUTHIER, ROCM
 from luthier_py.session.study.spec import GPU, StudiedProgram, Study, ToolUse
@@ -33,7 +33,8 @@ PACKAGE = Path(__file__).parents[2]
 SOURCES = (".py", ".c", ".h", ".txt")
 PACKAGE_FILE = "__init__.py"
 NO_STACK = ""
-_SET = time_limit.VARIABLE, "LUTHIER_DEVICE_MEMORY", "HSA_XNACK"  # of the shell, that change what a run comes to
+# Of the shell, that change what a run comes to.
+_SET = time_limit.VARIABLE, clock_kind.VARIABLE, "LUTHIER_DEVICE_MEMORY", "HSA_XNACK"
 _LIBRARIES = "LD_LIBRARY_PATH", "ROCM_PATH"  # where programs find ROCm
 
 

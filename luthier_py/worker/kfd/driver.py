@@ -86,6 +86,7 @@ class DriverService:
         self.devices = [
             PacketDevice(
                 target, self.buffers.memory, threads=os.cpu_count() or 1, time_limit=self._settings.time_limit,
+                clock=self._settings.clock,
                 name_of=self.names.name_of, base_of=self.names.base_of, interrupt=self.events.scan,
                 counts=self._settings.profile is not None,
             )

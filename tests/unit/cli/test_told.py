@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -40,3 +41,18 @@ def test_long_lines_of_tools_are_not_cut_in_files(tmp_path: Path) -> None:
 def test_the_whole_description_of_a_tool() -> None:
     _, out, _ = luthier("tools", "fma_in_double")
     assert "or of rounding twice." in " ".join(out.split())
+
+
+def test_a_run_with_the_cycle_model() -> None:
+    """What the tool inserts costs cycles, too."""
+    _, out, _ = luthier("run", *SAXPY, "--clock", "model", "--json")
+    bare = json.loads(out)["run"]["device_cycles"]
+    assert bare["cycles"] == max(bare["unit_cycles"]) and sum(map(bool, bare["unit_cycles"])) == 4
+    _, out, _ = luthier("run", *SAXPY, "--clock", "model", "-t", "instr_count", "--json")
+    assert json.loads(out)["run"]["device_cycles"]["cycles"] > bare["cycles"]
+    _, out, _ = luthier("run", *SAXPY, "--clock", "model")
+    assert f"\n{bare['cycles']} cycles by the model" in out
+    _, out, _ = luthier("run", *SAXPY)
+    assert "cycles" not in out
+    done = CliRunner().invoke(app, ["run", *SAXPY, "--clock", "wall"])
+    assert done.exit_code != 0 and "clock `wall`: give instructions or model" in str(done.exception)

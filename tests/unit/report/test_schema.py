@@ -64,7 +64,7 @@ def test_the_schema_is_one_itself() -> None:
 
 def test_both_writers_follow_the_schema(tmp_path: Path) -> None:
     path = tmp_path / "o.json"
-    shown = run("-t", "instr_count", "--json", "--output", str(path), "--save", str(tmp_path))
+    shown = run("-t", "instr_count", "--clock", "model", "--json", "--output", str(path), "--save", str(tmp_path))
     written = strict(path.read_text())
     for document in (shown, written):
         check(document)

@@ -1,0 +1,117 @@
+"""What one instruction costs in the cycle model: its kind of work, and the cycles of that.
+
+In: a target, a wave size, a decoded instruction. Out: an InstructionCost, of what the instruction alone decides; banks
+and lines, which addresses decide, are added by whoever knows these. Source: isa/cycles. Invariant: every instruction
+has a cost; what the model knows nothing of takes the least that anything does.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from luthier_py.isa.cycles import CycleModel, Pipe, Work, cycle_model
+from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.semantics import Lanes, Scalar, Signature, meaning
+from luthier_py.isa.semantics.algebra import Kind
+from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
+from luthier_py.isa.semantics.meaning import Variants
+from luthier_py.isa.target import Target
+
+_PASS = 4  # cycles (CDNA 3 ISA, 7.1)
+_MULTIPLICATIONS = frozenset("""V_MUL_LO_U32 V_MUL_LO_I32 V_MUL_HI_U32 V_MUL_HI_I32 V_MAD_U64_U32 V_MAD_I64_I32
+V_MAD_CO_U64_U32 V_MAD_CO_I64_I32""".split())  # LLVM's WriteIntMul
+_IDLE, _SLEEP, _SLEEP_CYCLES = "S_NOP", "S_SLEEP", 64  # MI200 ISA, 12.5
+_WAVE_MATRIX = re.compile(r"_(\d+)X(\d+)X(\d+)_([A-Z0-9]+)")  # WMMA and SWMMAC: rows, columns, depth, kind of A
+_KINDS = {"IU8": "i8", "IU4": "i4", "F8F6F4": "fp8"}
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionCost:
+    """Cycles of one instruction of one wave."""
+
+    work: Work
+    held: int          # until the wave can issue its next
+    ready: int         # from the issue until its results can be read
+    chained: int       # the same for a matrix instruction that only accumulates on its result
+    pipe: Pipe | None  # what it holds meanwhile, for others too
+
+
+def cost_of(target: Target, inst: Inst, wave_size: int) -> InstructionCost:
+    """Of ``inst``; of accesses, without what addresses decide."""
+    model, work = cycle_model(target), work_of(inst)
+    if work is Work.MATRIX:
+        held = _matrix_cycles(model, inst)
+        return InstructionCost(work, held, held + model.matrix_extra, held, Pipe.MATRIX)
+    if work in _UNITS:
+        return InstructionCost(work, model.step, model.step, model.step, None)
+    held, ready = model.timing(work, wave_size)
+    if inst.op.base in (_IDLE, _SLEEP):
+        count = inst["simm16"].value
+        held = (count + 1) * model.step if inst.op.base == _IDLE else max((count & 0x7F) * _SLEEP_CYCLES, model.step)
+        return InstructionCost(Work.OTHER, held, held, held, None)
+    return InstructionCost(work, held, ready, ready, _PIPES.get(work, Pipe.VECTOR))
+
+
+_UNITS = (Work.SCALAR_MEMORY, Work.VECTOR_MEMORY, Work.LDS)
+_PIPES = {Work.SCALAR: Pipe.SCALAR, Work.SCALAR_FLOAT: Pipe.SCALAR, Work.BRANCH: None, Work.OTHER: None}
+
+
+def work_of(inst: Inst) -> Work:
+    """What ``inst`` is to the model."""
+    flags, row = inst.op.flags, meaning(inst.op)
+    for flag, work in _BY_FLAG:
+        if flags & flag:
+            return work
+    found = row.typical.signature if isinstance(row, Variants) else (
+        row.signature if isinstance(row, (Lanes, Scalar)) else None)
+    if flags & OpFlag.VALU:
+        return _vector_work(inst, found)
+    if not flags & OpFlag.SALU:
+        return Work.OTHER
+    floats = found is not None and any(part.type.kind is Kind.FLOAT for part in (*found.sources, *found.results))
+    return Work.SCALAR_FLOAT if floats else Work.SCALAR
+
+
+_BY_FLAG = (
+    (OpFlag.MATRIX, Work.MATRIX), (OpFlag.LDS | OpFlag.GDS, Work.LDS), (OpFlag.VMEM, Work.VECTOR_MEMORY),
+    (OpFlag.SMEM, Work.SCALAR_MEMORY), (OpFlag.BRANCH | OpFlag.INDIRECT | OpFlag.CALL, Work.BRANCH),
+    (OpFlag.WAIT | OpFlag.BARRIER | OpFlag.END | OpFlag.EXPORT, Work.OTHER),
+)
+
+
+def _vector_work(inst: Inst, found: Signature | None) -> Work:
+    types = [] if found is None else [part.type for part in (*found.sources, *found.results)]
+    double = any(type.kind is Kind.FLOAT and type.bits == 64 for type in types)
+    if inst.op.flags & OpFlag.TRANS:
+        return Work.TRANSCENDENTAL_DOUBLE if double else Work.TRANSCENDENTAL
+    if double:
+        return Work.DOUBLE
+    if inst.op.base in _MULTIPLICATIONS:
+        return Work.MULTIPLY
+    return Work.WIDE if any(type.bits == 64 for type in types) else Work.VECTOR
+
+
+def _matrix_cycles(model: CycleModel, inst: Inst) -> int:
+    row = meaning(inst.op)
+    if isinstance(row, MixedMatrix):
+        row = row.of(*((operand.value if operand else 0) for operand in map(inst.find, ("cbsz", "blgp"))))
+    if isinstance(row, SparseMatrix):  # half of the products are none
+        return _by_rate(model, row.matrix.kind, row.matrix.rows * row.matrix.columns * row.matrix.depth)
+    if isinstance(row, Matrix):
+        if row.kind == "f64" and row.rows == 4:
+            return 4 * _PASS  # LLVM: Write4PassDGEMM
+        if row.blocks > 1 or not model.matrix_rates:
+            return model.passes.get(row.rows, 1) * _PASS
+        return max(_by_rate(model, kind, 2 * row.rows * row.columns * row.depth) for kind in row.kinds)
+    if (found := _WAVE_MATRIX.search(inst.op.base.split("_", 2)[-1])) is None:
+        return model.step
+    rows, columns, depth = map(int, found.groups()[:3])
+    kind = _KINDS.get(found[4], found[4].lower())
+    operations = 2 * rows * columns * depth
+    return _by_rate(model, kind, operations // 2 if inst.op.base.startswith("V_SWMMAC") else operations)
+
+
+def _by_rate(model: CycleModel, kind: str, operations: int) -> int:
+    rate = model.matrix_rates.get(kind, min(model.matrix_rates.values(), default=64))
+    return max(-(-operations // rate), model.step)
