@@ -89,6 +89,12 @@ FLAGS: dict[str, OpFlag] = {
                      "V_PERMLANEX16_VAR_B32", "V_PERMLANE16_SWAP_B32", "V_PERMLANE32_SWAP_B32", "V_PERMLANE_BCAST_B32",
                      "V_PERMLANE_DOWN_B32", "V_PERMLANE_UP_B32", "V_PERMLANE_XOR_B32")
     },
+    # A lane's scale is in one of 16 others (scale_sel; MLIR, amdgpu.scaled_ext_packed_matrix).
+    **{
+        f"V_CVT_SCALE_PK{count}_{wide}_{small}": OpFlag.READS_OTHER_LANES
+        for wide in ("F32", "F16", "BF16")
+        for count, smalls in ((8, ("FP8", "BF8", "FP4")), (16, ("FP6", "BF6"))) for small in smalls
+    },
     # From here on vector operands are relative to M0 until S_SET_GPR_IDX_OFF (Vega ISA 3.8, VGPR indexing).
     # S_SETVSKIP makes the hardware skip them altogether (12.4).
     "S_SETVSKIP": OpFlag.INDEXES_REGISTERS,
