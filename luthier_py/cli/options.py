@@ -34,6 +34,23 @@ ClockOption = Annotated[str | None, typer.Option(
     "--clock", metavar="instructions|model",
     help="on the emulator: what kernels' clocks count, executed instructions (default) or cycles of a model"
 )]
+ScheduleOption = Annotated[str | None, typer.Option(
+    "--schedule", metavar="seed=N", help="on the emulator: waves take turns by lot, the same again for the same N"
+)]
+ShuffleOption = Annotated[int, typer.Option(
+    "--shuffle", min=0, metavar="COUNT", help="run by seeds 0 to COUNT-1, too, and tell which end otherwise"
+)]
+CheckOption = Annotated[str | None, typer.Option(
+    "--check", metavar="all|bounds,...",
+    help="look for mistakes on the emulator: bounds, alignment, waits, races, init, barriers"
+)]
+ErrorExitCode = Annotated[int, typer.Option(
+    "--error-exitcode", min=0, max=255, metavar="N", help="exit code if --check or --shuffle found something"
+)]
+StackOption = Annotated[str | None, typer.Option(
+    "--stack", envvar="LUTHIER_STACK", metavar="luthier|rocm",
+    help="on the emulator: our HIP runtime (default), or ROCm as it is installed"
+)]
 Report = Annotated[Path | None, typer.Option("--report", metavar="DIR", help="folder for the tool's own files")]
 KeepGoing = Annotated[bool, typer.Option("--keep-going", help="leave kernels alone that cannot be instrumented")]
 TargetOption = Annotated[

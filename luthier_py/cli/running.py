@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -12,10 +13,15 @@ from luthier_py.cli.console import aside, progress, show
 from luthier_py.cli.ending import ExitCode
 from luthier_py.cli.options import (
     AsJson,
+    CheckOption,
     ClockOption,
+    ErrorExitCode,
     File,
     OutputOption,
     Report,
+    ScheduleOption,
+    ShuffleOption,
+    StackOption,
     TimeLimitOption,
     ToolName,
     ToolOptions,
@@ -24,6 +30,9 @@ from luthier_py.cli.options import (
     pairs,
 )
 from luthier_py.worker.edge import say
+
+if TYPE_CHECKING:
+    from luthier_py.session.shuffled_program import ShuffledProgram
 
 
 @app.command()
@@ -44,6 +53,10 @@ def run(
     save: Annotated[Path | None, typer.Option("--save", help="folder for the out and inout buffers, as .npy")] = None,
     time_limit: TimeLimitOption = None,
     clock: ClockOption = None,
+    schedule: ScheduleOption = None,
+    shuffle: ShuffleOption = 0,
+    check: CheckOption = None,
+    error_exitcode: ErrorExitCode = 0,
     output: OutputOption = None,
     report: Report = None,
     as_json: AsJson = False,
@@ -57,9 +70,10 @@ def run(
     from luthier_py.report.launched import launch_table
     from luthier_py.session.facts import launch_facts
     from luthier_py.session.files import symbol_of
-    from luthier_py.session.launched import launch_file, parse_dim, save_counts, save_outputs, save_report
+    from luthier_py.session.launched import findings_of, launch_file, parse_dim, save_all, shuffle_file
     from luthier_py.session.run import Launch
     from luthier_py.session.specs import parse_argument
+    from luthier_py.worker.findings import chosen_scrutiny, given_or_set
 
     launch = Launch(
         symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
@@ -67,17 +81,21 @@ def run(
     )
     options = pairs(option, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     check_taken(options, tool != "none")
+    scrutiny = chosen_scrutiny(given_or_set(schedule, check))
     with aside():
         loaded = echoed_tool(tool, options) if tool != "none" else None
         with waiting(not as_json) as bar:
-            done = launch_file(file, launch, loaded, device, time_limit=time_limit, onlooker=bar, clock=clock)
-        saved = save_outputs(done, save) if save else {}
-        files = [*save_counts(done), *save_report(done)]
-    facts = launch_facts(done, launch, {k: str(v) for k, v in saved.items()}, list(map(str, files)))
+            done = launch_file(file, launch, loaded, device, time_limit=time_limit, scrutiny=scrutiny, onlooker=bar,
+                               clock=clock)
+        others = shuffle_file(
+            file, launch, device, shuffle, done, time_limit, scrutiny.checks, clock) if shuffle else None
+        saved, files = save_all(done, save)
+    facts = launch_facts(done, launch, saved, files, findings_of(done), others)
     show(facts if as_json else launch_table(facts), as_json)
     if done.verdict is not None and not done.observed:
         say(nothing_observed(tool, done.verdict.reasons()))
         raise typer.Exit(ExitCode.NOTHING_OBSERVED)
+    raise typer.Exit(error_exitcode if facts["run"]["findings"] or others is not None and others.others else 0)
 
 
 @app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -88,11 +106,7 @@ def execute(
     device: Annotated[
         str | None, typer.Option("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET; without it, the GPU")
     ] = None,
-    stack: Annotated[
-        str | None,
-        typer.Option("--stack", envvar="LUTHIER_STACK", metavar="luthier|rocm",
-                     help="on the emulator: our HIP runtime (default), or ROCm as it is installed"),
-    ] = None,
+    stack: StackOption = None,
     kernels: Annotated[
         str | None, typer.Option("--kernels", metavar="REGEX", help="only kernels with such names")
     ] = None,
@@ -107,6 +121,10 @@ def execute(
     ] = None,
     time_limit: TimeLimitOption = None,
     clock: ClockOption = None,
+    schedule: ScheduleOption = None,
+    shuffle: ShuffleOption = 0,
+    check: CheckOption = None,
+    error_exitcode: ErrorExitCode = 0,
     output: OutputOption = None,
     report: Report = None,
 ) -> None:
@@ -114,10 +132,11 @@ def execute(
 
     For example: luthier exec -t instr_count --device emulator:TARGET -- ./app arguments
 
-    The exit code is the program's own; if that is 0, then 3 if the tool observed nothing, and 1 if anything that was
-    asked of it was not delivered.
+    The exit code is the program's own; if that is 0, then 3 if the tool observed nothing, 1 if anything that was
+    asked of it was not delivered, and --error-exitcode's if a check found something.
     """
     from luthier_py.session.execute import execute as run_program
+    from luthier_py.session.shuffled_program import shuffle_program
 
     own = "1" if own_kernels else None
     options = pairs(
@@ -125,14 +144,20 @@ def execute(
     )
     check_taken(options, tool is not None)
     with aside():
-        done = run_program(
-            command, tool, options, device, time_limit=time_limit, stack=stack, level=level, clock=clock)
+        others = shuffle_program(
+            command, tool, device, shuffle, time_limit, stack, check, clock) if shuffle else None
+    if others is not None:
+        tell_shuffled(others, error_exitcode)
+    with aside():
+        done = run_program(command, tool, options, device, time_limit=time_limit, stack=stack, level=level,
+                           clock=clock, schedule=schedule, check=check)
     for line in (*done.hints, *done.undelivered):
         say(line)
     if tool is not None and not done.observed:
         say(nothing_observed(tool, done.reasons))
         raise typer.Exit(done.exit_code or ExitCode.NOTHING_OBSERVED)
-    raise typer.Exit(done.exit_code or (ExitCode.ERROR if done.undelivered else ExitCode.OK))
+    found = error_exitcode if done.findings else ExitCode.OK
+    raise typer.Exit(done.exit_code or (ExitCode.ERROR if done.undelivered else found))
 
 
 @app.command()
@@ -193,6 +218,14 @@ def study(
         say("nothing was observed in any run")
         raise typer.Exit(ExitCode.NOTHING_OBSERVED)
     raise typer.Exit(ExitCode.ERROR if missing else ExitCode.OK)
+
+
+def tell_shuffled(others: ShuffledProgram, error_exitcode: int) -> NoReturn:
+    """What the program printed in order, and what about other orders."""
+    sys.stdout.write(others.printed.decode(errors="replace"))
+    for line in others.lines:
+        say(line)
+    raise typer.Exit(others.exit_code or (error_exitcode if others.shuffled.others else ExitCode.OK))
 
 
 def nothing_observed(tool: str, reasons: list[str]) -> str:

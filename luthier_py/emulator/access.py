@@ -9,9 +9,15 @@ from dataclasses import dataclass
 
 from luthier_py.emulator.layout import SITE_BYTES, WAVE, ZERO_ROW, SurfaceRefusal
 from luthier_py.emulator.loads import Addresses, ChunkLoad
+from luthier_py.emulator.native import ELEMENTS
+from luthier_py.emulator.steps import step_of
 from luthier_py.emulator.wave_code import FIRST_SITE, WaveCode, number_of
+from luthier_py.isa.coherence import is_coherent
+from luthier_py.isa.instruction import Inst
 from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
 
+_KINDS = ("near", "far", "flat", "lds", "private")
+_USES = ("", "load", "store", "atomic")
 _DWORDS = {"b32": 1, "b64": 2, "b96": 3, "b128": 4}
 
 
@@ -42,7 +48,8 @@ class AccessCode:
             self.w.cycles.access(move.operation, where.kind, str(where.mask.ref), str(where.base.ref),
                                  self.w.row(where.row))
         words = _DWORDS.get(move.operation.removeprefix("load_").removeprefix("p"))
-        if move.operation.startswith("load_") and words is not None and where.kind != "private":
+        watched = bool(self.w.settings.checks)
+        if not watched and move.operation.startswith("load_") and words is not None and where.kind != "private":
             rows = (move.data,) if move.second is None else (move.data, move.second)
             load = ChunkLoad(self.w, where, self.site(), words, rows, move.distance)
             self.w.put_off(load.write)
@@ -52,8 +59,9 @@ class AccessCode:
     def support(self, move: Move, where: Addresses) -> None:
         """Call the support function for the lanes of ``where.mask``."""
         self.w.settle()
+        mask = self._watched(move, where) if self.w.settings.checks else str(where.mask.ref)
         arguments = [
-            ("ptr", "%wave"), ("i64", str(where.mask.ref)), ("i64", str(where.base.ref)),
+            ("ptr", "%wave"), ("i64", mask), ("i64", str(where.base.ref)),
             ("ptr", self.w.row(where.row)), ("ptr", self.w.row(move.data)),
         ]
         second = self.w.row(ZERO_ROW if move.second is None else move.second)
@@ -62,6 +70,44 @@ class AccessCode:
         else:
             arguments += [("ptr", self.site()), ("i64", str(move.distance)), ("ptr", second)]
         self.check(self.w.emitter.support("i1", f"{where.kind}_{move.operation}", arguments))
+
+    def _watched(self, move: Move, where: Addresses) -> str:
+        """The lanes that may go on."""
+        numbers = self.w.emitter.numbers([self.w.pc, _KINDS.index(where.kind), *_use(move), int(self.w.coherent)])
+        second = self.w.row(ZERO_ROW if move.second is None else move.second)
+        return self.w.emitter.call("i64", "luthier_watch_access", [
+            ("ptr", "%wave"), ("i64", str(where.mask.ref)), ("i64", str(where.base.ref)),
+            ("ptr", self.w.row(where.row)), ("ptr", self.w.row(move.data)), ("ptr", second),
+            ("i64", str(move.distance)), ("ptr", numbers)])
+
+    def watched_elements(self, stores: bool, lanes: Value, size: Value, addresses: int) -> str:
+        """Those of ``lanes`` that may go on to elements of ``size`` bytes, at the addresses in a pair of rows."""
+        if not self.w.settings.checks:
+            return str(lanes.ref)
+        use = _USES.index("store" if stores else "load")
+        numbers = self.w.emitter.numbers([self.w.pc, _KINDS.index("far"), use, 0, 1, int(self.w.coherent)])
+        return self.w.emitter.call("i64", "luthier_watch_elements", [
+            ("ptr", "%wave"), ("i64", str(lanes.ref)), ("i64", str(size.to(U64).ref)), ("ptr", self.w.row(addresses)),
+            ("ptr", numbers)])
+
+    def watch(self, inst: Inst) -> None:
+        """Tell who watches what the instruction is going to do."""
+        w = self.w
+        w.finish_state()
+        w.coherent = is_coherent(inst, w.settings.target)
+        step = w.emitter.numbers(step_of(w.pc, inst, w.settings.target, w.wave_size))
+        w.emitter.call("void", "luthier_watch_step", [("ptr", "%wave"), ("ptr", step)])
+
+    def _watched_scalar(self, address: Value, size: Value, writes: bool) -> tuple[str, str]:
+        """Where it is, and a label behind which it is not null; left open: where it is null."""
+        e = self.w.emitter
+        numbers = e.numbers([self.w.pc, 0, _USES.index("store" if writes else "load"), 0, 1, 0])
+        place = e.call("ptr", "luthier_watch_scalar", [
+            ("ptr", "%wave"), ("i64", str(address.ref)), ("i64", str(size.ref)), ("ptr", numbers)])
+        seen, other = e.label("seen"), e.label("unseen")
+        e.branch(e.let(f"icmp ne ptr {place}, null"), seen, other)
+        e.place(other)
+        return place, seen
 
     def site(self) -> str:
         """Pointer to a new site for the current instruction."""
@@ -113,8 +159,24 @@ class AccessCode:
 
     def resolve(self, address: Value, size: Value, writes: bool = False) -> str:
         """A checked pointer for an access that all lanes share; searched for if it is not where the last was."""
-        emitter = self.w.emitter
         self.w.settle()
+        if self.w.settings.checks:
+            return self._resolve_watched(address, size, writes)
+        return self._resolve(address, size, writes)
+
+    def _resolve_watched(self, address: Value, size: Value, writes: bool) -> str:
+        e = self.w.emitter
+        place, seen = self._watched_scalar(address, size, writes)
+        pointer, wrong, done = self._resolve(address, size, writes), e.label("wrong"), e.label("resolved")
+        e.begin(wrong)
+        e.emit(f"br label %{done}")
+        e.place(seen)
+        e.emit(f"br label %{done}")
+        e.place(done)
+        return e.let(f"phi ptr [ {place}, %{seen} ], [ {pointer}, %{wrong} ]")
+
+    def _resolve(self, address: Value, size: Value, writes: bool) -> str:
+        emitter = self.w.emitter
         site = self.site()
         base = emitter.let(f"load i64, ptr {site}")
         end = emitter.let(f"load i64, ptr {emitter.let(f'getelementptr i8, ptr {site}, i64 8')}")
@@ -127,3 +189,12 @@ class AccessCode:
         emitter.branch(emitter.let(f"icmp ne ptr {found}, null"), known, "fault")
         emitter.place(known)
         return emitter.let(f"inttoptr i64 {address.ref} to ptr")
+
+
+def _use(move: Move) -> tuple[int, int, int]:
+    """What is done, to how many bytes, in how many parts."""
+    use, _, element = move.operation.partition("_")
+    if use == "atomic":
+        bits = int("".join(filter(str.isdigit, element.rpartition("_")[2])))
+        return _USES.index(use), bits // 8, 1
+    return _USES.index(use), ELEMENTS[element.removeprefix("p")], 2 if element.startswith("p") else 1

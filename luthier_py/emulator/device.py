@@ -10,16 +10,21 @@ from __future__ import annotations
 import threading
 import time
 
+from luthier_py.emulator.checks import Checks, Finding
 from luthier_py.emulator.cycle_account import CycleAccount, CycleClock
-from luthier_py.emulator.dispatch import Begun, Outsider, Patience, RunningLaunch
+from luthier_py.emulator.dispatch import Begun, RunningLaunch
 from luthier_py.emulator.launch import mode_of
 from luthier_py.emulator.layout import LAUNCH, Outcome
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.module import EmulatorModule
+from luthier_py.emulator.patience import Outsider, Patience
+from luthier_py.emulator.poison import poison
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.ready import LoadedLaunch
 from luthier_py.emulator.residency import of_device
+from luthier_py.emulator.schedule import Lots
+from luthier_py.emulator.scrutiny import NO_SCRUTINY, Scrutiny
 from luthier_py.emulator.shape import shape_of
 from luthier_py.emulator.wave_code import Settings
 from luthier_py.errors import Invalid
@@ -39,8 +44,11 @@ class EmulatorDevice:
 
     def __init__(self, target: Target, threads: int = 1, time_limit: float | None = None,
                  memory: Memory | None = None, others_write: bool = False, counts: bool = True,
-                 clock: ClockKind = ClockKind.INSTRUCTIONS) -> None:
+                 clock: ClockKind = ClockKind.INSTRUCTIONS, scrutiny: Scrutiny = NO_SCRUTINY) -> None:
         self._target = target
+        self.scrutiny, self._launches = scrutiny, 0
+        self.findings: list[Finding] = []
+        """Of the last launch."""
         self.threads = max(threads, 1)
         self.patience = Patience(time_limit, others_write)
         self.memory = memory or Memory()
@@ -48,7 +56,7 @@ class EmulatorDevice:
         self._cycles = CycleClock() if clock is ClockKind.MODEL else None
         self.profile: LaunchProfile | None = None
         """Of the last launch."""
-        self.natively = self._cycles is None
+        self.natively = self._cycles is None and not self.scrutiny.wanted
         """Whether native code begins launches; if not, all of them are dispatch's from their start."""
         self._counts = counts
         self._running: RunningLaunch | None = None
@@ -71,10 +79,13 @@ class EmulatorDevice:
         return EmulatorModule(self.memory, code_object)
 
     def alloc(self, size: int) -> Buffer:
-        return Buffer(self.memory.allocate(size, "buffer").address, size)
+        buffer = self.alloc_shared(size)
+        if self.scrutiny.checks & Checks.INIT:
+            poison(buffer.address, size)
+        return buffer
 
     def alloc_shared(self, size: int) -> Buffer:
-        return self.alloc(size)
+        return Buffer(self.memory.allocate(size, "buffer").address, size)
 
     def free(self, buffer: Buffer) -> None:
         self.memory.free(buffer.address)
@@ -107,7 +118,8 @@ class EmulatorDevice:
             shape = shape_of(kernel.record, self._target, grid, block, lds_bytes)
             of_device(shape)  # refuses what does not fit
             mode = mode_of(shape.target, kernel.record.descriptor)
-            code = module.code(Settings(shape.wave_size, mode, shape.target, self._cycles is not None))
+            code = module.code(self.scrutiny.settings(
+                Settings(shape.wave_size, mode, shape.target, self._cycles is not None)))
             code.require(kernel.record.entry, kernel.name)
             kernel_object = module.base + kernel.record.descriptor_address
             return LoadedLaunch(self.memory, self._pool, code, shape, kernel_object, kernarg_bytes, dict(fixed))
@@ -117,7 +129,7 @@ class EmulatorDevice:
 
     def run(self, ready: LoadedLaunch, kernarg: bytes) -> None:
         """Launch it once."""
-        self.profile = None
+        self.profile, self.findings = None, []
         with self._lock, self.memory.reading():
             started = time.perf_counter()
             self._enter(ready)
@@ -151,7 +163,8 @@ class EmulatorDevice:
         started = time.perf_counter()
         with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, ready.places, self.threads, self.patience,
                            outsiders=tuple(self.outsiders), begun=begun,
-                           cycles=None if self._cycles is None else CycleAccount(self._cycles, ready.shape)) as run:
+                           cycles=None if self._cycles is None else CycleAccount(self._cycles, ready.shape),
+                           lots=self._lots(), checks=self.scrutiny.checks) as run:
             with self._changing:
                 self._running = run
                 if self._cancelled:
@@ -160,7 +173,19 @@ class EmulatorDevice:
                 run.execute()
             finally:
                 self._running = None
+                self.findings = run.findings()
+                self._tell()
             return run.profile(time.perf_counter() - started) if self._counts else None
+
+    def _lots(self) -> Lots | None:
+        """Of the next launch."""
+        self._launches += 1
+        schedule = self.scrutiny.schedule
+        return None if schedule is None else Lots(schedule, self._launches)
+
+    def _tell(self) -> None:
+        if self.findings:
+            self.scrutiny.found(self.findings)
 
     def cancel(self, why: str) -> None:
         """The launch in progress, if there is one, ends with a DeviceError that says why."""

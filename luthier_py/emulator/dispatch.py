@@ -7,7 +7,6 @@ Invariant: everything a launch takes is given back when it ends, however it ends
 
 from __future__ import annotations
 
-import ctypes
 import threading
 import time
 from collections import deque
@@ -16,42 +15,31 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Protocol
 
 import numpy as np
 
+from luthier_py.emulator.by_lot import Scheduler, scheduler_call, work_by_lot
+from luthier_py.emulator.checks import Checks, Finding
 from luthier_py.emulator.code import HostedCode, Tally
 from luthier_py.emulator.counted import launch_profile
 from luthier_py.emulator.cycle_account import CycleAccount
-from luthier_py.emulator.engine import scheduler_address
 from luthier_py.emulator.faults import FaultyWave, device_error, illegal_instruction
 from luthier_py.emulator.launch import LaunchMemory, Words, launch_record
 from luthier_py.emulator.layout import GROUP, LAUNCH, MEETINGS, WORKER, Fault, Outcome, Status
 from luthier_py.emulator.memory import Memory
+from luthier_py.emulator.patience import Outsider, Patience
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.ready import ROUNDS, ReadyLaunch, enter_code, worker_record
 from luthier_py.emulator.residency import of_device
+from luthier_py.emulator.schedule import Lots
 from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.slot import ResidentGroup
 from luthier_py.emulator.standing import told
+from luthier_py.emulator.watch import LaunchWatch
 from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
-from luthier_py.runtime.time_limit import check_time_limit
 
 POLL_SECONDS = 0.0002  # between looks at work-groups that all wait for another's memory
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a launch may take. ``others_write``: its memory, while it runs, so that it may wait for them."""
-
-    time_limit: float | None = None  # seconds
-    others_write: bool = False
-    standstill: float = 30.0         # seconds until waiting for work-groups that cannot start is an error all the same
-
-    def __post_init__(self) -> None:
-        if self.time_limit is not None:
-            check_time_limit(self.time_limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +48,6 @@ class Begun:
 
     ready: ReadyLaunch
     outcome: Outcome
-
-
-class Outsider(Protocol):
-    """Somebody beside the device who writes its memory while kernels run."""
-
-    @property
-    def changes(self) -> int:
-        """A number that is another one after each time."""
-
-    def will_write(self) -> bool:
-        """Whether it is going to, whatever the waves do."""
 
 
 class Worker:
@@ -82,7 +59,7 @@ class Worker:
         self.code = run.codes[0]
         if begun is None:
             self.tallies: dict[HostedCode, Tally] = {}
-            self.record = worker_record(run.memory, run.meetings, run.shape.target)
+            self.record = worker_record(run.memory, run.meetings, run.shape.target, run.watch_address)
             self.slots: list[ResidentGroup] = []
             self._enter(self.code)
         else:
@@ -116,30 +93,41 @@ class Worker:
                 self.run.halt()
 
     def _work(self) -> None:
-        run = self.run
-        waiting: deque[ResidentGroup] = deque()
-        left, came_back = ROUNDS, None
-        if self._begun is None:
-            slot = self._new_slot()
+        if self.run.lots is not None:
+            found = work_by_lot(self, self.run.lots)
         else:
-            slot, came_back = self.slots[0], self._begun.outcome
+            found = deque([self.new_slot()] if self._begun is None else self.slots)
+        if found:
+            self._work_in_order(found)
+
+    def turn(self, native: Scheduler, slot: ResidentGroup) -> Outcome:
+        """Run a work-group until more is needed than code, or a message was told."""
+        return self._served(slot, Outcome(native(self.address, self.run.record.ctypes.data, slot.address, ROUNDS)))
+
+    def _served(self, slot: ResidentGroup, outcome: Outcome) -> Outcome:
+        """What native code came back for is done."""
+        run = self.run
+        if outcome is Outcome.NEEDS_CODE:
+            run.compile(slot, self.code)
+        elif outcome is Outcome.FAULT and not self._follows(slot):
+            raise device_error(run.faulty(slot), self.code, run.shape, run.memory)
+        elif outcome is Outcome.MESSAGE:
+            run.interrupt()
+        return outcome
+
+    def _work_in_order(self, waiting: deque[ResidentGroup]) -> None:
+        run = self.run
+        slot, left = waiting.popleft(), ROUNDS
+        came_back = None if self._begun is None else self._begun.outcome
         while not run.stop.is_set():
-            outcome = came_back
-            if outcome is None:
-                outcome = Outcome(run.native(self.address, run.record.ctypes.data, slot.address, ROUNDS))
+            outcome = self.turn(run.native, slot) if came_back is None else self._served(slot, came_back)
             came_back = None
             if outcome is Outcome.FINISHED:
                 slot.over = True
                 if not waiting:
                     return
                 slot = waiting.popleft()
-            elif outcome is Outcome.NEEDS_CODE:
-                run.compile(slot, self.code)
-            elif outcome is Outcome.FAULT and not self._follows(slot):
-                raise device_error(run.faulty(slot), self.code, run.shape, run.memory)
-            else:
-                if outcome is Outcome.MESSAGE:
-                    run.interrupt()
+            elif outcome is not Outcome.NEEDS_CODE:
                 left -= 1
                 if outcome is not Outcome.TIRED and left:
                     continue
@@ -147,7 +135,7 @@ class Worker:
                 if not self._goes_on(slot):
                     waiting.append(slot)
                     slot.set_effort(0)
-                    slot = self._new_slot() if run.take_place() else waiting.popleft()
+                    slot = self.new_slot() if run.take_place() else waiting.popleft()
 
     def _follows(self, slot: ResidentGroup) -> bool:
         """Whether a wave's fault was a jump to code elsewhere in memory, which it goes on with."""
@@ -170,7 +158,7 @@ class Worker:
         self.run.standing_since = None
         return slot.lengthen_turns()
 
-    def _new_slot(self) -> ResidentGroup:
+    def new_slot(self) -> ResidentGroup:
         run = self.run
         entry = run.codes[0].base + run.shape.record.entry
         self.slots.append(ResidentGroup(run.pool, run.shape, run.places, entry, self.address))
@@ -199,9 +187,9 @@ class RunningLaunch:
                  threads: int, patience: Patience, interrupt: Callable[[], None] = lambda: None,
                  find: Callable[[int], HostedCode | None] = lambda pc: None,
                  outsiders: Sequence[Outsider] = (), begun: Begun | None = None,
-                 cycles: CycleAccount | None = None) -> None:
+                 cycles: CycleAccount | None = None, lots: Lots | None = None, checks: Checks = Checks.NONE) -> None:
         self.memory, self.pool, self.codes, self._find = memory, pool, [code], find
-        self._outsiders = outsiders
+        self._outsiders, self.lots = outsiders, lots
         self.shape, self.places, self.patience, self.interrupt = shape, places, patience, interrupt
         self.stop = threading.Event()
         self.standing_since: float | None = None
@@ -217,9 +205,10 @@ class RunningLaunch:
         if cycles is not None:
             cycles.watch(self.record)
         self.meetings: Words = np.zeros(MEETINGS, dtype=np.uint64) if begun is None else begun.ready.meetings
-        self.native = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 4)(
-            scheduler_address(shape.wave_size, cycles is not None))
-        count = min(threads if cycles is None else 1, shape.groups, self.residency.groups)
+        self.native = scheduler_call(shape.wave_size, watched=cycles is not None)
+        self._watch = LaunchWatch(checks, shape) if checks else None
+        threads = 1 if lots is not None or checks or cycles is not None else threads
+        count = min(threads, shape.groups, self.residency.groups)
         self.workers = [Worker(self, None if number else begun) for number in range(count)]
         self._lock = threading.Lock()
         self._places_left = self.residency.groups - len(self.workers)
@@ -232,6 +221,8 @@ class RunningLaunch:
                  trace: TracebackType | None) -> None:
         for worker in self.workers:
             worker.leave()
+        if self._watch is not None:
+            self._watch.close()
         self._reading.__exit__(kind, error, trace)
 
     def execute(self) -> None:
@@ -291,6 +282,14 @@ class RunningLaunch:
         else:
             self.halt()
 
+    @property
+    def watch_address(self) -> int:
+        return 0 if self._watch is None else self._watch.address
+
+    def findings(self) -> list[Finding]:
+        """Of checks, as long as the launch has not been left."""
+        return [] if self._watch is None else self._watch.findings(self.codes, self.memory)
+
     def code_at(self, pc: int) -> HostedCode | None:
         """Of this launch: the same for all its workers, whatever happens to memory meanwhile."""
         with self._lock:
@@ -322,6 +321,11 @@ class RunningLaunch:
     def changes(self) -> int:
         """How often memory has changed."""
         return sum(worker.changes for worker in self.workers) + sum(each.changes for each in self._outsiders)
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Another one when memory has changed, or a work-group has begun."""
+        return self.changes, int(self.record[LAUNCH["next"] // 8])
 
     @property
     def waiting_to_start(self) -> int:

@@ -40,6 +40,7 @@ class Emitter:
         self.lines: list[str] = []
         self.declarations: set[str] = set()
         self.functions: list[str] = []
+        self.constants: list[str] = []
         self._count = 0
         self._labels = 0
 
@@ -74,6 +75,12 @@ class Emitter:
         begins, room = self.let(f"icmp ult i64 {into}, {length}"), self.let(f"sub i64 {length}, {into}")
         return self.let(f"and i1 {begins}, {self.let(f'icmp ule i64 {size}, {room}')}")
 
+    def numbers(self, values: Iterable[int]) -> str:
+        """A constant array of i32: a pointer to it."""
+        name, words = f"@numbers.{len(self.constants)}", [f"i32 {value}" for value in values]
+        self.constants.append(f"{name} = private constant [{len(words)} x i32] [{', '.join(words)}]")
+        return name
+
     def call(self, result: str, name: str, arguments: Iterable[tuple[str, str]]) -> str:
         """A call of a function or intrinsic that is declared on the fly; arguments are (type, value)."""
         arguments = list(arguments)
@@ -105,7 +112,7 @@ class Emitter:
     def module(self) -> str:
         defined = {text.split("@", 1)[1].split("(", 1)[0] for text in self.functions}
         declarations = [line for line in sorted(self.declarations) if line.split("@")[1].split("(")[0] not in defined]
-        return "\n".join(declarations + self.functions) + "\n"
+        return "\n".join(self.constants + declarations + self.functions) + "\n"
 
 
 class LlvmOps:

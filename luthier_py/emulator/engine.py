@@ -22,6 +22,7 @@ from luthier_py.emulator.native import definition
 from luthier_py.emulator.rounding import support_function
 from luthier_py.emulator.scheduler import scheduler
 from luthier_py.emulator.transcendental import transcendental
+from luthier_py.emulator.watching_library import watching_functions
 from luthier_py.isa.semantics.algebra import Prim
 from luthier_py.llvm import Effort
 from luthier_py.storage import Shelf, cache_key
@@ -29,6 +30,7 @@ from luthier_py.storage import Shelf, cache_key
 _SHELF = Shelf("host", 1 << 30)
 _SUPPORT = re.compile(r"@(luthier_\w+)")
 WALL_CLOCK, CLOCK = "luthier_nanoseconds", "luthier_executed"
+WATCHING = "luthier_watch_"
 _ready: dict[tuple[str, object], llvm.HostCode] = {}
 
 
@@ -43,8 +45,9 @@ def imports_of(ir: str) -> set[str]:
     return set(_SUPPORT.findall(ir))
 
 
-def scheduler_address(wave_size: int, watched: bool = False) -> int:
-    return native_function("luthier_run", partial(scheduler, wave_size, watched), {}, (wave_size, watched))
+def scheduler_address(wave_size: int, watched: bool = False, by_lot: bool = False) -> int:
+    name = "luthier_run_by_lot" if by_lot else "luthier_run"
+    return native_function(name, partial(scheduler, wave_size, watched, by_lot), {}, (wave_size, watched))
 
 
 def begin_address() -> int:
@@ -65,6 +68,8 @@ def _imports(ir: str, wave_size: int, defined: str) -> dict[str, int]:
 
 
 def _support(symbol: str, wave_size: int) -> int:
+    if symbol.startswith(WATCHING):
+        return watching_functions()[symbol]
     name = symbol.removesuffix(f"_w{wave_size}")
     with llvm.LOCK:
         if (name, wave_size) not in _ready:

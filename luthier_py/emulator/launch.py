@@ -175,6 +175,7 @@ def _images_anywhere(shape: Shape) -> NDArray[np.uint8]:
         active = np.clip(x * y * z - np.arange(shape.waves) * shape.wave_size, 0, shape.wave_size)
         for lanes, image in zip(active.tolist(), words, strict=True):
             image[EXEC], image[EXEC + 1] = ((1 << lanes) - 1) & 0xFFFFFFFF, ((1 << lanes) - 1) >> 32
+        longs[:, WAVE["number"] // 8] = np.arange(shape.waves)
         words[:, MODE] = mode_of(shape.target, shape.record.descriptor)
         if shape.target.architected_sgprs:
             words[:, TTMP0 + _TTMP_WAVE] = np.arange(shape.waves) << _WAVE_BIT

@@ -47,6 +47,8 @@ WAVE = _fields(
     "seen",           # how often all had come to it when this wave was there last
     "fault_site", "fault_lane", "fault_address", "fault_kind",
     "time",           # address of its TIME record, with the cycle model
+    "number",         # which wave of the work-group
+    "watched",        # address of what watching native code knows of it; 0 at first
     "ignored",        # where work-group ids go that the kernel does not ask for, and atomics that do nothing
 )
 WAVE_HEADER_BYTES = 1024
@@ -104,6 +106,7 @@ WORKER = _fields(
     "shared_base", "private_base",      # apertures
     "meetings",      # address of a u64 for each global wave sync resource: waves that have come to its barriers
     "clock",         # address of what clocks has: how many instructions each counter stands for
+    "watch",         # address of what watching native code knows of the launch
     "changes",       # how often its waves may have changed what others see, or read the clock; counted afterwards
 )
 
@@ -209,7 +212,10 @@ GROUP = _fields(
     "wave",                  # the wave that needs attention
     "index",                 # of the work-group in the launch
     "slice",                 # backward branches of a wave before the next one gets its turn
-    "resume",                # waves that have had their turn in a round that was broken off
+    "resume",                # waves that have had their turn in a round that was broken off; by lot: 1 + the wave
+    "turns",                 # by lot: how many are left
+    "lots",                  # the state that the next one comes from
+    "budget",                # of the wave whose turn it is
 )
 GROUP_BYTES = 8 * len(GROUP)
 

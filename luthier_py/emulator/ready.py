@@ -41,10 +41,10 @@ SHARED_ROUNDS = 16
 ROUNDS = 64  # turns of each wave before somebody looks how far the work-group got
 
 
-def worker_record(memory: Memory, meetings: Words, target: Target) -> Words:
-    """Of a worker that has entered no code yet."""
+def worker_record(memory: Memory, meetings: Words, target: Target, watch: int = 0) -> Words:
+    """Of a worker that has entered no code yet. ``watch``: address of what watches the launch, or 0."""
     return record(WORKER, allocations=memory.table_cell, shared_base=SHARED_BASE, private_base=private_base(target),
-                  meetings=meetings.ctypes.data)
+                  meetings=meetings.ctypes.data, watch=watch)
 
 
 def enter_code(worker: Words, code: HostedCode, tally: Tally) -> None:

@@ -8,23 +8,27 @@ every byte of it is still the same. Code that a kernel writes and then executes 
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.cycle_account import CycleAccount, CycleClock
-from luthier_py.emulator.dispatch import Begun, Patience, RunningLaunch
+from luthier_py.emulator.dispatch import Begun, RunningLaunch
 from luthier_py.emulator.faults import illegal_instruction
 from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, LaunchMemory, mode_of, preloaded_range
 from luthier_py.emulator.layout import Outcome
 from luthier_py.emulator.memory import Allocation, Memory, read_bytes, write_bytes
 from luthier_py.emulator.packet import QUEUE_BYTES, DispatchPacket, dispatch_id, queue_record
+from luthier_py.emulator.patience import Patience
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.ready import PacketLaunch
+from luthier_py.emulator.schedule import Lots
+from luthier_py.emulator.scrutiny import NO_SCRUTINY, Scrutiny
 from luthier_py.emulator.shape import Shape, shape_of_packet
 from luthier_py.emulator.text import MemoryText
 from luthier_py.emulator.wave_code import Settings
@@ -66,7 +70,9 @@ class PacketDevice:
                  clock: ClockKind = ClockKind.INSTRUCTIONS,
                  name_of: Callable[[int], str | None] = lambda kernel_object: None,
                  base_of: Callable[[int], int | None] = lambda pc: None,
-                 interrupt: Callable[[], None] = lambda: None, counts: bool = True) -> None:
+                 interrupt: Callable[[], None] = lambda: None, counts: bool = True,
+                 scrutiny: Scrutiny = NO_SCRUTINY) -> None:
+        self.scrutiny, self._launches = scrutiny, itertools.count(1)
         self.target = target
         self.memory = memory
         self.threads = max(threads, 1)
@@ -97,8 +103,8 @@ class PacketDevice:
         name = self._name_of(kernel_object) or f"kernel@0x{kernel_object:x}"
         descriptor = self._descriptor(kernel_object, name)
         entry = kernel_object + descriptor.kernel_code_entry_byte_offset
-        settings = Settings(descriptor.wave_size, mode_of(self.target, descriptor), self.target,
-                            self._cycles is not None)
+        settings = self.scrutiny.settings(Settings(
+            descriptor.wave_size, mode_of(self.target, descriptor), self.target, self._cycles is not None))
         code = self._code(entry, settings)
         if code is None:
             what = f"kernel entry 0x{entry:x}; {self.memory.nearest(entry)}"
@@ -109,17 +115,31 @@ class PacketDevice:
         except Malformed as error:
             raise illegal_instruction(error, entry, name) from error
         places = self._places(packet, queue, fields, descriptor, name)
+        find = partial(self._code, settings=settings)
         if self._cycles is not None:
             with self._alone:
-                cycles = CycleAccount(self._cycles, shape)
-                with RunningLaunch(self.memory, self._pool, code, shape, places, 1, self.patience, self._interrupt,
-                                   lambda pc: self._code(pc, settings), cycles=cycles) as run:
-                    return self._execute(run, queue, time.perf_counter())
+                return self._run_looked_at(code, shape, places, queue, find, CycleAccount(self._cycles, shape))
+        if self.scrutiny.wanted:
+            return self._run_looked_at(code, shape, places, queue, find)
         ready = self._take(code, shape, places)
         try:
-            return self._run(ready, places, queue, lambda pc: self._code(pc, settings))
+            return self._run(ready, places, queue, find)
         finally:
             self._give(ready)
+
+    def _run_looked_at(self, code: HostedCode, shape: Shape, places: LaunchMemory, queue: int,
+                       find: Callable[[int], HostedCode | None], cycles: CycleAccount | None = None
+                       ) -> LaunchProfile | None:
+        """By the cycle model, by lot or under checks: all of it by dispatch."""
+        schedule = self.scrutiny.schedule
+        lots = None if schedule is None else Lots(schedule, next(self._launches))
+        with RunningLaunch(self.memory, self._pool, code, shape, places, 1, self.patience, self._interrupt, find,
+                           cycles=cycles, lots=lots, checks=self.scrutiny.checks) as run:
+            try:
+                return self._execute(run, queue, time.perf_counter())
+            finally:
+                if findings := run.findings():
+                    self.scrutiny.found(findings)
 
     def _run(self, ready: PacketLaunch, places: LaunchMemory, queue: int,
              find: Callable[[int], HostedCode | None]) -> LaunchProfile | None:

@@ -1,4 +1,4 @@
-"""The scheduler, in native code: runs the waves of work-groups until Python is needed.
+"""The schedulers, in native code: they run the waves of work-groups until Python is needed.
 
 In: records of layout. Out: LLVM IR of ``i64 luthier_run(ptr worker, ptr launch, ptr group, i64 rounds)``,
 which returns an Outcome. Waves of a group take turns; a turn ends at a barrier, after ``slice``
@@ -6,14 +6,19 @@ backward branches, or at s_sleep, so a wave that waits for another does not stop
 rounds, or when the launch is to stop, Python gets a chance to let another work-group run. Invariant:
 a group's records say all there is to know, so its worker can leave it and take it up at any time; a round that was
 broken off goes on where it was, so that no wave gets more turns than another.
+
+By lot (``luthier_run_by_lot``) each turn is some wave's, and of some length, both drawn from pseudo-random numbers
+whose state is in the group's record; it ends after ``turns`` turns. Whether code had to be compiled changes nothing.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
+from string import Template
 
 from luthier_py.emulator.layout import AGPR_ROW, LAUNCH, ZERO_ROW, Fault, Outcome, Status, row_offset, wave_stride
 from luthier_py.emulator.template import expand
+from luthier_py.emulator.turns import BY_LOT, IN_ORDER
 
 
 class GroupEvent(IntEnum):
@@ -24,13 +29,14 @@ class GroupEvent(IntEnum):
     ENDS = 2
 
 
-def scheduler(wave_size: int, watched: bool = False) -> str:
+def scheduler(wave_size: int, watched: bool = False, by_lot: bool = False) -> str:
     """The module. ``watched``: the launch has a watcher, who is told what becomes of work-groups."""
     numbers = {member.name: int(member) for enum in (Outcome, Status) for member in enum
                if member.name not in ("FAULT", "MESSAGE")}
     tells = {f"ON_{event.name}": f"call void @watch(ptr %launch, ptr %group, i64 {event})" if watched else ""
              for event in GroupEvent}
-    return expand(_START + _RELEASE + _WATCH * watched + _RUN, **numbers, **tells,
+    run = Template(_RUN).safe_substitute(BY_LOT if by_lot else IN_ORDER)
+    return expand(_START + _RELEASE + _WATCH * watched + run, **numbers, **tells,
                   FAULT_OUTCOME=Outcome.FAULT, MESSAGE_STATUS=Status.MESSAGE, MESSAGE_OUTCOME=Outcome.MESSAGE,
                   edge_waves=LAUNCH["waves_0"], BAD_JUMP=Fault.JUMP,
                   stride=wave_stride(wave_size), agprs=row_offset(AGPR_ROW, wave_size),
@@ -180,7 +186,7 @@ define internal void @watch(ptr %launch, ptr %group, i64 %event) {
 """
 
 _RUN = """
-define i64 @luthier_run(ptr %worker, ptr %launch, ptr %group, i64 %rounds) {
+define i64 @$name(ptr %worker, ptr %launch, ptr %group, i64 %rounds) {
 entry:
   %waves = get launch.waves of %launch
   %slice = get group.slice of %group
@@ -213,14 +219,7 @@ round:  ; a turn for each wave
 stop:
   ret i64 $TIRED
 
-resume:  ; with the wave at which the round was broken off
-  %had = get group.resume of %group
-  put group.resume of %group, 0
-  %rest = icmp ult i64 %had, %waves
-  br i1 %rest, label %wave, label %tally
-
-wave:
-  %i = phi i64 [ %had, %resume ], [ %i.next, %after ]
+$choice
   %offset = mul i64 %i, $stride
   %wave.at = add i64 %first, %offset
   %this = inttoptr i64 %wave.at to ptr
@@ -243,7 +242,7 @@ turn:
   %goes.on = icmp eq i64 %stopped, 0
   br i1 %goes.on, label %runs, label %stop
 runs:
-  put wave.budget of %this, %slice
+$budget
   br label %jump
 jump:
   %jumps = phi i64 [ 0, %runs ], [ %jumps.next, %go.on ]
@@ -265,7 +264,7 @@ look:
   br i1 %unknown, label %needs.code, label %call
 needs.code:
   put group.wave of %group, %i
-  put group.resume of %group, %i
+  put group.resume of %group, %same.again
   ret i64 $NEEDS_CODE
 call:
   %result = call i32 %function(ptr %this)
@@ -291,12 +290,11 @@ blocked:
 message:
   put wave.status of %this, $JUMP
   put group.wave of %group, %i
-  %told = add i64 %i, 1
-  put group.resume of %group, %told
+  put group.resume of %group, %another.then
   ret i64 $MESSAGE_OUTCOME
 go.on:
   %jumps.next = add i64 %jumps, 1
-  %enough = icmp ugt i64 %jumps.next, %slice
+$enough
   br i1 %enough, label %after, label %jump
 ended:  ; perhaps between the two halves of a barrier
   %left = get group.left of %group
@@ -315,12 +313,9 @@ arrived:
   br label %after
 fault:
   put group.wave of %group, %i
-  put group.resume of %group, %i
+  put group.resume of %group, %same.again
   ret i64 $FAULT_OUTCOME
-after:
-  %i.next = add i64 %i, 1
-  %more = icmp ult i64 %i.next, %waves
-  br i1 %more, label %wave, label %tally
+$after
 
 tally:
   %rounds.less = add i64 %rounds.left, -1

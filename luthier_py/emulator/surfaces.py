@@ -60,8 +60,9 @@ def convert(access: AccessCode, inst: Inst, row: FormatLoad | FormatStore, eleme
     data = PASSING_ROW if to_lds else row_of(register(inst["vdata"]))
     operation = "load" if isinstance(row, FormatLoad) else "store"
     w.settle()
+    lanes = access.watched_elements(isinstance(row, FormatStore), inside, element.size, addresses)
     arguments = [
-        ("ptr", "%wave"), ("i64", str(exec_mask.ref)), ("i64", str(inside.ref)), ("ptr", w.row(addresses)),
+        ("ptr", "%wave"), ("i64", str(exec_mask.ref)), ("i64", lanes), ("ptr", w.row(addresses)),
         ("ptr", w.row(data)), ("ptr", access.site()), ("i32", str(element.format.ref)),
         ("i32", str(element.selects.ref)),
     ]

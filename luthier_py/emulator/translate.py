@@ -66,7 +66,7 @@ class HostFunction:
 
 def translate(blocks: list[CodeBlock], entry: int, settings: Settings) -> list[HostFunction]:
     """The blocks of a function as host functions; Unsupported if any instruction of it is."""
-    blocks = cut(blocks)
+    blocks = cut(blocks, settings.yields)
     live, mode_at = live_rows(blocks), modes(blocks, entry, settings.mode)
     restores = any(sets_from_register(inst) for block in blocks for _, inst in block.insts)
     skips = any(meaning(inst.op) is Switch.SKIP for block in blocks for _, inst in block.insts)
@@ -213,11 +213,11 @@ class Translator(WaveCode):
         self.emitter.emit(f"store i64 {self.emitter.let(f'add i64 {old}, {amount.ref}')}, ptr {place}")
 
     def _goto(self, target: int) -> None:
-        """Continue at a block; a backward branch takes from the budget."""
+        """Continue at a block; a backward branch takes from the budget, and any way does where waves give way often."""
         self.finish_state()
         if target not in self._starts:
             self._leave(Status.JUMP, self._absolute(target))
-        elif target > self.pc:
+        elif target > self.pc and not self.settings.yields:
             self.emitter.emit(f"br label %{_label(target, self.mode)}")
         else:
             place = self.field("budget")
@@ -245,6 +245,8 @@ class Translator(WaveCode):
         try:
             if why is not None:
                 raise Unsupported(f"the emulator refuses {inst.op.mnemonic}: {why.reason}; {why.advice}")
+            if self.settings.checks:
+                self.access.watch(inst)
             if isinstance(row, Variants):
                 row = in_situation(self, inst, row)
             if isinstance(row, Branch):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from luthier_py.emulator.checks import Checks
 from luthier_py.emulator.cycle_code import CycleCode
 from luthier_py.emulator.emitter import Emitter
 from luthier_py.emulator.layout import WAVE, WORKER, row_offset
@@ -56,6 +57,9 @@ class Settings:
     mode: int  # MODE as a kernel starts, and wherever a function is entered and left
     target: Target
     cycles: bool = False  # with the cycle model
+    yields: bool = False
+    """Whether a wave may give way wherever others could notice: before accesses of memory, waits, and at branches."""
+    checks: Checks = Checks.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,8 @@ class WaveCode:
         self.cycles = CycleCode(self.emitter, settings.target, settings.wave_size) if settings.cycles else None
         self.pc = 0
         self.left = 0  # instructions of the block behind this one
+        self.coherent = False
+        """Whether the current instruction's access sees what others have just written."""
         self._live = live
         self.set_mode(settings.mode)
 

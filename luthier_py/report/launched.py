@@ -29,5 +29,6 @@ def launch_table(facts: Json) -> Group:
     if (cycles := run["device_cycles"]) is not None:
         lines.append(f"{cycles['cycles']} cycles by the model; the longest of the compute units over their mean: "
                      f"{cycles['imbalance']:.2f}; of a work-group's waves: {cycles['wave_imbalance']:.2f}")
+    lines += run["shuffle"]["text"] if run["shuffle"] else []
     lines += (verdict["text"] if verdict else "verdict: 1 launch, not instrumented").splitlines()
     return Group(*(Text(printable(line)) for line in lines))

@@ -33,11 +33,14 @@ from luthier_py.session.undelivered import undelivered
 from luthier_py.storage import write_file
 from luthier_py.tool import Tool, load_tool
 from luthier_py.tool.discover import absolute
+from luthier_py.worker.findings import FILE as FINDINGS
+from luthier_py.worker.findings import given_or_set
 from luthier_py.worker.orphan import FOLDER, new_folder, remove_abandoned
 from luthier_py.worker.settings import device_settings
 from luthier_py.worker.targets import chosen_targets
 
 VERDICT = "LUTHIER_VERDICT"
+FOUND = "findings"
 WORKER_SECONDS = 10  # that a worker gets to end after its program
 PATIENCE = 0.5  # seconds until it is looked again whether a program has ended of which no signal told
 _FORWARDED = signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2
@@ -56,6 +59,8 @@ class Executed:
     """What was asked of the tool and did not come, a line for each."""
     hints: tuple[str, ...] = ()
     """Where the program failed or nothing was observed: what about it, or this computer, may be why."""
+    findings: tuple[Mapping[str, Any], ...] = ()
+    """Of checks: rows as `luthier run --json` has them."""
 
     @property
     def verdict(self) -> Mapping[str, Any] | None:
@@ -76,21 +81,25 @@ class Executed:
 def execute(
     command: Sequence[str], tool: str | None, options: Mapping[str, str], device: str | None, reports: bool = False,
     time_limit: float | None = None, stack: str | None = None, level: str | None = None, clock: str | None = None,
+    schedule: str | None = None, check: str | None = None, output: int | None = None,
 ) -> Executed:
     """Run ``command``. ``device``: emulator:TARGET, or None for what the program finds. ``stack``: what is between it
     and the program, see :mod:`.stack`. ``reports``: verdicts have those of all launches. ``level``: where the tool
-    stands, hip, hsa, or auto: HSA unless the program uses HIP. ``clock``: what kernels' clocks count."""
+    stands, hip, hsa, or auto: HSA unless the program uses HIP. ``clock``: what kernels' clocks count. ``schedule``,
+    ``check``: as LUTHIER_SCHEDULE and LUTHIER_CHECK have them. ``output``: a file for what the program prints."""
     program = program_path(command[0])
-    environment = {**os.environ, **device_environment(device, time_limit, stack, clock)}
+    environment = {**os.environ, **device_environment(device, time_limit, stack, clock, schedule, check)}
     loaded = load_tool(tool, options) if tool is not None else None  # what is wrong with it is said before it starts
     ours = device is not None and chosen_stack(stack) == LUTHIER
     level = chosen_level(level, ours, loaded)
     remove_abandoned()
     with _signals_blocked() as mask, _folder() as folder:
         environment[FOLDER] = str(folder)
+        environment[FINDINGS] = str(folder / FOUND)
         if tool is None or loaded is None:
-            code = _run(command, environment, mask)
-            return Executed(code, (), hints=_hints(program, device, stack, code) if code else ())
+            code = _run(command, environment, mask, output)
+            hints = _hints(program, device, stack, code) if code else ()
+            return Executed(code, (), hints=hints, findings=_findings(folder))
         settings = {
             **level_environment(level, environment),
             "LUTHIER_TOOL": absolute(tool),
@@ -99,14 +108,14 @@ def execute(
             "LUTHIER_VERDICT_REPORTS": str(int(reports or bool(os.environ.get(VERDICT)))),
             "LUTHIER_PYTHON": sys.executable,
         }
-        code = _run(command, {**environment, **settings}, mask)
+        code = _run(command, {**environment, **settings}, mask, output)
         paths = _ended(folder)
         verdicts = tuple(json.loads(path.read_text()) if reports else facts_of(path) for path in paths)
         if not verdicts:
             verdicts = (_nothing_launched(loaded),)
         observed = any(facts["observed"] for facts in verdicts)
         hints = () if observed else _hints(program, device, stack, code, tool)
-        done = Executed(code, verdicts, undelivered(loaded, verdicts), hints)
+        done = Executed(code, verdicts, undelivered(loaded, verdicts), hints, _findings(folder))
         if (path := os.environ.get(VERDICT)) and done.verdict is not None:
             if paths:
                 with paths[verdicts.index(done.verdict)].open("rb") as verdict:
@@ -114,6 +123,12 @@ def execute(
             else:
                 write_file(Path(path), json.dumps(done.verdict).encode())
     return done
+
+
+def _findings(folder: Path) -> tuple[Mapping[str, Any], ...]:
+    """What checks found in all processes, in the order in which it was written."""
+    path = folder / FOUND
+    return tuple(map(json.loads, path.read_text().splitlines())) if path.exists() else ()
 
 
 def _nothing_launched(tool: Tool) -> dict[str, Any]:
@@ -144,7 +159,8 @@ def _ended(folder: Path) -> list[Path]:
 
 
 def device_environment(
-    device: str | None, time_limit: float | None = None, stack: str | None = None, clock: str | None = None
+    device: str | None, time_limit: float | None = None, stack: str | None = None, clock: str | None = None,
+    schedule: str | None = None, check: str | None = None,
 ) -> dict[str, str]:
     """What makes a program find the emulator; ``time_limit``: seconds of a launch."""
     chosen = chosen_stack(stack)
@@ -153,17 +169,20 @@ def device_environment(
             raise Invalid("a time limit is for kernels on the emulator; give a device, as emulator:TARGET")
         if clock is not None:
             raise Invalid("a clock is chosen for kernels on the emulator; give a device, as emulator:TARGET")
+        if schedule is not None or check is not None:
+            raise Invalid("schedules and checks are for kernels on the emulator; give a device, as emulator:TARGET")
         return {}
     if not device.startswith("emulator"):
         raise Invalid(f"device {device} is unknown; give emulator:TARGET, or nothing for the GPU")
     chosen_targets(device)  # what is wrong with it is said before the program starts
-    device_settings(os.environ)
+    looked_at = given_or_set(schedule, check)
+    device_settings({**os.environ, **looked_at})
     limit = {}
     if time_limit is not None:
         limit = {VARIABLE: str(check_time_limit(time_limit))}
     if clock is not None:
         limit[clock_kind.VARIABLE] = clock_kind.chosen_clock(clock).value
-    return {**limit, "LUTHIER_DEVICE": device, **stack_environment(chosen)}
+    return {**limit, **looked_at, "LUTHIER_DEVICE": device, **stack_environment(chosen)}
 
 
 def build_tool(tool: str, options: Mapping[str, str], output: Path, level: str = HIP) -> None:
@@ -206,7 +225,7 @@ def _signals_blocked() -> Iterator[Iterable[int]]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str], mask: Iterable[int]) -> int:
+def _run(command: Sequence[str], environment: Mapping[str, str], mask: Iterable[int], output: int | None) -> int:
     """Wait for the program; whatever signal somebody sends to this process is the program's."""
     libc, parent = ctypes.CDLL(None), os.getpid()
 
@@ -216,7 +235,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str], mask: Iterable[
             os._exit(SIGNALLED + signal.SIGKILL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
-    with _started(command, environment, in_child) as process:
+    with _started(command, environment, in_child, output) as process:
         while process.poll() is None:
             came = signal.sigtimedwait(_SIGNALS, PATIENCE)
             if came is not None and came.si_signo in _FORWARDED and came.si_code <= _SI_USER:
@@ -226,10 +245,10 @@ def _run(command: Sequence[str], environment: Mapping[str, str], mask: Iterable[
 
 
 def _started(
-    command: Sequence[str], environment: Mapping[str, str], in_child: Callable[[], None]
+    command: Sequence[str], environment: Mapping[str, str], in_child: Callable[[], None], output: int | None
 ) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(command, env=environment, preexec_fn=in_child)
+        return subprocess.Popen(command, env=environment, preexec_fn=in_child, stdout=output)
     except OSError as error:
         why = why_not_started(program_path(command[0])) or f"{command[0]}: {error.strerror}"
         raise Invalid(f"{why}; nothing was started") from None

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from luthier_py.emulator.checks import Finding
 from luthier_py.report.output import document, row_of
 from luthier_py.report.plain import Json
 from luthier_py.session.run import Done, Launch
+from luthier_py.session.shuffle import Shuffled
 from luthier_py.tool import as_data
 
 SHOWN = 6  # values of each output buffer
 
 
-def launch_facts(done: Done, launch: Launch, saved: dict[int, str], files: Sequence[str] = ()) -> Json:
+def launch_facts(done: Done, launch: Launch, saved: dict[int, str], files: Sequence[str] = (),
+                 findings: Sequence[Finding] = (), shuffle: Shuffled | None = None) -> Json:
     """JSON-ready facts of one launch."""
     rows = [row_of(done.tool, done.ran.result, done.ran.report)] if done.tool and done.ran.result else []
     own = {
@@ -33,5 +36,7 @@ def launch_facts(done: Done, launch: Launch, saved: dict[int, str], files: Seque
         "tool_instructions": done.ran.inserted,
         "text": done.ran.text,
         "files": list(files),
+        "findings": [finding.facts() for finding in findings],
+        "shuffle": shuffle.facts() if shuffle is not None else None,
     }
     return {**document(done.tool, rows, done.verdict), "run": as_data(own, "run")}

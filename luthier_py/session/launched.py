@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Protocol
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import Invalid
+from luthier_py.emulator.checks import Checks, Finding
+from luthier_py.emulator.schedule import Schedule
+from luthier_py.emulator.scrutiny import NO_SCRUTINY, Scrutiny
+from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import MAX_WORKITEMS, Target, target
 from luthier_py.loader import load, read_code
 from luthier_py.pipeline import instrument
@@ -22,6 +25,7 @@ from luthier_py.runtime.hip_device import HipDevice
 from luthier_py.runtime.time_limit import VARIABLE, parse_time_limit
 from luthier_py.session.files import write_array
 from luthier_py.session.run import Dim, Done, Launch, check_arguments, doubts, run_instrumented, run_original
+from luthier_py.session.shuffle import Shuffled, shuffled
 from luthier_py.tool import Tool
 from luthier_py.worker.edge import say
 from luthier_py.worker.properties import architecture
@@ -39,7 +43,8 @@ class Onlooker(Protocol):
 
 def launch_file(
     file: Path, launch: Launch, tool: Tool | None, device_name: str, *,
-    time_limit: float | None = None, onlooker: Onlooker | None = None, clock: str | None = None,
+    time_limit: float | None = None, scrutiny: Scrutiny = NO_SCRUTINY, onlooker: Onlooker | None = None,
+    clock: str | None = None,
 ) -> Done:
     """Launch a kernel of ``file``, instrumented when there is a tool."""
     chosen = emulated(device_name)
@@ -51,7 +56,7 @@ def launch_file(
         say(f"warning: {doubt}")
     if tool is not None:
         tool.selection = tool.selection.of_process(os.getpid())
-    device = open_device(device_name, chosen or obj.target, time_limit, clock)
+    device = open_device(device_name, chosen or obj.target, time_limit, scrutiny, clock)
     if onlooker is not None:
         onlooker.launching(device)
     if tool is None:
@@ -72,13 +77,41 @@ def launch_file(
     return Done(file, ran, device, tool, verdict)
 
 
+def findings_of(done: Done) -> list[Finding]:
+    """What checks of the launch found."""
+    return done.device.findings if isinstance(done.device, EmulatorDevice) else []
+
+
+def shuffle_file(file: Path, launch: Launch, device_name: str, count: int, done: Done, time_limit: float | None,
+                 checks: Checks = Checks.NONE, clock: str | None = None) -> Shuffled:
+    """The same launch without a tool by ``count`` schedules: what it writes, and what checks find there. Invalid where
+    there is a tool.
+    """
+    if done.tool is not None:
+        raise Invalid("--shuffle compares what the kernel itself writes; leave out -t")
+
+    def once(schedule: Schedule | None) -> dict[str, bytes]:
+        try:
+            ran = done if schedule is None else launch_file(
+                file, launch, None, device_name, time_limit=time_limit, scrutiny=Scrutiny(schedule, checks),
+                clock=clock)
+        except DeviceError as error:
+            return {f"{type(error).__name__}": b"raised"}
+        found = sorted({(one.kind, one.where.pc, one.other.pc if one.other else 0) for one in findings_of(ran)})
+        outputs = {f"argument {number}": data.tobytes() for number, data in ran.ran.outputs.items()}
+        return {**outputs, "what checks find": repr(found).encode()}
+
+    return shuffled(count, once)
+
+
 def emulated(device_name: str) -> Target | None:
     """The target of emulator:TARGET; None for other devices."""
     kind, colon, chosen = device_name.partition(":")
     return target(chosen) if kind == "emulator" and colon else None
 
 
-def open_device(name: str, target: Target, time_limit: float | None, clock: str | None = None) -> Device:
+def open_device(name: str, target: Target, time_limit: float | None, scrutiny: Scrutiny = NO_SCRUTINY,
+                clock: str | None = None) -> Device:
     """``emulator``, with a target or without: one that is ``target``. ``hip``: the first AMD GPU.
 
     Without a ``time_limit``, or a ``clock``, that of the environment holds.
@@ -87,12 +120,14 @@ def open_device(name: str, target: Target, time_limit: float | None, clock: str 
         if time_limit is None:
             time_limit = parse_time_limit(os.environ.get(VARIABLE, ""))
         kind = clock_kind.chosen_clock(os.environ.get(clock_kind.VARIABLE, "") if clock is None else clock)
-        return EmulatorDevice(target, time_limit=time_limit, clock=kind)
+        return EmulatorDevice(target, time_limit=time_limit, clock=kind, scrutiny=scrutiny)
     if name == "hip":
         if time_limit is not None:
             raise Invalid("a time limit is for kernels on the emulator, not for device hip")
         if clock is not None:
             raise Invalid("a clock is chosen for kernels on the emulator, not for device hip")
+        if scrutiny.schedule is not None or scrutiny.checks:
+            raise Invalid("schedules and checks are for kernels on the emulator, not for device hip")
         return HipDevice()
     raise Invalid(f"device {name} is not available; there are emulator, emulator:TARGET and hip")
 
@@ -136,3 +171,10 @@ def save_counts(done: Done) -> list[Path]:
     if done.ran.result is not None:
         output.launch(done.ran.result, done.ran.report, done.ran.text)
     return output.counts(done.verdict)
+
+
+def save_all(done: Done, folder: Path | None) -> tuple[dict[int, str], list[str]]:
+    """Buffers in ``folder``, if there is one, by the argument's number; and files with counts and reports."""
+    saved = save_outputs(done, folder) if folder else {}
+    files = [*save_counts(done), *save_report(done)]
+    return {number: str(path) for number, path in saved.items()}, list(map(str, files))

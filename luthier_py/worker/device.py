@@ -20,9 +20,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
+from luthier_py.emulator.checks import Checks
 from luthier_py.emulator.layout import Outcome
 from luthier_py.emulator.memory import GAP, Allocation, Memory, write_bytes
 from luthier_py.emulator.module import EmulatorModule
+from luthier_py.emulator.poison import poison
 from luthier_py.emulator.ready import LoadedLaunch
 from luthier_py.emulator.residency import COMPUTE_UNITS, of_compute_unit
 from luthier_py.errors import DeviceError, Invalid, TimeLimit
@@ -136,7 +138,8 @@ class DeviceService:
         self.memory = Memory((self.arena.address, self.arena.size))
         self.devices = [
             EmulatorDevice(target, time_limit=self._settings.time_limit, memory=self.memory, others_write=True,
-                           clock=self._settings.clock, counts=self._settings.profile is not None)
+                           clock=self._settings.clock, counts=self._settings.profile is not None,
+                           scrutiny=self._settings.scrutiny)
             for target in self.targets
         ]  # fmt: skip
         self._tickets = Tickets(self.arena.control, self.memory.table_cell + 8)
@@ -158,6 +161,8 @@ class DeviceService:
         with full_memory():
             start = self.memory.reserve(block, heap.SLAB_BYTES if size == heap.SLAB_BYTES else mmap.PAGESIZE)
         self.memory.register(Allocation(start, size, "buffer", fine=bool(fine) and self._drops_in_fine, spare=spare))
+        if self._settings.scrutiny.checks & Checks.INIT and not fine and size != heap.SLAB_BYTES:
+            poison(start, size)
         return start
 
     def _set_grain(self, address: int, fine: int) -> None:

@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from luthier_py.emulator.scrutiny import Scrutiny
 from luthier_py.errors import Invalid
 from luthier_py.runtime import clock_kind, time_limit
 from luthier_py.runtime.clock_kind import ClockKind, chosen_clock
+from luthier_py.worker.findings import chosen_scrutiny
 
 PROFILE = "LUTHIER_DEVICE_PROFILE"
 """A file that gets one line of JSON for each launch: what the emulator itself counted."""
@@ -39,6 +41,7 @@ class DeviceSettings:
     profile: str | None
     time_limit: float | None
     clock: ClockKind
+    scrutiny: Scrutiny
 
 
 def device_settings(environment: Mapping[str, str]) -> DeviceSettings:
@@ -50,6 +53,7 @@ def device_settings(environment: Mapping[str, str]) -> DeviceSettings:
         fine_atomics=chosen_fine_atomics(environment.get(FINE_ATOMICS, "")),
         time_limit=time_limit.parse_time_limit(environment.get(time_limit.VARIABLE, "")),
         clock=chosen_clock(environment.get(clock_kind.VARIABLE, "")),
+        scrutiny=chosen_scrutiny(environment),
     )
 
 

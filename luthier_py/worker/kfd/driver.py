@@ -89,6 +89,7 @@ class DriverService:
                 clock=self._settings.clock,
                 name_of=self.names.name_of, base_of=self.names.base_of, interrupt=self.events.scan,
                 counts=self._settings.profile is not None,
+                scrutiny=self._settings.scrutiny,
             )
             for target in self.targets
         ]  # fmt: skip

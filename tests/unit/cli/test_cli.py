@@ -10,27 +10,9 @@ import sys
 import numpy as np
 import pytest
 
-from luthier_py import cli
 from luthier_py.loader import load
 from luthier_py.samples import sample
 from luthier_py.tool.selection import COUNTING, EVERY_TOOL
-
-
-@pytest.fixture
-def luthier(monkeypatch, capsys):
-    """Run the command; gives (exit code, stdout, stderr)."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["luthier", *map(str, arguments)])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else 1
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
 
 
 def path(name):

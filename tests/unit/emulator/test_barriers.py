@@ -15,7 +15,10 @@ import pytest
 from launching import FLAGS, HEADER, launch
 
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.checks import ALL, Checks, FindingKind
 from luthier_py.emulator.clocks import WALL_CLOCK_KHZ
+from luthier_py.emulator.schedule import Schedule
+from luthier_py.emulator.scrutiny import NO_SCRUTINY, Scrutiny
 from luthier_py.errors import DeviceError, Unsupported
 from luthier_py.isa import target
 
@@ -29,7 +32,7 @@ KERNEL void first(u32 *out) {
   u32 rounds = 0, firsts = 0;
   for (; rounds < 5; ++rounds) {
     u32 scc;
-    asm volatile("s_cmp_eq_u32 0, 0\n s_barrier_signal_isfirst -1\n s_cselect_b32 %0, 1, 0\n s_barrier_wait -1"
+    asm volatile("s_cmp_eq_u32 0, 0\n s_barrier_signal_isfirst -1\n s_barrier_wait -1\n s_cselect_b32 %0, 1, 0"
                  : "=s"(scc) :: "scc", "memory");
     firsts += scc;
   }
@@ -107,6 +110,21 @@ KERNEL void one_for_all(u32 *out) {
     out[X] = 42;
   } else { asm volatile("s_barrier_wait 5" ::: "memory"); out[X] = made; }
 }
+// The same, where waves signal and do not wait.
+KERNEL void hurried(u32 *out) {
+  SHARED u32 turn[4];
+  u32 id = 1 + WAVE / 2, wrong = 0;
+  if (WAVE == 0) { enter(1, 2); enter(2, 2); }
+  GROUP;
+  join(id);
+  GROUP;
+  for (u32 i = 1; i <= 6; ++i) {
+    turn[WAVE] = i;
+    asm volatile("s_wait_dscnt 0\n s_mov_b32 m0, %0\n s_barrier_signal m0" :: "s"(id) : "memory");
+    wrong += turn[WAVE ^ 1] != i;
+  }
+  out[X] = wrong;
+}
 KERNEL void states(u32 *out) {
   u32 before, scc, after;
   asm volatile("s_mov_b32 m0, %3\n s_barrier_init m0\n s_get_barrier_state %0, 3\n s_wait_kmcnt 0\n"
@@ -136,9 +154,11 @@ class Compiled:
     def __init__(self, data: bytes, name: str) -> None:
         self.data, self.name = data, name
 
-    def run(self, kernel: str, words: int = 32 * WAVES, waves: int = WAVES, type: type = np.uint32) -> np.ndarray:
-        out = np.zeros(words, type)
-        launch(EmulatorDevice(target(self.name), time_limit=20), self.data, kernel, [out], block=(32 * waves, 1, 1))
+    def run(self, kernel: str, words: int = 32 * WAVES, waves: int = WAVES, type: type = np.uint32,
+            scrutiny: Scrutiny = NO_SCRUTINY) -> np.ndarray:
+        out, device = np.zeros(words, type), EmulatorDevice(target(self.name), time_limit=20, scrutiny=scrutiny)
+        launch(device, self.data, kernel, [out], block=(32 * waves, 1, 1))
+        self.findings = device.findings
         return out
 
 
@@ -199,6 +219,25 @@ def test_pairs_of_waves_meet_without_the_others(newer):
 
 def test_one_wave_signals_for_all(newer):
     assert set(newer.run("one_for_all").tolist()) == {42}
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2, 3])
+def test_named_barriers_order_accesses(newer, seed):
+    schedule = None if seed is None else Schedule(seed)
+    last = newer.run("pairs", scrutiny=Scrutiny(schedule, ALL)).reshape(WAVES, 32)
+    assert last.tolist() == [[6] * 32] * 2 + [[26] * 32] * 2 and not newer.findings
+    assert set(newer.run("one_for_all", scrutiny=Scrutiny(schedule, ALL)).tolist()) == {42} and not newer.findings
+    newer.run("hurried", scrutiny=Scrutiny(schedule, Checks.RACES))
+    assert {found.kind for found in newer.findings} == {FindingKind.RACE}
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_who_is_first_is_no_mistake(compiled, seed):
+    schedule = None if seed is None else Schedule(seed)
+    firsts = compiled.run("first", scrutiny=Scrutiny(schedule, ALL)).reshape(WAVES, 32)
+    assert firsts[:, 0].sum() == 5 and not compiled.findings
+    compiled.run("privileged", scrutiny=Scrutiny(schedule, ALL))  # which looks at SCC before it has waited
+    assert [found.kind for found in compiled.findings] == [FindingKind.WAIT]
 
 
 def test_what_a_named_barrier_says(newer):

@@ -15,7 +15,10 @@ from packets import Host
 
 from luthier_py import storage
 from luthier_py.emulator import EmulatorDevice, LaunchProfile, kept
+from luthier_py.emulator.checks import ALL
 from luthier_py.emulator.code import HostedCode
+from luthier_py.emulator.schedule import Schedule
+from luthier_py.emulator.scrutiny import NO_SCRUTINY, Scrutiny
 from luthier_py.errors import DeviceError
 from luthier_py.isa import sgpr, vgpr
 from luthier_py.llvm import Effort
@@ -51,10 +54,10 @@ def counts(profile: LaunchProfile | None) -> tuple[object, ...]:
     return dict(profile.counts), dict(profile.lanes), dict(profile.active), profile.opcodes(), profile.lane_opcodes()
 
 
-def ran(name: str) -> tuple[dict[int, bytes], tuple[object, ...]]:
+def ran(name: str, scrutiny: Scrutiny = NO_SCRUTINY) -> tuple[dict[int, bytes], tuple[object, ...]]:
     """Outputs and all counts of a sample on a new device."""
     code = sample(name).path.read_bytes()
-    device = EmulatorDevice(load(code).target)
+    device = EmulatorDevice(load(code).target, scrutiny=scrutiny)
     outputs = run_original(device, code, launch_of(sample(name))).outputs
     return {n: array.tobytes() for n, array in outputs.items()}, counts(device.profile)
 
@@ -64,6 +67,34 @@ def test_nothing_is_decoded_again(name: str, monkeypatch: pytest.MonkeyPatch) ->
     fresh = ran(name)
     forbid(monkeypatch)
     assert ran(name) == fresh
+
+
+@pytest.mark.parametrize("name", ["matmul", "function_pointers"])
+def test_code_for_checks_and_schedules_is_kept_by_itself(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scrutinies = NO_SCRUTINY, Scrutiny(None, ALL), Scrutiny(Schedule(1)), Scrutiny(Schedule(1), ALL)
+    fresh = [ran(name, scrutiny) for scrutiny in scrutinies]
+    assert fresh == [fresh[0]] * 4
+    forbid(monkeypatch)
+    assert [ran(name, scrutiny) for scrutiny in scrutinies] == fresh
+
+
+def test_findings_of_kept_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They name instructions, which are decoded then."""
+    load_it = ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(0, 2)).raw
+    data = code_object({"k": [*START, ("v_mov_b32", vgpr(2), 0), load_it, ("v_add_u32", vgpr(1), 1, vgpr(1)),
+                              ("s_waitcnt", 0), ("s_endpgm",)]})
+
+    def found() -> list[str]:
+        device = EmulatorDevice(ISA.target, scrutiny=Scrutiny(None, ALL))
+        buffer, module = device.alloc(64), device.load(data)
+        device.write(buffer.address, bytes(64))
+        device.launch(module.kernel("k"), (1, 1, 1), (64, 1, 1), buffer.address.to_bytes(8, "little").ljust(280, b"\0"))
+        return [str(one) for one in device.findings]
+
+    fresh = found()
+    assert len(fresh) == 1 and "v_add_u32" in fresh[0] and "global_load_dword" in fresh[0]
+    forbid(monkeypatch)
+    assert found() == fresh
 
 
 def test_below_packets(monkeypatch: pytest.MonkeyPatch) -> None:

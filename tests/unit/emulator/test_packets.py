@@ -12,8 +12,11 @@ from emulated import ISA, code_object
 from launching import compile_hip, device, launch
 from packets import Host
 
+from luthier_py.emulator.checks import ALL, Finding, FindingKind
 from luthier_py.emulator.memory import Memory, write_bytes
 from luthier_py.emulator.packet import DispatchPacket
+from luthier_py.emulator.schedule import Schedule
+from luthier_py.emulator.scrutiny import Scrutiny
 from luthier_py.emulator.text import MemoryText
 from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit, Unsupported
 from luthier_py.isa import sgpr, target, vgpr
@@ -53,6 +56,19 @@ def test_samples_as_in_a_launch(one):
 
 def test_most_samples_are_among_them():
     assert len(SELF_CONTAINED) > len(SAMPLES) // 2
+
+
+@pytest.mark.parametrize("length", [1024, 1023])
+def test_watched_and_by_lot(length):
+    """Buffers of one element too few are told, and nothing happens there; all else is right."""
+    found: list[Finding] = []
+    host, data = Host(scrutiny=Scrutiny(Schedule(2), ALL, found.extend)), VECTOR_ADD.path.read_bytes()
+    a, b = (np.random.default_rng(seed).random(length).astype(np.float32) for seed in (1, 2))
+    total = np.zeros(length, np.float32)
+    record = load(data).kernel(VECTOR_ADD.kernel)
+    host.dispatch(host.place(data), record, [a, b, total], (1024, 1, 1), (256, 1, 1))
+    np.testing.assert_array_equal(total, a + b)
+    assert {finding.kind for finding in found} == ({FindingKind.BOUNDS} if length < 1024 else set())
 
 
 def kernels(clang, tmp_path, source):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from io import StringIO
@@ -35,8 +36,8 @@ def strict(text: str) -> Any:
     return json.loads(text, parse_constant=refuse)
 
 
-def run(*more: str) -> Any:
-    done = CliRunner().invoke(app, [*SAXPY, *more])
+def run(*more: str, command: Sequence[str] = SAXPY) -> Any:
+    done = CliRunner().invoke(app, [*command, *more])
     assert done.exit_code == 0, done.output
     return strict(done.stdout)
 
@@ -66,12 +67,15 @@ def test_both_writers_follow_the_schema(tmp_path: Path) -> None:
     path = tmp_path / "o.json"
     shown = run("-t", "instr_count", "--clock", "model", "--json", "--output", str(path), "--save", str(tmp_path))
     written = strict(path.read_text())
-    for document in (shown, written):
+    beyond = ["u32=1001" if text == "u32=1000" else text for text in SAXPY]
+    looked_at = run("--check", "bounds,races", "--shuffle", "1", "--json", command=beyond)
+    assert looked_at["run"]["findings"]
+    for document in (shown, written, looked_at):
         check(document)
     assert {key: shown[key] for key in ("schema", "tool", "options", "launches")} == {
         key: written[key] for key in ("schema", "tool", "options", "launches")}  # fmt: skip
     assert shown["launches"][0]["report"]["instructions"] == 400
-    assert keys(SPECIFIED) - used(shown) == {"reason"}  # no kernel was refused
+    assert keys(SPECIFIED) - used(shown) - used(looked_at) == {"reason"}  # no kernel was refused
 
 
 def test_a_run_without_a_tool_follows_the_schema() -> None:

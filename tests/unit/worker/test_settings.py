@@ -29,7 +29,8 @@ def test_memory() -> None:
         chosen_memory("much")
 
 
-WRONG = {"LUTHIER_DEVICE_PROFILE": "/nonexistent/profile", "LUTHIER_DEVICE_MEMORY": "much", "LUTHIER_TIME_LIMIT": "abc"}
+WRONG = {"LUTHIER_DEVICE_PROFILE": "/nonexistent/profile", "LUTHIER_DEVICE_MEMORY": "much", "LUTHIER_TIME_LIMIT": "abc",
+         "LUTHIER_CHECK": "some", "LUTHIER_SCHEDULE": "7"}
 WRONG_OF_OURS = {"LUTHIER_MEMORY_GRANULARITY": "5", "LUTHIER_FINE_ATOMICS": "some"}  # of our HIP runtime
 
 

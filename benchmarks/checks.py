@@ -1,0 +1,49 @@
+"""What checks and schedules cost: large launches bare, by lot, and under each check, as a Markdown table.
+
+In: nothing. Out: milliseconds of processor time for a launch, the least of some, all code compiled before.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.checks import ALL, NAMES
+from luthier_py.emulator.schedule import Schedule
+from luthier_py.emulator.scrutiny import Scrutiny
+from luthier_py.loader import load
+from luthier_py.samples import Sample, large, sample
+from luthier_py.session.demo import launch_of
+from luthier_py.session.run import run_original
+
+SMALL = ("histogram", "bitonic_sort")
+MATMUL = replace(sample("matmul"), grid=(8, 8, 1), args=(
+    "u32=128", "in:f32[128,128]=random:1", "in:f32[128,128]=random:2", "out:f32[128,128]"))
+REPEATED = 2
+
+
+def milliseconds(one: Sample, scrutiny: Scrutiny) -> float:
+    code = one.path.read_bytes()
+    device = EmulatorDevice(load(code).target, scrutiny=scrutiny)
+    launch, best = launch_of(one), float("inf")
+    for _ in range(REPEATED + 1):  # the first time compiles
+        began = time.process_time()
+        run_original(device, code, launch)
+        assert not device.findings
+        best = min(best, time.process_time() - began)
+    return 1e3 * best
+
+
+def main() -> None:
+    ways = [("bare", Scrutiny()), ("by lot", Scrutiny(Schedule(1))),
+            *((name, Scrutiny(checks=check)) for name, check in NAMES.items()), ("all", Scrutiny(checks=ALL))]
+    print(f"| sample | {' | '.join(name for name, _ in ways)} |")
+    print("|---" * (len(ways) + 1) + "|")
+    for one in (*map(sample, SMALL), large()[0], MATMUL):
+        row = [milliseconds(one, scrutiny) for _, scrutiny in ways]
+        print(f"| {one.name} | {' | '.join(f'{each:.0f}' for each in row)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""What a checked launch looks for, and what it found, as data and in words.
+
+In: names of checks, and the rows that native code fills (watching/watching.h). Out: Findings. Invariant: each kind of
+mistake is told once for each pair of instructions, with the first occurrence and how many there were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Flag, IntEnum, auto
+
+from luthier_py.errors import Invalid, how_many
+
+VARIABLE = "LUTHIER_CHECK"
+
+
+class Checks(Flag):
+    """Kinds of mistakes to look for."""
+
+    NONE = 0
+    BOUNDS = auto()     # accesses outside allocations, LDS and private memory; the launch goes on
+    ALIGNMENT = auto()  # addresses that are no multiple of the element, or of a dword
+    WAITS = auto()      # registers that are used before their load was waited for
+    RACES = auto()      # accesses of two waves in no order, of which one writes
+    INIT = auto()       # memory and registers that were never written
+    BARRIERS = auto()   # barriers to which not all of a work-group comes
+
+
+NAMES = {
+    "bounds": Checks.BOUNDS, "alignment": Checks.ALIGNMENT, "waits": Checks.WAITS, "races": Checks.RACES,
+    "init": Checks.INIT, "barriers": Checks.BARRIERS,
+}
+ALL = Checks.BOUNDS | Checks.ALIGNMENT | Checks.WAITS | Checks.RACES | Checks.INIT | Checks.BARRIERS
+
+
+class FindingKind(IntEnum):
+    """What was found; numbers are native code's."""
+
+    BOUNDS = 1
+    ALIGNMENT = 2
+    WAIT = 3
+    RACE = 4
+    MEMORY = 5
+    REGISTER = 6
+    BARRIER = 7
+
+
+class Race(IntEnum):
+    """Of two accesses, the later first; as bits beside these: where, and why barriers between them do not count."""
+
+    READ_AFTER_WRITE = 1
+    WRITE_AFTER_READ = 2
+    WRITE_AFTER_WRITE = 3
+    IN_LDS = 4
+    NOT_WAITED = 8
+
+
+class Divergence(IntEnum):
+    """Of a barrier."""
+
+    OF_SOME_LANES = 1
+    WITHOUT_WAVE = 2
+    ELSEWHERE = 3
+
+
+class UndefinedUse(IntEnum):
+    """What an undefined register decides."""
+
+    ADDRESS = 1
+    BRANCH = 2
+    MASK = 3
+    STORED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CodePlace:
+    """An instruction. ``pc`` as the code object has it; ``line``: of the source, where it is known."""
+
+    pc: int
+    text: str | None
+    line: str | None
+
+    def __str__(self) -> str:
+        text = f" `{self.text}`" if self.text is not None else ""
+        return f"pc 0x{self.pc:x}{text}" + (f" ({self.line})" if self.line is not None else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who did it."""
+
+    group: int
+    wave: int
+    lane: int
+
+    def __str__(self) -> str:
+        return f"lane {self.lane} of wave {self.wave} of work-group {self.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One kind of mistake at an instruction, or between two."""
+
+    kind: FindingKind
+    kernel: str
+    what: str               # in words
+    where: CodePlace
+    who: Actor              # the first time
+    count: int              # how often
+    other: CodePlace | None = None
+    other_who: Actor | None = None
+    address: int | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.what}: {self.who}, kernel {self.kernel}, {self.where}"
+        if self.other is not None:
+            text += f"; before: {self.other_who}, {self.other}" if self.other_who else f"; see {self.other}"
+        return text + (f" [{how_many(self.count, 'time')}]" if self.count > 1 else "")
+
+    def facts(self) -> dict[str, object]:
+        """JSON-ready."""
+        def place(at: CodePlace | None) -> dict[str, object] | None:
+            return None if at is None else {"pc": at.pc, "instruction": at.text, "line": at.line}
+
+        def actor(who: Actor | None) -> dict[str, object] | None:
+            return None if who is None else {"work_group": who.group, "wave": who.wave, "lane": who.lane}
+
+        return {"kind": self.kind.name.lower(), "kernel": self.kernel, "what": self.what, "count": self.count,
+                "address": self.address, "at": place(self.where), "by": actor(self.who),
+                "other_at": place(self.other), "other_by": actor(self.other_who)}
+
+
+FindingRow = Mapping[str, int]
+_SPACES = ("LDS", "memory", "scratch")
+
+
+def finding_text(row: FindingRow, register: Callable[[int], str], nearest: Callable[[int], str],
+              limits: tuple[int, int]) -> str:
+    """What a row says. ``register`` names one; ``limits``: bytes of LDS, and of each lane's scratch."""
+    kind, detail = FindingKind(row["kind"]), row["detail"]
+    if kind is FindingKind.BOUNDS:
+        return _out_of_bounds(row, nearest, limits)
+    if kind is FindingKind.ALIGNMENT:
+        return f"address 0x{row['address']:x} in {_space(row)} is no multiple of {detail}"
+    if kind is FindingKind.WAIT:
+        return f"{register(detail)} is used before the load into it was waited for"
+    if kind is FindingKind.RACE:
+        return _raced(row)
+    if kind is FindingKind.MEMORY:
+        return f"{row['size']} bytes at 0x{row['address']:x} in {_space(row)} are read and were never written"
+    if kind is FindingKind.REGISTER:
+        return f"{register(detail & 0xFFFF)} was never written, and {_DECIDES[UndefinedUse(detail >> 16)]}"
+    return _diverged(row)
+
+
+_DECIDES = {
+    UndefinedUse.ADDRESS: "is an address", UndefinedUse.BRANCH: "decides a branch",
+    UndefinedUse.MASK: "decides which lanes are active", UndefinedUse.STORED: "is stored to memory",
+}
+
+
+def _space(row: FindingRow) -> str:
+    return _SPACES[row["other_lane"]]
+
+
+def _out_of_bounds(row: FindingRow, nearest: Callable[[int], str], limits: tuple[int, int]) -> str:
+    address, size = row["address"], row["size"]
+    if _space(row) == "memory":
+        why = "a write of read-only memory" if row["detail"] else "out of bounds"
+        return f"{size} bytes at 0x{address:x}, {why}; {nearest(address)}"
+    whose = f"the work-group's {limits[0]}" if _space(row) == "LDS" else f"the lane's {limits[1]}"
+    return f"{size} bytes at 0x{address:x} in {_space(row)}, out of bounds of {whose} bytes"
+
+
+def _raced(row: FindingRow) -> str:
+    detail = row["detail"]
+    words = {Race.READ_AFTER_WRITE: "a read and a write", Race.WRITE_AFTER_READ: "a write and a read",
+             Race.WRITE_AFTER_WRITE: "two writes"}[Race(detail & 3)]
+    where = "LDS" if detail & Race.IN_LDS else "memory"
+    why = "; the write was not waited for before the barrier" if detail & Race.NOT_WAITED else ""
+    return f"race: {words} of 0x{row['address']:x} in {where} in no order{why}"
+
+
+def _diverged(row: FindingRow) -> str:
+    kind = Divergence(row["detail"])
+    if kind is Divergence.OF_SOME_LANES:
+        return f"{how_many(row['lanes'].bit_count(), 'lane')} of the wave did not come to this barrier"
+    if kind is Divergence.WITHOUT_WAVE:
+        return f"wave {row['other_wave']} of the work-group ended and did not come to this barrier"
+    return f"wave {row['other_wave']} of the work-group came to another barrier"
+
+
+def parse_checks(text: str) -> Checks:
+    """Names with commas between them, or ``all``; nothing for none."""
+    found = Checks.NONE
+    for name in filter(None, (part.strip() for part in text.split(","))):
+        if name == "all":
+            found |= ALL
+        elif name in NAMES:
+            found |= NAMES[name]
+        else:
+            raise Invalid(f"{VARIABLE}={text}: check `{name}` is unknown; there are {', '.join(NAMES)}, and all")
+    return found

@@ -1,0 +1,35 @@
+"""How long a launch may take, and for whom it may wait.
+
+In: seconds, and others who write memory. Out: the same, checked. Invariant: a time limit is one that a timer takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from luthier_py.runtime.time_limit import check_time_limit
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a launch may take. ``others_write``: its memory, while it runs, so that it may wait for them."""
+
+    time_limit: float | None = None  # seconds
+    others_write: bool = False
+    standstill: float = 30.0         # seconds until waiting for work-groups that cannot start is an error all the same
+
+    def __post_init__(self) -> None:
+        if self.time_limit is not None:
+            check_time_limit(self.time_limit)
+
+
+class Outsider(Protocol):
+    """Somebody beside the device who writes its memory while kernels run."""
+
+    @property
+    def changes(self) -> int:
+        """A number that is another one after each time."""
+
+    def will_write(self) -> bool:
+        """Whether it is going to, whatever the waves do."""

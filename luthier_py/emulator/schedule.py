@@ -1,0 +1,58 @@
+"""Schedules: in which order waves and work-groups get their turns.
+
+In: text, as ``seed=7``. Out: a Schedule, and the numbers by which a launch's turns are drawn. Invariant: the same seed,
+launch and program give the same turns, whatever was compiled or cached before.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from luthier_py.errors import Invalid
+
+VARIABLE = "LUTHIER_SCHEDULE"
+_CHUNKS = (1, 2, 4, 8, 16, 64)
+"""Turns of one work-group before another may get some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Waves take turns by lot, drawn from ``seed``; so do work-groups, as many at a time as the device holds."""
+
+    seed: int
+
+    def __str__(self) -> str:
+        return f"seed={self.seed}"
+
+
+class Lots:
+    """Mutable: the numbers of one launch, the ``launch``-th on its device."""
+
+    def __init__(self, schedule: Schedule, launch: int) -> None:
+        self._random = random.Random(f"{schedule.seed} {launch}")
+
+    def state(self) -> int:
+        """From which a work-group's turns are drawn; not 0."""
+        return self._random.getrandbits(64) | 1
+
+    def chunk(self) -> int:
+        """So many turns."""
+        return self._random.choice(_CHUNKS)
+
+    def one_of(self, count: int) -> int:
+        return self._random.randrange(count)
+
+
+def parse_schedule(text: str) -> Schedule | None:
+    """``seed=N``; None for no text, and for ``default``: waves take turns in their order."""
+    if text in ("", "default"):
+        return None
+    name, _, number = text.partition("=")
+    try:
+        seed = int(number, 0)
+    except ValueError:
+        seed = -1
+    if name != "seed" or seed < 0:
+        raise Invalid(f"{VARIABLE}={text}: give seed=N, with a number N, or default")
+    return Schedule(seed)

@@ -1,0 +1,86 @@
+"""Whose turn it is, and how long it may be: where the schedulers differ, as LLVM IR.
+
+In: nothing. Out: parts of the scheduler's text by name, for waves in their order and by lot. Invariant: both define the
+same names: the wave %i, and for one that is to have the same turn again, or whose turn is over, what `resume` becomes.
+"""
+
+from __future__ import annotations
+
+IN_ORDER = {"name": "luthier_run", "choice": """
+resume:  ; with the wave at which the round was broken off
+  %had = get group.resume of %group
+  put group.resume of %group, 0
+  %rest = icmp ult i64 %had, %waves
+  br i1 %rest, label %wave, label %tally
+
+wave:
+  %i = phi i64 [ %had, %resume ], [ %i.next, %after ]
+  %same.again = add i64 %i, 0
+  %another.then = add i64 %i, 1
+""", "budget": """
+  put wave.budget of %this, %slice
+""", "enough": """
+  %enough = icmp ugt i64 %jumps.next, %slice
+""", "after": """
+after:
+  %i.next = add i64 %i, 1
+  %more = icmp ult i64 %i.next, %waves
+  br i1 %more, label %wave, label %tally
+"""}
+
+# Turns are short, since what goes wrong does so between two accesses; one in 16 is long enough to get somewhere.
+BY_LOT = {"name": "luthier_run_by_lot", "choice": """
+resume:  ; with the wave whose turn was broken off, and the rest of it
+  %had = get group.resume of %group
+  put group.resume of %group, 0
+  %whose = add i64 %had, -1
+  %goes.on.with = icmp ne i64 %had, 0
+  br i1 %goes.on.with, label %same, label %another
+same:
+  %same.offset = mul i64 %whose, $stride
+  %same.at = add i64 %first, %same.offset
+  %same.wave = inttoptr i64 %same.at to ptr
+  %rest = get wave.budget of %same.wave
+  put group.budget of %group, %rest
+  br label %wave
+another:
+  %turns = get group.turns of %group
+  %none = icmp eq i64 %turns, 0
+  br i1 %none, label %stop, label %lot
+lot:  ; Marsaglia's xorshift
+  %turns.less = add i64 %turns, -1
+  put group.turns of %group, %turns.less
+  %old = get group.lots of %group
+  %old.up = shl i64 %old, 13
+  %once = xor i64 %old, %old.up
+  %once.down = lshr i64 %once, 7
+  %twice = xor i64 %once, %once.down
+  %twice.up = shl i64 %twice, 17
+  %lots = xor i64 %twice, %twice.up
+  put group.lots of %group, %lots
+  %upper = lshr i64 %lots, 32
+  %chosen = urem i64 %upper, %waves
+  %short = and i64 %lots, 7
+  %kind = and i64 %lots, 3840
+  %is.long = icmp eq i64 %kind, 0
+  %long = shl i64 %short, 8
+  %length = select i1 %is.long, i64 %long, i64 %short
+  put group.budget of %group, %length
+  br label %wave
+
+wave:
+  %i = phi i64 [ %whose, %same ], [ %chosen, %lot ]
+  %same.again = add i64 %i, 1
+  %another.then = add i64 0, 0
+""", "budget": """
+  %length.now = get group.budget of %group
+  put wave.budget of %this, %length.now
+""", "enough": """
+  %budget.had = get wave.budget of %this
+  %budget.left = add i64 %budget.had, -1
+  put wave.budget of %this, %budget.left
+  %enough = icmp slt i64 %budget.left, 0
+""", "after": """
+after:
+  br label %tally
+"""}

@@ -1,0 +1,76 @@
+"""A launch under checks: native code that watches its waves, and the findings that it leaves.
+
+In: checks, a launch's shape. Out: an address for layout's WORKER, functions for generated code, Findings. Invariant:
+what native code takes is given back when the launch ends; its layout is that of layout, by a header made here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luthier_py.emulator.checks import Actor, Checks, CodePlace, Finding, FindingKind, finding_text
+from luthier_py.emulator.code import HostedCode
+from luthier_py.emulator.launch import group_id_places, work_item_rows
+from luthier_py.emulator.memory import Memory
+from luthier_py.emulator.shape import Shape
+from luthier_py.emulator.steps import register_name
+from luthier_py.emulator.watching_library import watching_library
+
+_COLUMNS = ("kind", "detail", "pc", "other_pc", "group", "wave", "lane", "other_group", "other_wave", "other_lane",
+            "address", "size", "count", "lanes")
+Rows = NDArray[np.uint64]
+
+
+class LaunchWatch:
+    """Mutable: of one launch, until it is closed."""
+
+    def __init__(self, checks: Checks, shape: Shape) -> None:
+        self._shape = shape
+        scalars = group_id_places(shape.target, shape.record.descriptor)[3]
+        scalars += int(shape.record.descriptor.enable_private_segment)
+        vectors = work_item_rows(shape, shape.block).shape[1]
+        self.address: int = watching_library().luthier_watch_new(
+            checks.value, shape.wave_size, shape.waves, shape.groups, scalars, vectors)
+
+    def close(self) -> None:
+        watching_library().luthier_watch_free(self.address)
+
+    @property
+    def complete(self) -> bool:
+        """Whether races were looked for in all memory that the launch touched."""
+        return bool(watching_library().luthier_watch_complete(self.address))
+
+    def findings(self, codes: Sequence[HostedCode], memory: Memory) -> list[Finding]:
+        """So far, in the order in which they came."""
+        place = ctypes.c_uint64()
+        count = watching_library().luthier_watch_findings(self.address, ctypes.byref(place))
+        size = count * len(_COLUMNS)
+        if not size:
+            return []
+        rows: Rows = np.ctypeslib.as_array(ctypes.cast(place.value or 0, ctypes.POINTER(ctypes.c_uint64)), (size,))
+        found = [dict(zip(_COLUMNS, row, strict=True)) for row in rows.reshape(-1, len(_COLUMNS)).tolist()]
+        return [self._finding(row, codes, memory.nearest) for row in found]
+
+    def _finding(self, row: dict[str, int], codes: Sequence[HostedCode], nearest: Callable[[int], str]) -> Finding:
+        kind = FindingKind(row["kind"])
+        limits = self._shape.lds_bytes, self._shape.scratch_bytes
+        other = _place(row["other_pc"], codes) if row["other_pc"] else None
+        raced = kind is FindingKind.RACE
+        return Finding(
+            kind, self._shape.record.name, finding_text(row, register_name, nearest, limits), _place(row["pc"], codes),
+            Actor(row["group"], row["wave"], row["lane"]), row["count"], other,
+            Actor(row["other_group"], row["other_wave"], row["other_lane"]) if raced else None,
+            row["address"] if row["size"] else None)
+
+
+def _place(address: int, codes: Sequence[HostedCode]) -> CodePlace:
+    code = next((code for code in codes if code.holds(address)), None)
+    if code is None:
+        return CodePlace(address, None, None)
+    pc = address - code.base
+    line = code.source.lines().at(pc)
+    return CodePlace(pc, code.text(pc), None if line is None else str(line))

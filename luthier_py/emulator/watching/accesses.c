@@ -1,0 +1,193 @@
+/* Accesses of memory: which lanes may go on, and what each does there.
+
+   A lane whose access is out of bounds or not aligned is left out, as on a GPU that goes on: it reads 0 and writes
+   nothing. */
+#include "watching.h"
+
+enum { MOST_ELEMENT_BYTES = 16 };
+
+#define PUBLIC __attribute__((visibility("default")))
+
+/* Columns of an access: see watching.py. */
+enum { PC, KIND, USE, SIZE, PARTS, COHERENT, COLUMNS };
+
+u32 luthier_watch_poison(u64 address) { return (u32)((address >> 2) * 0x9e3779b97f4a7c15ull >> 32); }
+
+/* Whether an allocation holds these bytes. */
+static bool allocated(u8 *memory, u64 address, u64 size, bool writes, bool *read_only) {
+    u64 *table = *(u64 **)*(u64 *)(*field(memory, WAVE_WORKER) + WORKER_ALLOCATIONS);
+    u64 low = 0, high = table[0];
+    while (low < high) {
+        u64 middle = (low + high) / 2, *row = table + 1 + 3 * middle;
+        if (address >= row[1]) low = middle + 1;
+        else if (address < row[0]) high = middle;
+        else {
+            *read_only = writes && !(row[2] & 1);
+            return size <= row[1] - address && !*read_only;
+        }
+    }
+    return false;
+}
+
+struct place {
+    enum space space;
+    u32 lane; /* whose memory it is */
+    u64 address;
+    u8 *host; /* NULL: where nothing is */
+};
+
+/* Whether a flat address is private memory; bits 56:52 say whose where its base lies that high. */
+static bool is_private(u64 worker, u64 address, u32 *lane) {
+    u64 base = *(u64 *)(worker + WORKER_PRIVATE_BASE) >> 32, high = address >> 32;
+    if (base >> 26 == 0) return high == base;
+    if ((high & ~(31ull << 20)) != base) return false;
+    *lane = high >> 20 & 31;
+    return true;
+}
+
+static struct place resolve(struct watch *watch, u8 *memory, enum kind kind, u64 address, u32 size, u32 lane,
+                            bool writes, bool *read_only) {
+    u64 worker = *field(memory, WAVE_WORKER);
+    if (kind == FLAT && address >> 32 == *(u64 *)(worker + WORKER_SHARED_BASE) >> 32) kind = LDS;
+    if (kind == FLAT && is_private(worker, address, &lane)) kind = PRIVATE;
+    struct place place = {IN_MEMORY, lane, address, NULL};
+    u64 low = address & 0xffffffff;
+    if (kind == LDS) {
+        place.space = IN_LDS, place.address = low;
+        if (low + size <= *field(memory, WAVE_LDS_BYTES)) place.host = (u8 *)*field(memory, WAVE_LDS) + low;
+    } else if (kind == PRIVATE) {
+        place.space = IN_SCRATCH, place.address = low;
+        if (low + size <= *field(memory, WAVE_SCRATCH_BYTES))
+            place.host = (u8 *)*field(memory, WAVE_SCRATCH) + low / 4 * 4 * watch->wave_size + 4 * lane + low % 4;
+    } else if (allocated(memory, address, size, writes, read_only)) {
+        place.host = (u8 *)address;
+    }
+    return place;
+}
+
+static void tell(struct watch *watch, u8 *memory, struct wave *wave, const u32 *access, struct place place, u32 lane,
+                 u64 kind, u64 detail) {
+    u64 pc = watch->bases[code_of(watch, memory)] + access[PC];
+    struct finding *row = found_by(watch, wave, kind, detail, pc, 0, lane);
+    if (row != NULL) row->address = place.address, row->size = access[SIZE], row->other_lane = place.space;
+}
+
+/* Whether what is read there was never written; all of it, since compilers load more than they need. */
+static bool unwritten(struct wave *wave, struct place place, u32 size) {
+    if (place.space == IN_LDS) {
+        for (u32 i = 0; i < size; i++)
+            if (wave->in->written[place.address + i]) return false;
+        return true;
+    }
+    if (place.space == IN_SCRATCH) {
+        for (u64 word = place.address / 4; word <= (place.address + size - 1) / 4; word++)
+            if (wave->busy->scratch[word] >> place.lane & 1) return false;
+        return true;
+    }
+    for (u64 word = place.address & ~3ull; word < place.address + size; word += 4)
+        if (*(u32 *)word != luthier_watch_poison(word)) return false;
+    return true;
+}
+
+static void write_down(struct wave *wave, struct place place, u32 size) {
+    if (place.space == IN_LDS) memset(wave->in->written + place.address, 1, size);
+    if (place.space == IN_SCRATCH)
+        for (u64 word = place.address / 4; word <= (place.address + size - 1) / 4; word++)
+            wave->busy->scratch[word] |= 1ull << place.lane;
+}
+
+/* Whether the lane may go on. */
+static bool look(struct watch *watch, u8 *memory, struct wave *wave, const u32 *access, u64 address, u32 lane,
+                 const u8 *data) {
+    bool writes = access[USE] != READS, read_only = false;
+    u32 size = access[SIZE], grain = access[USE] == MODIFIES || size < 4 ? size : 4;
+    struct place place = resolve(watch, memory, access[KIND], address, size, lane, writes, &read_only);
+    if (place.host == NULL) {
+        if (!(watch->flags & CHECK_BOUNDS)) return true; /* the access itself says what is wrong */
+        tell(watch, memory, wave, access, place, lane, FOUND_BOUNDS, read_only);
+        return false;
+    }
+    if (address & (grain - 1) && watch->flags & CHECK_ALIGNMENT) {
+        tell(watch, memory, wave, access, place, lane, FOUND_ALIGNMENT, grain);
+        if (access[USE] == MODIFIES) return false;
+    }
+    if (watch->flags & CHECK_INIT) {
+        bool unknown = access[USE] != WRITES && unwritten(wave, place, size);
+        if (unknown && place.space == IN_SCRATCH)
+            undefine(wave, lane); /* compilers load registers of lanes that they have not saved */
+        else if (unknown)
+            tell(watch, memory, wave, access, place, lane, FOUND_MEMORY, 0);
+        if (writes) write_down(wave, place, size);
+    }
+    if (watch->flags & CHECK_RACES && place.space != IN_SCRATCH)
+        note_access(watch, memory, wave, place.space, access, place.address, size, lane, data);
+    return true;
+}
+
+/* Of those lanes of `mask` that may go on. `offsets`: a row, with a second one behind it where addresses are far;
+   `data`, `second`: rows of what is moved, of the two parts of a pair. */
+PUBLIC u64 luthier_watch_access(u8 *memory, u64 mask, u64 base, const u32 *offsets, u32 *data, u32 *second,
+                                u64 distance, const u32 *access) {
+    struct watch *watch = watch_of(memory);
+    struct wave *wave = wave_of(watch, memory);
+    u64 allowed = mask;
+    u32 words = access[SIZE] < 4 ? 1 : access[SIZE] / 4, lanes = watch->wave_size;
+    watch->time++;
+    for (u64 left = mask; left != 0; left &= left - 1) {
+        u32 lane = __builtin_ctzll(left);
+        u64 address = base + offsets[lane];
+        if (access[KIND] == FAR || access[KIND] == FLAT) address += (u64)offsets[lane + lanes] << 32;
+        bool goes = true;
+        for (u32 part = 0; part < access[PARTS]; part++) {
+            u32 value[8], *row = part ? second : data;
+            for (u32 word = 0; word < words; word++) value[word] = row[lane + word * lanes];
+            goes &= look(watch, memory, wave, access, address + part * distance, lane, (u8 *)value);
+        }
+        if (goes) continue;
+        allowed &= ~(1ull << lane);
+        for (u32 part = 0; access[USE] == READS && part < access[PARTS]; part++)
+            for (u32 word = 0; word < words; word++) (part ? second : data)[lane + word * lanes] = 0;
+    }
+    if (access[USE] != READS && watch->flags & CHECK_RACES) release(watch, wave);
+    return allowed;
+}
+
+/* The same for elements of `size` bytes at far addresses, which are converted on their way: what is left out is not
+   moved, and what a store leaves is not known here. */
+PUBLIC u64 luthier_watch_elements(u8 *memory, u64 mask, u64 size, const u32 *addresses, const u32 *given) {
+    struct watch *watch = watch_of(memory);
+    struct wave *wave = wave_of(watch, memory);
+    u64 allowed = mask;
+    u32 access[COLUMNS], lanes = watch->wave_size;
+    if (size == 0 || size > MOST_ELEMENT_BYTES) return mask; /* a format that is going to be refused */
+    memcpy(access, given, sizeof access);
+    access[SIZE] = size;
+    watch->time++;
+    for (u64 left = mask; left != 0; left &= left - 1) {
+        u32 lane = __builtin_ctzll(left);
+        u64 address = addresses[lane] | (u64)addresses[lane + lanes] << 32;
+        if (!look(watch, memory, wave, access, address, lane, NULL)) allowed &= ~(1ull << lane);
+    }
+    if (access[USE] != READS && watch->flags & CHECK_RACES) release(watch, wave);
+    return allowed;
+}
+
+/* The same for a scalar access: where it is, or NULL: then the access itself says what is wrong. */
+PUBLIC u8 *luthier_watch_scalar(u8 *memory, u64 address, u64 size, const u32 *access) {
+    struct watch *watch = watch_of(memory);
+    struct wave *wave = wave_of(watch, memory);
+    bool writes = access[USE] != READS, read_only = false;
+    struct place place = {IN_MEMORY, 0, address, NULL};
+    watch->time++;
+    if (!allocated(memory, address, size, writes, &read_only)) {
+        if (!(watch->flags & CHECK_BOUNDS)) return NULL;
+        tell(watch, memory, wave, access, place, 0, FOUND_BOUNDS, read_only);
+        memset(watch->nothing, 0, sizeof watch->nothing);
+        return watch->nothing;
+    }
+    if (watch->flags & CHECK_INIT && !writes && unwritten(wave, place, size))
+        tell(watch, memory, wave, access, place, 0, FOUND_MEMORY, 0);
+    if (watch->flags & CHECK_RACES)
+        note_access(watch, memory, wave, IN_MEMORY, access, address, size, 0, NULL);
+    return (u8 *)address;
+}

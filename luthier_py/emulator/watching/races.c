@@ -1,0 +1,227 @@
+/* Accesses of two waves of which one writes, and nothing orders them.
+
+   What orders: a wave's own program; barriers, for what the wave has waited for before (of memory outside LDS: whatever
+   it did before); and, for what was waited for, an atomic or store that comes after it, and an atomic that returns
+   something, or a coherent load, by another wave of what somebody else has changed. By the latter a wave knows of
+   all that anybody had let go by then, which hides races and never makes one up. Atomics do not race with each other; a plain store does not with coherent loads,
+   nor with atomics on what was atomically changed before; nor with a store of the same value. */
+#include "watching.h"
+
+enum { PC, KIND, USE, SIZE, PARTS, COHERENT };
+enum { PAGE = 4096 };
+
+struct page {
+    u64 number; /* and 1, so that 0 is none */
+    struct cell *cells;
+};
+
+static void make_room(struct phases *phases) {
+    if (phases->now < phases->room) return;
+    u32 room = 2 * phases->now + 16;
+    phases->signal = realloc(phases->signal, room * sizeof *phases->signal);
+    phases->release = realloc(phases->release, room * sizeof *phases->release);
+    phases->room = room;
+}
+
+/* A new phase, unless nothing was done in this one. */
+static void next_phase(struct phases *phases) {
+    phases->now += phases->used;
+    phases->used = 0;
+}
+
+/* Whether every write has been waited for. */
+bool counts_done(struct wave *wave, struct phases *phases) {
+    for (int counter = 0; counter < COUNTERS; counter++)
+        if (phases->last_write[counter] > wave->busy->done[counter]) return false;
+    return true;
+}
+
+static bool close(struct wave *wave, struct phases *phases) {
+    if (!counts_done(wave, phases)) return false;
+    make_room(phases);
+    next_phase(phases);
+    phases->complete = phases->now;
+    return true;
+}
+
+/* After a wait. */
+void waited(struct wave *wave) {
+    for (int space = 0; space < 2; space++) close(wave, &wave->phases[space]);
+}
+
+/* Before a wave comes to its next barrier. */
+void signalled(struct wave *wave) {
+    if (wave->acquired > wave->in->acquired) wave->in->acquired = wave->acquired;
+    for (int space = 0; space < 2; space++) {
+        struct phases *phases = &wave->phases[space];
+        make_room(phases);
+        bool all = close(wave, phases) || space == IN_MEMORY;
+        u32 end = all ? phases->now + phases->used : phases->complete;
+        for (; phases->published < end; phases->published++) phases->signal[phases->published] = wave->signals + 1;
+        if (all) next_phase(phases);
+    }
+}
+
+/* After something by which others may know of what came before: of its own what is complete, of the other waves of its
+   work-group what came before a barrier that it has passed. */
+void release(struct watch *watch, struct wave *wave) {
+    for (u64 i = 0; i < watch->waves; i++) {
+        struct wave *other = wave->in->waves[i];
+        if (other == NULL) continue;
+        for (int space = 0; space < 2; space++) {
+            struct phases *phases = &other->phases[space];
+            u32 *next = &phases->released, end = other == wave ? phases->complete : 0;
+            while (*next < end || (*next < phases->published && phases->signal[*next] <= wave->waits))
+                phases->release[(*next)++] = watch->time;
+        }
+    }
+}
+
+/* Before a wave comes to a named barrier: who waits there later knows of what it has let go. */
+void let_go(struct watch *watch, struct wave *wave) {
+    for (int space = 0; space < 2; space++) {
+        struct phases *phases = &wave->phases[space];
+        make_room(phases);
+        bool all = close(wave, phases) || space == IN_MEMORY;
+        u32 end = all ? phases->now + phases->used : phases->complete;
+        for (; phases->released < end; phases->released++) phases->release[phases->released] = watch->time;
+        if (all) next_phase(phases);
+    }
+    release(watch, wave);
+}
+
+static bool ordered(struct watch *watch, struct wave *wave, enum space space, struct access_note *note) {
+    if (note->wave == wave->id) return true;
+    struct wave *other = watch->all[note->wave];
+    struct phases *phases = &other->phases[space];
+    if (other->group == wave->group && note->phase < phases->published && phases->signal[note->phase] <= wave->waits)
+        return true;
+    return note->phase < phases->released && phases->release[note->phase] <= wave->acquired;
+}
+
+void forget_cells(struct watch *watch) {
+    for (u64 i = 0; i < watch->page_room; i++) free(watch->pages[i].cells);
+    free(watch->pages);
+}
+
+static struct page *find(struct page *pages, u64 room, u64 number) {
+    u64 i = number * 0x9e3779b97f4a7c15ull >> 20;
+    while (pages[i & (room - 1)].number != 0 && pages[i & (room - 1)].number != number) i++;
+    return &pages[i & (room - 1)];
+}
+
+static struct cell *cell_at(struct watch *watch, u64 address) {
+    u64 number = address / PAGE + 1;
+    if (2 * watch->page_count >= watch->page_room) {
+        u64 room = watch->page_room ? 2 * watch->page_room : 1024;
+        struct page *pages = calloc(room, sizeof *pages);
+        for (u64 i = 0; i < watch->page_room; i++)
+            if (watch->pages[i].number) *find(pages, room, watch->pages[i].number) = watch->pages[i];
+        free(watch->pages);
+        watch->pages = pages, watch->page_room = room;
+    }
+    struct page *page = find(watch->pages, watch->page_room, number);
+    if (page->number == 0) {
+        if (watch->pages_left == 0) return NULL;
+        watch->pages_left--, watch->page_count++;
+        *page = (struct page){number, calloc(PAGE / 4, sizeof(struct cell))};
+    }
+    return page->cells + address % PAGE / 4;
+}
+
+static void tell(struct watch *watch, u8 *memory, struct wave *wave, enum space space, const u32 *access, u64 address,
+                 u32 lane, struct access_note *note, u64 detail) {
+    u64 pc = watch->bases[code_of(watch, memory)] + access[PC], other_pc = watch->bases[note->code] + note->pc;
+    struct finding *row = found_by(watch, wave, FOUND_RACE, detail, pc, other_pc, lane);
+    if (row == NULL) return;
+    struct wave *other = watch->all[note->wave];
+    struct phases *phases = &other->phases[space];
+    bool passed = space == IN_LDS && other->group == wave->group && wave->waits > 0 && note->phase >= phases->complete;
+    row->detail |= (space == IN_LDS ? RACE_IN_LDS : 0) | (passed && detail != RACE_WRITE_AFTER_READ ? RACE_NOT_WAITED : 0);
+    row->other_group = other->group, row->other_wave = other->number, row->other_lane = note->lane;
+    row->address = address, row->size = access[SIZE];
+}
+
+/* What a write leaves there is what is there. */
+static bool same(struct wave *wave, enum space space, u64 address, const u8 *data, u32 size) {
+    const u8 *there = space == IN_LDS ? (u8 *)wave->in->lds + address : (u8 *)address;
+    return data != NULL && memcmp(there, data, size) == 0;
+}
+
+static void put(struct access_note *place, struct access_note note) {
+    if (place->wave == note.wave && place->phase == note.phase) note.mask |= place->mask;
+    *place = note;
+}
+
+static void remember(struct watch *watch, struct wave *wave, enum space space, struct cell *cell, u32 use,
+                     struct access_note note) {
+    struct access_note *first = &cell->reads[0];
+    if (use == READS) {
+        bool replaced = first->mask == 0 || first->wave == note.wave || ordered(watch, wave, space, first);
+        put(replaced ? first : &cell->reads[1], note);
+        return;
+    }
+    if (use == MODIFIES && cell->atomic.wave != note.wave) cell->before_atomic = cell->atomic.time;
+    put(use == MODIFIES ? &cell->atomic : &cell->write, note);
+    cell->reads[0].mask = cell->reads[1].mask = 0;
+}
+
+/* By an atomic or coherent load of what somebody else has written, a wave knows what was done before. */
+static void acquire(struct wave *wave, struct cell *cell) {
+    u64 write = cell->write.wave != wave->id ? cell->write.time : 0;
+    u64 atomic = cell->atomic.wave != wave->id ? cell->atomic.time : cell->before_atomic;
+    if (write > wave->acquired) wave->acquired = write;
+    if (atomic > wave->acquired) wave->acquired = atomic;
+}
+
+static void touch(struct watch *watch, u8 *memory, struct wave *wave, enum space space, const u32 *access, u64 address,
+                  u32 first, u32 size, u32 lane, const u8 *data, struct cell *cell) {
+    u32 use = access[USE];
+    u8 mask = ((1u << size) - 1) << first, atomic = use == WRITES && cell->atomic.mask;
+    struct access_note *write = &cell->write, *changed = &cell->atomic;
+    struct access_note note = {wave->id, wave->phases[space].now, access[PC], watch->time, lane, mask, atomic,
+                               code_of(watch, memory)};
+    bool coherent = use == READS && access[COHERENT];
+    if (use != WRITES && access[COHERENT]) acquire(wave, cell);
+    bool unlike = !coherent && !(use == MODIFIES && write->atomic) && !(use == WRITES && atomic && write->atomic);
+    if (unlike && write->mask & mask && !ordered(watch, wave, space, write) &&
+        !(use == WRITES && same(wave, space, address, data, size)))
+        tell(watch, memory, wave, space, access, address, lane, write,
+             use == READS ? RACE_READ_AFTER_WRITE : RACE_WRITE_AFTER_WRITE);
+    if (use == READS && !coherent && changed->mask & mask && !ordered(watch, wave, space, changed))
+        tell(watch, memory, wave, space, access, address, lane, changed, RACE_READ_AFTER_WRITE);
+    for (int i = 0; use != READS && i < 2; i++) {
+        struct access_note *read = &cell->reads[i];
+        if (read->mask & mask && !ordered(watch, wave, space, read))
+            tell(watch, memory, wave, space, access, address, lane, read, RACE_WRITE_AFTER_READ);
+    }
+    if (!coherent) remember(watch, wave, space, cell, use, note);
+}
+
+/* What a wait has to wait for before this write has been done. */
+static void remember_counters(struct busy *busy, struct phases *phases) {
+    u32 counts = busy->step[STEP_COUNTS], before = (counts & 0xff) + (counts >> 8 & 0xff) + (counts >> 16 & 0xff);
+    for (u32 i = 0; i < counts >> 24; i++) {
+        u32 counter = busy->step[STEP_LISTS + before + i] & 0xff;
+        phases->last_write[counter] = busy->issued[counter];
+    }
+}
+
+/* `size` bytes at `address`, which in LDS counts from its start; `data`: what is written. */
+void note_access(struct watch *watch, u8 *memory, struct wave *wave, enum space space, const u32 *access, u64 address,
+                 u32 size, u32 lane, const u8 *data) {
+    struct phases *phases = &wave->phases[space];
+    make_room(phases);
+    if (access[USE] == MODIFIES) close(wave, phases);
+    phases->used = 1;
+    if (access[USE] == MODIFIES) data = NULL;
+    while (size > 0) {
+        u32 first = address % 4, part = size < 4 - first ? size : 4 - first;
+        struct cell *cell = space == IN_LDS ? &wave->in->cells[address / 4] : cell_at(watch, address);
+        if (cell != NULL) touch(watch, memory, wave, space, access, address, first, part, lane, data, cell);
+        address += part, size -= part;
+        data = data == NULL ? NULL : data + part;
+    }
+    if (access[USE] != READS && wave->busy->step != NULL)
+        remember_counters(wave->busy, phases);
+}

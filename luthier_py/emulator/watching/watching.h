@@ -1,0 +1,122 @@
+/* What the checks of a launch share: who runs, what was found, and what each wave has done.
+
+   In: calls of generated code, in the order in which waves take turns, from one thread. Out: findings. Invariant: a
+   finding is told once for each kind and pair of instructions, and counted. */
+#ifndef LUTHIER_WATCHING_H
+#define LUTHIER_WATCHING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "watching_layout.h"
+
+typedef uint8_t u8;
+typedef uint32_t u32;
+typedef uint64_t u64;
+
+enum { MOST_FINDINGS = 4096, REGISTERS = 768, COUNTERS = 16, CODES = 256, VECTORS = 256 };
+
+/* A row of the array that Python reads: watching.py has the same columns. */
+struct finding {
+    u64 kind, detail, pc, other_pc, group, wave, lane, other_group, other_wave, other_lane, address, size, count, lanes;
+};
+
+enum space { IN_LDS, IN_MEMORY, IN_SCRATCH };
+enum kind { NEAR, FAR, FLAT, LDS, PRIVATE };
+enum use { READS = 1, WRITES, MODIFIES };
+
+/* One access in a shadow cell: mask has a bit for each byte of the dword. */
+struct access_note {
+    u32 wave, phase, pc, time;
+    u8 lane, mask, atomic, code;
+};
+
+struct cell {
+    struct access_note write, atomic, reads[2]; /* the last ones, atomics apart */
+    u32 before_atomic;                          /* time of the last atomic by another wave than `atomic` is by */
+};
+
+/* A wave's accesses of one space, in phases. `signal`: the barrier that a phase came before, `release`: the time at
+   which what others may acquire came after it. */
+struct phases {
+    u32 now, used, room, published, released, complete;
+    u32 *signal;
+    u64 *release;
+    u32 last_write[COUNTERS]; /* serial of issue */
+};
+
+/* What a register waits for. */
+struct pending {
+    u32 serial, pc;
+    u8 counter, ordered, code, is;
+};
+
+struct busy { /* of a wave that has not ended */
+    u32 issued[COUNTERS], done[COUNTERS], zeros[COUNTERS];
+    struct pending registers[REGISTERS];
+    u64 defined[REGISTERS - VECTORS]; /* lanes */
+    u32 undefined[VECTORS];           /* bits of scalars */
+    u64 *scratch;                     /* lanes whose dword was written */
+    const u32 *step;
+};
+
+struct wave {
+    struct phases phases[2];
+    u64 acquired, began; /* began: its lanes */
+    u32 group, number, id, signals, waits, barrier_pc;
+    bool ended, meets, passes;
+    u8 code; /* of barrier_pc */
+    struct busy *busy;
+    struct group *in;
+};
+
+struct group { /* a place for a resident work-group */
+    u64 lds; /* its address */
+    u64 index, acquired; /* acquired: the latest of its waves, when they came to a barrier */
+    u32 cells_used;
+    struct cell *cells;
+    u8 *written; /* bytes of LDS */
+    struct wave **waves;
+    struct group *next;
+};
+
+struct watch {
+    u64 flags, wave_size, waves, groups, scalars, vectors; /* scalars, vectors: that are set when a wave begins */
+    u64 time, pages_left;
+    struct wave **all;
+    struct group *places;
+    u64 bases[CODES];
+    u32 codes, found;
+    struct finding findings[MOST_FINDINGS];
+    struct page *pages;
+    u64 page_room, page_count;
+    u8 nothing[256]; /* what is read where nothing is */
+};
+
+static inline u64 *field(u8 *wave, u32 place) { return (u64 *)(wave + place); }
+static inline struct watch *watch_of(u8 *wave) { return *(struct watch **)(*field(wave, WAVE_WORKER) + WORKER_WATCH); }
+static inline u32 *scalar(u8 *wave, u32 index) { return (u32 *)wave + index; }
+static inline u64 exec_of(struct watch *watch, u8 *wave) {
+    u64 exec = *scalar(wave, EXEC_LO) | (u64)*scalar(wave, EXEC_LO + 1) << 32;
+    return watch->wave_size == 32 ? exec & 0xffffffff : exec;
+}
+
+struct wave *wave_of(struct watch *watch, u8 *wave);
+u8 code_of(struct watch *watch, u8 *wave);
+struct finding *found(struct watch *watch, u64 kind, u64 pc, u64 other_pc, u64 lane);
+struct finding *found_by(struct watch *watch, struct wave *wave, u64 kind, u64 detail, u64 pc, u64 other_pc, u64 lane);
+bool counts_done(struct wave *wave, struct phases *phases);
+void waited(struct wave *wave);
+void signalled(struct wave *wave);
+void note_access(struct watch *watch, u8 *memory, struct wave *wave, enum space space, const u32 *access, u64 address,
+                 u32 size, u32 lane, const u8 *data);
+void release(struct watch *watch, struct wave *wave);
+void let_go(struct watch *watch, struct wave *wave);
+void track(struct watch *watch, u8 *memory, struct wave *wave, const u32 *step);
+void define(struct watch *watch, u8 *memory, struct wave *wave, const u32 *step, u64 exec);
+void undefine(struct wave *wave, u32 lane);
+void forget_cells(struct watch *watch);
+
+#endif

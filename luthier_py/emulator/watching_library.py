@@ -1,0 +1,72 @@
+"""The native code that watches launches under checks, built at first use (folder watching).
+
+In: its sources, and a header of layout's places and of the numbers that Python and C share. Out: a library. Invariant:
+the header is made of the enums themselves, so no number stands twice.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from pathlib import Path
+
+from luthier_py.emulator.checks import Checks, Divergence, FindingKind, Race, UndefinedUse
+from luthier_py.emulator.layout import GROUP, WAVE, WORKER
+from luthier_py.emulator.steps import LOGIC_COLUMNS, PLACE, Column, RegisterRole, Step, StepFlag
+from luthier_py.isa.registers import EXEC, SCC, TTMP0
+from luthier_py.runtime.native.build import build, compile_sources, link_library
+
+_SOURCES = Path(__file__).parent / "watching"
+_LIBRARY = "libwatching.so"
+_MOST_PAGES = 1 << 13
+"""Of 4096 bytes of memory whose accesses are kept, to find races."""
+
+
+def _header() -> str:
+    values = {
+        **{f"WAVE_{name.upper()}": place for name, place in WAVE.items()},
+        **{f"WORKER_{name.upper()}": place for name, place in WORKER.items()},
+        **{f"GROUP_{name.upper()}": place for name, place in GROUP.items()},
+        **{f"CHECK_{check.name}": check.value for check in Checks},
+        **{f"FOUND_{kind.name}": int(kind) for kind in FindingKind},
+        **{f"RACE_{race.name}": int(race) for race in Race},
+        **{f"BARRIER_{kind.name}": int(kind) for kind in Divergence},
+        **{f"DECIDES_{use.name}": int(use) for use in UndefinedUse},
+        **{f"STEP_{step.name}": int(step) for step in Step},
+        **{str(flag.name): flag.value for flag in StepFlag},
+        **{f"STEP_{column.name}": int(column) for column in Column},
+        **{f"ROLE_{role.name}": int(role) for role in RegisterRole},
+        "LOGIC_COLUMNS": LOGIC_COLUMNS, "PLACE": PLACE,
+        "SCC_ID": SCC, "EXEC_LO": EXEC, "FIRST_TRAP_SCALAR": TTMP0, "MOST_PAGES": _MOST_PAGES,
+    }  # fmt: skip
+    return "".join(f"#define {name} {value}\n" for name, value in values.items())
+
+
+@cache
+def watching_library() -> ctypes.CDLL:
+    texts = {path.name: path.read_text() for path in sorted(_SOURCES.glob("*.[ch]"))}
+    sources = [name for name in texts if name.endswith(".c")]
+
+    def compile_all(folder: Path) -> None:
+        link_library(folder / _LIBRARY, compile_sources(folder, [folder / name for name in sources]))
+
+    folder = build("watching", {**texts, "watching_layout.h": _header()}, compile_all)
+    library = ctypes.CDLL(str(folder / _LIBRARY))
+    library.luthier_watch_new.argtypes = [ctypes.c_uint64] * 6
+    library.luthier_watch_new.restype = library.luthier_watch_findings.restype = ctypes.c_uint64
+    library.luthier_watch_complete.restype = ctypes.c_uint64
+    for name in ("free", "complete"):
+        getattr(library, f"luthier_watch_{name}").argtypes = [ctypes.c_uint64]
+    library.luthier_watch_findings.argtypes = [ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64)]
+    return library
+
+
+@cache
+def watching_functions() -> dict[str, int]:
+    """Addresses of what generated code calls."""
+    found = {}
+    for name in ("luthier_watch_step", "luthier_watch_access", "luthier_watch_elements", "luthier_watch_scalar"):
+        address = ctypes.cast(getattr(watching_library(), name), ctypes.c_void_p).value
+        assert address is not None
+        found[name] = address
+    return found

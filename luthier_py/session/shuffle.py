@@ -1,0 +1,52 @@
+"""Many schedules of one launch, or of a program: whether what comes out depends on the order of waves.
+
+In: something that runs once by a schedule, and a number. Out: the seeds whose outcome is another than that of waves in
+their order. Invariant: `--schedule seed=N` with such a seed gives that outcome again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from luthier_py.emulator.schedule import Schedule
+from luthier_py.errors import how_many
+
+SHOWN = 12  # seeds that are told
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffled:
+    """``others``: for each outcome but the first, by name, the seeds that gave it."""
+
+    count: int
+    others: dict[str, tuple[int, ...]]
+
+    @property
+    def lines(self) -> list[str]:
+        """In words."""
+        if not self.others:
+            return [f"shuffle: the same by {how_many(self.count, 'schedule')} as with waves in their order"]
+        return [f"shuffle: {name} with seed {_seeds(seeds)} ({len(seeds)} of {self.count})"
+                for name, seeds in self.others.items()]
+
+    def facts(self) -> dict[str, object]:
+        differ = {name: list(seeds) for name, seeds in self.others.items()}
+        return {"text": self.lines, "schedules": self.count, "differ": differ}
+
+
+def shuffled(count: int, run: Callable[[Schedule | None], dict[str, bytes]]) -> Shuffled:
+    """``run`` gives its outcome, part by part; once with waves in their order, and by ``count`` schedules."""
+    first = run(None)
+    others: dict[str, list[int]] = {}
+    for seed in range(count):
+        found = run(Schedule(seed))
+        for name in sorted(first.keys() | found.keys()):
+            if first.get(name) != found.get(name):
+                others.setdefault(f"{name} differs", []).append(seed)
+    return Shuffled(count, {name: tuple(seeds) for name, seeds in others.items()})
+
+
+def _seeds(seeds: tuple[int, ...]) -> str:
+    text = ", ".join(map(str, seeds[:SHOWN]))
+    return text if len(seeds) <= SHOWN else f"{text}, ..."

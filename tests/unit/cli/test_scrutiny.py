@@ -1,0 +1,39 @@
+"""luthier run under checks and by schedules: lines, data, exit codes."""
+
+from __future__ import annotations
+
+import json
+
+from test_cli import SAXPY, path
+
+ARGS = ["u32=1000", "f32=0.7", "in:f32[1000]=random:1", "inout:f32[1000]=random:2"]
+BEYOND = ["u32=1001", *ARGS[1:]]
+
+
+def test_findings_are_told_and_count(luthier):
+    code, _, err = luthier("run", path("saxpy"), *SAXPY, *ARGS, "--check", "all", "--error-exitcode", "9")
+    assert code == 0 and "check:" not in err
+    command = ["run", path("saxpy"), *SAXPY, *BEYOND, "--check", "bounds"]
+    code, out, err = luthier(*command, "--error-exitcode", "9", "--json")
+    assert code == 9 and "luthier: check: 4 bytes at 0x" in err and "0 bytes past the end of buffer" in err
+    found = json.loads(out)["run"]["findings"]
+    assert {row["kind"] for row in found} == {"bounds"} and found[0]["by"]["lane"] == 1000 % 64
+    assert luthier(*command)[0] == 0
+    assert luthier("run", path("saxpy"), *SAXPY, *BEYOND)[0] == 1
+
+
+def test_schedules(luthier):
+    command = ["run", path("saxpy"), *SAXPY, *ARGS]
+    code, out, _ = luthier(*command, "--shuffle", "3")
+    assert code == 0 and "shuffle: the same by 3 schedules" in out
+    code, out, _ = luthier(*command, "--schedule", "seed=4", "--json")
+    assert code == 0 and json.loads(out)["run"]["shuffle"] is None
+    code, out, _ = luthier(*command, "--shuffle", "2", "--json")
+    assert code == 0 and json.loads(out)["run"]["shuffle"]["schedules"] == 2
+
+
+def test_what_makes_no_sense(luthier):
+    for wrong, why in ((("--check", "some"), "check `some`"), (("--schedule", "1"), "give seed=N"),
+                       (("--shuffle", "2", "-t", "instr_count"), "leave out -t")):
+        code, _, err = luthier("run", path("saxpy"), *SAXPY, *ARGS, *wrong)
+        assert code == 2 and why in err

@@ -1,0 +1,241 @@
+"""Each check on kernels of a few instructions: what is wrong is found, with its place, and what is right is not."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from emulated import ISA, KERNARG_BYTES, LANES, code_object
+
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.checks import ALL, Checks, Finding, FindingKind, parse_checks
+from luthier_py.emulator.schedule import Schedule
+from luthier_py.emulator.scrutiny import Scrutiny
+from luthier_py.errors import DeviceError, Invalid
+from luthier_py.isa.registers import EXEC, VCC, sgpr, vgpr
+
+PLACE, WAVE = sgpr(8, 2), sgpr(12)
+START = [("s_load_dwordx2", PLACE, sgpr(4, 2), 0), ("s_waitcnt", 0),
+         ("v_and_b32", vgpr(1), 0x3FF, vgpr(0)), ("v_lshlrev_b32", vgpr(2), 2, vgpr(1)),
+         ("v_readfirstlane_b32", WAVE, vgpr(1)), ("s_lshr_b32", WAVE, WAVE, 6), ("v_mov_b32", vgpr(3), 7)]
+END, BARRIER, WAIT = ("s_endpgm",), ("s_barrier",), ("s_waitcnt", 0)
+ONE_LANE = ("s_mov_b64", sgpr(EXEC, 2), 1)
+
+
+def made(name: str, *operands: Any, **modifiers: int) -> bytes:
+    return ISA.make(name, *operands, **modifiers).raw
+
+
+def load_at(offset: int = 0, target: int = 4, **modifiers: int) -> bytes:
+    return made("global_load_dword", vgpr(target), vgpr(2), PLACE, offset=offset, **modifiers)
+
+
+def store_at(offset: int = 0, **modifiers: int) -> bytes:
+    return made("global_store_dword", vgpr(2), vgpr(3), PLACE, offset=offset, **modifiers)
+
+
+LDS_WRITE, LDS_READ = made("ds_write_b32", vgpr(2), vgpr(3)), made("ds_read_b32", vgpr(4), vgpr(5))
+NEXT_WAVES = ("v_xor_b32", vgpr(5), 0x100, vgpr(2))  # 4 * the work-item of the other of two waves
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    findings: list[Finding]
+    data: tuple[int, ...]
+
+    @property
+    def kinds(self) -> list[FindingKind]:
+        return [finding.kind for finding in self.findings]
+
+
+def run(rows: Sequence[Any], checks: Checks = ALL, groups: int = 1, waves: int = 1, words: int = 256, lds: int = 1024,
+        scratch: int = 0, seed: int | None = None, written: bool = True) -> Outcome:
+    """A buffer of ``words``, each its number if ``written``."""
+    schedule = None if seed is None else Schedule(seed)
+    device = EmulatorDevice(ISA.target, scrutiny=Scrutiny(schedule, checks))
+    buffer = device.alloc(4 * words)
+    if written:
+        device.write(buffer.address, struct.pack(f"<{words}I", *range(words)))
+    module = device.load(code_object({"k": [*START, *rows]}, lds_bytes=lds, scratch_bytes=scratch))
+    kernarg = struct.pack("<Q", buffer.address).ljust(KERNARG_BYTES, b"\0")
+    device.launch(module.kernel("k"), (groups, 1, 1), (LANES * waves, 1, 1), kernarg)
+    return Outcome(device.findings, struct.unpack(f"<{words}I", device.read(buffer.address, 4 * words)))
+
+
+# Bounds
+
+def test_one_past_the_end_is_told_once_and_left_out():
+    done = run([load_at(4), WAIT, made("global_store_dword", vgpr(2), vgpr(4), PLACE), END], words=64)
+    (found,) = done.findings
+    assert found.kind is FindingKind.BOUNDS and found.who.lane == 63 and found.count == 1
+    assert "0 bytes past the end" in found.what and found.where.text.startswith("global_load_dword v4")
+    assert done.data == (*range(1, 64), 0)  # what is not there reads 0
+
+
+def test_stores_past_the_end_write_nothing():
+    done = run([store_at(128), END], words=64)
+    (found,) = done.findings
+    assert (found.kind, found.who.lane, found.count) == (FindingKind.BOUNDS, 32, 32)
+    assert done.data == (*range(32), *[7] * 32)
+
+
+def test_without_the_check_the_launch_ends():
+    with pytest.raises(DeviceError, match="bad address"):
+        run([load_at(4), WAIT, END], Checks.RACES, words=64)
+
+
+def test_lds_scratch_and_scalar_loads_have_bounds():
+    beyond = [("v_add_u32", vgpr(5), 4, vgpr(2)), LDS_READ, ("s_waitcnt", 0), END]
+    (found,) = run(beyond, Checks.BOUNDS, lds=256).findings
+    assert found.who.lane == 63 and "in LDS, out of bounds of the work-group's 256 bytes" in found.what
+    (found,) = run([("s_load_dword", sgpr(10), PLACE, 256), WAIT, END], Checks.BOUNDS, words=64).findings
+    assert "0 bytes past the end" in found.what
+
+
+def test_unaligned_addresses():
+    (found,) = run([load_at(1), WAIT, END], words=65).findings
+    assert found.kind is FindingKind.ALIGNMENT and found.what.endswith("is no multiple of 4")
+    assert not run([made("global_load_ubyte", vgpr(4), vgpr(2), PLACE, offset=1), WAIT, END]).findings
+
+
+# Waits
+
+def test_a_register_used_before_its_load():
+    done = run([load_at(), ("v_add_u32", vgpr(4), 1, vgpr(4)), WAIT, END])
+    (found,) = done.findings
+    assert found.kind is FindingKind.WAIT and found.what.startswith("v4 is used before")
+    assert found.where.text.startswith("v_add_u32") and found.other is not None
+    assert found.other.text.startswith("global_load_dword v4")
+
+
+@pytest.mark.parametrize("count, found", [(0, False), (1, False), (2, True)])
+def test_loads_come_in_order(count, found):
+    """Of two, a wait for all but one is enough for the first."""
+    vm = 0x0F70 | count
+    rows = [load_at(0, 4), load_at(4, 5), ("s_waitcnt", vm), ("v_add_u32", vgpr(6), 1, vgpr(4)), WAIT, END]
+    assert bool(run(rows).findings) is found
+
+
+def test_scalar_loads_come_in_any_order():
+    loads = [("s_load_dword", sgpr(10), PLACE, 0), ("s_load_dword", sgpr(11), PLACE, 4)]
+    use = ("s_add_u32", sgpr(10), sgpr(10), 1)
+    assert run([*loads, ("s_waitcnt", 0xC17F), use, WAIT, END]).kinds == [FindingKind.WAIT]
+    assert not run([*loads, ("s_waitcnt", 0xC07F), use, END]).findings
+
+
+def test_a_write_before_the_load_has_come():
+    assert run([load_at(), ("v_mov_b32", vgpr(4), 1), WAIT, END]).kinds == [FindingKind.WAIT]
+    assert not run([load_at(), load_at(4), WAIT, END]).findings  # which come in order
+
+
+# Races
+
+EXCHANGE = [NEXT_WAVES, LDS_WRITE, WAIT, BARRIER, LDS_READ, WAIT, END]
+
+
+def test_a_barrier_orders_what_was_waited_for():
+    assert not run(EXCHANGE, waves=2).findings
+    found = run([row for row in EXCHANGE if row is not BARRIER], Checks.RACES, waves=2).findings
+    assert {finding.kind for finding in found} == {FindingKind.RACE}
+    assert "a write and a read of" in found[0].what and "in LDS" in found[0].what
+    assert {found[0].who.wave, found[0].other_who.wave} == {0, 1} and found[0].other is not None
+    (unwaited,) = run([NEXT_WAVES, LDS_WRITE, BARRIER, LDS_READ, WAIT, END], waves=2).findings
+    assert "the write was not waited for before the barrier" in unwaited.what
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2, 3])
+def test_races_show_by_every_schedule(seed):
+    rows = [row for row in EXCHANGE if row is not BARRIER]
+    assert FindingKind.RACE in run(rows, Checks.RACES, waves=2, seed=seed).kinds
+    assert not run(EXCHANGE, waves=2, seed=seed).findings
+
+
+def test_work_groups_race_in_memory():
+    (found,) = run([("v_mov_b32", vgpr(3), sgpr(6)), store_at(), END], groups=2).findings
+    assert found.kind is FindingKind.RACE and "two writes" in found.what
+    assert (found.other_who.group, found.who.group) == (0, 1)
+    assert not run([store_at(), END], groups=2).findings  # of the same value
+
+
+def test_atomics_do_not_race():
+    add = made("global_atomic_add", vgpr(2), vgpr(3), PLACE)
+    assert not run([add, END], groups=3, waves=2, words=128).findings
+    assert FindingKind.RACE in run([add, WAIT, load_at(), WAIT, END], groups=2).kinds
+
+
+def passing(waits: bool) -> list[Any]:
+    """Work-group 0 writes a word, then a flag; work-group 1 looks at the flag until it is set, then reads the word."""
+    flag_set, look = store_at(128), load_at(128, 5, glc=1)
+    producer = [store_at(), *([WAIT] * waits), flag_set, END]
+    return [ONE_LANE, ("s_cmp_eq_u32", sgpr(6), 0), ("s_cbranch_scc0", "consumer"), *producer,
+            "consumer:", look, WAIT, ("v_cmp_ne_u32", sgpr(VCC, 2), 7, vgpr(5)), ("s_cbranch_vccnz", "consumer"),
+            load_at(), WAIT, END]
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_flags_order_what_was_waited_for(seed):
+    assert not run(passing(True), groups=2, seed=seed).findings
+    assert run(passing(False), Checks.RACES, groups=2, seed=seed).kinds == [FindingKind.RACE]
+
+
+# What was never written
+
+def test_memory_that_nobody_wrote():
+    (found,) = run([load_at(), WAIT, END], written=False).findings
+    assert found.kind is FindingKind.MEMORY and found.count == 64 and "in memory" in found.what
+    (found,) = run([("v_mov_b32", vgpr(5), vgpr(2)), LDS_READ, WAIT, END]).findings
+    assert found.kind is FindingKind.MEMORY and "in LDS" in found.what
+    assert not run([store_at(), WAIT, load_at(), WAIT, END], written=False).findings
+
+
+@pytest.mark.parametrize("rows, decides", [
+    ([("v_mov_b32", vgpr(2), vgpr(9)), load_at()], "is an address"),
+    ([("s_cmp_eq_u32", sgpr(20), 0), ("s_cbranch_scc1", "end")], "decides a branch"),
+    ([("v_cmp_eq_u32", sgpr(VCC, 2), 0, vgpr(9)), ("s_and_saveexec_b64", sgpr(14, 2), sgpr(VCC, 2))],
+     "decides which lanes"),
+    ([made("global_store_dword", vgpr(2), vgpr(9), PLACE)], "is stored"),
+])
+def test_registers_that_nobody_wrote(rows, decides):
+    found = run([*rows, WAIT, "end:", END], Checks.INIT).findings
+    assert found and found[0].kind is FindingKind.REGISTER and decides in found[0].what
+
+
+@pytest.mark.parametrize("rows", [
+    [("v_mov_b32", vgpr(9), vgpr(8)), ("v_add_u32", vgpr(9), 1, vgpr(9))],          # nobody looks at it
+    [("s_and_b64", sgpr(14, 2), sgpr(20, 2), 0), ("s_and_saveexec_b64", sgpr(16, 2), sgpr(14, 2))],
+    [("v_cndmask_b32", vgpr(9), vgpr(8), vgpr(2), sgpr(EXEC, 2)), made("global_store_dword", vgpr(2), vgpr(9), PLACE)],
+])
+def test_copies_and_bits_that_do_not_matter(rows):
+    assert not run([*rows, WAIT, END], Checks.INIT).findings
+
+
+# Barriers
+
+def test_barriers_to_which_not_all_come():
+    enter = ("s_and_saveexec_b64", sgpr(14, 2), sgpr(VCC, 2))
+    some = [("v_cmp_gt_u32", sgpr(VCC, 2), 10, vgpr(1)), enter, BARRIER, END]
+    (found,) = run(some).findings
+    assert found.kind is FindingKind.BARRIER and found.what.startswith("54 lanes")
+    alone = [("s_cmp_eq_u32", WAVE, 1), ("s_cbranch_scc1", "end"), BARRIER, "end:", END]
+    assert "wave 1 of the work-group ended" in run(alone, waves=2).findings[0].what
+    apart = [("s_cmp_eq_u32", WAVE, 1), ("s_cbranch_scc1", "other"), BARRIER, END, "other:", BARRIER, END]
+    (found,) = run(apart, waves=2).findings
+    assert "came to another barrier" in found.what and found.other is not None
+    assert not run([BARRIER, BARRIER, END], waves=4).findings
+
+
+def test_checks_as_text():
+    assert parse_checks("all") == ALL and parse_checks("") is Checks.NONE
+    assert parse_checks("races, waits") == Checks.RACES | Checks.WAITS
+    with pytest.raises(Invalid, match="there are bounds, alignment"):
+        parse_checks("everything")
+
+
+def test_findings_as_data():
+    (found,) = run([load_at(4), WAIT, END], words=64).findings
+    facts = found.facts()
+    assert facts["kind"] == "bounds" and facts["by"] == {"work_group": 0, "wave": 0, "lane": 63}
+    assert facts["other_at"] is None and facts["count"] == 1
