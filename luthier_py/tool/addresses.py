@@ -62,34 +62,48 @@ def _in_scalar_buffer(low: u64, high: u64, register: u32, offset: u64, size: u32
 
 
 @device
+def _stride(low: u64, high: u64) -> u64:
+    """[61:48]; with lanes' numbers the upper half's [50:47] are four more bits of it."""
+    stride = (low >> 48) & 0x3FFF
+    return stride | ((high >> 47) & 15) << 14 if ((high >> 55) & 1) != 0 else stride
+
+
+@device
 def _buffer(
     low: u64, high: u64, index: Lane[u32], offset: Lane[u32], register: u32, constant: u32
 ) -> Lane[u64]:
-    """Resource: base [47:0], stride [61:48], swizzle [63]; in the upper half element size [52:51], index stride
-    [54:53], and whether the lane's number is added to the index [55]."""
-    stride = (low >> 48) & 0x3FFF
+    """Resource: base [47:0], swizzle [63] of elements of 4 bytes; in the upper half index stride [54:53], and whether
+    the lane's number is added to the index [55]."""
+    stride = _stride(low, high)
     place = offset + constant
     if ((high >> 55) & 1) != 0:
         index = index + lane_id()
     found = u64(index) * stride + u64(place)
     if (low >> 63) != 0:
-        element = u32(2) << (u32(high >> 51) & 3)
         group = u32(8) << (u32(high >> 53) & 3)
-        in_element = place & (element - 1)
+        in_element = place & 3
         in_group = index & (group - 1)
         found = u64(index - in_group) * stride + u64(place - in_element) * group
-        found = found + u64(in_group * element + in_element)
+        found = found + u64(in_group * 4 + in_element)
     return ((low & 0xFFFFFFFFFFFF) + register) + found
 
 
 @device
 def _in_buffer(
-    low: u64, high: u64, index: Lane[u32], offset: Lane[u32], register: u32, constant: u32, size: u32
+    low: u64, high: u64, index: Lane[u32], offset: Lane[u32], constant: u32, size: u32, indexed: bool_
 ) -> Lane[bool_]:
-    """Raw where the stride is 0: by bytes; else by the index (9.1.5.2)."""
+    """By the index where the instruction has one and the stride is not 0, else by where the last dword begins; in no
+    lane where the resource has no format [50:47] and does not add the lane's number (9.1.5.2, 9.1.8)."""
     records = u64(u32(high))
-    room = records - register if records > register else u64(0)
-    return u64(offset + constant) + size <= room if ((low >> 48) & 0x3FFF) == 0 else u64(index) < records
+    adds_lane = ((high >> 55) & 1) != 0
+    if ((high >> 47) & 15) == 0 and not adds_lane:
+        records = u64(0)
+    last = u64(offset + constant) + u64(size - 4 if size > 4 else u32(0))
+    if not indexed:
+        return last < records or adds_lane
+    if adds_lane:
+        index = index + lane_id()
+    return last < records if _stride(low, high) == 0 else u64(index) < records
 
 
 def address(instr: Instr, element: int = 0) -> Computed:
@@ -138,7 +152,7 @@ def bounds(instr: Instr) -> Computed | bool:
     if access.form is AddressForm.SCALAR_BUFFER:
         inputs: tuple[object, ...] = (*_resource(access)[:2], scalar, offset % (1 << 64), size)
         return about(instr, "the range check", _in_scalar_buffer, *inputs)
-    inputs = (*_resource(access), scalar, offset % (1 << 32), size)
+    inputs = (*_resource(access), offset % (1 << 32), size, access.indexed)
     return about(instr, "the range check", _in_buffer, *inputs)
 
 

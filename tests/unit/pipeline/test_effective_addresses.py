@@ -131,9 +131,10 @@ def resource(*words: int | Reg) -> list[Any]:
 
 
 SWIZZLE, RESOURCE = 1 << 31, sgpr(12, 4)
-KINDS = [(stride << 16 | swizzle, element << 19 | group << 21)
-         for stride in (0, 16, 36) for swizzle in (0, SWIZZLE) for element in (1, 2) for group in (0, 2)
-         if swizzle or (element, group) == (1, 0)]
+FORMAT, ADD_TID = 7 << 12 | 4 << 15, 1 << 23  # without a format or lanes' numbers nothing is bound
+KINDS = [(stride << 16 | swizzle, FORMAT | element << 19 | group << 21)
+         for stride in (0, 16, 36) for swizzle in (0, SWIZZLE) for element in (0, 1) for group in (0, 2)
+         if swizzle or (element, group) == (0, 0)] + [(8 << 16, ADD_TID), (8 << 16 | SWIZZLE, ADD_TID)]
 
 
 @pytest.mark.parametrize(("second", "fourth"), KINDS)
@@ -151,14 +152,17 @@ def test_buffers(row: bytes, second: int, fourth: int) -> None:
     assert where == tuple(base[0] + 4 * number for number in data)
 
 
-@pytest.mark.parametrize(("row", "stride", "last"), [
-    (made("buffer_load_dwordx2", vgpr(2, 2), vgpr(12), RESOURCE, sgpr(20), offen=1, offset=4), 0, 15),
-    (made("buffer_load_dword", vgpr(2), vgpr(0), RESOURCE, 0, idxen=1), 4, 49),
-    (made("buffer_load_dword", vgpr(2), vgpr(0), RESOURCE, 0, idxen=1, offset=4), 16, 49),
+PAIR = made("buffer_load_dwordx2", vgpr(2, 2), vgpr(12), RESOURCE, sgpr(20), offen=1, offset=4)
+BY_INDEX = made("buffer_load_dword", vgpr(2), vgpr(0), RESOURCE, 0, idxen=1)
+
+
+@pytest.mark.parametrize(("row", "stride", "records", "fourth", "last"), [
+    (PAIR, 0, 200, FORMAT, 23), (PAIR, 16, 200, FORMAT, 23), (PAIR, 16, 200, ADD_TID, 63),
+    (BY_INDEX, 4, 50, FORMAT, 49), (BY_INDEX, 4, 50, 0, -1), (BY_INDEX, 4, 50, ADD_TID, 24),
+    (made("buffer_load_dword", vgpr(2), vgpr(0), RESOURCE, 0, idxen=1, offset=4), 16, 50, FORMAT, 49),
 ])
-def test_what_is_out_of_range_loads_nothing(row: bytes, stride: int, last: int) -> None:
-    records = 200 if stride == 0 else 50
-    rows = [*resource(stride << 16, records, 0), row]
+def test_what_is_out_of_range_loads_nothing(row: bytes, stride: int, records: int, fourth: int, last: int) -> None:
+    rows = [*resource(stride << 16, records, fourth), row]
     inside, _, *data = loads(rows, lambda instr: [(computed(each_as_number, bounds(instr)), 32)])
     assert inside == tuple(int(lane <= last) for lane in range(LANES))
     assert all((word != 0) == bool(passes) for word, passes in zip(data[-1][1:], inside[1:], strict=True))
