@@ -28,16 +28,21 @@ class LaunchSegments:
         self.kernarg_bytes = -(-size // _LINE) * _LINE
         with ExitStack() as undoing:
             undoing.callback(self.give_back)
-            arguments = self._read_only(bytes(self.kernarg_bytes), "kernel arguments")
+            arguments = self._take(self.kernarg_bytes, "kernel arguments")
             packet = dispatch_packet(shape, kernel_object, arguments).pack()
             self.places = LaunchMemory(arguments, self._read_only(packet, "dispatch packet"),
                                        self._read_only(queue_record(SHARED_BASE, PRIVATE_BASE), "queue"))
             undoing.pop_all()
 
-    def _read_only(self, data: bytes, name: str) -> int:
-        address = self._memory.reserve(len(data))
+    def _take(self, size: int, name: str) -> int:
+        """Zeros that kernels may read; nobody touches a page of them before it is needed."""
+        address = self._memory.reserve(size)
         self._taken.append(address)
-        self._memory.register(Allocation(address, len(data), name, writable=False))
+        self._memory.register(Allocation(address, size, name, writable=False))
+        return address
+
+    def _read_only(self, data: bytes, name: str) -> int:
+        address = self._take(len(data), name)
         write_bytes(address, data)
         return address
 

@@ -44,7 +44,7 @@ parts = {{ instructions = "instr_count:instructions", wrong = "instr_count:no.su
 bars = ["program", "kernel"]
 """
 SHELL = """
-timeout = 1
+timeout = 4
 [[program]]
 name = "good"
 command = ["sh", "-c", "echo $0 >> runs; echo out; echo $N", "good"]
