@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
+from functools import partial
 
 from luthier_py.emulator.checks import Checks, Finding
+from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.cycle_account import CycleAccount, CycleClock
 from luthier_py.emulator.dispatch import Begun, RunningLaunch
 from luthier_py.emulator.launch import mode_of
@@ -64,6 +67,7 @@ class EmulatorDevice:
         self._cancelled = ""  # why, before it runs
         self._changing = threading.Lock()  # these three
         self._lock = threading.Lock()
+        self._modules: weakref.WeakSet[EmulatorModule] = weakref.WeakSet()
         self.outsiders: list[Outsider] = []
         """Who writes memory while kernels run, and says so."""
 
@@ -76,7 +80,9 @@ class EmulatorDevice:
         if not self._target.runs(code_object.target):
             own, mine = code_object.target.name, self._target.name
             raise Invalid(f"{name}: compiled for {own}, but this device is a {mine}; it runs on emulator:{own}")
-        return EmulatorModule(self.memory, code_object)
+        module = EmulatorModule(self.memory, code_object)
+        self._modules.add(module)
+        return module
 
     def alloc(self, size: int) -> Buffer:
         buffer = self.alloc_shared(size)
@@ -161,10 +167,10 @@ class EmulatorDevice:
 
     def _go_on(self, ready: LoadedLaunch, begun: Begun | None) -> LaunchProfile | None:
         started = time.perf_counter()
+        cycles = None if self._cycles is None else CycleAccount(self._cycles, ready.shape)
         with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, ready.places, self.threads, self.patience,
-                           outsiders=tuple(self.outsiders), begun=begun,
-                           cycles=None if self._cycles is None else CycleAccount(self._cycles, ready.shape),
-                           lots=self._lots(), checks=self.scrutiny.checks) as run:
+                           find=partial(self._code_of_others, ready.code.settings), outsiders=tuple(self.outsiders),
+                           begun=begun, cycles=cycles, lots=self._lots(), checks=self.scrutiny.checks) as run:
             with self._changing:
                 self._running = run
                 if self._cancelled:
@@ -176,6 +182,11 @@ class EmulatorDevice:
                 self.findings = run.findings()
                 self._tell()
             return run.profile(time.perf_counter() - started) if self._counts else None
+
+    def _code_of_others(self, settings: Settings, address: int) -> HostedCode | None:
+        """Whichever module's it is: kernels may be given pointers to any function."""
+        module = next((one for one in tuple(self._modules) if one.holds_code(address)), None)
+        return None if module is None else module.code(settings)
 
     def _lots(self) -> Lots | None:
         """Of the next launch."""

@@ -49,8 +49,9 @@ def device_error(wave: FaultyWave, code: HostedCode, shape: Shape, memory: Memor
     absolute = wave.field("pc")
     pc = absolute - code.base
     if kind is Fault.JUMP:
-        what = f"jump to 0x{pc & (1 << 64) - 1:x}, which is not code"
-        return DeviceError(what, Location(kernel), DeviceFault(FaultKind.BAD_JUMP, absolute))
+        left = wave.field("left_at") - code.base  # there is no other way to leave for what is not code
+        what = f"{wave}: jump to 0x{absolute:x}, which is not code; {memory.nearest(absolute)}"
+        return DeviceError(what, Location(kernel, left, code.text(left)), DeviceFault(FaultKind.BAD_JUMP, absolute))
     if kind is Fault.MODE:
         what = (f"MODE is 0x{address:x} here, from a register: it may become what it was "
                 "before in the function, and must be at calls and returns what it is at the start")

@@ -46,6 +46,7 @@ WAVE = _fields(
     "joined",         # address of that which this wave can wait for; 0 for none
     "seen",           # how often all had come to it when this wave was there last
     "fault_site", "fault_lane", "fault_address", "fault_kind",
+    "left_at",        # address of the last instruction that left for a place in a register
     "time",           # address of its TIME record, with the cycle model
     "number",         # which wave of the work-group
     "watched",        # address of what watching native code knows of it; 0 at first

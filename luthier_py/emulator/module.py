@@ -85,6 +85,10 @@ class EmulatorModule:
             self._codes[settings] = HostedCode(ObjectText(self.object, self.base), settings)
         return self._codes[settings]
 
+    def holds_code(self, address: int) -> bool:
+        """Whether it is one of this module's executable segments."""
+        return self.loaded and any(address - self.base in each for each in self.object.text_ranges)
+
     def ready(self, key: tuple[Hashable, ...], make: Callable[[], LoadedLaunch]) -> LoadedLaunch:
         """The launch that was made ready under this key before, as long as there are not too many; or a new one."""
         found = self._ready.get(key)

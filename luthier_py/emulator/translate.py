@@ -238,6 +238,11 @@ class Translator(WaveCode):
         self.emitter.emit(f"store i64 {pc.ref}, ptr {self.field('pc')}")
         self.emitter.emit(f"ret i32 {status}")
 
+    def _leave_for(self, place: Value) -> None:
+        """The same for what a register says, where there may be no code."""
+        self.emitter.emit(f"store i64 {self._absolute(self.pc).ref}, ptr {self.field('left_at')}")
+        self._leave(Status.JUMP, place)
+
     # Instructions
 
     def _instruction(self, inst: Inst) -> None:
@@ -342,15 +347,14 @@ class Translator(WaveCode):
             self._leave(Status.MESSAGE, after)
         elif row is Action.GETPC:
             self._write_result(inst, after)
-        elif row is Action.SETPC:
-            self._leave(Status.JUMP, read_scalar(inst["src0"], 64, self.context))
-        elif row is Action.ADDPC:
-            self._leave(Status.JUMP, after + read_scalar(inst["src0"], 64, self.context))
+        elif row in (Action.SETPC, Action.ADDPC):
+            to = read_scalar(inst["src0"], 64, self.context)
+            self._leave_for(to if row is Action.SETPC else after + to)
         elif row in (Action.SWAPPC, Action.CALL):
             called = self._absolute(inst.branch_target(self.pc) or 0)
             to = read_scalar(inst["src0"], 64, self.context) if row is Action.SWAPPC else called
             self._write_result(inst, after)
-            self._leave(Status.JUMP, to)
+            self._leave_for(to)
         elif row is Action.CLOCK:
             self._write_result(inst, self.clock())
         elif row is Action.WALL_CLOCK:

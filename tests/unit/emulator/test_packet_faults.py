@@ -102,6 +102,7 @@ def test_traps(compiled):
 def test_jumps_out_of_the_code(compiled, to):
     error, _ = fault(compiled, "jump", [np.zeros(64, np.uint32), to])
     assert error.fault == DeviceFault(FaultKind.BAD_JUMP, to)
+    assert f"jump to 0x{to:x}, which is not code" in error.message and error.where.text.startswith("s_swappc_b64")
 
 
 def test_no_kernel_where_the_packet_says(compiled):
