@@ -20,6 +20,8 @@ _SOURCES = Path(__file__).parent / "watching"
 _LIBRARY = "libwatching.so"
 _MOST_PAGES = 1 << 13
 """Of 4096 bytes of memory whose accesses are kept, to find races."""
+_MOST_BYTES = 1 << 20
+"""Dwords whose bytes have notes of their own."""
 
 
 def _header() -> str:
@@ -38,6 +40,7 @@ def _header() -> str:
         **{f"ROLE_{role.name}": int(role) for role in RegisterRole},
         "LOGIC_COLUMNS": LOGIC_COLUMNS, "PLACE": PLACE,
         "SCC_ID": SCC, "EXEC_LO": EXEC, "FIRST_TRAP_SCALAR": TTMP0, "MOST_PAGES": _MOST_PAGES,
+        "MOST_BYTES": _MOST_BYTES,
     }  # fmt: skip
     return "".join(f"#define {name} {value}\n" for name, value in values.items())
 

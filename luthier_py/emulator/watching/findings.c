@@ -8,7 +8,7 @@ PUBLIC struct watch *luthier_watch_new(u64 flags, u64 wave_size, u64 waves, u64 
     if (watch == NULL) return NULL;
     watch->flags = flags, watch->wave_size = wave_size, watch->waves = waves, watch->groups = groups;
     watch->scalars = scalars, watch->vectors = vectors;
-    watch->pages_left = MOST_PAGES;
+    watch->pages_left = MOST_PAGES, watch->bytes_left = MOST_BYTES;
     watch->all = calloc(waves * groups, sizeof *watch->all);
     return watch;
 }
@@ -59,7 +59,7 @@ static struct group *place_of(struct watch *watch, u8 *memory, u64 index) {
         watch->places = place;
     }
     if (place->index != index) {
-        memset(place->cells, 0, cells * sizeof *place->cells);
+        clear_cells(place->cells, cells);
         memset(place->written, 0, 4 * cells);
         memset(place->waves, 0, watch->waves * sizeof *place->waves);
         place->index = index, place->acquired = 0;

@@ -3,8 +3,9 @@
    What orders: a wave's own program; barriers, for what the wave has waited for before (of memory outside LDS: whatever
    it did before); and, for what was waited for, an atomic or store that comes after it, and an atomic that returns
    something, or a coherent load, by another wave of what somebody else has changed. By the latter a wave knows of
-   all that anybody had let go by then, which hides races and never makes one up. Atomics do not race with each other; a plain store does not with coherent loads,
-   nor with atomics on what was atomically changed before; nor with a store of the same value. */
+   all that anybody had let go by then, which hides races and never makes one up. Atomics do not race with each other; a
+   plain store does not with coherent loads of memory, nor with a store that its wave has seen by one, nor with atomics on
+   what was atomically changed before; nor with a store of the same value. */
 #include "watching.h"
 
 enum { PC, KIND, USE, SIZE, PARTS, COHERENT };
@@ -102,6 +103,34 @@ static bool ordered(struct watch *watch, struct wave *wave, enum space space, st
 void forget_cells(struct watch *watch) {
     for (u64 i = 0; i < watch->page_room; i++) free(watch->pages[i].cells);
     free(watch->pages);
+    for (struct bytes *bytes = watch->all_bytes, *next; bytes != NULL; bytes = next) {
+        next = bytes->next;
+        free(bytes);
+    }
+}
+
+/* As if nobody had been there; what was divided stays so. */
+void clear_cells(struct cell *cells, u32 count) {
+    for (u32 i = 0; i < count; i++) {
+        struct bytes *bytes = cells[i].bytes;
+        if (bytes != NULL) memset(bytes->cells, 0, sizeof bytes->cells);
+        cells[i] = (struct cell){.bytes = bytes};
+    }
+}
+
+/* Have notes of each byte. Where there are too many of them, a dword remembers its last accesses only. */
+static void divide(struct watch *watch, struct cell *cell) {
+    if (cell->bytes != NULL || watch->bytes_left == 0) return;
+    struct bytes *bytes = malloc(sizeof *bytes);
+    for (int i = 0; i < 4; i++) {
+        struct cell *byte = &bytes->cells[i];
+        *byte = *cell;
+        byte->write.mask &= 1 << i, byte->atomic.mask &= 1 << i;
+        byte->reads[0].mask &= 1 << i, byte->reads[1].mask &= 1 << i;
+    }
+    bytes->next = watch->all_bytes;
+    watch->all_bytes = cell->bytes = bytes;
+    watch->bytes_left--;
 }
 
 static struct page *find(struct page *pages, u64 room, u64 number) {
@@ -132,6 +161,8 @@ static struct cell *cell_at(struct watch *watch, u64 address) {
 static void tell(struct watch *watch, u8 *memory, struct wave *wave, enum space space, const u32 *access, u64 address,
                  u32 lane, struct access_note *note, u64 detail) {
     u64 pc = watch->bases[code_of(watch, memory)] + access[PC], other_pc = watch->bases[note->code] + note->pc;
+    if (watch->told.time == watch->time && watch->told.other_pc == other_pc && watch->told.lane == lane) return;
+    watch->told.time = watch->time, watch->told.other_pc = other_pc, watch->told.lane = lane;
     struct finding *row = found_by(watch, wave, FOUND_RACE, detail, pc, other_pc, lane);
     if (row == NULL) return;
     struct wave *other = watch->all[note->wave];
@@ -167,11 +198,19 @@ static void remember(struct watch *watch, struct wave *wave, enum space space, s
 }
 
 /* By an atomic or coherent load of what somebody else has written, a wave knows what was done before. */
-static void acquire(struct wave *wave, struct cell *cell) {
+static void acquire(struct watch *watch, struct wave *wave, u64 address, struct cell *cell) {
+    wave->looks[wave->looked++ % LOOKS] = (struct look){address, watch->time};
     u64 write = cell->write.wave != wave->id ? cell->write.time : 0;
     u64 atomic = cell->atomic.wave != wave->id ? cell->atomic.time : cell->before_atomic;
     if (write > wave->acquired) wave->acquired = write;
     if (atomic > wave->acquired) wave->acquired = atomic;
+}
+
+/* Whether what was written there was seen by this wave. */
+static bool has_seen(struct wave *wave, u64 address, struct access_note *write) {
+    for (int i = 0; i < LOOKS; i++)
+        if (wave->looks[i].address == address && wave->looks[i].time >= write->time) return true;
+    return false;
 }
 
 static void touch(struct watch *watch, u8 *memory, struct wave *wave, enum space space, const u32 *access, u64 address,
@@ -181,11 +220,11 @@ static void touch(struct watch *watch, u8 *memory, struct wave *wave, enum space
     struct access_note *write = &cell->write, *changed = &cell->atomic;
     struct access_note note = {wave->id, wave->phases[space].now, access[PC], watch->time, lane, mask, atomic,
                                code_of(watch, memory)};
-    bool coherent = use == READS && access[COHERENT];
-    if (use != WRITES && access[COHERENT]) acquire(wave, cell);
+    bool coherent = use == READS && access[COHERENT] && space != IN_LDS; /* LDS has no other scope to be told from */
+    if (coherent || (use == MODIFIES && access[COHERENT])) acquire(watch, wave, address, cell);
     bool unlike = !coherent && !(use == MODIFIES && write->atomic) && !(use == WRITES && atomic && write->atomic);
     if (unlike && write->mask & mask && !ordered(watch, wave, space, write) &&
-        !(use == WRITES && same(wave, space, address, data, size)))
+        !(use == WRITES && same(wave, space, address, data, size)) && !(use != READS && has_seen(wave, address, write)))
         tell(watch, memory, wave, space, access, address, lane, write,
              use == READS ? RACE_READ_AFTER_WRITE : RACE_WRITE_AFTER_WRITE);
     if (use == READS && !coherent && changed->mask & mask && !ordered(watch, wave, space, changed))
@@ -218,7 +257,11 @@ void note_access(struct watch *watch, u8 *memory, struct wave *wave, enum space 
     while (size > 0) {
         u32 first = address % 4, part = size < 4 - first ? size : 4 - first;
         struct cell *cell = space == IN_LDS ? &wave->in->cells[address / 4] : cell_at(watch, address);
-        if (cell != NULL) touch(watch, memory, wave, space, access, address, first, part, lane, data, cell);
+        if (cell != NULL && part < 4) divide(watch, cell);
+        u32 each = cell != NULL && cell->bytes != NULL ? 1 : part;
+        for (u32 i = 0; cell != NULL && i < part; i += each)
+            touch(watch, memory, wave, space, access, address + i, first + i, each, lane, data == NULL ? NULL : data + i,
+                  cell->bytes == NULL ? cell : &cell->bytes->cells[first + i]);
         address += part, size -= part;
         data = data == NULL ? NULL : data + part;
     }

@@ -16,7 +16,7 @@ typedef uint8_t u8;
 typedef uint32_t u32;
 typedef uint64_t u64;
 
-enum { MOST_FINDINGS = 4096, REGISTERS = 768, COUNTERS = 16, CODES = 256, VECTORS = 256 };
+enum { MOST_FINDINGS = 4096, REGISTERS = 768, COUNTERS = 16, CODES = 256, VECTORS = 256, LOOKS = 64 };
 
 /* A row of the array that Python reads: watching.py has the same columns. */
 struct finding {
@@ -36,6 +36,12 @@ struct access_note {
 struct cell {
     struct access_note write, atomic, reads[2]; /* the last ones, atomics apart */
     u32 before_atomic;                          /* time of the last atomic by another wave than `atomic` is by */
+    struct bytes *bytes;                        /* where less than a dword was accessed: what counts instead */
+};
+
+struct bytes {
+    struct cell cells[4];
+    struct bytes *next;
 };
 
 /* A wave's accesses of one space, in phases. `signal`: the barrier that a phase came before, `release`: the time at
@@ -62,8 +68,16 @@ struct busy { /* of a wave that has not ended */
     const u32 *step;
 };
 
+/* What a wave has seen that somebody else had written. */
+struct look {
+    u64 address;
+    u32 time;
+};
+
 struct wave {
     struct phases phases[2];
+    struct look looks[LOOKS]; /* the last ones */
+    u32 looked;
     u64 acquired, began; /* began: its lanes */
     u32 group, number, id, signals, waits, barrier_pc;
     bool ended, meets, passes;
@@ -92,6 +106,9 @@ struct watch {
     struct finding findings[MOST_FINDINGS];
     struct page *pages;
     u64 page_room, page_count;
+    struct bytes *all_bytes;
+    u64 bytes_left;
+    struct { u64 time, other_pc; u32 lane; } told; /* the last race */
     u8 nothing[256]; /* what is read where nothing is */
 };
 
@@ -118,5 +135,6 @@ void track(struct watch *watch, u8 *memory, struct wave *wave, const u32 *step);
 void define(struct watch *watch, u8 *memory, struct wave *wave, const u32 *step, u64 exec);
 void undefine(struct wave *wave, u32 lane);
 void forget_cells(struct watch *watch);
+void clear_cells(struct cell *cells, u32 count);
 
 #endif

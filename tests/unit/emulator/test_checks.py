@@ -181,6 +181,43 @@ def test_flags_order_what_was_waited_for(seed):
     assert run(passing(False), Checks.RACES, groups=2, seed=seed).kinds == [FindingKind.RACE]
 
 
+def byte_of_wave(wave: int, *rows: Any) -> list[Any]:
+    """One lane of this wave does something with byte 0, and wave 1 writes byte 1."""
+    return [ONE_LANE, ("v_mov_b32", vgpr(5), 0), ("s_cmp_eq_u32", WAVE, wave), ("s_cbranch_scc1", "does"),
+            ("s_cmp_lg_u32", WAVE, 1), ("s_cbranch_scc1", "end"), made("ds_write_b8", vgpr(5), vgpr(3), offset=1),
+            ("s_branch", "end"), "does:", *rows, "end:"]
+
+
+@pytest.mark.parametrize("first, then", [
+    (made("ds_write_b8", vgpr(5), vgpr(3)), made("ds_read_u8", vgpr(4), vgpr(5))),
+    (made("ds_read_u8", vgpr(4), vgpr(5)), made("ds_write_b8", vgpr(5), vgpr(2))),
+    (made("ds_write_b8", vgpr(5), vgpr(3)), made("ds_read_b32", vgpr(4), vgpr(5))),
+])
+def test_bytes_race_each_for_itself(first: bytes, then: bytes):
+    rows = [*byte_of_wave(0, first), ("s_cmp_lg_u32", WAVE, 2), ("s_cbranch_scc1", "out"), then, WAIT, "out:", END]
+    found = run(rows, Checks.RACES, waves=3).findings
+    wide = "read_b32" in str(ISA.decode(then).op.mnemonic)
+    assert [(each.kind, each.other_who.wave, each.count) for each in found] == [
+        (FindingKind.RACE, wave, 1) for wave in ((0, 1) if wide else (0,))]
+    assert not run([*byte_of_wave(0, first), END], Checks.RACES, waves=2).findings  # two bytes
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2, 3])
+def test_flags_that_are_handed_on(seed):
+    """A ticket lock: who has seen the flag that another set sets it next."""
+    look, add = load_at(0, 5, glc=1), made("global_load_dword", vgpr(6), vgpr(2), PLACE, offset=128)
+    waiting = ["again:", look, WAIT, ("v_readfirstlane_b32", sgpr(10), vgpr(5)),
+               ("s_cmp_lg_u32", sgpr(10), sgpr(6)), ("s_cbranch_scc1", "again")]
+    rows = [add, WAIT, ("v_add_u32", vgpr(6), 1, vgpr(6)),
+            made("global_store_dword", vgpr(2), vgpr(6), PLACE, offset=128), WAIT,
+            ("s_add_u32", sgpr(10), sgpr(6), 1), ("v_mov_b32", vgpr(5), sgpr(10)),
+            made("global_store_dword", vgpr(2), vgpr(5), PLACE), END]
+    done = run([ONE_LANE, *waiting, *rows], groups=4, seed=seed)
+    assert not done.findings and (done.data[0], done.data[32]) == (4, 32 + 4)
+    found = run([ONE_LANE, *rows], Checks.RACES, groups=4, seed=seed).findings
+    assert sum("two writes" in each.what for each in found) == 2  # of the number, and of the flag
+
+
 # What was never written
 
 def test_memory_that_nobody_wrote():
