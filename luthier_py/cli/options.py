@@ -74,6 +74,16 @@ def echoed_tool(name: str, options: dict[str, str]) -> Tool:
     return loaded
 
 
+def check_looked_at(schedule: str | None, shuffle: int, check: str | None, error_exitcode: int) -> None:
+    """Invalid for options that say nothing together."""
+    from luthier_py.worker.findings import chosen_checks
+
+    if shuffle and schedule is not None:
+        raise Invalid("--shuffle takes the seeds 0 to COUNT-1; leave out --schedule")
+    if error_exitcode and not shuffle and not chosen_checks(check):
+        raise Invalid("--error-exitcode tells what --check or --shuffle found; give one of them")
+
+
 def check_taken(options: dict[str, str], there_is_a_tool: bool) -> None:
     if options and not there_is_a_tool:
         raise Invalid(f"option {', '.join(options)}: there is no tool that could take it; give one with -t")

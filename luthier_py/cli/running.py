@@ -25,6 +25,7 @@ from luthier_py.cli.options import (
     TimeLimitOption,
     ToolName,
     ToolOptions,
+    check_looked_at,
     check_taken,
     echoed_tool,
     pairs,
@@ -73,8 +74,9 @@ def run(
     from luthier_py.session.launched import findings_of, launch_file, parse_dim, save_all, shuffle_file
     from luthier_py.session.run import Launch
     from luthier_py.session.specs import parse_argument
-    from luthier_py.worker.findings import chosen_scrutiny, given_or_set
+    from luthier_py.worker.findings import chosen_scrutiny, given_or_set, summary
 
+    check_looked_at(schedule, shuffle, check, error_exitcode)
     launch = Launch(
         symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
         tuple(map(parse_argument, arguments or [])),
@@ -92,6 +94,8 @@ def run(
         saved, files = save_all(done, save)
     facts = launch_facts(done, launch, saved, files, findings_of(done), others)
     show(facts if as_json else launch_table(facts), as_json)
+    if scrutiny.checks:
+        say(summary(scrutiny.checks, 1, len(findings_of(done))))
     if done.verdict is not None and not done.observed:
         say(nothing_observed(tool, done.verdict.reasons()))
         raise typer.Exit(ExitCode.NOTHING_OBSERVED)
@@ -137,7 +141,9 @@ def execute(
     """
     from luthier_py.session.execute import execute as run_program
     from luthier_py.session.shuffled_program import shuffle_program
+    from luthier_py.worker.findings import chosen_checks, summary
 
+    check_looked_at(schedule, shuffle, check, error_exitcode)
     own = "1" if own_kernels else None
     options = pairs(
         option, LUTHIER_KERNELS=kernels, LUTHIER_OWN_KERNELS=own, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report
@@ -153,6 +159,8 @@ def execute(
                            clock=clock, schedule=schedule, check=check)
     for line in (*done.hints, *done.undelivered):
         say(line)
+    if checks := chosen_checks(check):
+        say(summary(checks, len(done.checked), len(done.findings)))
     if tool is not None and not done.observed:
         say(nothing_observed(tool, done.reasons))
         raise typer.Exit(done.exit_code or ExitCode.NOTHING_OBSERVED)
@@ -225,7 +233,7 @@ def tell_shuffled(others: ShuffledProgram, error_exitcode: int) -> NoReturn:
     sys.stdout.write(others.printed.decode(errors="replace"))
     for line in others.lines:
         say(line)
-    raise typer.Exit(others.exit_code or (error_exitcode if others.shuffled.others else ExitCode.OK))
+    raise typer.Exit(others.exit_code or (error_exitcode if others.shuffled.others or others.findings else ExitCode.OK))
 
 
 def nothing_observed(tool: str, reasons: list[str]) -> str:

@@ -45,6 +45,18 @@ class FindingKind(IntEnum):
     REGISTER = 6
     BARRIER = 7
 
+    @property
+    def check(self) -> str:
+        """What looks for it, as ``--check`` has it."""
+        return _CHECKS[self]
+
+
+_CHECKS = {
+    FindingKind.BOUNDS: "bounds", FindingKind.ALIGNMENT: "alignment", FindingKind.WAIT: "waits",
+    FindingKind.RACE: "races", FindingKind.MEMORY: "init", FindingKind.REGISTER: "init",
+    FindingKind.BARRIER: "barriers",
+}
+
 
 class Race(IntEnum):
     """Of two accesses, the later first; as bits beside these: where, and why barriers between them do not count."""
@@ -112,11 +124,15 @@ class Finding:
     other_who: Actor | None = None
     address: int | None = None
 
-    def __str__(self) -> str:
-        text = f"{self.what}: {self.who}, kernel {self.kernel}, {self.where}"
+    def text(self, name_of: Callable[[str], str] = str) -> str:
+        """In lines: what it is, where, and the other place. ``name_of``: a kernel's name for people."""
+        often = f" ({how_many(self.count, 'time')})" if self.count > 1 else ""
+        lines = [f"check {self.kind.check}: kernel {name_of(self.kernel)}: {self.what}{often}",
+                 f"  at {self.where}, {self.who}"]
         if self.other is not None:
-            text += f"; before: {self.other_who}, {self.other}" if self.other_who else f"; see {self.other}"
-        return text + (f" [{how_many(self.count, 'time')}]" if self.count > 1 else "")
+            before = f", {self.other_who}, before" if self.other_who else ""
+            lines.append(f"  {'and' if self.other_who else 'see'} {self.other}{before}")
+        return "\n".join(lines)
 
     def facts(self) -> dict[str, object]:
         """JSON-ready."""
@@ -133,6 +149,9 @@ class Finding:
 
 FindingRow = Mapping[str, int]
 _SPACES = ("LDS", "memory", "scratch")
+_ACCESSES = {1: "a read", 2: "a write", 3: "an atomic"}
+READ_ONLY = 4
+"""Beside the number of an access: what it may not do there."""
 
 
 def finding_text(row: FindingRow, register: Callable[[int], str], nearest: Callable[[int], str],
@@ -148,7 +167,8 @@ def finding_text(row: FindingRow, register: Callable[[int], str], nearest: Calla
     if kind is FindingKind.RACE:
         return _raced(row)
     if kind is FindingKind.MEMORY:
-        return f"{row['size']} bytes at 0x{row['address']:x} in {_space(row)} are read and were never written"
+        what = how_many(row["size"], "byte")
+        return f"{what} at 0x{row['address']:x} in {_space(row)}, read and never written"
     if kind is FindingKind.REGISTER:
         return f"{register(detail & 0xFFFF)} was never written, and {_DECIDES[UndefinedUse(detail >> 16)]}"
     return _diverged(row)
@@ -165,12 +185,12 @@ def _space(row: FindingRow) -> str:
 
 
 def _out_of_bounds(row: FindingRow, nearest: Callable[[int], str], limits: tuple[int, int]) -> str:
-    address, size = row["address"], row["size"]
+    address, detail = row["address"], row["detail"]
+    what = f"{_ACCESSES[detail & ~READ_ONLY]} of {how_many(row['size'], 'byte')} at 0x{address:x}"
     if _space(row) == "memory":
-        why = "a write of read-only memory" if row["detail"] else "out of bounds"
-        return f"{size} bytes at 0x{address:x}, {why}; {nearest(address)}"
+        return f"{what}, {'in read-only memory' if detail & READ_ONLY else 'out of bounds'}; {nearest(address)}"
     whose = f"the work-group's {limits[0]}" if _space(row) == "LDS" else f"the lane's {limits[1]}"
-    return f"{size} bytes at 0x{address:x} in {_space(row)}, out of bounds of {whose} bytes"
+    return f"{what} in {_space(row)}, out of bounds of {whose} bytes"
 
 
 def _raced(row: FindingRow) -> str:
@@ -179,7 +199,7 @@ def _raced(row: FindingRow) -> str:
              Race.WRITE_AFTER_WRITE: "two writes"}[Race(detail & 3)]
     where = "LDS" if detail & Race.IN_LDS else "memory"
     why = "; the write was not waited for before the barrier" if detail & Race.NOT_WAITED else ""
-    return f"race: {words} of 0x{row['address']:x} in {where} in no order{why}"
+    return f"{words} of 0x{row['address']:x} in {where} in no order{why}"
 
 
 def _diverged(row: FindingRow) -> str:
@@ -192,7 +212,7 @@ def _diverged(row: FindingRow) -> str:
 
 
 def parse_checks(text: str) -> Checks:
-    """Names with commas between them, or ``all``; nothing for none."""
+    """Names with commas between them, or ``all``; nothing for none. Invalid for other names."""
     found = Checks.NONE
     for name in filter(None, (part.strip() for part in text.split(","))):
         if name == "all":
@@ -200,5 +220,5 @@ def parse_checks(text: str) -> Checks:
         elif name in NAMES:
             found |= NAMES[name]
         else:
-            raise Invalid(f"{VARIABLE}={text}: check `{name}` is unknown; there are {', '.join(NAMES)}, and all")
+            raise Invalid(f"check `{name}` is unknown; there are {', '.join(NAMES)}, and all")
     return found

@@ -180,7 +180,7 @@ class EmulatorDevice:
             finally:
                 self._running = None
                 self.findings = run.findings()
-                self._tell()
+                self.scrutiny.tell(ready.shape.record.name, self.findings)
             return run.profile(time.perf_counter() - started) if self._counts else None
 
     def _code_of_others(self, settings: Settings, address: int) -> HostedCode | None:
@@ -193,10 +193,6 @@ class EmulatorDevice:
         self._launches += 1
         schedule = self.scrutiny.schedule
         return None if schedule is None else Lots(schedule, self._launches)
-
-    def _tell(self) -> None:
-        if self.findings:
-            self.scrutiny.found(self.findings)
 
     def cancel(self, why: str) -> None:
         """The launch in progress, if there is one, ends with a DeviceError that says why."""

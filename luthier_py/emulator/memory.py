@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from luthier_py.emulator.allocations import AllocationTable
 from luthier_py.emulator.layout import FINE, WRITABLE
 from luthier_py.emulator.space import FreeSpace
-from luthier_py.errors import DeviceError, Invalid
+from luthier_py.errors import DeviceError, Invalid, how_many
 
 ALIGNMENT = 256
 GAP = 256
@@ -150,7 +150,8 @@ class Memory:
 
         closest = min(known, key=distance)
         if address >= closest.end:
-            return f"{address - closest.end} bytes past the end of {closest}"
+            past = address - closest.end
+            return f"{how_many(past, 'byte')} past the end of {closest}" if past else f"just past the end of {closest}"
         if address < closest.address:
             return f"{closest.address - address} bytes before {closest}"
         return f"{address - closest.address} bytes into {closest}"

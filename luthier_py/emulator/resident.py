@@ -138,8 +138,7 @@ class PacketDevice:
             try:
                 return self._execute(run, queue, time.perf_counter())
             finally:
-                if findings := run.findings():
-                    self.scrutiny.found(findings)
+                self.scrutiny.tell(shape.record.name, run.findings())
 
     def _run(self, ready: PacketLaunch, places: LaunchMemory, queue: int,
              find: Callable[[int], HostedCode | None]) -> LaunchProfile | None:

@@ -7,6 +7,7 @@ launch and program give the same turns, whatever was compiled or cached before.
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass
 
 from luthier_py.errors import Invalid
@@ -45,14 +46,10 @@ class Lots:
 
 
 def parse_schedule(text: str) -> Schedule | None:
-    """``seed=N``; None for no text, and for ``default``: waves take turns in their order."""
+    """``seed=N``, or N; None for no text, and for ``default``: waves take turns in their order. Invalid for others."""
     if text in ("", "default"):
         return None
-    name, _, number = text.partition("=")
-    try:
-        seed = int(number, 0)
-    except ValueError:
-        seed = -1
-    if name != "seed" or seed < 0:
-        raise Invalid(f"{VARIABLE}={text}: give seed=N, with a number N, or default")
-    return Schedule(seed)
+    match = re.fullmatch(r"(?:seed=)?(\d{1,18})", text)
+    if match is None:
+        raise Invalid("give seed=N, with a number N, or default")
+    return Schedule(int(match[1]))

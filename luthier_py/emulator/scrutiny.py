@@ -13,22 +13,27 @@ from luthier_py.emulator.schedule import Schedule
 from luthier_py.emulator.wave_code import Settings
 
 
-def _ignore(findings: list[Finding]) -> None:
+def _ignore(kernel: str, findings: list[Finding]) -> None:
     """Nobody asks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scrutiny:
-    """``found`` is told of each launch that had findings, from the thread that launched."""
+    """``found`` is told of each launch that was checked: its kernel and findings, from the thread that launched."""
 
     schedule: Schedule | None = None
     checks: Checks = Checks.NONE
-    found: Callable[[list[Finding]], None] = _ignore
+    found: Callable[[str, list[Finding]], None] = _ignore
 
     @property
     def wanted(self) -> bool:
         """Whether launches are run otherwise than without it."""
         return self.schedule is not None or bool(self.checks)
+
+    def tell(self, kernel: str, findings: list[Finding]) -> None:
+        """A launch has ended."""
+        if self.checks:
+            self.found(kernel, findings)
 
     def settings(self, settings: Settings) -> Settings:
         """For code of such launches."""

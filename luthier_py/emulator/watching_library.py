@@ -10,7 +10,7 @@ import ctypes
 from functools import cache
 from pathlib import Path
 
-from luthier_py.emulator.checks import Checks, Divergence, FindingKind, Race, UndefinedUse
+from luthier_py.emulator.checks import READ_ONLY, Checks, Divergence, FindingKind, Race, UndefinedUse
 from luthier_py.emulator.layout import GROUP, WAVE, WORKER
 from luthier_py.emulator.steps import LOGIC_COLUMNS, PLACE, Column, RegisterRole, Step, StepFlag
 from luthier_py.isa.registers import EXEC, SCC, TTMP0
@@ -40,7 +40,7 @@ def _header() -> str:
         **{f"ROLE_{role.name}": int(role) for role in RegisterRole},
         "LOGIC_COLUMNS": LOGIC_COLUMNS, "PLACE": PLACE,
         "SCC_ID": SCC, "EXEC_LO": EXEC, "FIRST_TRAP_SCALAR": TTMP0, "MOST_PAGES": _MOST_PAGES,
-        "MOST_BYTES": _MOST_BYTES,
+        "MOST_BYTES": _MOST_BYTES, "READ_ONLY": READ_ONLY,
     }  # fmt: skip
     return "".join(f"#define {name} {value}\n" for name, value in values.items())
 

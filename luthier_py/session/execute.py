@@ -59,8 +59,12 @@ class Executed:
     """What was asked of the tool and did not come, a line for each."""
     hints: tuple[str, ...] = ()
     """Where the program failed or nothing was observed: what about it, or this computer, may be why."""
-    findings: tuple[Mapping[str, Any], ...] = ()
-    """Of checks: rows as `luthier run --json` has them."""
+    checked: tuple[Mapping[str, Any], ...] = ()
+    """Launches that were: ``kernel``, ``findings``, these as `luthier run --json` has them."""
+
+    @property
+    def findings(self) -> list[Mapping[str, Any]]:
+        return [finding for launch in self.checked for finding in launch["findings"]]
 
     @property
     def verdict(self) -> Mapping[str, Any] | None:
@@ -99,7 +103,7 @@ def execute(
         if tool is None or loaded is None:
             code = _run(command, environment, mask, output)
             hints = _hints(program, device, stack, code) if code else ()
-            return Executed(code, (), hints=hints, findings=_findings(folder))
+            return Executed(code, (), hints=hints, checked=_checked(folder))
         settings = {
             **level_environment(level, environment),
             "LUTHIER_TOOL": absolute(tool),
@@ -115,7 +119,7 @@ def execute(
             verdicts = (_nothing_launched(loaded),)
         observed = any(facts["observed"] for facts in verdicts)
         hints = () if observed else _hints(program, device, stack, code, tool)
-        done = Executed(code, verdicts, undelivered(loaded, verdicts), hints, _findings(folder))
+        done = Executed(code, verdicts, undelivered(loaded, verdicts), hints, _checked(folder))
         if (path := os.environ.get(VERDICT)) and done.verdict is not None:
             if paths:
                 with paths[verdicts.index(done.verdict)].open("rb") as verdict:
@@ -125,10 +129,13 @@ def execute(
     return done
 
 
-def _findings(folder: Path) -> tuple[Mapping[str, Any], ...]:
-    """What checks found in all processes, in the order in which it was written."""
+def _checked(folder: Path) -> tuple[Mapping[str, Any], ...]:
+    """What checks say of all processes, in the order in which it was written; who named a file for it has it, too."""
     path = folder / FOUND
-    return tuple(map(json.loads, path.read_text().splitlines())) if path.exists() else ()
+    data = path.read_bytes() if path.exists() else b""
+    if name := os.environ.get(FINDINGS):
+        write_file(Path(name), data)
+    return tuple(map(json.loads, data.splitlines()))
 
 
 def _nothing_launched(tool: Tool) -> dict[str, Any]:

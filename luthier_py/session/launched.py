@@ -25,7 +25,7 @@ from luthier_py.runtime.hip_device import HipDevice
 from luthier_py.runtime.time_limit import VARIABLE, parse_time_limit
 from luthier_py.session.files import write_array
 from luthier_py.session.run import Dim, Done, Launch, check_arguments, doubts, run_instrumented, run_original
-from luthier_py.session.shuffle import Shuffled, shuffled
+from luthier_py.session.shuffle import Shuffled, shuffled, told_apart
 from luthier_py.tool import Tool
 from luthier_py.worker.edge import say
 from luthier_py.worker.properties import architecture
@@ -97,9 +97,8 @@ def shuffle_file(file: Path, launch: Launch, device_name: str, count: int, done:
                 clock=clock)
         except DeviceError as error:
             return {f"{type(error).__name__}": b"raised"}
-        found = sorted({(one.kind, one.where.pc, one.other.pc if one.other else 0) for one in findings_of(ran)})
         outputs = {f"argument {number}": data.tobytes() for number, data in ran.ran.outputs.items()}
-        return {**outputs, "what checks find": repr(found).encode()}
+        return {**outputs, "what checks find": told_apart(one.facts() for one in findings_of(ran))}
 
     return shuffled(count, once)
 

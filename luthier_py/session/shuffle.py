@@ -6,8 +6,9 @@ their order. Invariant: `--schedule seed=N` with such a seed gives that outcome 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from luthier_py.emulator.schedule import Schedule
 from luthier_py.errors import how_many
@@ -45,6 +46,15 @@ def shuffled(count: int, run: Callable[[Schedule | None], dict[str, bytes]]) -> 
             if first.get(name) != found.get(name):
                 others.setdefault(f"{name} differs", []).append(seed)
     return Shuffled(count, {name: tuple(seeds) for name, seeds in others.items()})
+
+
+def told_apart(findings: Iterable[Mapping[str, Any]]) -> bytes:
+    """What checks found: of two places it does not matter which was first."""
+    def place(at: Mapping[str, Any] | None) -> int:
+        return -1 if at is None else int(at["pc"])
+
+    return repr(sorted({(one["kernel"], one["kind"], *sorted((place(one["at"]), place(one["other_at"]))))
+                        for one in findings})).encode()
 
 
 def _seeds(seeds: tuple[int, ...]) -> str:

@@ -1,27 +1,32 @@
 """A program by many schedules: whether its exit code or what it prints depends on the order of waves.
 
 In: a command, a device, a number. Out: the program's own output once, and the seeds that gave another. Invariant: what
-the program prints by these schedules is kept, not shown.
+the program prints by these schedules is kept, not shown; whoever stops it stops all of them.
 """
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from tempfile import TemporaryFile
 
 from luthier_py.emulator.schedule import Schedule
 from luthier_py.errors import Invalid
-from luthier_py.session.execute import execute
-from luthier_py.session.shuffle import Shuffled, shuffled
+from luthier_py.session.execute import SIGNALLED, execute
+from luthier_py.session.shuffle import Shuffled, shuffled, told_apart
+from luthier_py.worker.edge import say
+
+_STOPPED = {SIGNALLED + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)}
 
 
 @dataclass(frozen=True, slots=True)
 class ShuffledProgram:
-    """``exit_code``, ``printed``: of the program with waves in their order."""
+    """``exit_code``, ``printed``: of the program with waves in their order; ``findings``: of checks, by all orders."""
 
     exit_code: int
     printed: bytes
+    findings: int
     shuffled: Shuffled
 
     @property
@@ -38,16 +43,24 @@ def shuffle_program(command: Sequence[str], tool: str | None, device: str | None
     if device is None:
         raise Invalid("schedules are for kernels on the emulator; give a device, as emulator:TARGET")
     first: list[tuple[int, bytes]] = []
+    findings = 0
 
     def once(schedule: Schedule | None) -> dict[str, bytes]:
+        nonlocal findings
         with TemporaryFile() as output:
             done = execute(command, None, {}, device, time_limit=time_limit, stack=stack,
                            schedule="default" if schedule is None else str(schedule), check=check,
                            clock=clock, output=output.fileno())
             output.seek(0)
             printed = output.read()
+        if done.exit_code in _STOPPED:
+            raise SystemExit(done.exit_code)
         first.append((done.exit_code, printed))
-        return {"exit code": str(done.exit_code).encode(), "output": printed}
+        if done.findings:
+            findings += len(done.findings)
+            say(f"these by {schedule or 'waves in their order'}")
+        return {"exit code": str(done.exit_code).encode(), "output": printed,
+                "what checks find": told_apart(done.findings)}
 
     found = shuffled(count, once)
-    return ShuffledProgram(*first[0], found)
+    return ShuffledProgram(*first[0], findings, found)

@@ -1,7 +1,7 @@
 """What checks of launches found, told to people and to who started the program.
 
-In: findings of a launch. Out: a line on stderr for each, and a line of JSON in the file that LUTHIER_FINDINGS names.
-Invariant: a file that cannot be written stops no launch; it is said once.
+In: findings of a launch. Out: each in lines on stderr; a line of JSON for the launch in the file that LUTHIER_FINDINGS
+names, findings or not. Invariant: a file that cannot be written stops no launch; it is said once.
 """
 
 from __future__ import annotations
@@ -10,36 +10,41 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
+from luthier_py.emulator.checks import NAMES, Checks, Finding, parse_checks
 from luthier_py.emulator.checks import VARIABLE as CHECK
-from luthier_py.emulator.checks import Finding, parse_checks
 from luthier_py.emulator.schedule import VARIABLE as SCHEDULE
 from luthier_py.emulator.schedule import parse_schedule
 from luthier_py.emulator.scrutiny import Scrutiny
+from luthier_py.errors import Invalid, how_many
 from luthier_py.worker.edge import say
 
+Parsed = TypeVar("Parsed")
 FILE = "LUTHIER_FINDINGS"
-"""A file that gets one line of JSON for each finding."""
+"""A file that gets one line of JSON for each launch that is checked."""
 
 
 def chosen_scrutiny(environment: Mapping[str, str]) -> Scrutiny:
     """By LUTHIER_SCHEDULE and LUTHIER_CHECK; Invalid for what makes no sense."""
-    checks = parse_checks(environment.get(CHECK, ""))
-    return Scrutiny(parse_schedule(environment.get(SCHEDULE, "")), checks, teller(environment.get(FILE, "")))
+    schedule = _parsed(SCHEDULE, environment.get(SCHEDULE, ""), parse_schedule)
+    checks = _parsed(CHECK, environment.get(CHECK, ""), parse_checks)
+    return Scrutiny(schedule, checks, teller(environment.get(FILE, "")))
 
 
-def teller(file: str = "") -> Callable[[list[Finding]], None]:
+def teller(file: str = "") -> Callable[[str, list[Finding]], None]:
     """Tells findings, in a file, too, if one is named."""
     failed: list[OSError] = []
 
-    def tell(findings: list[Finding]) -> None:
+    def tell(kernel: str, findings: list[Finding]) -> None:
         for finding in findings:
-            say(f"check: {finding}")
+            say(finding.text(_shown))
         if not file or failed:
             return
         try:
             with Path(file).open("a") as output:
-                output.write("".join(json.dumps(finding.facts()) + "\n" for finding in findings))
+                row = {"kernel": kernel, "findings": [finding.facts() for finding in findings]}
+                output.write(json.dumps(row) + "\n")
         except OSError as error:
             failed.append(error)
             say(f"{FILE}={file}: {error.strerror}")
@@ -47,7 +52,37 @@ def teller(file: str = "") -> Callable[[list[Finding]], None]:
     return tell
 
 
+def _shown(kernel: str) -> str:
+    from luthier_py.tool.names import demangled  # a worker that finds nothing needs nothing of tools
+
+    return demangled(kernel)
+
+
+def summary(checks: Checks, launches: int, findings: int) -> str:
+    """Of all launches, in words."""
+    names = ", ".join(name for name, check in NAMES.items() if check in checks)
+    found = how_many(findings, "finding") if findings else "nothing found"
+    return f"checks ({names}): {found} in {launches} launch{'es' * (launches != 1)}"
+
+
+def chosen_checks(check: str | None) -> Checks:
+    """By an option and the environment."""
+    return parse_checks(given_or_set(None, check)[CHECK])
+
+
 def given_or_set(schedule: str | None, check: str | None) -> dict[str, str]:
-    """What was given, and where nothing was what the environment has."""
+    """What was given as an option, and where nothing was what the environment has; Invalid names the option."""
+    for option, text, parse in (("--schedule", schedule, parse_schedule), ("--check", check, parse_checks)):
+        if text is not None:
+            _parsed(option, text, parse)
+    if check is not None and not check.strip(" ,"):
+        raise Invalid("--check names no check; give all, or some as bounds,races")
     given = {SCHEDULE: schedule, CHECK: check}
     return {name: os.environ.get(name, "") if text is None else text for name, text in given.items()}
+
+
+def _parsed(name: str, text: str, parse: Callable[[str], Parsed]) -> Parsed:
+    try:
+        return parse(text)
+    except Invalid as error:
+        raise Invalid(f"{name}={text}: {error.message}") from None

@@ -104,7 +104,7 @@ static bool look(struct watch *watch, u8 *memory, struct wave *wave, const u32 *
     struct place place = resolve(watch, memory, access[KIND], address, size, lane, writes, &read_only);
     if (place.host == NULL) {
         if (!(watch->flags & CHECK_BOUNDS)) return true; /* the access itself says what is wrong */
-        tell(watch, memory, wave, access, place, lane, FOUND_BOUNDS, read_only);
+        tell(watch, memory, wave, access, place, lane, FOUND_BOUNDS, access[USE] | (read_only ? READ_ONLY : 0));
         return false;
     }
     if (address & (grain - 1) && watch->flags & CHECK_ALIGNMENT) {
@@ -181,7 +181,7 @@ PUBLIC u8 *luthier_watch_scalar(u8 *memory, u64 address, u64 size, const u32 *ac
     watch->time++;
     if (!allocated(memory, address, size, writes, &read_only)) {
         if (!(watch->flags & CHECK_BOUNDS)) return NULL;
-        tell(watch, memory, wave, access, place, 0, FOUND_BOUNDS, read_only);
+        tell(watch, memory, wave, access, place, 0, FOUND_BOUNDS, access[USE] | (read_only ? READ_ONLY : 0));
         memset(watch->nothing, 0, sizeof watch->nothing);
         return watch->nothing;
     }

@@ -12,10 +12,13 @@ BEYOND = ["u32=1001", *ARGS[1:]]
 
 def test_findings_are_told_and_count(luthier):
     code, _, err = luthier("run", path("saxpy"), *SAXPY, *ARGS, "--check", "all", "--error-exitcode", "9")
-    assert code == 0 and "check:" not in err
+    everything = "bounds, alignment, waits, races, init, barriers"
+    assert code == 0 and err == f"luthier: checks ({everything}): nothing found in 1 launch\n"
     command = ["run", path("saxpy"), *SAXPY, *BEYOND, "--check", "bounds"]
     code, out, err = luthier(*command, "--error-exitcode", "9", "--json")
-    assert code == 9 and "luthier: check: 4 bytes at 0x" in err and "0 bytes past the end of buffer" in err
+    assert code == 9 and "luthier: check bounds: kernel saxpy: a read of 4 bytes at 0x" in err
+    assert "out of bounds; just past the end of buffer" in err and "\n  at pc 0x" in err
+    assert err.endswith("luthier: checks (bounds): 3 findings in 1 launch\n")
     found = json.loads(out)["run"]["findings"]
     assert {row["kind"] for row in found} == {"bounds"} and found[0]["by"]["lane"] == 1000 % 64
     assert luthier(*command)[0] == 0
@@ -33,7 +36,11 @@ def test_schedules(luthier):
 
 
 def test_what_makes_no_sense(luthier):
-    for wrong, why in ((("--check", "some"), "check `some`"), (("--schedule", "1"), "give seed=N"),
+    for wrong, why in ((("--check", "some"), "--check=some: check `some`"), (("--check", ""), "--check names no check"),
+                       (("--schedule", "one"), "--schedule=one: give seed=N"),
+                       (("--schedule", f"seed={1 << 64}"), "give seed=N"),
+                       (("--shuffle", "2", "--schedule", "seed=1"), "leave out --schedule"),
+                       (("--error-exitcode", "2"), "give one of them"),
                        (("--shuffle", "2", "-t", "instr_count"), "leave out -t")):
         code, _, err = luthier("run", path("saxpy"), *SAXPY, *ARGS, *wrong)
         assert code == 2 and why in err

@@ -120,7 +120,7 @@ def test_words_about_addresses():
     memory = Memory()
     assert memory.nearest(5) == "nothing is allocated"
     a = memory.allocate(100, "positions")
-    assert memory.nearest(a.end) == f"0 bytes past the end of {a}"
+    assert memory.nearest(a.end) == f"just past the end of {a}"
     assert memory.nearest(a.end + 7).startswith("7 bytes past the end of positions")
     assert memory.nearest(a.address - 8).startswith("8 bytes before positions")
     assert memory.nearest(a.address + 98).startswith("98 bytes into positions")

@@ -168,7 +168,7 @@ def test_arguments_end_with_their_cache_line(require_tool, tmp_path):
     out = np.ones(64, np.uint32)
     launch(device(), data, "behind", [out, words - 1])
     assert not out.any()
-    with pytest.raises(DeviceError, match="0 bytes past the end of kernel arguments"):
+    with pytest.raises(DeviceError, match="just past the end of kernel arguments"):
         launch(device(), data, "behind", [out, words])
 
 

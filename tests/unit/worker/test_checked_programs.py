@@ -2,22 +2,60 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import pytest
 from test_execute import DEVICE, Program, luthier
 
+EVERYTHING = "bounds, alignment, waits, races, init, barriers"
+
 
 @pytest.mark.parametrize(("mistake", "kinds"), [
-    ("", set()), ("race", {"race", "memory"}), ("bounds", {"bounds"}), ("unwritten", {"memory"}),
+    ("", set()), ("race", {"races", "init"}), ("bounds", {"bounds"}), ("unwritten", {"init"}),
 ])
-def test_mistakes_of_a_program(mistake: str, kinds: set[str], program: Program) -> None:
+def test_mistakes_of_a_program(mistake: str, kinds: set[str], program: Program, tmp_path: Path) -> None:
     checks = ("--check", "all", "--error-exitcode", "9")
     done = luthier("exec", "--device", DEVICE, *checks, "--", program("mistakes"), mistake)
     assert (done.returncode, done.stdout) == (9 if kinds else 0, "PASSED\n"), done.stderr
-    lines = done.stderr.splitlines()
-    assert all(line.startswith("luthier: check: ") and "kernel _Z6turned" in line for line in lines)
-    assert bool(lines) == bool(kinds)
-    by_environment = luthier("exec", "--device", DEVICE, "--", program("mistakes"), mistake, LUTHIER_CHECK="all")
-    assert by_environment.returncode == 0 and len(by_environment.stderr.splitlines()) == len(lines)
+    *lines, summary = done.stderr.splitlines()
+    told = [line for line in lines if not line.startswith("  ")]
+    assert {line.split(": kernel turned(")[0] for line in told} == {f"luthier: check {kind}" for kind in kinds}
+    found = f"{len(told)} finding{'s' * (len(told) != 1)}" if kinds else "nothing found"
+    assert summary == f"luthier: checks ({EVERYTHING}): {found} in 1 launch"
+    by_environment = luthier("exec", "--device", DEVICE, "--", program("mistakes"), mistake, LUTHIER_CHECK="all",
+                             LUTHIER_FINDINGS=str(tmp_path / "found"))
+    assert by_environment.returncode == 0 and len(by_environment.stderr.splitlines()) == len(lines) + 1
+    (row,) = map(json.loads, (tmp_path / "found").read_text().splitlines())
+    assert row["kernel"].startswith("_Z6turned") and len(row["findings"]) == len(told)
+
+
+def test_findings_by_many_seeds_count(program: Program) -> None:
+    checked = ("--shuffle", "2", "--check", "races", "--error-exitcode", "9")
+    done = luthier("exec", "--device", DEVICE, *checked, "--", program("mistakes"), "race")
+    assert done.returncode == 9 and all(f"luthier: these by seed={seed}" in done.stderr for seed in range(2))
+    done = luthier("exec", "--device", DEVICE, *checked, "--", program("mistakes"), "")
+    assert done.returncode == 0 and "shuffle: the same by 2 schedules" in done.stderr
+
+
+def test_who_stops_it_stops_all_schedules(program: Program, tmp_path: Path) -> None:
+    """Ctrl-C of a terminal goes to all of the group."""
+    marks = tmp_path / "marks"
+    script = f"echo began >> {marks}; exec sleep 60"
+    options = ("--device", DEVICE, "--shuffle", "5")
+    command = (sys.executable, "-m", "luthier_py", "exec", *options, "--", "sh", "-c", script)
+    with subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE) as running:
+        while not marks.exists():
+            assert running.poll() is None
+            time.sleep(0.05)
+        os.killpg(running.pid, signal.SIGINT)
+        assert running.wait(60) == 130
+    assert marks.read_text() == "began\n"
 
 
 def test_seeds_of_a_program(program: Program) -> None:
@@ -35,8 +73,8 @@ def test_seeds_of_a_program(program: Program) -> None:
 
 def test_what_makes_no_sense(program: Program) -> None:
     for wrong, why in (
-        (("--device", DEVICE, "--check", "some"), "check `some` is unknown"),
-        (("--device", DEVICE, "--schedule", "7"), "give seed=N"),
+        (("--device", DEVICE, "--check", "some"), "--check=some: check `some` is unknown"),
+        (("--device", DEVICE, "--schedule", "x"), "--schedule=x: give seed=N"),
         (("--check", "all"), "for kernels on the emulator"),
         (("--shuffle", "2", "--device", DEVICE, "-t", "instr_count"), "leave out -t"),
     ):
