@@ -276,7 +276,8 @@ def coverage() -> str:
     parts = [
         "# What the emulator covers",
         "Made from the code by `make docs`; `luthier coverage TARGET` says the same of one target, a line for each "
-        "operation. Every operation of every table is one of four things. *Exact*: manuals leave nothing open, and "
+        "operation that is not exact (`--match` for others). Every operation of every table is one of four things. "
+        "*Exact*: manuals leave nothing open, and "
         "results are compared bit for bit with a second reader of the manuals, in Python integers and fractions "
         "(`tests/reference`), or in the files of tests below. *Exact but for a NaN's bits*: the same, but that which "
         "NaN arithmetic makes is open. *Documented freedom*: manuals leave more open, and devices may differ: the "

@@ -15,7 +15,7 @@ import signal
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from enum import Enum, auto
 from functools import cache
 from tempfile import TemporaryFile
@@ -65,7 +65,7 @@ def apart(work: Callable[[], bytes], seconds: int = 0) -> bytes:
     """What ``work`` gives, in a child process: where LLVM cannot make code it ends the process that asked. Invalid has
     its words. A child costs some 10 ms, of a large process more; ``seconds``: after which it ends, 0 for never."""
     with TemporaryFile() as made, TemporaryFile() as said:
-        with LOCK, binding().ffi.lib._lock, catch_warnings():  # llvmlite's, too, which its finalizers take without ours
+        with LOCK, _lock_of_finalizers(), catch_warnings():
             simplefilter("ignore", DeprecationWarning)  # of Python 3.12: other threads are not in the child
             child = os.fork()
         if not child:
@@ -79,6 +79,12 @@ def apart(work: Callable[[], bytes], seconds: int = 0) -> bytes:
             words = _NOTHING.sub("", " ".join(said.read().decode(errors="replace").split()))
             raise Invalid(words[:MOST_WORDS] or "LLVM ended without a word")
         return found
+
+
+def _lock_of_finalizers() -> AbstractContextManager[object]:
+    """llvmlite's own: they take it without ours. Held while a process forks, nobody else has it in the child."""
+    found: AbstractContextManager[object] = getattr(binding().ffi.lib, "_lock", nullcontext())
+    return found
 
 
 def _work_as_child(work: Callable[[], bytes], made: int, said: int, seconds: int) -> NoReturn:

@@ -19,10 +19,16 @@ def show(what: Any, as_json: bool) -> None:
         print(json.dumps(what, indent=2))
     else:
         console = Console(highlight=False, markup=False, emoji=False)  # names out of files are no markup
-        if not console.is_terminal:
-            console.width = FILE_COLUMNS
-        for part in what.renderables if isinstance(what, Group) else [what]:
-            console.print(part, soft_wrap=not console.is_terminal and isinstance(part, (str, Text)))
+        parts = what.renderables if isinstance(what, Group) else [what]
+        if console.is_terminal:
+            for part in parts:
+                console.print(part)
+            return
+        console.width = FILE_COLUMNS
+        with console.capture() as printed:
+            for part in parts:
+                console.print(part, soft_wrap=isinstance(part, (str, Text)))
+        sys.stdout.writelines(f"{line.rstrip()}\n" for line in printed.get().splitlines())  # tables fill up with blanks
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -16,10 +17,8 @@ TOOL = "exactness"
 
 
 def looks_like_a_target(what: list[str]) -> bool:
-    """Whether somebody gave a target that there is not."""
-    from luthier_py.isa import targets
-
-    return len(what) == 1 and any(what[0].startswith(each.name[:3]) for each in targets())
+    """Whether somebody gave a target that there is not, or one with features."""
+    return len(what) == 1 and re.match(r"gfx\d", what[0], re.IGNORECASE) is not None
 
 
 @app.command()
@@ -37,13 +36,16 @@ def coverage(
     kernels: Annotated[
         str | None, typer.Option("--kernels", metavar="REGEX", help="of a program: only kernels with such names")
     ] = None,
+    match: Annotated[
+        str, typer.Option("--match", metavar="REGEX", help="of a target: operations with such names, exact ones, too")
+    ] = "",
     output: OutputOption = None,
     report: Report = None,
     as_json: AsJson = False,
 ) -> None:
     """What the emulator does exactly, where manuals leave it a freedom, and what it refuses.
 
-    Of a target each operation. Of a program, which runs as under
+    Of a target each operation that is not exact, or those that --match names. Of a program, which runs as under
     `luthier exec -t exactness`: what it executed, and whether a result that may differ decided a branch, an address or
     a mask. For example: luthier coverage --device emulator:TARGET -- ./app arguments
     """
@@ -52,10 +54,17 @@ def coverage(
 
     if len(what) > 1 or what[0] not in {each.name for each in targets()}:
         if looks_like_a_target(what):
-            raise Invalid(f"there is no target {what[0]}; docs/coverage.md has all")
+            raise Invalid(f"there is no target {what[0]}; there are {', '.join(each.name for each in targets())}")
         if as_json:
             raise Invalid("option --json is about a target; of a program --output FILE.json writes what it did")
+        if match:
+            raise Invalid("option --match is about a target; --kernels chooses those of a program")
         execute(what, TOOL, device=device, stack=stack, kernels=kernels, output=output, report=report)
+        return
     if wrong := [name for name, value in (("--kernels", kernels), ("--output", output), ("--report", report)) if value]:
         raise Invalid(f"option {', '.join(wrong)} is about a program: write it after --")
-    show(coverage_facts(target(what[0])) if as_json else coverage_table(what[0]), as_json)
+    try:
+        re.compile(match)
+    except re.error as error:
+        raise Invalid(f"--match {match}: not a regular expression: {error}") from None
+    show(coverage_facts(target(what[0])) if as_json else coverage_table(what[0], match), as_json)

@@ -42,7 +42,7 @@ ShuffleOption = Annotated[int, typer.Option(
 )]
 CheckOption = Annotated[str | None, typer.Option(
     "--check", metavar="all|bounds,...",
-    help="look for mistakes on the emulator: bounds, alignment, waits, races, init, barriers"
+    help="look for mistakes on the emulator: bounds, waits, races, init, barriers, which are all; or for alignment"
 )]
 ErrorExitCode = Annotated[int, typer.Option(
     "--error-exitcode", min=0, max=255, metavar="N", help="exit code if --check or --shuffle found something"

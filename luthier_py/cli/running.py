@@ -230,8 +230,9 @@ def study(
 
 def tell_shuffled(others: ShuffledProgram, error_exitcode: int) -> NoReturn:
     """What the program printed in order, and what about other orders."""
-    sys.stdout.write(others.printed.decode(errors="replace"))
-    for line in others.lines:
+    sys.stdout.flush()
+    sys.stdout.buffer.write(others.printed)
+    for line in (*others.hints, *others.lines):
         say(line)
     raise typer.Exit(others.exit_code or (error_exitcode if others.shuffled.others or others.findings else ExitCode.OK))
 

@@ -155,16 +155,22 @@ class HostedCode:
             kept.keep(self.source, self.settings, entry, translation)
         else:
             self._reuse(translation)
+        self._make_room(translation)
         hosted = [self._hosted(part, entry, translation, texts.get(part.name)) for part in translation.parts]
         self._waiting.update((start, one) for one in hosted for start in one.starts)
         if translation.effort is Effort.FAST:
             self._parts[entry] = hosted
-        if max(len(self.numbers.counters), len(self.numbers.sites)) > COUNTERS:
-            raise Unsupported("more code than the emulator has counters for")
         self.site_bytes[0] = len(self.numbers.sites) * SITE_BYTES
         self.clock.weigh(*(len(pcs) * (what is CounterKind.WAVES)
                            for what, pcs in self.numbers.counters[self.clock.counters :]))
         return translation.calls
+
+    def _make_room(self, translation: Translation) -> None:
+        """Before anything is remembered of what there is no room for."""
+        counters = len(self.numbers.counters) + sum(len(part.counters) for part in translation.parts)
+        sites = len(self.numbers.sites) + sum(len(part.sites) for part in translation.parts)
+        if max(counters, sites) > COUNTERS:
+            raise Unsupported(f"a module with more than {COUNTERS} blocks or accesses that run: split it into several")
 
     def _translated(self, entry: int) -> tuple[Translation, dict[str, str]]:
         """The function at ``entry``, and the text of each of its host functions."""

@@ -179,8 +179,9 @@ class EmulatorDevice:
                 run.execute()
             finally:
                 self._running = None
-                self.findings = run.findings()
-                self.scrutiny.tell(ready.shape.record.name, self.findings)
+                checked = run.checked()
+                self.findings = checked.findings
+                self.scrutiny.tell(checked)
             return run.profile(time.perf_counter() - started) if self._counts else None
 
     def _code_of_others(self, settings: Settings, address: int) -> HostedCode | None:

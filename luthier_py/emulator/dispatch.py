@@ -19,7 +19,7 @@ from types import TracebackType
 import numpy as np
 
 from luthier_py.emulator.by_lot import Scheduler, scheduler_call, work_by_lot
-from luthier_py.emulator.checks import Checks, Finding
+from luthier_py.emulator.checks import NOT_CHECKED, Checked, Checks
 from luthier_py.emulator.code import HostedCode, Tally
 from luthier_py.emulator.counted import launch_profile
 from luthier_py.emulator.cycle_account import CycleAccount
@@ -286,9 +286,9 @@ class RunningLaunch:
     def watch_address(self) -> int:
         return 0 if self._watch is None else self._watch.address
 
-    def findings(self) -> list[Finding]:
-        """Of checks, as long as the launch has not been left."""
-        return [] if self._watch is None else self._watch.findings(self.codes, self.memory)
+    def checked(self) -> Checked:
+        """By checks, as long as the launch has not been left."""
+        return NOT_CHECKED if self._watch is None else self._watch.checked(self.codes, self.memory)
 
     def code_at(self, pc: int) -> HostedCode | None:
         """Of this launch: the same for all its workers, whatever happens to memory meanwhile."""

@@ -61,7 +61,8 @@ def device_error(wave: FaultyWave, code: HostedCode, shape: Shape, memory: Memor
         return DeviceError(what, Location(kernel, pc, code.text(pc)), DeviceFault(FaultKind.MODE, absolute))
     pc = code.numbers.sites[wave.field("fault_site")]
     lane = wave.field("fault_lane")
-    words = _trap(code.insts[pc]) if kind is Fault.TRAP else _words(kind, address, shape, memory)
+    inst = code.insts[pc]
+    words = _trap(inst) if kind is Fault.TRAP else _words(kind, address, inst, shape, memory)
     what = f"lane {lane} of {wave}: {words}"
     return DeviceError(what, Location(kernel, pc, code.text(pc)), _fault(kind, pc, address, code))
 
@@ -91,7 +92,9 @@ def _fault(kind: Fault, pc: int, address: int, code: HostedCode) -> DeviceFault:
     return DeviceFault(_KINDS[kind], code.base + pc, address, bool(inst.op.flags & _WRITES))
 
 
-def _words(kind: Fault, address: int, shape: Shape, memory: Memory) -> str:
+def _words(kind: Fault, address: int, inst: Inst, shape: Shape, memory: Memory) -> str:
+    if kind is Fault.MISALIGNED and OpFlag.LDS in inst.op.flags:
+        return f"misaligned LDS address 0x{address & 0xFFFFFFFF:x}; the work-group has {shape.lds_bytes} bytes"
     if kind is Fault.LDS:
         return f"LDS address 0x{address & 0xFFFFFFFF:x} is outside the work-group's {shape.lds_bytes} bytes"
     if kind is Fault.SCRATCH:

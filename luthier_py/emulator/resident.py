@@ -138,7 +138,7 @@ class PacketDevice:
             try:
                 return self._execute(run, queue, time.perf_counter())
             finally:
-                self.scrutiny.tell(shape.record.name, run.findings())
+                self.scrutiny.tell(run.checked())
 
     def _run(self, ready: PacketLaunch, places: LaunchMemory, queue: int,
              find: Callable[[int], HostedCode | None]) -> LaunchProfile | None:

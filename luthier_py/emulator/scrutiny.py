@@ -8,32 +8,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from luthier_py.emulator.checks import Checks, Finding
+from luthier_py.emulator.checks import Checked, Checks
 from luthier_py.emulator.schedule import Schedule
 from luthier_py.emulator.wave_code import Settings
 
 
-def _ignore(kernel: str, findings: list[Finding]) -> None:
+def _ignore(checked: Checked) -> None:
     """Nobody asks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scrutiny:
-    """``found`` is told of each launch that was checked: its kernel and findings, from the thread that launched."""
+    """``found`` is told of each launch that was checked, from the thread that launched."""
 
     schedule: Schedule | None = None
     checks: Checks = Checks.NONE
-    found: Callable[[str, list[Finding]], None] = _ignore
+    found: Callable[[Checked], None] = _ignore
 
     @property
     def wanted(self) -> bool:
         """Whether launches are run otherwise than without it."""
         return self.schedule is not None or bool(self.checks)
 
-    def tell(self, kernel: str, findings: list[Finding]) -> None:
+    def tell(self, checked: Checked) -> None:
         """A launch has ended."""
         if self.checks:
-            self.found(kernel, findings)
+            self.found(checked)
 
     def settings(self, settings: Settings) -> Settings:
         """For code of such launches."""

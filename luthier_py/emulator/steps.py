@@ -149,7 +149,7 @@ def _kind(inst: Inst) -> int:
         found |= StepFlag.IGNORES_EXEC
     if flags & _MEMORY or isinstance(row, Action):
         found |= StepFlag.DEFINES
-    elif isinstance(row, Dual | ManyConverted) or merges(inst.op):
+    elif isinstance(row, Dual | ManyConverted) or merges(inst.op) or _keeps_a_part(inst):
         found |= StepFlag.MERGES
     elif not isinstance(row, Lanes | Variants | Scalar | Branch) or flags & (OpFlag.DPP | OpFlag.SDWA):
         found |= StepFlag.CROSSES
@@ -162,6 +162,13 @@ def _kind(inst: Inst) -> int:
     if inst.writes.sgpr >> SCC & 1:
         found |= StepFlag.WRITES_SCC
     return int(kind) | found.value
+
+
+def _keeps_a_part(inst: Inst) -> bool:
+    """Of what was in its result, which no operand names."""
+    effects = inst.effects()
+    named = RegSet.of(*(each.reg for each in inst.operands if each.reg is not None and Access.READ in each.access))
+    return bool((effects.reads - named) & effects.writes)
 
 
 def _selects(row: Lanes) -> bool:

@@ -12,16 +12,21 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.emulator.checks import Actor, Checks, CodePlace, Finding, FindingKind, finding_text
+from luthier_py.emulator.checks import Actor, Checked, Checks, CodePlace, Finding, FindingKind, finding_text
 from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.launch import group_id_places, work_item_rows
 from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.steps import register_name
-from luthier_py.emulator.watching_library import watching_library
+from luthier_py.emulator.watching_library import MOST_BYTES, MOST_PAGES, PAGE, watching_library
 
 _COLUMNS = ("kind", "detail", "pc", "other_pc", "group", "wave", "lane", "other_group", "other_wave", "other_lane",
             "address", "size", "count", "lanes")
+_STOPPED = {
+    1: f"races were looked for in the first {MOST_PAGES * PAGE >> 20} MiB that it touched",
+    2: "more kinds of findings than are kept", 4: "more code objects than are told apart",
+    8: f"of the first {MOST_BYTES} dwords that were accessed in parts, each byte; of others the last access alone",
+}
 Rows = NDArray[np.uint64]
 
 
@@ -39,13 +44,14 @@ class LaunchWatch:
     def close(self) -> None:
         watching_library().luthier_watch_free(self.address)
 
-    @property
-    def complete(self) -> bool:
-        """Whether races were looked for in all memory that the launch touched."""
-        return bool(watching_library().luthier_watch_complete(self.address))
+    def checked(self, codes: Sequence[HostedCode], memory: Memory) -> Checked:
+        """So far."""
+        stopped = watching_library().luthier_watch_stopped(self.address)
+        left_out = tuple(words for bit, words in _STOPPED.items() if stopped & bit)
+        return Checked(self._shape.record.name, self._findings(codes, memory), left_out)
 
-    def findings(self, codes: Sequence[HostedCode], memory: Memory) -> list[Finding]:
-        """So far, in the order in which they came."""
+    def _findings(self, codes: Sequence[HostedCode], memory: Memory) -> list[Finding]:
+        """In the order in which they came."""
         place = ctypes.c_uint64()
         count = watching_library().luthier_watch_findings(self.address, ctypes.byref(place))
         size = count * len(_COLUMNS)

@@ -18,9 +18,10 @@ from luthier_py.runtime.native.build import build, compile_sources, link_library
 
 _SOURCES = Path(__file__).parent / "watching"
 _LIBRARY = "libwatching.so"
-_MOST_PAGES = 1 << 13
-"""Of 4096 bytes of memory whose accesses are kept, to find races."""
-_MOST_BYTES = 1 << 20
+PAGE = 4096
+MOST_PAGES = 1 << 13
+"""Of memory whose accesses are kept, to find races."""
+MOST_BYTES = 1 << 20
 """Dwords whose bytes have notes of their own."""
 
 
@@ -39,8 +40,8 @@ def _header() -> str:
         **{f"STEP_{column.name}": int(column) for column in Column},
         **{f"ROLE_{role.name}": int(role) for role in RegisterRole},
         "LOGIC_COLUMNS": LOGIC_COLUMNS, "PLACE": PLACE,
-        "SCC_ID": SCC, "EXEC_LO": EXEC, "FIRST_TRAP_SCALAR": TTMP0, "MOST_PAGES": _MOST_PAGES,
-        "MOST_BYTES": _MOST_BYTES, "READ_ONLY": READ_ONLY,
+        "SCC_ID": SCC, "EXEC_LO": EXEC, "FIRST_TRAP_SCALAR": TTMP0, "MOST_PAGES": MOST_PAGES,
+        "MOST_BYTES": MOST_BYTES, "PAGE": PAGE, "READ_ONLY": READ_ONLY,
     }  # fmt: skip
     return "".join(f"#define {name} {value}\n" for name, value in values.items())
 
@@ -57,8 +58,8 @@ def watching_library() -> ctypes.CDLL:
     library = ctypes.CDLL(str(folder / _LIBRARY))
     library.luthier_watch_new.argtypes = [ctypes.c_uint64] * 6
     library.luthier_watch_new.restype = library.luthier_watch_findings.restype = ctypes.c_uint64
-    library.luthier_watch_complete.restype = ctypes.c_uint64
-    for name in ("free", "complete"):
+    library.luthier_watch_stopped.restype = ctypes.c_uint64
+    for name in ("free", "stopped"):
         getattr(library, f"luthier_watch_{name}").argtypes = [ctypes.c_uint64]
     library.luthier_watch_findings.argtypes = [ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64)]
     return library

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable
 
 from luthier_py import llvm
-from luthier_py.errors import LuthierError
 
 CHILD_SECONDS = 300
 
@@ -32,13 +31,18 @@ class Job:
     def run(self) -> None:
         try:
             self.made = llvm.apart(self.work, CHILD_SECONDS)
-        except (LuthierError, OSError, MemoryError):
+        except Exception:  # whoever waits makes it itself, and meets what is wrong in its own thread
             self.made = None
         finally:
             self._ended.set()
 
     def wait(self) -> None:
         self._ended.wait()
+
+    def abandon(self) -> None:
+        """Nobody is at it any more."""
+        self._ended = threading.Event()
+        self._ended.set()
 
 
 class Workshop:
@@ -47,6 +51,7 @@ class Workshop:
     def __init__(self, places: int) -> None:
         self.places = places
         self._jobs: deque[Job] = deque()
+        self._running: set[Job] = set()
         self._threads = 0
         self._lock = threading.Lock()
 
@@ -76,7 +81,18 @@ class Workshop:
                     self._threads -= 1
                     return
                 job = self._jobs.popleft()
+                self._running.add(job)
             job.run()
+            with self._lock:
+                self._running.discard(job)
+
+    def begin_anew(self) -> None:
+        """In a child that somebody forked: threads have stayed behind, and with them what they were at."""
+        self._lock, self._threads = threading.Lock(), 0
+        for job in (*self._jobs, *self._running):
+            job.abandon()
+        self._jobs.clear()
+        self._running.clear()
 
 
 def cores() -> int:
@@ -85,3 +101,4 @@ def cores() -> int:
 
 
 WORKSHOP = Workshop(cores())
+os.register_at_fork(after_in_child=WORKSHOP.begin_anew)

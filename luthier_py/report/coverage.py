@@ -6,6 +6,7 @@ freedoms, reasons and evidence are what isa.semantics says of each row.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,6 +33,9 @@ class Certainty(Enum):
     ALL_BUT_NAN = "exact but for a NaN's bits"
     FREE = "documented freedom"
     REFUSED = "refused"
+
+
+_TO_BE_KNOWN = Certainty.REFUSED, Certainty.FREE
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +97,23 @@ def coverage_facts(of: Target) -> Json:
     }  # fmt: skip
 
 
-def coverage_table(name: str) -> Group:
-    """Of one target, a line for each operation."""
+def coverage_table(name: str, match: str = "") -> Group:
+    """Of one target, a line for each operation whose name ``match`` finds; without it, for each that is not exact."""
     found = covered(target(name))
+    shown = [each for each in found if (
+        re.search(match, each.operation, re.IGNORECASE) if match else each.standing in _TO_BE_KNOWN)]
     counts = Counter(each.standing for each in found)
     head = f"{name}: {how_many(len(found), 'operation')}: " + ", ".join(
         f"{counts[standing]} {standing.value}" for standing in Certainty)
-    table = Table("operation", "", "what is open, or why it is refused", "tested against", box=None)
-    for each in found:
+    table = Table(box=None)
+    table.add_column("operation", no_wrap=True)
+    for title in ("", "what is open, or why it is refused", "tested against"):
+        table.add_column(title)
+    for each in sorted(shown, key=lambda each: -[*Certainty].index(each.standing)):
         tested = str(each.tested) if each.refused is None else ""
         table.add_row(each.operation, each.standing.value, each.details, tested)
-    return Group(head, "", table)
+    rest = len(found) - len(shown)
+    return Group(head, "", table, "", f"{how_many(rest, 'other')}: --match REGEX shows them by name, --match . all")
 
 
 # The page.

@@ -13,7 +13,7 @@ from tempfile import TemporaryFile
 
 from luthier_py.emulator.schedule import Schedule
 from luthier_py.errors import Invalid
-from luthier_py.session.execute import SIGNALLED, execute
+from luthier_py.session.execute import SIGNALLED, Executed, execute
 from luthier_py.session.shuffle import Shuffled, shuffled, told_apart
 from luthier_py.worker.edge import say
 
@@ -22,10 +22,12 @@ _STOPPED = {SIGNALLED + number for number in (signal.SIGHUP, signal.SIGINT, sign
 
 @dataclass(frozen=True, slots=True)
 class ShuffledProgram:
-    """``exit_code``, ``printed``: of the program with waves in their order; ``findings``: of checks, by all orders."""
+    """``exit_code``, ``printed``, ``hints``: of the program with waves in their order; ``findings``: of checks, by all
+    orders."""
 
     exit_code: int
     printed: bytes
+    hints: tuple[str, ...]
     findings: int
     shuffled: Shuffled
 
@@ -42,11 +44,9 @@ def shuffle_program(command: Sequence[str], tool: str | None, device: str | None
         raise Invalid("--shuffle compares what the program itself prints; leave out -t")
     if device is None:
         raise Invalid("schedules are for kernels on the emulator; give a device, as emulator:TARGET")
-    first: list[tuple[int, bytes]] = []
-    findings = 0
+    ran: list[tuple[Executed, bytes]] = []
 
     def once(schedule: Schedule | None) -> dict[str, bytes]:
-        nonlocal findings
         with TemporaryFile() as output:
             done = execute(command, None, {}, device, time_limit=time_limit, stack=stack,
                            schedule="default" if schedule is None else str(schedule), check=check,
@@ -55,12 +55,13 @@ def shuffle_program(command: Sequence[str], tool: str | None, device: str | None
             printed = output.read()
         if done.exit_code in _STOPPED:
             raise SystemExit(done.exit_code)
-        first.append((done.exit_code, printed))
+        ran.append((done, printed))
         if done.findings:
-            findings += len(done.findings)
             say(f"these by {schedule or 'waves in their order'}")
         return {"exit code": str(done.exit_code).encode(), "output": printed,
                 "what checks find": told_apart(done.findings)}
 
     found = shuffled(count, once)
-    return ShuffledProgram(*first[0], findings, found)
+    first, printed = ran[0]
+    findings = sum(len(done.findings) for done, _ in ran)
+    return ShuffledProgram(first.exit_code, printed, first.hints, findings, found)

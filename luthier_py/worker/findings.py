@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from luthier_py.emulator.checks import NAMES, Checks, Finding, parse_checks
+from luthier_py.emulator.checks import NAMES, Checked, Checks, parse_checks
 from luthier_py.emulator.checks import VARIABLE as CHECK
 from luthier_py.emulator.schedule import VARIABLE as SCHEDULE
 from luthier_py.emulator.schedule import parse_schedule
@@ -32,18 +32,21 @@ def chosen_scrutiny(environment: Mapping[str, str]) -> Scrutiny:
     return Scrutiny(schedule, checks, teller(environment.get(FILE, "")))
 
 
-def teller(file: str = "") -> Callable[[str, list[Finding]], None]:
+def teller(file: str = "") -> Callable[[Checked], None]:
     """Tells findings, in a file, too, if one is named."""
     failed: list[OSError] = []
 
-    def tell(kernel: str, findings: list[Finding]) -> None:
-        for finding in findings:
+    def tell(checked: Checked) -> None:
+        for finding in checked.findings:
             say(finding.text(_shown))
+        for words in checked.left_out:
+            say(f"checks stopped in kernel {_shown(checked.kernel)}: {words}")
         if not file or failed:
             return
         try:
             with Path(file).open("a") as output:
-                row = {"kernel": kernel, "findings": [finding.facts() for finding in findings]}
+                row = {"kernel": checked.kernel, "findings": [finding.facts() for finding in checked.findings],
+                       "left_out": checked.left_out}
                 output.write(json.dumps(row) + "\n")
         except OSError as error:
             failed.append(error)
@@ -77,7 +80,7 @@ def given_or_set(schedule: str | None, check: str | None) -> dict[str, str]:
             _parsed(option, text, parse)
     if check is not None and not check.strip(" ,"):
         raise Invalid("--check names no check; give all, or some as bounds,races")
-    given = {SCHEDULE: schedule, CHECK: check}
+    given = {SCHEDULE: schedule, CHECK: check, FILE: None}
     return {name: os.environ.get(name, "") if text is None else text for name, text in given.items()}
 
 

@@ -42,7 +42,7 @@ PUBLIC u64 luthier_watch_findings(struct watch *watch, struct finding **findings
     return watch->found;
 }
 
-PUBLIC u64 luthier_watch_complete(struct watch *watch) { return watch->pages_left != 0; }
+PUBLIC u64 luthier_watch_stopped(struct watch *watch) { return watch->stopped; }
 
 /* The place of a work-group: LDS begins there as nobody's. */
 static struct group *place_of(struct watch *watch, u8 *memory, u64 index) {
@@ -96,7 +96,10 @@ u8 code_of(struct watch *watch, u8 *memory) {
     u64 base = *(u64 *)(*field(memory, WAVE_WORKER) + WORKER_CODE_BASE);
     for (u32 i = 0; i < watch->codes; i++)
         if (watch->bases[i] == base) return i;
-    if (watch->codes == CODES) return CODES - 1;
+    if (watch->codes == CODES) {
+        watch->stopped |= STOPPED_CODES;
+        return CODES - 1;
+    }
     watch->bases[watch->codes] = base;
     return watch->codes++;
 }
@@ -111,7 +114,10 @@ struct finding *found(struct watch *watch, u64 kind, u64 pc, u64 other_pc, u64 l
             return NULL;
         }
     }
-    if (watch->found == MOST_FINDINGS) return NULL;
+    if (watch->found == MOST_FINDINGS) {
+        watch->stopped |= STOPPED_FINDINGS;
+        return NULL;
+    }
     struct finding *row = &watch->findings[watch->found++];
     *row = (struct finding){.kind = kind, .pc = pc, .other_pc = other_pc, .lane = lane, .count = 1};
     row->lanes = 1ull << lane;

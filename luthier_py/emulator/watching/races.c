@@ -4,12 +4,11 @@
    it did before); and, for what was waited for, an atomic or store that comes after it, and an atomic that returns
    something, or a coherent load, by another wave of what somebody else has changed. By the latter a wave knows of
    all that anybody had let go by then, which hides races and never makes one up. Atomics do not race with each other; a
-   plain store does not with coherent loads of memory, nor with a store that its wave has seen by one, nor with atomics on
-   what was atomically changed before; nor with a store of the same value. */
+   plain store does not with coherent loads of memory, nor with a store that its wave has seen by one, nor with atomics
+   on what was atomically changed before; nor with a store of the same value. */
 #include "watching.h"
 
 enum { PC, KIND, USE, SIZE, PARTS, COHERENT };
-enum { PAGE = 4096 };
 
 struct page {
     u64 number; /* and 1, so that 0 is none */
@@ -120,8 +119,12 @@ void clear_cells(struct cell *cells, u32 count) {
 
 /* Have notes of each byte. Where there are too many of them, a dword remembers its last accesses only. */
 static void divide(struct watch *watch, struct cell *cell) {
-    if (cell->bytes != NULL || watch->bytes_left == 0) return;
-    struct bytes *bytes = malloc(sizeof *bytes);
+    if (cell->bytes != NULL) return;
+    struct bytes *bytes = watch->bytes_left == 0 ? NULL : malloc(sizeof *bytes);
+    if (bytes == NULL) {
+        watch->stopped |= STOPPED_BYTES;
+        return;
+    }
     for (int i = 0; i < 4; i++) {
         struct cell *byte = &bytes->cells[i];
         *byte = *cell;
@@ -151,9 +154,13 @@ static struct cell *cell_at(struct watch *watch, u64 address) {
     }
     struct page *page = find(watch->pages, watch->page_room, number);
     if (page->number == 0) {
-        if (watch->pages_left == 0) return NULL;
+        struct cell *cells = watch->pages_left == 0 ? NULL : calloc(PAGE / 4, sizeof *cells);
+        if (cells == NULL) {
+            watch->stopped |= STOPPED_PAGES;
+            return NULL;
+        }
         watch->pages_left--, watch->page_count++;
-        *page = (struct page){number, calloc(PAGE / 4, sizeof(struct cell))};
+        *page = (struct page){number, cells};
     }
     return page->cells + address % PAGE / 4;
 }
@@ -168,7 +175,8 @@ static void tell(struct watch *watch, u8 *memory, struct wave *wave, enum space 
     struct wave *other = watch->all[note->wave];
     struct phases *phases = &other->phases[space];
     bool passed = space == IN_LDS && other->group == wave->group && wave->waits > 0 && note->phase >= phases->complete;
-    row->detail |= (space == IN_LDS ? RACE_IN_LDS : 0) | (passed && detail != RACE_WRITE_AFTER_READ ? RACE_NOT_WAITED : 0);
+    if (space == IN_LDS) row->detail |= RACE_IN_LDS;
+    if (passed && detail != RACE_WRITE_AFTER_READ) row->detail |= RACE_NOT_WAITED;
     row->other_group = other->group, row->other_wave = other->number, row->other_lane = note->lane;
     row->address = address, row->size = access[SIZE];
 }
@@ -218,7 +226,7 @@ static void touch(struct watch *watch, u8 *memory, struct wave *wave, enum space
     u32 use = access[USE];
     u8 mask = ((1u << size) - 1) << first, atomic = use == WRITES && cell->atomic.mask;
     struct access_note *write = &cell->write, *changed = &cell->atomic;
-    struct access_note note = {wave->id, wave->phases[space].now, access[PC], watch->time, lane, mask, atomic,
+    struct access_note note = {watch->time, wave->id, wave->phases[space].now, access[PC], lane, mask, atomic,
                                code_of(watch, memory)};
     bool coherent = use == READS && access[COHERENT] && space != IN_LDS; /* LDS has no other scope to be told from */
     if (coherent || (use == MODIFIES && access[COHERENT])) acquire(watch, wave, address, cell);
@@ -260,7 +268,8 @@ void note_access(struct watch *watch, u8 *memory, struct wave *wave, enum space 
         if (cell != NULL && part < 4) divide(watch, cell);
         u32 each = cell != NULL && cell->bytes != NULL ? 1 : part;
         for (u32 i = 0; cell != NULL && i < part; i += each)
-            touch(watch, memory, wave, space, access, address + i, first + i, each, lane, data == NULL ? NULL : data + i,
+            touch(watch, memory, wave, space, access, address + i, first + i, each, lane,
+                  data == NULL ? NULL : data + i,
                   cell->bytes == NULL ? cell : &cell->bytes->cells[first + i]);
         address += part, size -= part;
         data = data == NULL ? NULL : data + part;

@@ -23,19 +23,21 @@ struct finding {
     u64 kind, detail, pc, other_pc, group, wave, lane, other_group, other_wave, other_lane, address, size, count, lanes;
 };
 
+enum stopped { STOPPED_PAGES = 1, STOPPED_FINDINGS = 2, STOPPED_CODES = 4, STOPPED_BYTES = 8 };
 enum space { IN_LDS, IN_MEMORY, IN_SCRATCH };
 enum kind { NEAR, FAR, FLAT, LDS, PRIVATE };
 enum use { READS = 1, WRITES, MODIFIES };
 
 /* One access in a shadow cell: mask has a bit for each byte of the dword. */
 struct access_note {
-    u32 wave, phase, pc, time;
+    u64 time;
+    u32 wave, phase, pc;
     u8 lane, mask, atomic, code;
 };
 
 struct cell {
     struct access_note write, atomic, reads[2]; /* the last ones, atomics apart */
-    u32 before_atomic;                          /* time of the last atomic by another wave than `atomic` is by */
+    u64 before_atomic;                          /* time of the last atomic by another wave than `atomic` is by */
     struct bytes *bytes;                        /* where less than a dword was accessed: what counts instead */
 };
 
@@ -70,8 +72,7 @@ struct busy { /* of a wave that has not ended */
 
 /* What a wave has seen that somebody else had written. */
 struct look {
-    u64 address;
-    u32 time;
+    u64 address, time;
 };
 
 struct wave {
@@ -97,7 +98,8 @@ struct group { /* a place for a resident work-group */
 };
 
 struct watch {
-    u64 flags, wave_size, waves, groups, scalars, vectors; /* scalars, vectors: that are set when a wave begins */
+    u64 flags, stopped; /* stopped: where it does not look any more */
+    u64 wave_size, waves, groups, scalars, vectors; /* scalars, vectors: that are set when a wave begins */
     u64 time, pages_left;
     struct wave **all;
     struct group *places;

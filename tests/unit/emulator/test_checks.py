@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 from emulated import ISA, KERNARG_BYTES, LANES, code_object
+from launching import compile_hip
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.checks import ALL, Checks, Finding, FindingKind, parse_checks
 from luthier_py.emulator.schedule import Schedule
 from luthier_py.emulator.scrutiny import Scrutiny
 from luthier_py.errors import DeviceError, Invalid
+from luthier_py.isa import target
 from luthier_py.isa.registers import EXEC, VCC, sgpr, vgpr
 
 PLACE, WAVE = sgpr(8, 2), sgpr(12)
@@ -96,7 +98,8 @@ def test_lds_scratch_and_scalar_loads_have_bounds():
 
 
 def test_unaligned_addresses():
-    (found,) = run([load_at(1), WAIT, END], words=65).findings
+    (found,) = run([load_at(1), WAIT, END], Checks.ALIGNMENT, words=65).findings
+    assert not run([load_at(1), WAIT, END], words=65).findings
     assert found.kind is FindingKind.ALIGNMENT and found.what.endswith("is no multiple of 4")
     assert not run([made("global_load_ubyte", vgpr(4), vgpr(2), PLACE, offset=1), WAIT, END]).findings
 
@@ -218,6 +221,20 @@ def test_flags_that_are_handed_on(seed):
     assert sum("two writes" in each.what for each in found) == 2  # of the number, and of the flag
 
 
+def test_where_checks_stop_is_told():
+    told = []
+    device = EmulatorDevice(ISA.target, scrutiny=Scrutiny(None, Checks.RACES, told.append))
+    for size, left_out in ((31 << 20, False), (33 << 20, True)):
+        buffer = device.alloc(size)
+        rows = [*START, ("s_mov_b32", sgpr(10), 0), ("v_mov_b32", vgpr(2), 0), "again:", store_at(),
+                ("v_add_u32", vgpr(2), 4096, vgpr(2)), ("s_add_u32", sgpr(10), sgpr(10), 4096),
+                ("s_cmp_lt_u32", sgpr(10), size), ("s_cbranch_scc1", "again"), END]
+        module = device.load(code_object({"k": rows}))
+        kernarg = struct.pack("<Q", buffer.address).ljust(KERNARG_BYTES, b"\0")
+        device.launch(module.kernel("k"), (1, 1, 1), (1, 1, 1), kernarg)
+        assert any("in the first 32 MiB" in words for words in told[-1].left_out) == left_out
+
+
 # What was never written
 
 def test_memory_that_nobody_wrote():
@@ -247,6 +264,39 @@ def test_registers_that_nobody_wrote(rows, decides):
 ])
 def test_copies_and_bits_that_do_not_matter(rows):
     assert not run([*rows, WAIT, END], Checks.INIT).findings
+
+
+HALVES = """
+KERNEL void halves(_Float16 *out, const _Float16 *in) {
+  int i = X;
+  _Float16 x = in[i], y = x * (_Float16)2 + (_Float16)1;
+  if (y > (_Float16)3) y = y - x;
+  out[i] = (_Float16)((float)y * (float)x + (float)x);
+}
+KERNEL void turned(volatile int *out, const int *in) {
+  SHARED static volatile int s[128];
+  s[X] = in[X];
+  out[X] = s[127 - X];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def compiled(require_tool, tmp_path_factory) -> Any:
+    clang, folder = require_tool("clang-22"), tmp_path_factory.mktemp("checks")
+    return lambda gpu: compile_hip(clang, folder, HALVES, "--no-offload-arch=all", f"--offload-arch={gpu}")
+
+
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"])
+def test_halves_of_registers_and_volatile_memory_of_the_group(gpu: str, compiled: Any) -> None:
+    device = EmulatorDevice(target(gpu), scrutiny=Scrutiny(None, ALL))
+    module, buffers = device.load(compiled(gpu)), [device.alloc(512) for _ in range(2)]
+    device.write(buffers[1].address, bytes(range(256)) * 2)
+    arguments = struct.pack("<QQ", *(each.address for each in buffers)).ljust(KERNARG_BYTES, b"\0")
+    device.launch(module.kernel("halves"), (1, 1, 1), (128, 1, 1), arguments)
+    assert not device.findings
+    device.launch(module.kernel("turned"), (1, 1, 1), (128, 1, 1), arguments)
+    assert FindingKind.RACE in {each.kind for each in device.findings}
 
 
 # Barriers

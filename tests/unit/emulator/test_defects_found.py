@@ -24,6 +24,9 @@ from luthier_py.session.demo import launch_of
 from luthier_py.session.run import Launch, run_original
 from luthier_py.session.specs import BufferSpec
 
+LEAST = {"vector_add": 4, "saxpy": 6, "reduce": 29, "matmul": 25, "mandelbrot": 6, "histogram": 13, "nbody": 7,
+         "bitonic_sort": 15, "device_call": 4, "function_pointers": 10, "scratch": 14, "transpose": 10,
+         "transpose_padded": 10, "reduce_strided": 12, "reduce_padded": 12}  # 177 defects
 SHIPPED = [one for one in SAMPLES if one.path.suffix == ".co" and one.name != "lds_widths"]
 """lds_widths is assembly that waits after each instruction, mostly for nothing."""
 OTHERS = [("gfx803", 64), ("gfx942", 64), ("gfx1030", 32), ("gfx1030", 64), ("gfx1100", 32), ("gfx1201", 32),
@@ -85,12 +88,9 @@ def shortened(launch: Launch) -> Iterator[Launch]:
             yield replace(launch, arguments=(*launch.arguments[:number], shorter, *launch.arguments[number + 1 :]))
 
 
-COUNTED: dict[str, int] = {}
-
-
 @pytest.mark.parametrize("one", SHIPPED, ids=lambda one: one.name)
 def test_defects_of_code_are_found(one):
-    COUNTED[one.name] = judge(one, one.path.read_bytes(), 64)
+    assert judge(one, one.path.read_bytes(), 64) >= LEAST[one.name]
 
 
 @pytest.mark.parametrize("one", SHIPPED, ids=lambda one: one.name)
@@ -98,14 +98,6 @@ def test_one_element_past_the_end_is_found(one):
     for launch in shortened(launch_of(one)):
         found = findings(one.path.read_bytes(), launch)
         assert found and {finding.kind for finding in found} == {FindingKind.BOUNDS}
-        COUNTED[f"{one.name}, bounds"] = COUNTED.get(f"{one.name}, bounds", 0) + 1
-
-
-def test_there_are_hundreds():
-    """Of those above, which ran before."""
-    if len(COUNTED) < 2 * len(SHIPPED):
-        pytest.skip("not all of the tests above ran")
-    assert sum(COUNTED.values()) >= 200
 
 
 @pytest.fixture(scope="module")

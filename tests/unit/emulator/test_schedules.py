@@ -99,9 +99,9 @@ def test_what_stands_still_is_found_by_lot():
 
 
 def test_schedules_as_text():
-    assert parse_schedule("seed=0x10") == Schedule(16) and str(Schedule(16)) == "seed=16"
+    assert parse_schedule("seed=16") == parse_schedule("16") == Schedule(16) and str(Schedule(16)) == "seed=16"
     assert parse_schedule("") is None is parse_schedule("default")
-    for wrong in ("7", "seed=", "seed=-1", "lots=1"):
+    for wrong in ("seven", "seed=", "seed=-1", "lots=1", f"seed={1 << 64}"):
         with pytest.raises(Invalid, match="seed=N"):
             parse_schedule(wrong)
 
