@@ -2,7 +2,7 @@
 
 In: a .hip file, targets, a folder of HIP headers, a folder with libamdhip64. Out: an executable. The steps are those of
 clang's own driver; the fat binary is written here, since the driver's bundler comes with another package.
-As a command: FOLDER [NAME...], where a name with .hip at its end is a file of your own.
+As a command: FOLDER [NAME...] [--targets T,...] [-g], where a name with .hip at its end is a file of your own.
 Headers: LUTHIER_HIP_INCLUDE, ROCm's, or those that the PyPI package triton carries. A source with the line LINKED gets
 AMD's own device library as well, which lies beside these headers. Code object version 4 is for ROCm 5.2, which
 loads none above.
@@ -10,6 +10,7 @@ loads none above.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import importlib.util
 import os
@@ -188,7 +189,9 @@ def run(*command: str) -> None:
         raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
 
 
-def build_programs(names: Sequence[str], folder: Path, targets: Sequence[str]) -> list[Path]:
+def build_programs(
+    names: Sequence[str], folder: Path, targets: Sequence[str], extra: Sequence[str] = ()
+) -> list[Path]:
     """Programs of this folder, or files, against the newest headers; RuntimeError where there are none."""
     from luthier_py.runtime.hip import runtime_folder
 
@@ -199,12 +202,23 @@ def build_programs(names: Sequence[str], folder: Path, targets: Sequence[str]) -
     headers = max(found, key=hip_major)
     folder.mkdir(parents=True, exist_ok=True)
     sources = [Path(name) if name.endswith(".hip") else HERE / f"{name}.hip" for name in names]
-    return [build(source, folder / source.stem, headers, runtime_folder(), targets) for source in sources]
+    return [build(source, folder / source.stem, headers, runtime_folder(), targets, extra) for source in sources]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Compile HIP programs; each target's code object is left beside them")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of this folder, or your own .hip file; default: all")
+    parser.add_argument("--targets", default="gfx90a", help="with commas between them; default: gfx90a")
+    parser.add_argument("-g", action="store_true", dest="lines", help="with line tables, so that findings name lines")
+    given = parser.parse_args()
+    every = sorted(path.stem for path in HERE.glob("*.hip"))
+    try:
+        build_programs(given.names or every, given.folder, given.targets.split(","),
+                       ("-gline-tables-only",) if given.lines else ())
+    except (RuntimeError, FileNotFoundError) as error:
+        sys.exit(f"{HERE.name}: {error}")
 
 
 if __name__ == "__main__":
-    every = sorted(path.stem for path in HERE.glob("*.hip"))
-    try:
-        build_programs(sys.argv[2:] or every, Path(sys.argv[1]), ("gfx90a",))
-    except (RuntimeError, FileNotFoundError) as error:
-        sys.exit(f"{HERE.name}: {error}")
+    main()
