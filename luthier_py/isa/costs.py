@@ -2,12 +2,12 @@
 
 In: a target, a wave size, a decoded instruction. Out: an InstructionCost, of what the instruction alone decides; banks
 and lines, which addresses decide, are added by whoever knows these. Source: isa/cycles. Invariant: every instruction
-has a cost; what the model knows nothing of takes the least that anything does.
+has a cost; what the model knows nothing of takes one step, and elements of
+matrices that it has no rate for the slowest.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from luthier_py.isa.cycles import CycleModel, Pipe, Work, cycle_model
@@ -16,14 +16,13 @@ from luthier_py.isa.semantics import Lanes, Scalar, Signature, meaning
 from luthier_py.isa.semantics.algebra import Kind
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Variants
+from luthier_py.isa.semantics.wave_matrices import GROUP, WaveMatrix, WaveMixedMatrix
 from luthier_py.isa.target import Target
 
 _PASS = 4  # cycles (CDNA 3 ISA, 7.1)
 _MULTIPLICATIONS = frozenset("""V_MUL_LO_U32 V_MUL_LO_I32 V_MUL_HI_U32 V_MUL_HI_I32 V_MAD_U64_U32 V_MAD_I64_I32
 V_MAD_CO_U64_U32 V_MAD_CO_I64_I32""".split())  # LLVM's WriteIntMul
 _IDLE, _SLEEP, _SLEEP_CYCLES = "S_NOP", "S_SLEEP", 64  # MI200 ISA, 12.5
-_WAVE_MATRIX = re.compile(r"_(\d+)X(\d+)X(\d+)_([A-Z0-9]+)")  # WMMA and SWMMAC: rows, columns, depth, kind of A
-_KINDS = {"IU8": "i8", "IU4": "i4", "F8F6F4": "fp8"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +103,13 @@ def _matrix_cycles(model: CycleModel, inst: Inst) -> int:
         if row.blocks > 1 or not model.matrix_rates:
             return model.passes.get(row.rows, 1) * _PASS
         return max(_by_rate(model, kind, 2 * row.rows * row.columns * row.depth) for kind in row.kinds)
-    if (found := _WAVE_MATRIX.search(inst.op.base.split("_", 2)[-1])) is None:
+    if isinstance(row, WaveMixedMatrix):
+        formats = map(inst.find, ("matrix_a_fmt", "matrix_b_fmt"))
+        row = row.of(*((operand.value if operand else 0) for operand in formats))
+    if not isinstance(row, WaveMatrix):
         return model.step
-    rows, columns, depth = map(int, found.groups()[:3])
-    kind = _KINDS.get(found[4], found[4].lower())
-    operations = 2 * rows * columns * depth
-    return _by_rate(model, kind, operations // 2 if inst.op.base.startswith("V_SWMMAC") else operations)
+    operations = row.rows * GROUP * row.depth * (1 if row.sparse else 2)
+    return max(_by_rate(model, kind.replace("iu", "i"), operations) for kind in row.kinds)
 
 
 def _by_rate(model: CycleModel, kind: str, operations: int) -> int:

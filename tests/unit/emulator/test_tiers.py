@@ -35,9 +35,10 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(parts, name, value)
     monkeypatch.setattr(hosted_part, "HOT", 1)
     monkeypatch.setattr(code, "LOOK_SECONDS", 0.01)
+    others = set(threading.enumerate())  # of devices that other tests still have
     yield
     gc.collect()  # devices, and their code
-    for thread in threading.enumerate():
+    for thread in set(threading.enumerate()) - others:
         if thread.name == "luthier-watch":
             thread.join()
 
