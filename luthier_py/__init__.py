@@ -6,8 +6,9 @@ Everything that a tool or a script needs is importable from here; it is loaded o
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from luthier_py.exports import loaded_when_asked
 
 if TYPE_CHECKING:
     from luthier_py.errors import LuthierError
@@ -88,22 +89,21 @@ __all__ = [
     "taken_lanes", "u16", "u32", "u64", "u8", "vgpr", "wave_in_group", "wave_in_launch", "workgroup_id",
     "workgroup_in_launch", "workgroup_size", "workitem_id", "workitem_in_launch",
 ]
-_ROOMS = {
-    "errors": {"LuthierError"},
-    "isa": {"EXEC", "M0", "SCC", "VCC", "OpFlag", "Reg", "RegFile", "RegSet", "sgpr", "vgpr"},
-    "loader": {"load"},
-    "pipeline": {"Instrumented", "instrument"},
-    "session.attach": {"Attached", "attach"},
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module luthier_py has no attribute {name}")
-    room = next((room for room, names in _ROOMS.items() if name in names), "tool")
-    value = getattr(import_module(f"luthier_py.{room}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = loaded_when_asked(__name__, {
+    "errors": "LuthierError",
+    "isa": "EXEC M0 SCC VCC OpFlag Reg RegFile RegSet sgpr vgpr",
+    "loader": "load",
+    "pipeline": "Instrumented instrument",
+    "session.attach": "Attached attach",
+    "tool": (
+        "COUNT_WARP_LEVEL EXCLUDE_PRED_OFF LAUNCH_NUMBER Channel Entry Hooks Lane LaunchParameter LaunchResult "
+        "LaunchVariable LookupTable Mutator Option Tool Variable WaveVariable access_bytes access_kind active_lanes "
+        "address array asm bf16 bool_ bounds channel computed destination device f16 f32 f64 grid_size "
+        "hardware_register hook i8 i16 i32 i64 kernel_argument lds opcode_id ptr scratch site_id source taken_lanes u8 "
+        "u16 u32 u64 wave_in_group wave_in_launch workgroup_id workgroup_in_launch workgroup_size workitem_id "
+        "workitem_in_launch"
+    ),
+})  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -23,8 +23,8 @@ else:
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "luthier_py"
 ROOMS = (
-    "errors llvm storage isa clang loader proof ir analysis runtime emulator tool jit wanted inject link pipeline "
-    "report worker session cli"
+    "exports errors llvm storage isa clang loader proof ir analysis runtime emulator tool jit wanted inject link "
+    "pipeline report worker session cli"
 ).split()
 DEVICES = {"runtime", "emulator"}
 REWRITER = {"tool", "jit", "wanted", "inject", "link"}

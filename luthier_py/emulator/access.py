@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from luthier_py.emulator.layout import SITE_BYTES, WAVE, ZERO_ROW, SurfaceRefusal
 from luthier_py.emulator.loads import Addresses, ChunkLoad
 from luthier_py.emulator.native import ELEMENTS
+from luthier_py.emulator.settings import FIRST_SITE, number_of
 from luthier_py.emulator.steps import step_of
-from luthier_py.emulator.wave_code import FIRST_SITE, WaveCode, number_of
+from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.isa.coherence import is_coherent
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from luthier_py.emulator.pool import Pages
 from luthier_py.emulator.template import expand
 
+CLOCK, WALL_CLOCK = "luthier_executed", "luthier_nanoseconds"  # support functions
 CLOCK_KHZ = 1_000_000       # what hipDeviceAttributeClockRate says: as if an instruction, or a cycle, took a nanosecond
 WALL_CLOCK_KHZ = 100_000    # s_memrealtime: hipDeviceAttributeWallClockRate; 100 MHz as AMD's devices since MI200
 _MONOTONIC = time.CLOCK_MONOTONIC  # clock_gettime(2)
@@ -63,6 +64,13 @@ class InstructionClock:
         count = self.counters
         found: np.uint64 = np.dot(counters[:count], self._words[_FIRST : _FIRST + count])
         return found
+
+
+class CycleClock:
+    """Mutable: how far a device is, in cycles of its core; launches come one after the other."""
+
+    def __init__(self) -> None:
+        self.now = 0
 
 
 def executed(name: str) -> str:

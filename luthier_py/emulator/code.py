@@ -13,30 +13,29 @@ import time
 import weakref
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from luthier_py.emulator import kept
 from luthier_py.emulator.clocks import InstructionClock
-from luthier_py.emulator.discover import direct_calls, discover
-from luthier_py.emulator.engine import imports_of, link_function
+from luthier_py.emulator.engine import link_function
 from luthier_py.emulator.hosted_part import HostedPart, Improvable
 from luthier_py.emulator.known_code import KnownCode
 from luthier_py.emulator.layout import SITE_BYTES
-from luthier_py.emulator.parts import effort
 from luthier_py.emulator.pool import Pages
+from luthier_py.emulator.settings import FIRST_COUNTER, FIRST_SITE, CodeNumbers, CounterKind, Settings
 from luthier_py.emulator.text import Text
-from luthier_py.emulator.translate import translate
-from luthier_py.emulator.translation import HostPart, Translation, described, runs_of
-from luthier_py.emulator.wave_code import FIRST_COUNTER, FIRST_SITE, CodeNumbers, CounterKind, Settings
+from luthier_py.emulator.translation import HostPart, Translation
 from luthier_py.emulator.workshop import WORKSHOP
 from luthier_py.errors import Location, LuthierError, Malformed, Unsupported
-from luthier_py.isa import instruction_set
 from luthier_py.isa.instruction import Inst
-from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.target import Target
 from luthier_py.llvm import Effort, HostCode
 from luthier_py.storage import cache_key
+
+if TYPE_CHECKING:
+    from luthier_py.isa import InstructionSet
 
 COUNTERS = SITES = 1 << 20  # of a module; address space, not memory, until they are used
 AHEAD = 2
@@ -86,7 +85,9 @@ class HostedCode:
 
     @property
     def isa(self) -> InstructionSet:
-        """Its tables take a while to read, and code that was kept needs none."""
+        """Its tables take a while to read, and its module to import; code that was kept needs none."""
+        from luthier_py.isa import instruction_set
+
         return instruction_set(self.source.target, self.settings.wave_size)
 
     def holds(self, address: int) -> bool:
@@ -151,7 +152,11 @@ class HostedCode:
         """Find or translate the function at ``entry``; what it calls directly."""
         translation, texts = kept.find(self.source, self.settings, entry), dict[str, str]()
         if translation is None:
-            translation, texts = self._translated(entry)
+            from luthier_py.emulator.translating import (
+                translated,  # imports all meanings, which takes longer than a start
+            )
+
+            translation, texts = translated(self.decode, entry, self.settings)
             kept.keep(self.source, self.settings, entry, translation)
         else:
             self._reuse(translation)
@@ -171,15 +176,6 @@ class HostedCode:
         sites = len(self.numbers.sites) + sum(len(part.sites) for part in translation.parts)
         if max(counters, sites) > COUNTERS:
             raise Unsupported(f"a module with more than {COUNTERS} blocks or accesses that run: split it into several")
-
-    def _translated(self, entry: int) -> tuple[Translation, dict[str, str]]:
-        """The function at ``entry``, and the text of each of its host functions."""
-        blocks = discover(self.decode, entry)
-        functions = translate(blocks, entry, self.settings)
-        parts = tuple(described(one, imports_of(one.ir), cache_key(one.ir)) for one in functions)
-        runs = runs_of(pair for block in blocks for pair in block.insts)
-        translation = Translation(runs, tuple(sorted(direct_calls(blocks))), effort(blocks), parts)
-        return translation, {one.name: one.ir for one in functions}
 
     def _reuse(self, translation: Translation) -> None:
         pcs = [pc for part in translation.parts for pc in part.pcs]
@@ -204,8 +200,9 @@ class HostedCode:
 
     def _text_again(self, part: HostPart, entry: int) -> str:
         """The LLVM IR of a translation that was kept: machine code may have gone, or be wanted better."""
-        functions = translate(discover(self._known, entry), entry, self.settings)
-        text = next((one.ir for one in functions if one.name == part.name), "")
+        from luthier_py.emulator.translating import text_of  # as for _add
+
+        text = text_of(part.name, self._known, entry, self.settings)
         if cache_key(text) != part.ir:
             raise Malformed(f"the cache has a translation of 0x{entry:x} that this translator does not make: remove it")
         return text
@@ -282,4 +279,6 @@ def _watch(code: weakref.ref[HostedCode]) -> None:
 
 
 def _decode(target: Target, wave_size: int, data: bytes) -> Inst:
+    from luthier_py.isa import instruction_set  # as for HostedCode.isa
+
     return instruction_set(target, wave_size).decode(data)

@@ -13,8 +13,8 @@ import numpy as np
 from luthier_py.emulator.code import HostedCode, Tally
 from luthier_py.emulator.cycle_account import LaunchCycles
 from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.settings import CounterKind
 from luthier_py.emulator.shape import Shape
-from luthier_py.emulator.wave_code import CounterKind
 from luthier_py.isa.instruction import Inst
 
 

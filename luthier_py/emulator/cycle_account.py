@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from luthier_py.emulator.clocks import CycleClock
 from luthier_py.emulator.launch import image_stride
 from luthier_py.emulator.layout import GROUP, LAUNCH, TIME, TIME_BYTES, TIME_PATTERNS_AT, WAVE, Status, wave_stride
 from luthier_py.emulator.memory import write_bytes
@@ -73,13 +74,6 @@ class LaunchCycles:
         """As data for JSON."""
         return {"cycles": self.total, "unit_cycles": self.of_units(), "imbalance": round(self.imbalance, 4),
                 "wave_imbalance": round(self.wave_imbalance, 4)}
-
-
-class CycleClock:
-    """Mutable: how far a device is, in cycles of its core; launches come one after the other."""
-
-    def __init__(self) -> None:
-        self.now = 0
 
 
 def _nothing() -> Cycles:

@@ -11,11 +11,11 @@ import threading
 import time
 import weakref
 from functools import partial
+from typing import TYPE_CHECKING
 
 from luthier_py.emulator.checks import Checks, Finding
+from luthier_py.emulator.clocks import CycleClock
 from luthier_py.emulator.code import HostedCode
-from luthier_py.emulator.cycle_account import CycleAccount, CycleClock
-from luthier_py.emulator.dispatch import Begun, RunningLaunch
 from luthier_py.emulator.launch import mode_of
 from luthier_py.emulator.layout import LAUNCH, Outcome
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
@@ -23,18 +23,21 @@ from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.patience import Outsider, Patience
 from luthier_py.emulator.poison import poison
 from luthier_py.emulator.pool import PagePool
-from luthier_py.emulator.profile import LaunchProfile
-from luthier_py.emulator.ready import LoadedLaunch
+from luthier_py.emulator.ready import Begun, LoadedLaunch
 from luthier_py.emulator.residency import of_device
 from luthier_py.emulator.schedule import Lots
 from luthier_py.emulator.scrutiny import NO_SCRUTINY, Scrutiny
+from luthier_py.emulator.settings import Settings
 from luthier_py.emulator.shape import shape_of
-from luthier_py.emulator.wave_code import Settings
 from luthier_py.errors import Invalid
 from luthier_py.isa.target import Target
 from luthier_py.loader import MEMORY, load
 from luthier_py.runtime.clock_kind import ClockKind
 from luthier_py.runtime.device import Buffer, Dim3, KernelHandle
+
+if TYPE_CHECKING:
+    from luthier_py.emulator.dispatch import RunningLaunch
+    from luthier_py.emulator.profile import LaunchProfile
 
 
 class EmulatorDevice:
@@ -166,6 +169,9 @@ class EmulatorDevice:
             self._go_on(ready, Begun(ready, outcome))
 
     def _go_on(self, ready: LoadedLaunch, begun: Begun | None) -> LaunchProfile | None:
+        from luthier_py.emulator.cycle_account import CycleAccount  # most launches end natively: these two come with
+        from luthier_py.emulator.dispatch import RunningLaunch  # much that takes as long to import as a start
+
         started = time.perf_counter()
         cycles = None if self._cycles is None else CycleAccount(self._cycles, ready.shape)
         with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, ready.places, self.threads, self.patience,

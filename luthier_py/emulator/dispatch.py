@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 
@@ -30,7 +29,7 @@ from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.patience import Outsider, Patience
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
-from luthier_py.emulator.ready import ROUNDS, ReadyLaunch, enter_code, worker_record
+from luthier_py.emulator.ready import ROUNDS, Begun, enter_code, worker_record
 from luthier_py.emulator.residency import of_device
 from luthier_py.emulator.schedule import Lots
 from luthier_py.emulator.shape import Shape
@@ -40,14 +39,6 @@ from luthier_py.emulator.watch import LaunchWatch
 from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
 
 POLL_SECONDS = 0.0002  # between looks at work-groups that all wait for another's memory
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A launch that native code has begun, and why it came back."""
-
-    ready: ReadyLaunch
-    outcome: Outcome
 
 
 class Worker:

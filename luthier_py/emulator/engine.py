@@ -1,35 +1,24 @@
 """LLVM IR to callable code, through a cache on disk.
 
-In: IR text. Out: machine code in this process. Support functions (native, atomics, scheduler) are
-compiled when generated code first mentions them. Invariant: the cache key is everything that the
-machine code depends on, so a stale entry cannot be met; a damaged one is compiled again.
+In: IR text. Out: machine code in this process. Support functions are compiled when generated code first mentions them;
+those that were compiled before are found by name and by the sources of this package, without their text. Invariant:
+the cache key is everything that the machine code depends on, so a stale entry cannot be met; a damaged one is compiled
+again.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 
 from luthier_py import llvm
-from luthier_py.emulator.beginning import beginning
-from luthier_py.emulator.clocks import executed, host_functions, nanoseconds
-from luthier_py.emulator.crosslane import permutation
-from luthier_py.emulator.cycle_functions import time_function
-from luthier_py.emulator.elements import element_function
-from luthier_py.emulator.matrix_function import matrix_function
-from luthier_py.emulator.native import definition
-from luthier_py.emulator.rounding import support_function
-from luthier_py.emulator.scheduler import scheduler
-from luthier_py.emulator.transcendental import transcendental
-from luthier_py.emulator.watching_library import watching_functions
-from luthier_py.isa.semantics.algebra import Prim
+from luthier_py.emulator.clocks import WALL_CLOCK, host_functions
 from luthier_py.llvm import Effort
-from luthier_py.storage import Shelf, cache_key
+from luthier_py.storage import Shelf, cache_key, sources
 
 _SHELF = Shelf("host", 1 << 30)
+_NAMED = Shelf("named", 1 << 24)
 _SUPPORT = re.compile(r"@(luthier_\w+)")
-WALL_CLOCK, CLOCK = "luthier_nanoseconds", "luthier_executed"
 WATCHING = "luthier_watch_"
 _ready: dict[tuple[str, object], llvm.HostCode] = {}
 
@@ -46,58 +35,66 @@ def imports_of(ir: str) -> set[str]:
 
 
 def scheduler_address(wave_size: int, watched: bool = False, by_lot: bool = False) -> int:
-    name = "luthier_run_by_lot" if by_lot else "luthier_run"
-    return native_function(name, partial(scheduler, wave_size, watched, by_lot), {}, (wave_size, watched))
+    def text() -> str:
+        from luthier_py.emulator.scheduler import scheduler  # as for _support
+
+        return scheduler(wave_size, watched, by_lot)
+
+    return native_function("luthier_run_by_lot" if by_lot else "luthier_run", text, {}, (wave_size, watched))
 
 
 def begin_address() -> int:
-    return native_function("luthier_begin", beginning, host_functions())
+    def text() -> str:
+        from luthier_py.emulator.beginning import beginning  # as for _support
+
+        return beginning()
+
+    return native_function("luthier_begin", text, host_functions())
 
 
 def native_function(name: str, text: Callable[[], str], imports: Mapping[str, int], variant: object = None) -> int:
-    """Address of a hand-written function; ``imports``: of what it calls. Compiled if this is the first time."""
+    """Address of a hand-written function; ``imports``: of what it calls. Compiled if this is the first time; ``text``
+    depends on name and variant alone."""
     with llvm.LOCK:
         if (name, variant) not in _ready:
-            _ready[name, variant] = llvm.HostCode(object_code(text(), Effort.OPTIMISE), [name], imports)
+            code, _ = _named(name, variant, text)
+            _ready[name, variant] = llvm.HostCode(code, [name], imports)
     return _ready[name, variant].address(name)
 
 
-def _imports(ir: str, wave_size: int, defined: str) -> dict[str, int]:
-    """Addresses of the support functions that ``ir`` calls; compiled if this is the first call of them."""
-    return {symbol: _support(symbol, wave_size) for symbol in imports_of(ir) - {defined}}
-
-
 def _support(symbol: str, wave_size: int) -> int:
+    """Address of a support function; compiled if this is the first call of it."""
     if symbol.startswith(WATCHING):
+        from luthier_py.emulator.watching_library import watching_functions  # builds a C library, for checks alone
+
         return watching_functions()[symbol]
+
+    def text() -> str:
+        from luthier_py.emulator.support import definition  # imports all meanings, and kept code needs no text
+
+        return _SUPPORT.sub(rf"@\1_w{wave_size}", definition(name, wave_size))
+
     name = symbol.removesuffix(f"_w{wave_size}")
     with llvm.LOCK:
         if (name, wave_size) not in _ready:
-            text = _definition(name, wave_size)
-            imports = _imports(text, wave_size, symbol) | (host_functions() if name == WALL_CLOCK else {})
-            _ready[name, wave_size] = llvm.HostCode(object_code(text, Effort.OPTIMISE), [symbol], imports)
+            code, called = _named(name, wave_size, text)
+            imports = {one: _support(one, wave_size) for one in called if one != symbol}
+            imports |= host_functions() if name == WALL_CLOCK else {}
+            _ready[name, wave_size] = llvm.HostCode(code, [symbol], imports)
     return _ready[name, wave_size].address(symbol)
 
 
-def _definition(name: str, wave_size: int) -> str:
-    family = name.split("_")[1]
-    if family.upper() in Prim.__members__:
-        text = transcendental(name)
-    elif family in ("permute", "bpermute"):
-        text = permutation(name, wave_size)
-    elif name in (WALL_CLOCK, CLOCK):
-        text = (executed if name == CLOCK else nanoseconds)(name)
-    elif family == "time":
-        text = time_function(name, wave_size)
-    elif family == "rounded":
-        text = support_function(name)
-    elif family == "matrix":
-        text = matrix_function(name)
-    elif family == "element":
-        text = element_function(name, wave_size)
-    else:
-        text = definition(name, wave_size)
-    return _SUPPORT.sub(rf"@\1_w{wave_size}", text)
+def _named(name: str, variant: object, text: Callable[[], str]) -> tuple[bytes, list[str]]:
+    """Machine code of what these sources define under a name, and the support functions that it calls."""
+    key = cache_key(sources(), llvm.host_identity(), name, repr(variant))
+    if (kept := _NAMED.read(key)) is not None:
+        digest, *called = kept.decode().split()
+        if (code := kept_code(digest, Effort.OPTIMISE)) is not None:
+            return code, called
+    ir = text()
+    code, called = object_code(ir, Effort.OPTIMISE), sorted(imports_of(ir))
+    _NAMED.write(key, " ".join((cache_key(ir), *called)).encode())
+    return code, called
 
 
 def object_code(ir: str, effort: Effort) -> bytes:

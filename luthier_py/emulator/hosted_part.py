@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from luthier_py import llvm
 from luthier_py.emulator.engine import keep_code, kept_code, object_code
+from luthier_py.emulator.settings import FIRST_COUNTER, CounterKind
 from luthier_py.emulator.translation import HostPart
-from luthier_py.emulator.wave_code import FIRST_COUNTER, CounterKind
 from luthier_py.emulator.workshop import WORKSHOP, Job
 from luthier_py.llvm import Effort
 

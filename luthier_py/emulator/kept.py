@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 
-from luthier_py.emulator import parts
+from luthier_py.emulator import sizes
+from luthier_py.emulator.settings import Settings
 from luthier_py.emulator.text import Text
 from luthier_py.emulator.translation import CodeRun, Translation, unpacked
-from luthier_py.emulator.wave_code import Settings
 from luthier_py.errors import Malformed
 from luthier_py.storage import Shelf, cache_key, sources, tell_damaged
 
@@ -56,7 +56,7 @@ def keep(text: Text, settings: Settings, entry: int, translation: Translation) -
 
 def _subject(settings: Settings, entry: int) -> tuple[str, ...]:
     """All that a translation depends on beside code."""
-    return sources(), repr(settings), f"{parts.BLOCK} {parts.PART} {parts.LARGE}", hex(entry)
+    return sources(), repr(settings), f"{sizes.BLOCK} {sizes.PART} {sizes.LARGE}", hex(entry)
 
 
 def _beginning(text: Text, subject: tuple[str, ...], entry: int) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Hashable
 from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.memory import Allocation, Memory, write_bytes
 from luthier_py.emulator.ready import LoadedLaunch
+from luthier_py.emulator.settings import Settings
 from luthier_py.emulator.text import ObjectText
-from luthier_py.emulator.wave_code import Settings
 from luthier_py.errors import DeviceError, Invalid, Malformed, Unsupported
 from luthier_py.loader import CodeObject, RelocationKind, SegmentFlag
 from luthier_py.runtime.device import Buffer, KernelHandle

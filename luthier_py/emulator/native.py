@@ -55,7 +55,7 @@ _SAME = "zeroinitializer"
 
 
 @cache
-def definition(name: str, wave_size: int) -> str:
+def memory_function(name: str, wave_size: int) -> str:
     """LLVM IR that defines the function ``name`` and declares what it calls."""
     if name == "luthier_resolve":
         return resolve(wave_size)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from luthier_py.emulator.code import HostedCode, Tally
-from luthier_py.emulator.counted import launch_profile
 from luthier_py.emulator.engine import begin_address, scheduler_address
 from luthier_py.emulator.launch import (
     SHARED_BASE,
@@ -30,11 +30,13 @@ from luthier_py.emulator.launch import (
 from luthier_py.emulator.layout import LAUNCH, MEETINGS, READY, WORKER, Outcome
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.pool import PagePool
-from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.segments import LaunchSegments, apertures
 from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.slot import SLICES, ResidentGroup
 from luthier_py.isa.target import Target
+
+if TYPE_CHECKING:
+    from luthier_py.emulator.profile import LaunchProfile
 
 ALONE_NANOSECONDS, EVER = 500_000, (1 << 64) - 1  # until threads pay
 SHARED_ROUNDS = 16
@@ -116,6 +118,8 @@ class ReadyLaunch:
 
     def profile(self, seconds: float) -> LaunchProfile:
         """Of a launch that has ended natively."""
+        from luthier_py.emulator.counted import launch_profile  # few ask, and a program's start is not to wait for it
+
         return launch_profile(self.shape, [self.code], [{self.code: self.tally}], seconds)
 
     def clear_counters(self) -> None:
@@ -126,6 +130,14 @@ class ReadyLaunch:
         if self.alive:
             self._set(valid=0)
             self._pool.give(self.slot.block)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A launch that native code has begun, and why it came back."""
+
+    ready: ReadyLaunch
+    outcome: Outcome
 
 
 class LoadedLaunch(ReadyLaunch):

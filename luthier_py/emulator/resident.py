@@ -15,9 +15,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 
+from luthier_py.emulator.clocks import CycleClock
 from luthier_py.emulator.code import HostedCode
-from luthier_py.emulator.cycle_account import CycleAccount, CycleClock
-from luthier_py.emulator.dispatch import Begun, RunningLaunch
+from luthier_py.emulator.cycle_account import CycleAccount
+from luthier_py.emulator.dispatch import RunningLaunch
 from luthier_py.emulator.faults import illegal_instruction
 from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, LaunchMemory, mode_of, preloaded_range
 from luthier_py.emulator.layout import Outcome
@@ -26,12 +27,12 @@ from luthier_py.emulator.packet import QUEUE_BYTES, DispatchPacket, dispatch_id,
 from luthier_py.emulator.patience import Patience
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
-from luthier_py.emulator.ready import PacketLaunch
+from luthier_py.emulator.ready import Begun, PacketLaunch
 from luthier_py.emulator.schedule import Lots
 from luthier_py.emulator.scrutiny import NO_SCRUTINY, Scrutiny
+from luthier_py.emulator.settings import Settings
 from luthier_py.emulator.shape import Shape, shape_of_packet
 from luthier_py.emulator.text import MemoryText
-from luthier_py.emulator.wave_code import Settings
 from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed
 from luthier_py.isa.target import Target
 from luthier_py.loader import KernelDescriptor, KernelRecord

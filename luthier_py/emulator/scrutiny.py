@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from luthier_py.emulator.checks import Checked, Checks
 from luthier_py.emulator.schedule import Schedule
-from luthier_py.emulator.wave_code import Settings
+from luthier_py.emulator.settings import Settings
 
 
 def _ignore(checked: Checked) -> None:

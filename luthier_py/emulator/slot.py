@@ -52,7 +52,6 @@ class ResidentGroup:
         home = Residence(worker, at_lds, at_lds + lds, scratch, self.address, barriers)
         self.scratch = home.scratch
         write_bytes(self.images, wave_images(shape, places, entry, home).tobytes())
-        write_bytes(self.images, wave_images(shape, places, entry, home).tobytes())
         everything = np.frombuffer(self.block.memory, np.uint8)
         self._waves = everything[:waves].reshape(shape.waves, self._stride)
         self._memory = everything[waves + images : waves + images + shared + scratch * shape.waves]

@@ -23,16 +23,9 @@ from luthier_py.emulator.modes import modes, sets_from_register
 from luthier_py.emulator.operands import destinations, read_scalar
 from luthier_py.emulator.parts import cut, parts
 from luthier_py.emulator.scalar_code import hardware, set_mode
+from luthier_py.emulator.settings import FIRST_COUNTER, FIRST_SITE, CodeNumbers, CounterKind, Settings, number_of
 from luthier_py.emulator.vector_code import in_situation
-from luthier_py.emulator.wave_code import (
-    FIRST_COUNTER,
-    FIRST_SITE,
-    CodeNumbers,
-    CounterKind,
-    Settings,
-    WaveCode,
-    number_of,
-)
+from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.emulator.writers import WRITERS
 from luthier_py.errors import Location, Unsupported
 from luthier_py.isa.instruction import Inst, OpFlag

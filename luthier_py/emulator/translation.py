@@ -1,21 +1,20 @@
 """What is known of a translated function beside its machine code, as data that can be kept.
 
-In: host functions, or the text that :meth:`Translation.packed` made. Out: the same. Invariant: whatever a text says, a
-Translation that was read from one names only instructions inside its own runs of code.
+In: facts of host functions (see translating), or the text that :meth:`Translation.packed` made. Out: the same.
+Invariant: whatever a text says, a Translation that was read from one names only instructions inside its own runs of
+code.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from luthier_py.emulator.translate import HostFunction
-from luthier_py.emulator.wave_code import CounterKind
+from luthier_py.emulator.settings import CounterKind
 from luthier_py.errors import Malformed
-from luthier_py.isa.instruction import Inst
 from luthier_py.llvm import Effort
 
 _NAME = re.compile(r"\w{1,64}")
@@ -107,24 +106,3 @@ def _whole(value: Any) -> int:
     if type(value) is not int:
         raise Malformed(f"{value!r} is no whole number")
     return value
-
-
-def described(function: HostFunction, imports: Iterable[str], ir: str) -> HostPart:
-    """``function`` without its text, of which ``ir`` is the digest."""
-    pcs = tuple(pc for block in function.blocks for pc, _ in block.insts)
-    place = {pc: index for index, pc in enumerate(pcs)}
-    counters = tuple((what, place[counted[0]], place[counted[-1]] + 1) for what, counted in function.numbers.counters)
-    sites = tuple(place[pc] for pc in function.numbers.sites)
-    starts = tuple(block.start for block in function.blocks)
-    return HostPart(function.name, pcs, starts, counters, sites, tuple(sorted(imports)), ir)
-
-
-def runs_of(insts: Iterable[tuple[int, Inst]]) -> tuple[CodeRun, ...]:
-    """The code of instructions that are sorted by address."""
-    found: list[tuple[int, bytearray]] = []
-    for pc, inst in insts:
-        if found and found[-1][0] + len(found[-1][1]) == pc:
-            found[-1][1].extend(inst.raw)
-        else:
-            found.append((pc, bytearray(inst.raw)))
-    return tuple((start, bytes(data)) for start, data in found)

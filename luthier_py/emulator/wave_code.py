@@ -7,59 +7,17 @@ Invariant: after :meth:`WaveCode.finish_state` that memory holds the whole state
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from enum import Enum, auto
+from dataclasses import dataclass
 
-from luthier_py.emulator.checks import Checks
 from luthier_py.emulator.cycle_code import CycleCode
 from luthier_py.emulator.emitter import Emitter
 from luthier_py.emulator.layout import WAVE, WORKER, row_offset
 from luthier_py.emulator.modes import Mode
 from luthier_py.emulator.scalars import Scalars
+from luthier_py.emulator.settings import CodeNumbers, Settings
 from luthier_py.emulator.strip import ChunkWrite, Strip
 from luthier_py.isa.registers import EXEC
 from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
-from luthier_py.isa.target import Target
-
-
-class CounterKind(Enum):
-    """What a counter sums for each execution of its instructions."""
-
-    WAVES = auto()         # 1
-    ACTIVE_WAVES = auto()  # 1 if EXEC is not 0
-    LANES = auto()         # lanes in EXEC
-
-
-@dataclass(slots=True)
-class CodeNumbers:
-    """Mutable: numbers given out to counters and memory sites of one host function, or of all that run together."""
-
-    counters: list[tuple[CounterKind, tuple[int, ...]]] = field(default_factory=list)
-    """(what it sums, the instructions it counts)."""
-    sites: list[int] = field(default_factory=list)
-    """The instruction of each memory site."""
-
-
-FIRST_COUNTER, FIRST_SITE = "first_counter", "first_site"
-"""Symbols whose addresses are numbers: those that a host function's own count from."""
-
-
-def number_of(symbol: str) -> str:
-    """As an operand of LLVM."""
-    return f"ptrtoint (ptr @{symbol} to i64)"
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the generated code depends on beside the instructions."""
-
-    wave_size: int
-    mode: int  # MODE as a kernel starts, and wherever a function is entered and left
-    target: Target
-    cycles: bool = False  # with the cycle model
-    yields: bool = False
-    """Whether a wave may give way wherever others could notice: before accesses of memory, waits, and at branches."""
-    checks: Checks = Checks.NONE
 
 
 @dataclass(frozen=True, slots=True)

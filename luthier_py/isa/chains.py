@@ -10,9 +10,9 @@ from collections.abc import Collection
 from functools import cache, lru_cache
 from typing import TypeAlias
 
+from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.hazards_cured import CURED, Cured
 from luthier_py.isa.instruction import Inst, OpInfo
-from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.registers import NO_REGS, RegSet
 
 Chains: TypeAlias = dict[tuple[Cured, int, int], RegSet]  # row, links made, counted since the first -> registers

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from luthier_py.errors import Malformed
+from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.decode import OperandMemo
 from luthier_py.isa.instruction import SETS_HARDWARE, Access, Inst, OperandKind, OpFlag, OpInfo, shown_by
-from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.registers import SCALARS
 from luthier_py.isa.scan import UNKNOWN, Array, Fields, Scan
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.instruction import FLAT_SCR_LO, Inst, OpFlag
-from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.registers import EXEC, SCC, Reg, RegFile, sgpr
 from luthier_py.isa.vector_modes import FLOAT_BITS, MODE_REGISTER
 

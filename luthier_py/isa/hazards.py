@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TypeAlias
 
+from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.instruction import Inst, OperandKind, OpFlag, OpInfo
-from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.registers import EXEC, M0, NO_REGS, VCC, RegFile, RegSet, sgpr
 from luthier_py.isa.target import Target
 

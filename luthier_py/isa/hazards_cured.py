@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.hazards import Side, is_double_matrix, states_of
 from luthier_py.isa.instruction import Inst, OperandKind, OpFlag, OpInfo, Space
-from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.names import DEPENDENCIES
 from luthier_py.isa.registers import EXEC, M0, MODE, NO_REGS, SCC, VCC, RegSet, sgpr
 

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from luthier_py.isa import chains, hazards
+from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.chains import Chains
 from luthier_py.isa.hazards import Hazard
 from luthier_py.isa.hazards_cured import Cured
 from luthier_py.isa.instruction import Inst, OpInfo
-from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.registers import EVERY_REG, RegSet
 
 NOP_STATES = 16  # s_nop waits for SIMM16[3:0] + 1 states (AMD ISA, SOPP)

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from mmap import mmap
 
-import zstandard
-
 from luthier_py.errors import Malformed, Unsupported
 from luthier_py.loader.limits import LIMIT, limit_bytes
 
@@ -89,7 +87,7 @@ def decompress(data: bytes | mmap, head: Head, budget: Budget, name: str) -> byt
     packed = data[head.data_at : head.end]
     try:
         bundle = _unzip(packed, head.size + 1) if head.method == Method.ZLIB else _unzstd(packed, head.size + 1)
-    except (zlib.error, zstandard.ZstdError) as error:
+    except (zlib.error, ValueError) as error:
         raise Malformed(f"{what}: {error}; the file is corrupt") from None
     if len(bundle) != head.size or int.from_bytes(hashlib.md5(bundle).digest()[:8], "little") != head.digest:
         raise Malformed(f"{what}: its content is damaged; the file is corrupt")
@@ -101,8 +99,14 @@ def _unzip(packed: bytes, most: int) -> bytes:
 
 
 def _unzstd(packed: bytes, most: int) -> bytes:
-    with zstandard.ZstdDecompressor().stream_reader(packed) as reader:
-        return reader.read(most)
+    """ValueError for what is none."""
+    import zstandard  # few bundles are compressed so, and a program's start is not to wait for it
+
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(packed) as reader:
+            return reader.read(most)
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from None
 
 
 def unknown(name: str) -> Unsupported:

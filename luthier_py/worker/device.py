@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
-from luthier_py.emulator import EmulatorDevice, LaunchProfile
+from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.checks import Checks
 from luthier_py.emulator.layout import Outcome
 from luthier_py.emulator.memory import GAP, Allocation, Memory, write_bytes
@@ -42,6 +43,9 @@ from luthier_py.worker.targets import VARIABLE, chosen_targets, visible_devices
 from luthier_py.worker.ticket_code import Pause
 from luthier_py.worker.tickets import Tickets
 from luthier_py.worker.wire import Request, counted
+
+if TYPE_CHECKING:
+    from luthier_py.emulator import LaunchProfile
 
 SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
 _LAUNCH = struct.Struct("<12I")

@@ -27,6 +27,7 @@ from luthier_py.isa.semantics.algebra import U32, Value, select
 from luthier_py.isa.semantics.control import Action, Indexing, Switch
 from luthier_py.isa.semantics.evidence import COMPARED, ELSEWHERE, instructions
 from luthier_py.isa.semantics.refusals import refusal
+from luthier_py.storage import CACHE
 from reference.campaign import rows, run_campaign
 
 SHARE = 20  # one row of so many in the selection
@@ -79,6 +80,7 @@ WRONG = {  # what the emulator once did, and where it shows
 def test_a_wrong_emulator_is_seen(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     base, owner, name, old = WRONG[wrong]
     monkeypatch.setattr(engine, "_ready", {})  # support functions are compiled once
+    monkeypatch.setenv(CACHE, "off")           # and found by their names
     monkeypatch.setattr(owner, name, old)
     ops = [op for op in rows(instruction_set(target("gfx908"), 64)) if op.base == base]
     assert run_campaign("gfx908", SEED, ops, every=True).differences

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
 
+from luthier_py.isa.by_target import InstructionSet, instruction_set
 from luthier_py.isa.instruction import OpInfo
-from luthier_py.isa.instruction_set import InstructionSet, instruction_set
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Indexing, Switch
 from luthier_py.isa.semantics.meaning import Meaning

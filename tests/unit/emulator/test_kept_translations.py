@@ -150,8 +150,8 @@ def test_sources_are_all_files_that_translation_depends_on() -> None:
 def test_settings_make_another_translation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts that are cut in another way are other host functions."""
     fresh = ran("matmul")
-    monkeypatch.setattr(kept.parts, "BLOCK", 3)
-    monkeypatch.setattr(kept.parts, "PART", 7)
+    monkeypatch.setattr(kept.sizes, "BLOCK", 3)
+    monkeypatch.setattr(kept.sizes, "PART", 7)
     assert ran("matmul") == fresh
     forbid(monkeypatch)
     assert ran("matmul") == fresh
@@ -226,7 +226,7 @@ def test_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_large_functions_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that are compiled fast, too."""
-    monkeypatch.setattr(kept.parts, "LARGE", 0)
+    monkeypatch.setattr(kept.sizes, "LARGE", 0)
     fresh = ran("bitonic_sort")
     forbid(monkeypatch)
     assert ran("bitonic_sort") == fresh

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from luthier_py.emulator import EmulatorDevice, parts
+from luthier_py.emulator import EmulatorDevice, parts, sizes
 from luthier_py.emulator.discover import CodeBlock
 from luthier_py.isa import instruction_set, target
 from luthier_py.llvm import Effort
@@ -22,10 +22,10 @@ ISA = instruction_set(target("gfx90a"), 64)
 def test_small_parts(name: str, large: int, monkeypatch: pytest.MonkeyPatch) -> None:
     code, launch = sample(name).path.read_bytes(), launch_of(sample(name))
     found = []
-    for block, part, limit in ((parts.BLOCK, parts.PART, parts.LARGE), (3, 7, large)):
-        monkeypatch.setattr(parts, "BLOCK", block)
-        monkeypatch.setattr(parts, "PART", part)
-        monkeypatch.setattr(parts, "LARGE", limit)
+    for block, part, limit in ((sizes.BLOCK, sizes.PART, sizes.LARGE), (3, 7, large)):
+        monkeypatch.setattr(sizes, "BLOCK", block)
+        monkeypatch.setattr(sizes, "PART", part)
+        monkeypatch.setattr(sizes, "LARGE", limit)
         device = EmulatorDevice(load(code).target)
         found.append((run_original(device, code, launch).outputs, device.profile))
     (whole, first), (pieces, second) = found
@@ -44,10 +44,10 @@ def listing(*lines: str) -> CodeBlock:
 
 
 def test_regions_of_indexed_registers_stay_whole() -> None:
-    plain = ["v_mov_b32_e32 v0, v1"] * (2 * parts.BLOCK)
+    plain = ["v_mov_b32_e32 v0, v1"] * (2 * sizes.BLOCK)
     block = listing("s_set_gpr_idx_on s0, gpr_idx(SRC0)", *plain, "s_set_gpr_idx_off", *plain)
     pieces = parts.cut([block])
-    assert [len(piece.insts) for piece in pieces] == [2 * parts.BLOCK + 2, parts.BLOCK, parts.BLOCK]
+    assert [len(piece.insts) for piece in pieces] == [2 * sizes.BLOCK + 2, sizes.BLOCK, sizes.BLOCK]
     assert [inst for piece in pieces for inst in piece.insts] == list(block.insts)
     assert [piece.end for piece in pieces[:-1]] == [piece.start for piece in pieces[1:]] and pieces[-1].end == block.end
     assert parts.parts(pieces) == [pieces[:2], pieces[2:]]

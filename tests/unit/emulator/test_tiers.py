@@ -13,7 +13,7 @@ import pytest
 from test_kept_translations import ran
 
 from luthier_py import llvm, storage
-from luthier_py.emulator import code, hosted_part, parts
+from luthier_py.emulator import code, hosted_part, sizes
 from luthier_py.emulator.checks import ALL, Checks
 from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.engine import kept_code
@@ -32,7 +32,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every function is a large one, of several parts, and soon hot; afterwards nobody makes better code any more."""
     monkeypatch.setenv(storage.CACHE, str(tmp_path / "cache"))
     for name, value in (("LARGE", 0), ("BLOCK", 10), ("PART", 20)):
-        monkeypatch.setattr(parts, name, value)
+        monkeypatch.setattr(sizes, name, value)
     monkeypatch.setattr(hosted_part, "HOT", 1)
     monkeypatch.setattr(code, "LOOK_SECONDS", 0.01)
     others = set(threading.enumerate())  # of devices that other tests still have
@@ -45,7 +45,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def well_compiled(name: str, monkeypatch: pytest.MonkeyPatch) -> object:
     with monkeypatch.context() as patch:
-        patch.setattr(parts, "LARGE", 1 << 30)
+        patch.setattr(sizes, "LARGE", 1 << 30)
         patch.setenv(storage.CACHE, "off")
         return ran(name)
 

@@ -27,8 +27,8 @@ from luthier_py.emulator.layout import (
     Status,
     row_offset,
 )
+from luthier_py.emulator.settings import FIRST_COUNTER, FIRST_SITE, Settings
 from luthier_py.emulator.translate import translate
-from luthier_py.emulator.wave_code import FIRST_COUNTER, FIRST_SITE, Settings
 from luthier_py.isa import EXEC, SCC, VCC, Inst, InstructionSet, instruction_set, sgpr, target
 from luthier_py.isa import MODE as MODE_REGISTER
 from luthier_py.llvm import Effort
