@@ -9,58 +9,57 @@ somebody reads, old ones are kept. A change costs nothing until a launch begins,
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from array import array
+from bisect import bisect_left
 
 from luthier_py.emulator.layout import ALLOCATION_BYTES
+from luthier_py.emulator.words import Words, address_of, zero_words
 
-AllocationRows = NDArray[np.uint64]
 _WORDS = ALLOCATION_BYTES // 8
 
 
 class _Table:
     """Mutable: one that has been given out. ``words``: the count, then records, and room for more."""
 
-    def __init__(self, rows: AllocationRows) -> None:
-        count = len(rows)
-        self.words: AllocationRows = np.zeros(1 + max(2 * count, 64) * _WORDS, np.uint64)
+    def __init__(self, records: Words) -> None:
+        count = len(records) // _WORDS
+        self._room = max(2 * count, 64)
+        self.words = zero_words(1 + self._room * _WORDS)
         self.words[0] = count
-        self._rows = self.words[1:].reshape(-1, _WORDS)
-        self._rows[:count] = rows
+        self.words[1 : 1 + len(records)] = records
         self.holes = False
         """Whether records were emptied."""
 
     def put(self, start: int, end: int, access: int) -> bool:
         """Whether there was a place for this record: behind the last one, or where it was before."""
-        count, place = int(self.words[0]), self._place(start)
+        count, place = self.words[0], self._place(start)
+        at = 1 + place * _WORDS
         if place < count:
-            base, old_end, _ = self._rows[place].tolist()
-            if (base, old_end) != (start, start):
+            if self.words[at] != start or self.words[at + 1] != start:
                 return False
-            self._rows[place, 2] = access
-            self._rows[place, 1] = end
+            self.words[at + 2] = access
+            self.words[at + 1] = end
             return True
-        if count == len(self._rows):
+        if count == self._room:
             return False
-        self._rows[count] = start, end, access
+        self.words[at : at + _WORDS] = array("Q", (start, end, access))
         self.words[0] = count + 1
         return True
 
     def empty(self, start: int) -> None:
-        self._rows[self._place(start), 1] = start
+        self.words[2 + self._place(start) * _WORDS] = start
         self.holes = True
 
     def _place(self, start: int) -> int:
-        return int(np.searchsorted(self._rows[: int(self.words[0]), 0], np.uint64(start)))
+        return bisect_left(range(self.words[0]), start, key=lambda place: self.words[1 + place * _WORDS])
 
 
 class AllocationTable:
     """Mutable, and guarded by its owner: one thread at a time."""
 
     def __init__(self) -> None:
-        self._rows: AllocationRows = np.zeros((64, _WORDS), np.uint64)
-        self._count = 0
-        self._cell: AllocationRows = np.zeros(2, np.uint64)
+        self._records: Words = array("Q")
+        self._cell = zero_words(2)
         self._given_out: list[_Table] = []  # the last is the current one
         self._readers = 0
         self._stale = True
@@ -68,33 +67,27 @@ class AllocationTable:
     @property
     def cell(self) -> int:
         """Address of the word; the one behind it counts tables that are kept for readers."""
-        return self._cell.ctypes.data
+        return address_of(self._cell)
 
     @property
-    def rows(self) -> AllocationRows:
-        """A copy of all records, those of empty allocations among them."""
-        rows: AllocationRows = self._rows[: self._count].copy()
-        return rows
+    def rows(self) -> list[list[int]]:
+        """All records, those of empty allocations among them."""
+        return [self._records[at : at + _WORDS].tolist() for at in range(0, len(self._records), _WORDS)]
 
     def insert(self, place: int, start: int, end: int, access: int) -> None:
         """A record before the one that is at ``place`` now."""
-        if self._count == len(self._rows):
-            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
-        self._rows[place + 1 : self._count + 1] = self._rows[place : self._count]
-        self._count += 1
-        self._rows[place] = start, end, access
+        self._records[place * _WORDS : place * _WORDS] = array("Q", (start, end, access))
         if not self._readers or not self._given_out[-1].put(start, end, access):
             self._changed()
 
     def replace(self, place: int, start: int, end: int, access: int) -> None:
-        self._rows[place] = start, end, access
+        self._records[place * _WORDS : (place + 1) * _WORDS] = array("Q", (start, end, access))
         self._changed()
 
     def remove(self, first: int, last: int) -> None:
         """The records from ``first`` up to ``last``, which stays."""
-        starts = self._rows[first:last, 0].tolist()
-        self._rows[first : self._count - (last - first)] = self._rows[last : self._count]
-        self._count -= last - first
+        starts = self._records[first * _WORDS : last * _WORDS : _WORDS]
+        del self._records[first * _WORDS : last * _WORDS]
         if not self._readers:
             self._changed()
             return
@@ -119,9 +112,9 @@ class AllocationTable:
             self._give_out()
 
     def _give_out(self) -> None:
-        table = _Table(self._rows[: self._count])
+        table = _Table(self._records)
         self._given_out.append(table)
-        self._cell[0] = table.words.ctypes.data
+        self._cell[0] = address_of(table.words)
         self._stale = False
         self._cell[1] = len(self._given_out)
         if not self._readers:

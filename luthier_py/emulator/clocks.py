@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import ctypes
 import time
+from array import array
+from collections.abc import Sequence
 from functools import cache
-
-import numpy as np
-from numpy.typing import NDArray
+from operator import mul
 
 from luthier_py.emulator.pool import Pages
 from luthier_py.emulator.template import expand
+from luthier_py.emulator.words import Words, address_of, zero_words
 
 CLOCK, WALL_CLOCK = "luthier_executed", "luthier_nanoseconds"  # support functions
 CLOCK_KHZ = 1_000_000       # what hipDeviceAttributeClockRate says: as if an instruction, or a cycle, took a nanosecond
@@ -27,7 +28,7 @@ _MONOTONIC = time.CLOCK_MONOTONIC  # clock_gettime(2)
 NANOSECONDS_OF_WALL_CYCLE = 1_000_000 // WALL_CLOCK_KHZ
 _LOOKED, _COUNT, _BEFORE, _FIRST = range(4)  # words: somebody did; how many weights; address of what was counted before
 
-_EXECUTED: NDArray[np.uint64] = np.zeros(1, dtype=np.uint64)
+_EXECUTED: Words = zero_words(1)
 """Instructions of launches that are over."""
 
 
@@ -36,8 +37,8 @@ class InstructionClock:
 
     def __init__(self, most: int) -> None:
         self._pages = Pages(8 * (most + _FIRST))
-        self._words = np.frombuffer(self._pages.memory, dtype=np.uint64)
-        self._words[_BEFORE] = _EXECUTED.ctypes.data
+        self._words = memoryview(self._pages.memory).cast("Q")
+        self._words[_BEFORE] = address_of(_EXECUTED)
 
     @property
     def address(self) -> int:
@@ -46,24 +47,23 @@ class InstructionClock:
     @property
     def counters(self) -> int:
         """How many have a weight."""
-        return int(self._words[_COUNT])
+        return self._words[_COUNT]
 
     def weigh(self, *instructions: int) -> None:
         """Of the next counters."""
         first = _FIRST + self.counters
-        self._words[first : first + len(instructions)] = instructions
+        self._words[first : first + len(instructions)] = memoryview(array("Q", instructions))
         self._words[_COUNT] += len(instructions)
 
-    def settle(self, counters: NDArray[np.uint64]) -> None:
+    def settle(self, counters: Sequence[int] | memoryview) -> None:
         """These counters are about to be cleared."""
         if self._words[_LOOKED]:
             self._words[_LOOKED] = 0
-            _EXECUTED[0] += self._sum(counters)
+            _EXECUTED[0] = _EXECUTED[0] + self._sum(counters) & (1 << 64) - 1
 
-    def _sum(self, counters: NDArray[np.uint64]) -> np.uint64:
+    def _sum(self, counters: Sequence[int] | memoryview) -> int:
         count = self.counters
-        found: np.uint64 = np.dot(counters[:count], self._words[_FIRST : _FIRST + count])
-        return found
+        return sum(map(mul, counters[:count], self._words[_FIRST : _FIRST + count]))
 
 
 class CycleClock:

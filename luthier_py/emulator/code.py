@@ -8,14 +8,13 @@ for the same instructions, with the same counters, and what it was before stays.
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from luthier_py.emulator import kept
 from luthier_py.emulator.clocks import InstructionClock
@@ -27,6 +26,7 @@ from luthier_py.emulator.pool import Pages
 from luthier_py.emulator.settings import FIRST_COUNTER, FIRST_SITE, CodeNumbers, CounterKind, Settings
 from luthier_py.emulator.text import Text
 from luthier_py.emulator.translation import HostPart, Translation
+from luthier_py.emulator.words import zero_words
 from luthier_py.emulator.workshop import WORKSHOP
 from luthier_py.errors import Location, LuthierError, Malformed, Unsupported
 from luthier_py.isa.instruction import Inst
@@ -49,12 +49,14 @@ class Tally:
     def __init__(self, clock: InstructionClock) -> None:
         self._clock = clock
         self._blocks = Pages(8 * COUNTERS), Pages(SITE_BYTES * SITES)
-        self.counters, self.sites = (np.frombuffer(block.memory, dtype=np.uint64) for block in self._blocks)
+        self.counters = memoryview(self._blocks[0].memory).cast("Q")
+        self.places = self._blocks[0].address, self._blocks[1].address
+        """Of counters and sites."""
 
     def clear(self, numbers: CodeNumbers) -> None:
         self._clock.settle(self.counters)
-        self.counters[: len(numbers.counters)] = 0
-        self.sites[: len(numbers.sites) * SITE_BYTES // 8] = 0
+        for place, size in zip(self.places, (8 * len(numbers.counters), SITE_BYTES * len(numbers.sites)), strict=True):
+            ctypes.memset(place, 0, size)
 
 
 class HostedCode:
@@ -67,13 +69,16 @@ class HostedCode:
         self.clock = InstructionClock(COUNTERS)
         self.base = text.base
         self.start = text.extent.start
-        self.table = np.zeros((len(text.extent) + 3) // 4, dtype=np.uint64)
+        self.entries = (len(text.extent) + 3) // 4
+        self._pages = Pages(8 * max(self.entries, 1))
+        self.table = memoryview(self._pages.memory).cast("Q")[: self.entries]
+        self.table_address = self._pages.address
         self.insts = KnownCode(partial(_decode, text.target, settings.wave_size))
         self._engines: list[HostCode] = []
         self._lock = threading.Lock()
         self._idle: list[Tally] = []
         self._first: Tally | None = None
-        self.site_bytes = np.zeros(1, dtype=np.uint64)
+        self.site_bytes = zero_words(1)
         """Of all sites' records; native code reads it."""
         self._used: list[Tally] = []
         self._waiting: dict[int, HostedPart] = {}
@@ -92,7 +97,7 @@ class HostedCode:
 
     def holds(self, address: int) -> bool:
         """Whether the table has a place for a device address."""
-        return 0 <= address - self.base - self.start < 4 * len(self.table)
+        return 0 <= address - self.base - self.start < 4 * self.entries
 
     def take_tally(self) -> Tally:
         tally = self._idle.pop() if self._idle else Tally(self.clock)
@@ -102,7 +107,7 @@ class HostedCode:
     def overlaps(self, start: int, size: int) -> bool:
         """Whether any of these device addresses may have its code."""
         first = self.base + self.start
-        return first < start + size and start < first + 4 * len(self.table)
+        return first < start + size and start < first + 4 * self.entries
 
     @property
     def first_tally(self) -> Tally:
@@ -139,7 +144,7 @@ class HostedCode:
             while work:
                 entry = work.pop()
                 place = self._place(entry)
-                if entry in self._waiting or 0 <= place < len(self.table) and self.table[place]:
+                if entry in self._waiting or 0 <= place < self.entries and self.table[place]:
                     continue
                 try:
                     work += self._add(entry)

@@ -36,7 +36,7 @@ def launch_profile(shape: Shape, codes: Sequence[HostedCode], workers: Sequence[
 def _add_up(code: HostedCode, tallies: Sequence[Tally], offset: int, found: dict[CounterKind, dict[int, int]]) -> None:
     """Add what was counted in ``code`` to ``found``, at addresses that are ``offset`` higher."""
     numbers = code.numbers.counters
-    totals = sum((tally.counters[: len(numbers)] for tally in tallies), np.zeros(len(numbers), np.uint64))
+    totals = sum((np.array(tally.counters[: len(numbers)]) for tally in tallies), np.zeros(len(numbers), np.uint64))
     for number in np.flatnonzero(totals).tolist():
         what, pcs = numbers[number]
         counts, total = found[what], int(totals[number])

@@ -25,6 +25,7 @@ from luthier_py.emulator.pool import Pages
 from luthier_py.emulator.residency import COMPUTE_UNITS, of_compute_unit
 from luthier_py.emulator.scheduler import GroupEvent
 from luthier_py.emulator.shape import Shape
+from luthier_py.emulator.words import Words, address_of
 from luthier_py.isa.cycles import Pipe
 
 Cycles: TypeAlias = NDArray[np.int64]
@@ -112,11 +113,11 @@ class CycleAccount:
         self._ran: Cycles = np.full((shape.groups, shape.waves), -1, np.int64)
         self._told = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint64)(self._tell)
 
-    def watch(self, launch: NDArray[np.uint64]) -> None:
+    def watch(self, launch: Words) -> None:
         """Become the watcher of a launch's record."""
         launch[LAUNCH["watcher"] // 8] = ctypes.cast(self._told, ctypes.c_void_p).value or 0
 
-    def add(self, record: NDArray[np.uint64]) -> None:
+    def add(self, record: Words) -> None:
         """A record for a work-group, with the images of its waves made: they get a TIME record each."""
         waves, first = self._shape.waves, int(record[GROUP["waves"] // 8])
         pages = Pages(TIME_BYTES * waves)
@@ -128,7 +129,7 @@ class CycleAccount:
         stride = wave_stride(self._shape.wave_size)
         memory = (ctypes.c_uint8 * (stride * waves)).from_address(first)
         statuses = np.ndarray((waves,), np.uint64, memoryview(memory), WAVE["status"], (stride,))
-        self._residents[record.ctypes.data] = _Resident(record.view(np.int64), pages, times, statuses)
+        self._residents[address_of(record)] = _Resident(np.frombuffer(record, np.int64), pages, times, statuses)
 
     def finish(self) -> None:
         """All work-groups have ended; the next launch begins when the last of them has."""

@@ -15,15 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
 
-import numpy as np
-
 from luthier_py.emulator.by_lot import Scheduler, scheduler_call, work_by_lot
 from luthier_py.emulator.checks import NOT_CHECKED, Checked, Checks
 from luthier_py.emulator.code import HostedCode, Tally
 from luthier_py.emulator.counted import launch_profile
 from luthier_py.emulator.cycle_account import CycleAccount
 from luthier_py.emulator.faults import FaultyWave, device_error, illegal_instruction
-from luthier_py.emulator.launch import LaunchMemory, Words, launch_record
+from luthier_py.emulator.launch import LaunchMemory, launch_record
 from luthier_py.emulator.layout import GROUP, LAUNCH, MEETINGS, WORKER, Fault, Outcome, Status
 from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.patience import Outsider, Patience
@@ -36,6 +34,7 @@ from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.slot import ResidentGroup
 from luthier_py.emulator.standing import told
 from luthier_py.emulator.watch import LaunchWatch
+from luthier_py.emulator.words import address_of, zero_words
 from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
 
 POLL_SECONDS = 0.0002  # between looks at work-groups that all wait for another's memory
@@ -67,7 +66,7 @@ class Worker:
 
     @property
     def address(self) -> int:
-        return self.record.ctypes.data
+        return address_of(self.record)
 
     @property
     def changes(self) -> int:
@@ -93,7 +92,7 @@ class Worker:
 
     def turn(self, native: Scheduler, slot: ResidentGroup) -> Outcome:
         """Run a work-group until more is needed than code, or a message was told."""
-        return self._served(slot, Outcome(native(self.address, self.run.record.ctypes.data, slot.address, ROUNDS)))
+        return self._served(slot, Outcome(native(self.address, address_of(self.run.record), slot.address, ROUNDS)))
 
     def _served(self, slot: ResidentGroup, outcome: Outcome) -> Outcome:
         """What native code came back for is done."""
@@ -191,11 +190,11 @@ class RunningLaunch:
         self._timer: threading.Timer | None = None
         self._reading = memory.reading()
         self.residency = of_device(shape)
-        self.record = launch_record(shape).copy() if begun is None else begun.ready.launch
+        self.record = launch_record(shape)[:] if begun is None else begun.ready.launch
         self.cycles = cycles
         if cycles is not None:
             cycles.watch(self.record)
-        self.meetings: Words = np.zeros(MEETINGS, dtype=np.uint64) if begun is None else begun.ready.meetings
+        self.meetings = zero_words(MEETINGS) if begun is None else begun.ready.meetings
         self.native = scheduler_call(shape.wave_size, watched=cycles is not None)
         self._watch = LaunchWatch(checks, shape) if checks else None
         threads = 1 if lots is not None or checks or cycles is not None else threads

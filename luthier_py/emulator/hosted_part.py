@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from luthier_py import llvm
 from luthier_py.emulator.engine import keep_code, kept_code, object_code
 from luthier_py.emulator.settings import FIRST_COUNTER, CounterKind
@@ -21,7 +18,6 @@ from luthier_py.llvm import Effort
 
 HOT = 4_000_000
 """Wave instructions after which better code pays."""
-Counters = NDArray[np.uint64]
 
 
 @dataclass(slots=True, eq=False)
@@ -70,7 +66,7 @@ class Improvable:
 
     def __init__(self) -> None:
         self.parts: tuple[HostedPart, ...] = ()
-        self._arrays = _arrays(())
+        self._weights: list[list[tuple[int, int]]] = []
         self._executed: dict[HostedPart, int] = {}
 
     def add(self, part: HostedPart) -> None:
@@ -80,35 +76,25 @@ class Improvable:
         self._set(tuple(one for one in self.parts if one is not part))
 
     def _set(self, parts: tuple[HostedPart, ...]) -> None:
-        self._arrays, self.parts = _arrays(parts), parts
+        self._weights, self.parts = [_counters(part) for part in parts], parts
         self._executed = {part: self._executed.get(part, 0) for part in parts}
 
-    def note(self, counters: Counters) -> None:
+    def note(self, counters: memoryview) -> None:
         """A launch has ended."""
         for part, executed in zip(self.parts, self._executions(counters), strict=True):
             self._executed[part] += executed
 
-    def hot(self, running: Sequence[Counters]) -> list[HostedPart]:
+    def hot(self, running: Sequence[memoryview]) -> list[HostedPart]:
         """Those that run often, by launches that have ended and the counters of others."""
         each = [self._executions(counters) for counters in running]
         return [part for place, part in enumerate(self.parts)
                 if self._executed[part] + sum(one[place] for one in each) >= HOT]
 
-    def _executions(self, counters: Counters) -> list[int]:
-        numbers, lengths, bounds = self._arrays
-        if not len(numbers):
-            return []
-        found: list[int] = np.add.reduceat(counters[numbers] * lengths, bounds).tolist()
-        return found
+    def _executions(self, counters: memoryview) -> list[int]:
+        return [sum(counters[number] * length for number, length in weights) for weights in self._weights]
 
 
-def _arrays(parts: Sequence[HostedPart]) -> tuple[NDArray[np.int64], Counters, list[int]]:
-    """Numbers of the counters of all blocks, how long these are, and where those of each part begin."""
-    numbers, lengths, bounds = list[int](), list[int](), list[int]()
-    for one in parts:
-        bounds.append(len(numbers))
-        for number, (what, start, end) in enumerate(one.part.counters, one.first[FIRST_COUNTER]):
-            if what is CounterKind.WAVES:
-                numbers.append(number)
-                lengths.append(end - start)
-    return np.array(numbers, np.int64), np.array(lengths, np.uint64), bounds
+def _counters(hosted: HostedPart) -> list[tuple[int, int]]:
+    """Number of the counter of each block, and how many instructions that has."""
+    numbered = enumerate(hosted.part.counters, hosted.first[FIRST_COUNTER])
+    return [(number, end - start) for number, (what, start, end) in numbered if what is CounterKind.WAVES]

@@ -8,13 +8,12 @@ EXEC, MODE, work-item ids. Source: AMDGPUUsage, "Initial Kernel Execution State"
 from __future__ import annotations
 
 import struct
+from array import array
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from luthier_py.emulator.layout import AGPR_ROW, LAUNCH, WAVE, WAVE_HEADER_BYTES, Status, row_offset
 from luthier_py.emulator.shape import Shape, with_shape
+from luthier_py.emulator.words import Words, zero_words
 from luthier_py.errors import Invalid
 from luthier_py.isa.registers import EXEC, MODE, TTMP0
 from luthier_py.isa.target import Target
@@ -30,8 +29,6 @@ ADD_TID = 1 << 23
 _TTMP_YZ, _TTMP_X = 7, 9  # where work-group ids are on targets with architected SGPRs (AMDGPUUsage)
 _TTMP_WAVE, _WAVE_BIT = 8, 25  # the wave's number in its work-group, in five bits (the same; LLVM, legalizeWaveID)
 _RESOURCE_3 = ADD_TID | 3 << 21 | 1 << 19
-
-Words = NDArray[np.uint64]
 
 
 def private_base(target: Target) -> int:
@@ -120,17 +117,23 @@ def group_id_places(target: Target, descriptor: KernelDescriptor) -> tuple[int, 
     return places[0], places[1], places[2], index + int(descriptor.enable_sgpr_workgroup_info)
 
 
+def id_rows(shape: Shape) -> int:
+    """How many VGPRs have work-item ids."""
+    return 1 if shape.target.packed_work_item_ids else shape.record.descriptor.enable_vgpr_workitem_id + 1
+
+
 @with_shape
-def work_item_rows(shape: Shape, block: Dim3) -> NDArray[np.uint32]:
-    """The first VGPRs of every wave of a work-group of ``block`` work-items: (waves, rows, lanes)."""
-    x, y, _ = block
-    number = np.arange(shape.waves * shape.wave_size, dtype=np.uint32).reshape(shape.waves, shape.wave_size)
-    ids = number % x, number // x % y, number // (x * y)
-    wanted = shape.record.descriptor.enable_vgpr_workitem_id + 1
+def work_item_rows(shape: Shape, block: Dim3) -> list[bytes]:
+    """The first VGPRs of every wave of a work-group of ``block`` work-items, one behind the other."""
+    (x, y, _), lanes = block, shape.wave_size
+    numbers = range(shape.waves * lanes)
+    ids = [array("I", [number % x for number in numbers]), array("I", [number // x % y for number in numbers]),
+           array("I", [number // (x * y) for number in numbers])]
+    ids = ids[: shape.record.descriptor.enable_vgpr_workitem_id + 1]  # others are 0, as clang expects
     if shape.target.packed_work_item_ids:
-        packed = sum(each << 10 * place for place, each in enumerate(ids[:wanted]))  # others: 0, as clang expects
-        return np.asarray(packed, np.uint32)[:, None, :]
-    return np.stack(ids[:wanted], axis=1).astype(np.uint32)
+        ids = [array("I", [sum(each << 10 * place for place, each in enumerate(of)) & 0xFFFFFFFF
+                           for of in zip(*ids, strict=True)])]
+    return [b"".join(row[first : first + lanes].tobytes() for row in ids) for first in numbers[::lanes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,47 +148,49 @@ class Residence:
     barriers: int
 
 
-def wave_images(shape: Shape, places: LaunchMemory, entry: int, home: Residence) -> NDArray[np.uint8]:
-    """Header and first rows of every wave of a work-group, for each set of edges: (sets, waves, bytes)."""
-    images: NDArray[np.uint8] = _images_anywhere(shape).copy()
-    words = images.view(np.uint32)
-    numbers = np.arange(shape.waves, dtype=np.uint64)
-    offsets = numbers * np.uint64(home.scratch_wave_bytes)
-    user = user_sgprs(shape, places, home.scratch)
-    words[..., : len(user)] = user
-    if shape.record.descriptor.enable_private_segment and not shape.target.architected_flat_scratch:
-        words[..., group_id_places(shape.target, shape.record.descriptor)[3]] = offsets
-    longs = images.view(np.uint64)
-    fields = {"pc": entry, "worker": home.worker, "lds": home.lds, "group": home.group,
-              "barriers": home.barriers, "scratch": offsets + np.uint64(home.scratch)}
-    for name, value in fields.items():
-        longs[..., WAVE[name] // 8] = value
-    return images
+def wave_images(shape: Shape, places: LaunchMemory, entry: int, home: Residence) -> bytes:
+    """Header and first rows of every wave of a work-group, for each set of edges, one behind the other."""
+    images, stride = bytearray(_images_anywhere(shape)), image_stride(shape)
+    words, longs = memoryview(images).cast("I"), memoryview(images).cast("Q")
+    user = array("I", user_sgprs(shape, places, home.scratch))
+    has_offset = shape.record.descriptor.enable_private_segment and not shape.target.architected_flat_scratch
+    offset_place = group_id_places(shape.target, shape.record.descriptor)[3]
+    fields = {"pc": entry, "worker": home.worker, "lds": home.lds, "group": home.group, "barriers": home.barriers}
+    for number in range(shape.waves * (shape.edges + 1)):
+        offset = number % shape.waves * home.scratch_wave_bytes
+        first = number * stride
+        words[first // 4 : first // 4 + len(user)] = memoryview(user)
+        if has_offset:
+            words[first // 4 + offset_place] = offset & 0xFFFFFFFF
+        for name, value in fields.items():
+            longs[(first + WAVE[name]) // 8] = value
+        longs[(first + WAVE["scratch"]) // 8] = home.scratch + offset
+    return bytes(images)
 
 
 @with_shape
-def _images_anywhere(shape: Shape) -> NDArray[np.uint8]:
+def _images_anywhere(shape: Shape) -> bytes:
     """The same without what depends on addresses. Waves that have no work-item have ended."""
-    images = np.zeros((shape.edges + 1, shape.waves, image_stride(shape)), dtype=np.uint8)
-    first = row_offset(0, shape.wave_size)
+    stride, first_row = image_stride(shape), row_offset(0, shape.wave_size)
+    images = bytearray((shape.edges + 1) * shape.waves * stride)
+    words, longs = memoryview(images).cast("I"), memoryview(images).cast("Q")
+    mode = mode_of(shape.target, shape.record.descriptor)
     for edge in shape.edge_sets():
         x, y, z = block = shape.block_at(edge)
-        rows = work_item_rows(shape, block)
-        words, longs = images[edge].view(np.uint32), images[edge].view(np.uint64)
-        active = np.clip(x * y * z - np.arange(shape.waves) * shape.wave_size, 0, shape.wave_size)
-        for lanes, image in zip(active.tolist(), words, strict=True):
-            image[EXEC], image[EXEC + 1] = ((1 << lanes) - 1) & 0xFFFFFFFF, ((1 << lanes) - 1) >> 32
-        longs[:, WAVE["number"] // 8] = np.arange(shape.waves)
-        words[:, MODE] = mode_of(shape.target, shape.record.descriptor)
-        if shape.target.architected_sgprs:
-            words[:, TTMP0 + _TTMP_WAVE] = np.arange(shape.waves) << _WAVE_BIT
-        status = np.where(active > 0, Status.JUMP, Status.DONE)
-        fields = {"status": status, "members": shape.waves_of(block), "lds_bytes": shape.lds_bytes,
-                  "scratch_bytes": shape.scratch_bytes}
-        for name, value in fields.items():
-            longs[:, WAVE[name] // 8] = value
-        images[edge, :, first : first + rows[0].nbytes] = rows.reshape(shape.waves, -1).view(np.uint8)
-    return images
+        for wave, rows in enumerate(work_item_rows(shape, block)):
+            image = (edge * shape.waves + wave) * stride
+            lanes = min(max(x * y * z - wave * shape.wave_size, 0), shape.wave_size)
+            named = {EXEC: ((1 << lanes) - 1) & 0xFFFFFFFF, EXEC + 1: ((1 << lanes) - 1) >> 32, MODE: mode}
+            if shape.target.architected_sgprs:
+                named[TTMP0 + _TTMP_WAVE] = wave << _WAVE_BIT
+            for index, value in named.items():
+                words[image // 4 + index] = value
+            fields = {"status": Status.JUMP if lanes else Status.DONE, "members": shape.waves_of(block),
+                      "lds_bytes": shape.lds_bytes, "scratch_bytes": shape.scratch_bytes, "number": wave}
+            for name, value in fields.items():
+                longs[(image + WAVE[name]) // 8] = value
+            images[image + first_row : image + first_row + len(rows)] = rows
+    return bytes(images)
 
 
 @with_shape
@@ -196,7 +201,7 @@ def launch_record(shape: Shape) -> Words:
     row_bytes = 4 * shape.wave_size
     vgprs = descriptor.arch_vgpr_count(shape.target)
     agprs = descriptor.agpr_count(shape.target) if shape.target.unified_agprs else AGPR_ROW
-    image_rows = work_item_rows(shape, shape.block).shape[1]
+    image_rows = id_rows(shape)
     edges = {f"waves_{edge}": shape.waves_of(shape.block_at(edge)) for edge in shape.edge_sets()}
     return record(
         LAUNCH, total=shape.groups, count_x=shape.grid[0], count_y=shape.grid[1], sgpr_x=x, sgpr_y=y, sgpr_z=z,
@@ -214,7 +219,7 @@ def image_stride(shape: Shape) -> int:
 
 def record(fields: dict[str, int], **values: int) -> Words:
     """One of layout's."""
-    found: Words = np.zeros(len(fields), dtype=np.uint64)
+    found = zero_words(len(fields))
     for name, value in values.items():
         found[fields[name] // 8] = value
     return found

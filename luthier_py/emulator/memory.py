@@ -18,9 +18,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from luthier_py.emulator.allocations import AllocationTable
 from luthier_py.emulator.layout import FINE, WRITABLE
 from luthier_py.emulator.space import FreeSpace
@@ -156,11 +153,10 @@ class Memory:
             return f"{closest.address - address} bytes before {closest}"
         return f"{address - closest.address} bytes into {closest}"
 
-    def table(self) -> NDArray[np.uint64]:
+    def table(self) -> list[list[int]]:
         """Records of layout.ALLOCATION of what is not empty, ascending."""
         with self._lock:
-            rows = self._table.rows
-        return np.ascontiguousarray(rows[rows[:, 0] < rows[:, 1]])
+            return [row for row in self._table.rows if row[0] < row[1]]
 
     @property
     def table_cell(self) -> int:

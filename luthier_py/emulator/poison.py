@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import ctypes
 
-import numpy as np
-
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_FACTOR = 0x9E3779B97F4A7C15
 _AT_ONCE = 1 << 22  # dwords
 LARGEST = 1 << 32
 """Bytes of an allocation from which on it is left as it is: all of it would have to exist."""
@@ -18,10 +16,12 @@ LARGEST = 1 << 32
 
 def poison(address: int, size: int) -> None:
     """Fill the whole dwords of an allocation."""
+    import numpy as np  # takes long to import, and is of use for checks alone
+
     first, count = -(-address // 4), (address + size) // 4 - -(-address // 4)
     if size > LARGEST:
         return
     for start in range(0, count, _AT_ONCE):
         part = np.arange(first + start, first + min(start + _AT_ONCE, count), dtype=np.uint64)
-        words = (part * _FACTOR >> np.uint64(32)).astype(np.uint32)
+        words = (part * np.uint64(_FACTOR) >> np.uint64(32)).astype(np.uint32)
         ctypes.memmove(4 * (first + start), words.ctypes.data, words.nbytes)

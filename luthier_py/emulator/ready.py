@@ -7,19 +7,17 @@ runs it. What that leaves unfinished goes on in dispatch. Invariant: what a reco
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from luthier_py.emulator.code import HostedCode, Tally
 from luthier_py.emulator.engine import begin_address, scheduler_address
 from luthier_py.emulator.launch import (
     SHARED_BASE,
     LaunchMemory,
-    Words,
     launch_record,
     preload_place,
     preloaded_range,
@@ -33,6 +31,7 @@ from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.segments import LaunchSegments, apertures
 from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.slot import SLICES, ResidentGroup
+from luthier_py.emulator.words import Words, address_of, zero_words
 from luthier_py.isa.target import Target
 
 if TYPE_CHECKING:
@@ -46,14 +45,14 @@ ROUNDS = 64  # turns of each wave before somebody looks how far the work-group g
 def worker_record(memory: Memory, meetings: Words, target: Target, watch: int = 0) -> Words:
     """Of a worker that has entered no code yet. ``watch``: address of what watches the launch, or 0."""
     return record(WORKER, allocations=memory.table_cell, shared_base=SHARED_BASE, private_base=private_base(target),
-                  meetings=meetings.ctypes.data, watch=watch)
+                  meetings=address_of(meetings), watch=watch)
 
 
 def enter_code(worker: Words, code: HostedCode, tally: Tally) -> None:
     """Waves run this code from now on."""
     values = {
-        "counters": tally.counters.ctypes.data, "sites": tally.sites.ctypes.data, "code_base": code.base,
-        "table": code.table.ctypes.data, "table_entries": len(code.table), "code_start": code.base + code.start,
+        "counters": tally.places[0], "sites": tally.places[1], "code_base": code.base,
+        "table": code.table_address, "table_entries": code.entries, "code_start": code.base + code.start,
         "clock": code.clock.address,
     }  # fmt: skip
     for name, value in values.items():
@@ -66,17 +65,17 @@ class ReadyLaunch:
     def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, places: LaunchMemory,
                  tally: Tally) -> None:
         self.shape, self.code, self.tally, self._pool = shape, code, tally, pool
-        self.meetings: Words = np.zeros(MEETINGS, dtype=np.uint64)
-        self.launch = launch_record(shape).copy()
+        self.meetings = zero_words(MEETINGS)
+        self.launch = launch_record(shape)[:]
         self.worker = worker_record(memory, self.meetings, shape.target)
         enter_code(self.worker, code, tally)
         entry = code.base + shape.record.entry
-        self.slot = ResidentGroup(pool, shape, places, entry, self.worker.ctypes.data)
+        self.slot = ResidentGroup(pool, shape, places, entry, address_of(self.worker))
         self.record = record(
-            READY, valid=1, run=scheduler_address(shape.wave_size), worker=self.worker.ctypes.data,
-            launch=self.launch.ctypes.data, group=self.slot.address, meetings=self.meetings.ctypes.data, rounds=ROUNDS,
-            slice=SLICES[0], images=shape.waves * (shape.edges + 1), sites=tally.sites.ctypes.data,
-            site_bytes=code.site_bytes.ctypes.data)
+            READY, valid=1, run=scheduler_address(shape.wave_size), worker=address_of(self.worker),
+            launch=address_of(self.launch), group=self.slot.address, meetings=address_of(self.meetings), rounds=ROUNDS,
+            slice=SLICES[0], images=shape.waves * (shape.edges + 1), sites=tally.places[1],
+            site_bytes=address_of(code.site_bytes))
 
     def _set(self, **values: int) -> None:
         for name, value in values.items():
@@ -88,7 +87,7 @@ class ReadyLaunch:
 
     @property
     def address(self) -> int:
-        return self.record.ctypes.data
+        return address_of(self.record)
 
     @property
     def places(self) -> LaunchMemory:
@@ -152,8 +151,8 @@ class LoadedLaunch(ReadyLaunch):
         self._given, self._fixed = _overlay(kernarg_bytes, {**apertures(shape, kernarg_bytes), **fixed})
         self._preloaded = _inside(preloaded_range(shape.record.descriptor), self._segments.kernarg_bytes)
         kernarg = self._segments.places.kernarg
-        self._set(kernarg=kernarg, kernarg_words=len(self._given), given=self._given.ctypes.data,
-                  fixed=self._fixed.ctypes.data)
+        self._set(kernarg=kernarg, kernarg_words=len(self._given), given=address_of(self._given),
+                  fixed=address_of(self._fixed))
         self._give_registers(preload_place(shape), kernarg + self._preloaded.start, len(self._preloaded))
 
     @property
@@ -164,8 +163,9 @@ class LoadedLaunch(ReadyLaunch):
 
     def write(self, arguments: bytes) -> None:
         """The kernarg segment alone, for a launch that somebody else begins."""
-        given = np.frombuffer(arguments.ljust(self._given.nbytes, b"\0"), np.uint64)
-        write_bytes(self._segments.places.kernarg, (given & self._given | self._fixed).tobytes())
+        given, mask, fixed = (int.from_bytes(part, "little") for part in (arguments, self._given, self._fixed))
+        content = (given & mask | fixed).to_bytes(8 * len(self._given), "little")
+        write_bytes(self._segments.places.kernarg, content)
 
     def close(self) -> None:
         if self.alive:
@@ -179,8 +179,8 @@ class PacketLaunch(ReadyLaunch):
     def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, places: LaunchMemory) -> None:
         super().__init__(memory, pool, code, shape, places, code.take_tally())
         self._places = places
-        self._registers = np.array(user_sgprs(shape, places, self.slot.scratch), np.uint32)
-        self._give_registers(0, self._registers.ctypes.data, self._registers.nbytes)
+        self._registers = array("I", user_sgprs(shape, places, self.slot.scratch))
+        self._give_registers(0, address_of(self._registers), 4 * len(self._registers))
 
     @property
     def places(self) -> LaunchMemory:
@@ -189,7 +189,7 @@ class PacketLaunch(ReadyLaunch):
     def begin_at(self, places: LaunchMemory, limited: bool) -> Outcome:
         """It comes back after a while."""
         self._places = places
-        self._registers[:] = user_sgprs(self.shape, places, self.slot.scratch)
+        self._registers[:] = array("I", user_sgprs(self.shape, places, self.slot.scratch))
         return self.begin(b"", limited, shared=True)
 
     def close(self) -> None:
@@ -206,7 +206,7 @@ def _overlay(given_bytes: int, fixed: Mapping[int, bytes]) -> tuple[Words, Words
     for offset, data in fixed.items():
         given[offset : offset + len(data)] = bytes(len(data))
         always[offset : offset + len(data)] = data
-    return np.frombuffer(given, np.uint64), np.frombuffer(always, np.uint64)
+    return array("Q", bytes(given)), array("Q", bytes(always))
 
 
 def _inside(wanted: range, size: int) -> range:

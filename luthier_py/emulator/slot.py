@@ -7,20 +7,21 @@ state in which it was before, and no memory has changed since: it goes round in 
 from __future__ import annotations
 
 import hashlib
+import struct
 from dataclasses import dataclass
-
-import numpy as np
 
 from luthier_py.emulator.launch import LaunchMemory, Residence, image_stride, record, wave_images
 from luthier_py.emulator.layout import GROUP, NAMED_BARRIERS_BYTES, WAVE, WAVE_HEADER_BYTES, Status, wave_stride
 from luthier_py.emulator.memory import write_bytes
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.shape import Shape
+from luthier_py.emulator.words import address_of
 
 SLICES = (31, 61, 127, 251, 509, 1021, 2039)
 """Backward branches of a wave before the next one gets its turn: few at first, as it may only wait. Primes: waves that
 go round together shall not keep step."""
 _LINE = 64
+_WORD = struct.Struct("<Q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,9 @@ class ResidentGroup:
         self.record = record(GROUP, waves=self.waves, images=self.images, lds=at_lds, slice=SLICES[0])
         home = Residence(worker, at_lds, at_lds + lds, scratch, self.address, barriers)
         self.scratch = home.scratch
-        write_bytes(self.images, wave_images(shape, places, entry, home).tobytes())
-        everything = np.frombuffer(self.block.memory, np.uint8)
-        self._waves = everything[:waves].reshape(shape.waves, self._stride)
+        write_bytes(self.images, wave_images(shape, places, entry, home))
+        everything = memoryview(self.block.memory)
+        self._waves = everything[:waves]
         self._memory = everything[waves + images : waves + images + shared + scratch * shape.waves]
         self.over = False
         """No work-group is in it, and none will be."""
@@ -66,7 +67,7 @@ class ResidentGroup:
 
     @property
     def address(self) -> int:
-        return self.record.ctypes.data
+        return address_of(self.record)
 
     @property
     def active(self) -> bool:
@@ -77,7 +78,8 @@ class ResidentGroup:
         return int(self.record[GROUP["index"] // 8])
 
     def wave_field(self, wave: int, name: str) -> int:
-        return int(self._waves[wave, WAVE[name] : WAVE[name] + 8].view(np.uint64)[0])
+        value: int = _WORD.unpack_from(self._waves, wave * self._stride + WAVE[name])[0]
+        return value
 
     def standings(self) -> list[Standing]:
         """Where the waves are."""
@@ -110,7 +112,8 @@ class ResidentGroup:
 
     def look(self, changes: int) -> bool:
         """Whether it stands still, now that memory has changed ``changes`` times (Brent's search for a circle)."""
-        headers = self._waves[:, :WAVE_HEADER_BYTES].tobytes()
+        starts = range(0, len(self._waves), self._stride)
+        headers = b"".join(self._waves[start : start + WAVE_HEADER_BYTES] for start in starts)
         if changes != self._changes:
             self._refer(headers, None, changes)
             return False
@@ -135,6 +138,6 @@ class ResidentGroup:
         self.still_at = -1
 
     def _state(self) -> bytes:
-        found = hashlib.blake2b(self._waves.data, digest_size=16)
-        found.update(self._memory.data)
+        found = hashlib.blake2b(self._waves, digest_size=16)
+        found.update(self._memory)
         return found.digest()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from luthier_py.emulator.checks import Actor, Checked, Checks, CodePlace, Finding, FindingKind, finding_text
 from luthier_py.emulator.code import HostedCode
-from luthier_py.emulator.launch import group_id_places, work_item_rows
+from luthier_py.emulator.launch import group_id_places, id_rows
 from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.steps import register_name
@@ -37,7 +37,7 @@ class LaunchWatch:
         self._shape = shape
         scalars = group_id_places(shape.target, shape.record.descriptor)[3]
         scalars += int(shape.record.descriptor.enable_private_segment)
-        vectors = work_item_rows(shape, shape.block).shape[1]
+        vectors = id_rows(shape)
         self.address: int = watching_library().luthier_watch_new(
             checks.value, shape.wave_size, shape.waves, shape.groups, scalars, vectors)
 

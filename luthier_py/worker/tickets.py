@@ -8,18 +8,17 @@ once; one that the ring does not have comes by the socket, and nothing overtakes
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from luthier_py.emulator.engine import begin_address, native_function
 from luthier_py.emulator.layout import Outcome
 from luthier_py.emulator.memory import read_bytes
 from luthier_py.emulator.ready import ReadyLaunch
+from luthier_py.emulator.words import Words, address_of, zero_words
 from luthier_py.runtime.native.protocol import Control
 from luthier_py.worker.futex import futex_wake
 from luthier_py.worker.ticket_code import (
@@ -43,7 +42,7 @@ _SLEEP_NANOSECONDS = 500_000_000
 class _ReadyTicket:
     """A launch by its head, what is ready for it, and how somebody goes on with one that has stopped."""
 
-    head: NDArray[np.uint64]
+    head: Words
     ready: ReadyLaunch
     go_on: Callable[[Outcome], None]
 
@@ -53,11 +52,11 @@ class Tickets:
 
     def __init__(self, control: int, tables: int) -> None:
         self._control = control
-        self._launches = np.zeros((ENTRIES, ENTRY_WORDS), np.uint64)
+        self._launches = zero_words(ENTRIES * ENTRY_WORDS)
         self._known: dict[int, _ReadyTicket] = {}
         """By address: what the table names lives."""
-        self._record = np.zeros(len(TICKETS), np.uint64)
-        first = {"control": control, "next": 1, "launches": self._launches.ctypes.data, "tables": tables}
+        self._record = zero_words(len(TICKETS))
+        first = {"control": control, "next": 1, "launches": address_of(self._launches), "tables": tables}
         for name, value in first.items():
             self._record[TICKETS[name] // 8] = value
         self._written = ctypes.c_uint64.from_address(control + Control.WRITTEN)
@@ -65,13 +64,13 @@ class Tickets:
         self._posted = ctypes.c_uint32.from_address(control + Control.POSTED)
 
     def _field(self, name: str) -> int:
-        return int(self._record[TICKETS[name] // 8])
+        return self._record[TICKETS[name] // 8]
 
     def carry_on(self, done: bool) -> Pause:
         """Carry out what is there; ``done``: what :meth:`carry_on` came back with is. The first call loads LLVM."""
         if not self._field("begin"):
             self._record[TICKETS["begin"] // 8] = begin_address()
-        return Pause(_function()(self._record.ctypes.data, done))
+        return Pause(_function()(address_of(self._record), done))
 
     @property
     def request(self) -> Request:
@@ -100,19 +99,19 @@ class Tickets:
             self.forget()
             for known in self._known.values():
                 self._enter(known)
-        self._known[ready.address] = _ReadyTicket(np.frombuffer(head, np.uint64), ready, go_on)
+        self._known[ready.address] = _ReadyTicket(array("Q", head), ready, go_on)
         self._enter(self._known[ready.address])
 
     def _enter(self, known: _ReadyTicket) -> None:
-        place = home(known.head.tolist())
-        while self._launches[place, HEAD_WORDS] and not np.array_equal(self._launches[place, :HEAD_WORDS], known.head):
-            place = (place + 1) % ENTRIES
-        self._launches[place, :HEAD_WORDS] = known.head
-        self._launches[place, HEAD_WORDS] = known.ready.address
+        at = home(known.head.tolist()) * ENTRY_WORDS
+        while self._launches[at + HEAD_WORDS] and self._launches[at : at + HEAD_WORDS] != known.head:
+            at = (at + ENTRY_WORDS) % len(self._launches)
+        self._launches[at : at + HEAD_WORDS] = known.head
+        self._launches[at + HEAD_WORDS] = known.ready.address
 
     def forget(self) -> None:
         """What launches have in common is not what it was. From any thread, as nothing runs that asks for it."""
-        self._launches[:, HEAD_WORDS] = 0
+        self._launches[HEAD_WORDS::ENTRY_WORDS] = zero_words(ENTRIES)
 
     def sleep(self, unless: Callable[[], bool]) -> None:
         """Until something is in the ring or :meth:`wake` is called, or for a while; ``unless``: why it was called."""

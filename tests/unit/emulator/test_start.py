@@ -12,6 +12,7 @@ from luthier_py.emulator.launch import (
     LaunchMemory,
     Residence,
     group_id_places,
+    image_stride,
     mode_of,
     preloaded_range,
     user_sgprs,
@@ -71,8 +72,9 @@ def test_waves_know_their_number_where_it_is_architected():
     for name, numbers in (("gfx1201", [0, 1, 2, 3]), ("gfx90a", [0, 0, 0, 0])):
         gpu = target(name)
         own = shape_of(RECORD, gpu, (1, 1, 1), (4 * 64, 1, 1), 0)
-        images = wave_images(own, LaunchMemory(0, 0, 0), 0, Residence(0, 0, 0, 0, 0, 0)).view(np.uint32)
-        assert [image[ttmp8] >> 25 for image in images[0]][:4] == numbers
+        images = wave_images(own, LaunchMemory(0, 0, 0), 0, Residence(0, 0, 0, 0, 0, 0))
+        words = np.frombuffer(images, np.uint32).reshape(-1, image_stride(own) // 4)
+        assert [int(word) >> 25 for word in words[:, ttmp8]][:4] == numbers
 
 
 def test_preloaded_arguments():
@@ -97,8 +99,8 @@ def test_preloaded_arguments():
 
 def test_work_item_ids_are_packed():
     rows = work_item_rows(shape(block=(8, 4, 3)), (8, 4, 3))
-    assert rows.shape == (2, 1, 64)
-    flat = rows.reshape(-1)
+    assert [len(row) for row in rows] == [4 * 64, 4 * 64]
+    flat = np.frombuffer(b"".join(rows), np.uint32)
     for item in range(96):
         assert flat[item] == item % 8 | (item // 8 % 4) << 10 | (item // 32) << 20
 
