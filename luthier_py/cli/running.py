@@ -183,8 +183,8 @@ def build(
 
     For example: luthier build instr_count -o count.so && LD_PRELOAD=./count.so ./app arguments
     """
-    from luthier_py.session.execute import build_tool
     from luthier_py.session.levels import loading
+    from luthier_py.session.observation import build_tool
 
     path = output or Path(f"{Path(tool).stem}.so")
     with aside():

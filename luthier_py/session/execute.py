@@ -12,8 +12,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,27 +19,19 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import Invalid
-from luthier_py.report.output import Output
-from luthier_py.report.spool import facts_of
-from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import clock_kind
 from luthier_py.runtime.time_limit import VARIABLE, check_time_limit
-from luthier_py.session.levels import HIP, chosen_level, level_environment, level_library
+from luthier_py.session.levels import chosen_level
 from luthier_py.session.program import obstacles, program_path, search_folders, why_not_started
 from luthier_py.session.stack import LUTHIER, chosen_stack, stack_environment, what_is_missing
-from luthier_py.session.undelivered import undelivered
 from luthier_py.storage import write_file
-from luthier_py.tool import Tool, load_tool
-from luthier_py.tool.discover import absolute
 from luthier_py.worker.findings import FILE as FINDINGS
 from luthier_py.worker.findings import given_or_set
 from luthier_py.worker.orphan import FOLDER, new_folder, remove_abandoned
 from luthier_py.worker.settings import device_settings
 from luthier_py.worker.targets import chosen_targets
 
-VERDICT = "LUTHIER_VERDICT"
 FOUND = "findings"
-WORKER_SECONDS = 10  # that a worker gets to end after its program
 PATIENCE = 0.5  # seconds until it is looked again whether a program has ended of which no signal told
 _FORWARDED = signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2
 _SIGNALS = {signal.SIGCHLD, *_FORWARDED}
@@ -93,40 +83,32 @@ def execute(
     ``check``: as LUTHIER_SCHEDULE and LUTHIER_CHECK have them. ``output``: a file for what the program prints."""
     program = program_path(command[0])
     environment = {**os.environ, **device_environment(device, time_limit, stack, clock, schedule, check)}
-    loaded = load_tool(tool, options) if tool is not None else None  # what is wrong with it is said before it starts
     ours = device is not None and chosen_stack(stack) == LUTHIER
-    level = chosen_level(level, ours, loaded)
-    remove_abandoned()
-    with _signals_blocked() as mask, _folder() as folder:
-        environment[FOLDER] = str(folder)
-        environment[FINDINGS] = str(folder / FOUND)
-        if tool is None or loaded is None:
-            code = _run(command, environment, mask, output)
+    if tool is None:
+        chosen_level(level, ours, None)
+        remove_abandoned()
+        with _signals_blocked() as mask, _folder() as folder:
+            code = _run(command, {**environment, **_told_by(folder)}, mask, output)
             hints = _hints(program, device, stack, code) if code else ()
             return Executed(code, (), hints=hints, checked=_checked(folder))
-        settings = {
-            **level_environment(level, environment),
-            "LUTHIER_TOOL": absolute(tool),
-            "LUTHIER_TOOL_OPTIONS": _lines(_files_here(loaded, options)),
-            VERDICT: str(folder / "%w.json"),
-            "LUTHIER_VERDICT_REPORTS": str(int(reports or bool(os.environ.get(VERDICT)))),
-            "LUTHIER_PYTHON": sys.executable,
-        }
-        code = _run(command, {**environment, **settings}, mask, output)
-        paths = _ended(folder)
-        verdicts = tuple(json.loads(path.read_text()) if reports else facts_of(path) for path in paths)
-        if not verdicts:
-            verdicts = (_nothing_launched(loaded),)
+    from luthier_py.session.observation import Observation  # tools and reports: longer to import than a program's start
+
+    observation = Observation(tool, options, level, ours, reports)  # what is wrong is said before the program starts
+    remove_abandoned()
+    with _signals_blocked() as mask, _folder() as folder:
+        settings = {**environment, **_told_by(folder)}
+        code = _run(command, {**settings, **observation.environment(settings, folder)}, mask, output)
+        verdicts = observation.verdicts(folder)
         observed = any(facts["observed"] for facts in verdicts)
         hints = () if observed else _hints(program, device, stack, code, tool)
-        done = Executed(code, verdicts, undelivered(loaded, verdicts), hints, _checked(folder))
-        if (path := os.environ.get(VERDICT)) and done.verdict is not None:
-            if paths:
-                with paths[verdicts.index(done.verdict)].open("rb") as verdict:
-                    write_file(Path(path), verdict)
-            else:
-                write_file(Path(path), json.dumps(done.verdict).encode())
+        done = Executed(code, verdicts, observation.undelivered(verdicts), hints, _checked(folder))
+        observation.hand_out(done.verdict)
     return done
+
+
+def _told_by(folder: Path) -> dict[str, str]:
+    """Where the device's worker writes what is to be known."""
+    return {FOLDER: str(folder), FINDINGS: str(folder / FOUND)}
 
 
 def _checked(folder: Path) -> tuple[Mapping[str, Any], ...]:
@@ -138,31 +120,11 @@ def _checked(folder: Path) -> tuple[Mapping[str, Any], ...]:
     return tuple(map(json.loads, data.splitlines()))
 
 
-def _nothing_launched(tool: Tool) -> dict[str, Any]:
-    """No process came so far that it had the tool: the verdict and the file of counts say so all the same."""
-    verdict = Verdict(tool)
-    tool.selection = tool.selection.of_process(os.getpid())
-    Output(tool).finish(verdict)
-    return {**verdict.facts(), "failed": [], "worker": os.getpid(), "ended": True, "reports": []}
-
-
 def _hints(path: Path, device: str | None, stack: str | None, code: int, tool: str | None = None) -> tuple[str, ...]:
     ours = device is not None and chosen_stack(stack) == LUTHIER
     missing = what_is_missing(chosen_stack(stack), device, search_folders(path)) if code else None
     found = [missing, *obstacles(path, ours)] if device or tool else [missing]
     return tuple(filter(None, found))
-
-
-def _ended(folder: Path) -> list[Path]:
-    """The verdicts that workers have written, in order; a worker whose program was killed may still be at it."""
-    patience = time.monotonic() + WORKER_SECONDS
-    paths = list(folder.glob("*.json"))
-    for path in paths:
-        while not (facts := facts_of(path))["ended"] and time.monotonic() < patience:
-            if not Path(f"/proc/{facts['worker']}").exists():
-                break
-            time.sleep(0.01)
-    return sorted(paths, key=lambda path: path.stat().st_mtime_ns)
 
 
 def device_environment(
@@ -190,21 +152,6 @@ def device_environment(
     if clock is not None:
         limit[clock_kind.VARIABLE] = clock_kind.chosen_clock(clock).value
     return {**limit, **looked_at, "LUTHIER_DEVICE": device, **stack_environment(chosen)}
-
-
-def build_tool(tool: str, options: Mapping[str, str], output: Path, level: str = HIP) -> None:
-    """Write a library that has this tool in it."""
-    chosen_level(level, False, load_tool(tool, options))
-    write_file(output, level_library(level, absolute(tool), _lines(options)).read_bytes())
-    output.chmod(0o755)
-
-
-def _files_here(tool: Tool, options: Mapping[str, str]) -> dict[str, str]:
-    """The options, with files in this folder and not in the one that the program goes to."""
-    chosen = {"LUTHIER_OUTPUT": tool.selection.output, "LUTHIER_REPORT": tool.selection.report,
-              "LUTHIER_RECORDS": tool.selection.records}
-    others = {name: value for name, value in options.items() if name.upper() not in chosen}
-    return {**others, **{name: str(path.absolute()) for name, path in chosen.items() if path is not None}}
 
 
 @contextmanager
@@ -259,7 +206,3 @@ def _started(
     except OSError as error:
         why = why_not_started(program_path(command[0])) or f"{command[0]}: {error.strerror}"
         raise Invalid(f"{why}; nothing was started") from None
-
-
-def _lines(options: Mapping[str, str]) -> str:
-    return "\n".join(f"{name}={value}" for name, value in options.items())

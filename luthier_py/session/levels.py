@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from luthier_py.errors import Invalid
 from luthier_py.runtime.hsa import hsa_tool_library
 from luthier_py.runtime.preload import tool_library
-from luthier_py.tool import Tool
+
+if TYPE_CHECKING:
+    from luthier_py.tool import Tool
 
 LEVEL = "LUTHIER_LEVEL"
 PRELOADED, HSA_TOOLS = "LD_PRELOAD", "HSA_TOOLS_LIB"

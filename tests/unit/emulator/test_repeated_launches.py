@@ -204,10 +204,10 @@ def test_a_launch_that_native_code_runs_can_be_cancelled() -> None:
 def test_what_is_kept_goes_with_the_module() -> None:
     device = EmulatorDevice(TARGET)
     buffer = device.alloc(4)
-    before = device.memory.table().tolist()
+    before = device.memory.table()
     module = device.load(code_object({"k": STORE}))
     kernarg = struct.pack("<Q", buffer.address).ljust(KERNARG_BYTES, b"\0")
     for groups in range(1, 4):
         device.launch(module.kernel("k"), (groups, 1, 1), (64, 1, 1), kernarg)
     module.unload()
-    assert device.memory.table().tolist() == before
+    assert device.memory.table() == before

@@ -37,7 +37,7 @@ def ask(service, message, *numbers):
 
 
 def row(service, address):
-    return tuple(next(row for row in service.memory.table().tolist() if row[0] == address))
+    return tuple(next(row for row in service.memory.table() if row[0] == address))
 
 
 @pytest.mark.parametrize("size", [1, 100, 4096, 4096 - GAP, SLAB_BYTES, SLAB_BYTES + 1])
@@ -82,9 +82,9 @@ def test_heaps_begin_as_they_are_told(service):
     ask(worker, Message.HEAP, 1, 2 * SLAB_BYTES)
     sizes = []
     for heap in worker._heaps:
-        before = sum(end - start for start, end, _ in worker.memory.table().tolist())
+        before = sum(end - start for start, end, _ in worker.memory.table())
         heap.address()
-        sizes.append(sum(end - start for start, end, _ in worker.memory.table().tolist()) - before)
+        sizes.append(sum(end - start for start, end, _ in worker.memory.table()) - before)
     assert sizes[0] - sizes[1] == 2 * SLAB_BYTES  # eight megabytes otherwise
 
 
