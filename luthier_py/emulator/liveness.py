@@ -23,25 +23,32 @@ def live_rows(blocks: list[CodeBlock]) -> dict[int, int]:
     """Bit mask of the rows live after the instruction at each address."""
     if any(OpFlag.INDEXES_REGISTERS in inst.op.flags for block in blocks for _, inst in block.insts):
         return {pc: EVERYTHING for block in blocks for pc, _ in block.insts}
-    starts = {block.start for block in blocks}
-    before = dict.fromkeys(starts, 0)
+    changes = [[_change(inst) for _, inst in block.insts] for block in blocks]
+    wholes = [_whole(each) for each in changes]
+    before = dict.fromkeys((block.start for block in blocks), 0)
     changed = True
     while changed:
         changed = False
-        for block in reversed(blocks):
-            live = _at_end(block, before)
-            for _, inst in reversed(block.insts):
-                live = _before(inst, live)
+        for block, (kept, read) in zip(reversed(blocks), reversed(wholes), strict=True):
+            live = _at_end(block, before) & kept | read
             if live != before[block.start]:
                 before[block.start] = live
                 changed = True
     after: dict[int, int] = {}
-    for block in blocks:
+    for block, each in zip(blocks, changes, strict=True):
         live = _at_end(block, before)
-        for pc, inst in reversed(block.insts):
-            after[pc] = EVERYTHING if _changes_exec(inst) else live
-            live = _before(inst, live)
+        for (pc, _), (kept, read) in zip(reversed(block.insts), reversed(each), strict=True):
+            after[pc] = EVERYTHING if read == EVERYTHING else live
+            live = live & kept | read
     return after
+
+
+def _whole(changes: list[tuple[int, int]]) -> tuple[int, int]:
+    """Of instructions that follow each other, as one."""
+    all_kept, all_read = EVERYTHING, 0
+    for kept, read in reversed(changes):
+        all_kept, all_read = all_kept & kept, all_read & kept | read
+    return all_kept, all_read
 
 
 def _at_end(block: CodeBlock, before: dict[int, int]) -> int:
@@ -59,15 +66,13 @@ def _at_end(block: CodeBlock, before: dict[int, int]) -> int:
     return live
 
 
-def _before(inst: Inst, after: int) -> int:
-    if _changes_exec(inst):
-        return EVERYTHING
+def _change(inst: Inst) -> tuple[int, int]:
+    """(rows that stay live before it if they are after it, rows that are live before it); a write of EXEC is said
+    to read EVERYTHING."""
+    if inst.writes.sgpr >> EXEC & 3:
+        return 0, EVERYTHING
     reads, writes, partial = inst.effects()
     killed = writes.vgpr & ~partial.vgpr | (writes.agpr & ~partial.agpr) << AGPR_ROW
     if OpFlag.IGNORES_EXEC in inst.op.flags:
         killed = 0  # v_writelane writes one lane
-    return after & ~killed | reads.vgpr | reads.agpr << AGPR_ROW
-
-
-def _changes_exec(inst: Inst) -> bool:
-    return bool(inst.writes.sgpr >> EXEC & 3)
+    return ~killed, reads.vgpr | reads.agpr << AGPR_ROW
