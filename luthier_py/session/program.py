@@ -16,10 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.dynamic import DynamicSegment
-from elftools.elf.elffile import ELFFile
-
 from luthier_py.errors import Invalid
 
 _MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64", "EM_386": "i386"}
@@ -139,6 +135,10 @@ def _past_our_runtime(name: str, elf: ElfFacts) -> Iterator[str]:
 
 
 def _linked(path: Path) -> ElfFacts | None:
+    from elftools.common.exceptions import ELFError  # few programs are looked at, and all would wait for the import
+    from elftools.elf.dynamic import DynamicSegment
+    from elftools.elf.elffile import ELFFile
+
     try:
         with path.open("rb") as file:
             elf = ELFFile(file)
