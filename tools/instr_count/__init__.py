@@ -125,8 +125,9 @@ class InstrCount(Tool):
         return self.add_lanes if self.active_only else self.add, self.count, n
 
     def report(self, launch: LaunchResult) -> dict[str, int]:
-        self.total += launch[self.instructions]
-        return {"instructions": launch[self.instructions], "total": self.total}
+        instructions = launch[self.instructions]
+        self.total += instructions
+        return {"instructions": instructions, "total": self.total}
 
     def text(self, launch: LaunchResult, report: dict[str, int]) -> str:
         counts = f"kernel instructions {report['instructions']}, total instructions {report['total']}"
