@@ -25,6 +25,7 @@ from luthier_py.isa.instruction import (
     OperandKind,
     OpFlag,
 )
+from luthier_py.isa.operand_parts import constant_as_f32
 from luthier_py.isa.operands import SCRATCH_BASE
 from luthier_py.isa.registers import EXEC, VCC, Reg, RegFile
 from luthier_py.isa.semantics.algebra import (
@@ -136,7 +137,7 @@ class SourceReader:
                  context: OperandContext, dpp: Dpp | None, flushes: bool) -> None:
         self.type = slot.type
         self.count = slot.count
-        self.mix = slot.name == "mix"
+        self.mixed, self.of_bf16 = slot.mixed, slot.name == "bmix"
         name = operand.name if operand is not None else ""
         self.modifiers = field(inst, f"{name}_modifiers") if name and slot.name != "raw" else 0
         if names_high_half(operand):
@@ -145,13 +146,16 @@ class SourceReader:
         self.sdwa = field(inst, f"{name}_sel", SDWA_DWORD) if name else SDWA_DWORD
         self.bits = 64 if max(slot.type.bits * slot.count, 32) > 32 else 32
         self.raw = Raw(operand, reg, self.bits, context, dpp if name == "src0" else None)
+        if self.mixed and self.raw.constant is not None and not self.modifiers & OP_SEL_HI:
+            assert operand is not None
+            self.raw.constant = constant_as_f32(inst, operand)
         self.flush = flushes and context.flushes_sources(slot.type)
 
     def read(self, chunk: LaneChunk, element: int = 0) -> Value:
         """The typed value; of packed operands the element for the low (0) or high (1) result."""
         if self.count > 1:
             return self._packed(chunk, element)
-        if self.mix:
+        if self.mixed:
             return self._mixed(chunk)
         value = self._selected(self.raw.read(chunk, self.bits))
         if self.type.bits == 8 * (self.type.bits // 8) and self.type.bits < self.bits:
@@ -195,6 +199,9 @@ class SourceReader:
         negate, absolute = bool(self.modifiers & NEG), bool(self.modifiers & ABS)
         if not self.modifiers & OP_SEL_HI:
             return self._finish(value, negate, absolute)
+        if self.of_bf16:  # a constant is that number, whichever half is named
+            high = self.modifiers & OP_SEL and self.raw.constant is None
+            return self._finish(value & 0xFFFF0000 if high else value << 16, negate, absolute)
         half = (value >> 16 if self.modifiers & OP_SEL else value).to(U16).as_(F16).to(F32)
         return self._finish(half.as_(U32), negate, absolute)
 

@@ -68,6 +68,7 @@ FLAGS: dict[str, OpFlag] = {
     # D.f16[31:16] (Vega ISA 12.14, V_MAD_MIXHI_F16).
     "V_MAD_MIXHI_F16": OpFlag.WRITES_HIGH_HALF,
     "V_FMA_MIXHI_F16": OpFlag.WRITES_HIGH_HALF,
+    "V_FMA_MIXHI_BF16": OpFlag.WRITES_HIGH_HALF,
     # Padding behind code (LLVM: isReturn; RDNA ISA, SOPP S_CODE_END).
     "S_CODE_END": OpFlag.END | OpFlag.TERMINATOR,
     # Read, change and write in one step, but not marked so.
@@ -177,4 +178,5 @@ ONE_SCALAR_SOURCE = frozenset({"V_LSHLREV_B64", "V_LSHRREV_B64", "V_ASHRREV_I64"
 
 # Sources that LLVM's records call inline constants only, though its assembler and disassembler take literals of 16 bits
 # (llvm-mc -mcpu=gfx1030: v_fma_mix_f32 v1, v2, 0x1234, v3).
-TAKES_LITERALS = frozenset({"V_FMA_MIX_F32", "V_FMA_MIXLO_F16", "V_FMA_MIXHI_F16"})
+TAKES_LITERALS = frozenset({"V_FMA_MIX_F32", "V_FMA_MIXLO_F16", "V_FMA_MIXHI_F16", "V_FMA_MIX_F32_BF16",
+                            "V_FMA_MIXLO_BF16", "V_FMA_MIXHI_BF16"})

@@ -6,6 +6,8 @@ Sources: AMD Instinct MI200 ISA, 6.2 (modifiers), 6.4 (SDWA), 6.6 (DPP), 6.7 (pa
 
 from __future__ import annotations
 
+import math
+import struct
 from dataclasses import replace
 from typing import Any
 
@@ -164,6 +166,19 @@ def _old(inst: Inst) -> Reg:
     return reg
 
 
+def _mixed_constant(inst: Inst, name: str) -> int | None:
+    """The bits as f32 of an inline constant or a literal; the sources' fields begin at bits 32, 41 and 50."""
+    if inst[name].kind is not OperandKind.CONSTANT:
+        return None
+    code = int.from_bytes(inst.raw[:8], "little") >> 32 + 9 * int(name[-1]) & 0xFF
+    if code == 255:
+        return int.from_bytes(inst.raw[8:], "little")
+    powers = {240: 0.5, 241: -0.5, 242: 1, 243: -1, 244: 2, 245: -2, 246: 4, 247: -4, 248: 0.5 / math.pi}
+    if code in powers:
+        return int.from_bytes(struct.pack("<f", powers[code]), "little")
+    return (code - 128 if code <= 192 else 192 - code) & M32
+
+
 class _Source:
     """What modifiers make of an operand's bits."""
 
@@ -175,6 +190,7 @@ class _Source:
         self.select = field(inst, f"{name}_sel", 6) if name else 6
         self.flushes = flushes and type.kind is Kind.FLOAT
         self.plain = not name or inst.op.format != "VOP3P"
+        self.constant = _mixed_constant(inst, name) if slot.mixed else None
 
     def element(self, ops: PythonOps, bits: int, number: int) -> Value:
         width, negate, absolute = self.type.bits, self.modifiers & NEG, self.modifiers & ABS
@@ -190,6 +206,10 @@ class _Source:
         elif self.slot.name == "mix" and self.modifiers & OP_SEL_HI:
             half = bits >> 16 if self.modifiers & OP_SEL else bits
             bits = floats.resized(half & 0xFFFF, F16.bits, F32.bits)
+        elif self.slot.name == "bmix" and self.modifiers & OP_SEL_HI:
+            bits = bits >> 16 << 16 if self.modifiers & OP_SEL and self.constant is None else bits << 16
+        elif self.slot.mixed and self.constant is not None:
+            bits = self.constant
         elif self.select != 6:
             bits = self._selected(bits)
         elif width == 16 and self.modifiers & OP_SEL:

@@ -12,6 +12,7 @@ source and destination operands:
     2u8              the bytes of a half of a register
     raw              u32, and bits of modifiers say something else than abs, neg and op_sel
     mix              f32, or a half of a register as f16, by op_sel (the MIX instructions)
+    bmix             f32, or a half of a register as bf16
     b                a lane's bit of a mask: src2 or VCC as source, sdst or VCC as result
     vcc              a lane's bit of VCC, whatever the operands are
     exec scc m0      that register; ``exec`` has the width of the other operands
@@ -48,6 +49,11 @@ class SignaturePart:
         """A register that the signature names, not an operand."""
         return self.name in ("exec", "scc", "m0", "old", "vcc")
 
+    @property
+    def mixed(self) -> bool:
+        """f32, or narrower, as the instruction says."""
+        return self.name in ("mix", "bmix")
+
 
 @cache
 def slot(word: str) -> SignaturePart:
@@ -57,7 +63,7 @@ def slot(word: str) -> SignaturePart:
         return SignaturePart(word, Type(Kind.UINT, 0))
     if word == "m0":
         return SignaturePart(word, Type(Kind.UINT, 32))
-    if word == "mix":
+    if word in ("mix", "bmix"):
         return SignaturePart(word, Type(Kind.FLOAT, 32))
     if word == "raw":
         return SignaturePart(word, Type(Kind.UINT, 32))

@@ -212,3 +212,27 @@ def test_sums_are_rounded_to_even():
     """Half a unit more than an even number is that number."""
     rows = {0: bf16(np.full(32, 256.0)), 1: bf16(np.full(32, 1.0))}
     assert set(number(execute("v_pk_add_bf16 v8, v0, v1", rows).vgpr(8)[:32] & 0xFFFF)) == {256.0}
+
+
+def test_mixed_with_bfloats():
+    """Each source is an f32 or a half of a register; a constant is the same whichever half is named."""
+    halves, floats_ = bf16(RNG.normal(size=(2, 64))), RNG.normal(size=64).astype(np.float32)
+    word = (halves[1] << 16 | halves[0]).astype(np.uint32)
+    low, high = ((half.astype(np.uint32) << 16).view(np.float32).astype(float) for half in halves)
+    rows = {0: word, 1: floats_.view(np.uint32), 3: noise(), 4: noise()}
+    for text, wanted in (
+        ("v_fma_mix_f32_bf16 v2, v0, v1, v0 op_sel:[1,0,0] op_sel_hi:[1,0,1]", high * floats_ + low),
+        ("v_fma_mix_f32_bf16 v2, v0, |v1|, -v0 op_sel:[0,0,1] op_sel_hi:[1,0,1]", low * np.abs(floats_) - high),
+        ("v_fma_mix_f32_bf16 v2, v0, 1.0, v1 op_sel:[0,0,0] op_sel_hi:[1,1,0]", low + floats_),
+        ("v_fma_mix_f32_bf16 v2, v0, 2.0, v1 op_sel:[0,1,0] op_sel_hi:[1,1,0]", 2 * low + floats_),
+        ("v_fma_mix_f32_bf16 v2, v0, 2.0, v1 op_sel_hi:[1,0,0]", 2 * low + floats_),
+        ("v_fma_mix_f32_bf16 v2, v1, v1, v1 clamp", np.clip(floats_.astype(float) ** 2 + floats_, 0, 1)),
+    ):
+        got = execute(text, rows).vgpr(2, np.float32)
+        np.testing.assert_allclose(got[:32], wanted[:32], rtol=1e-6, atol=1e-6, err_msg=text)
+    exact = low * floats_ + floats_
+    for name, shift, row in (("lo", 0, 3), ("hi", 16, 4)):
+        for clamp, wanted in (("", exact), (" clamp", np.clip(exact, 0, 1))):
+            got = execute(f"v_fma_mix{name}_bf16 v{row}, v0, v1, v1 op_sel_hi:[1,0,0]{clamp}", rows).vgpr(row)
+            assert np.array_equal(got[:32] >> shift & 0xFFFF, bf16(wanted)[:32])
+            assert np.array_equal(got[:32] >> 16 - shift & 0xFFFF, rows[row][:32] >> 16 - shift & 0xFFFF)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from waves import FULL, ISA, run
 
-from luthier_py.isa import sgpr, vgpr
+from luthier_py.isa import instruction_set, sgpr, target, vgpr
 
 LANES = np.arange(64, dtype=np.uint32)
 RNG = np.random.default_rng(7)
@@ -91,6 +91,20 @@ def test_mixed_precision():
     assert np.isclose(
         (state.vgpr(6) >> 16).astype(np.uint16).view(np.float16), high * x + x, rtol=2e-3, atol=1e-3
     ).all()
+
+
+def test_constants_of_mixed_precision():
+    """Of an f32 by op_sel_hi all 32 bits of a literal, and 1.0 is the f32; else they are an f16."""
+    isa, literal = instruction_set(target("gfx1100"), 32), int(np.float32(1.4142135).view(np.uint32))
+    as_f32, as_f16 = "000020cc {} 020a04", "000020cc {} 020a0c"  # v_fma_mix_f32 v0, CONSTANT, v1, v2
+    x, y = FLOATS[0], FLOATS[1]
+    for text, constant in ((as_f32.format("f2"), 1.0), (as_f16.format("f2"), 1.0), (as_f16.format("f7"), -4.0),
+                           (as_f32.format("ff") + literal.to_bytes(4, "little").hex(), np.float32(1.4142135)),
+                           (as_f16.format("ff") + "00410000", 2.5)):
+        state = run([isa.decode(bytes.fromhex(text))], isa=isa,
+                    vgprs={1: x.view(np.uint32), 2: y.view(np.uint32)})
+        expected = (x.astype(np.float64) * constant + y).astype(np.float32)
+        np.testing.assert_allclose(state.vgpr(0, np.float32)[:32], expected[:32], rtol=1e-6, atol=1e-7)
 
 
 def test_results_in_half_a_register():
