@@ -72,7 +72,15 @@ def triton() -> dict[str, list[str]]:
     return {target: [sys.executable, str(program)] for target in ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")}
 
 
-PARTS = {"bitsandbytes": bitsandbytes, "triton": triton}
+def iree() -> dict[str, list[str]]:
+    """Kernels of tests/unit/worker/iree_kernels.py, compiled by IREE for the targets that it knows tiles for."""
+    program = ROOT / "tests" / "unit" / "worker" / "iree_kernels.py"
+    targets = ("gfx908", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201", "gfx1250")
+    return {target: [sys.executable, str(program), "all"] for target in targets}
+
+
+PARTS = {"bitsandbytes": bitsandbytes, "triton": triton, "iree": iree}
+PACKAGES = {"iree": "iree-base-compiler"}  # where they are not called as their parts
 
 
 def ran(part: str, target: str, command: list[str]) -> Row:
@@ -132,7 +140,8 @@ def main() -> None:
     kept = FOLDER / "results.json"
     known: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
     commands = PARTS[options.part]()
-    part = known.setdefault(options.part, {"version": importlib.metadata.version(options.part), "rows": {}})
+    version = importlib.metadata.version(PACKAGES.get(options.part, options.part))
+    part = known.setdefault(options.part, {"version": version, "rows": {}})
     for target in options.targets or commands:
         row = ran(options.part, target, commands[target])
         print(row.target, row.results, f"{row.seconds:.0f} s", *row.wrong, sep="\n  ", flush=True)

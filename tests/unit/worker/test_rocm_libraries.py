@@ -50,7 +50,7 @@ def bitsandbytes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return library, folder
 
 
-@pytest.mark.parametrize("target", ("gfx90a", "gfx942", "gfx950", "gfx1010", "gfx1030", "gfx1100"))
+@pytest.mark.parametrize("target", ("gfx90a", "gfx942", "gfx950", "gfx1010", "gfx1030", "gfx1100", "gfx1201"))
 def test_bitsandbytes(
     target: str, bitsandbytes: tuple[Path, Path], tooled: Callable[..., Any],
     counted: Callable[..., list[dict[str, Any]]],

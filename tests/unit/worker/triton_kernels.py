@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import triton
 import triton.language as tl
+from foreign_numbers import Comparison
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -93,14 +94,18 @@ def mathematics(values, out, n, WIDTH: tl.constexpr):  # noqa: ANN001, ANN201, N
     tl.store(out + place, y + tl.floor(x) + tl.where(x > 0, x, -x) / 3.0)
 
 
-class Bench:
+KINDS = {"fp32": "f32", "fp16": "f16", "bf16": "bf16", "fp8e4b8": "f8E4M3FNUZ", "fp8e5b16": "f8E5M2FNUZ",
+         "fp8e4nv": "f8E4M3FN", "fp8e5": "f8E5M2"}  # fmt: skip
+"""As MLIR calls them."""
+
+
+class Bench(Comparison):
     """Mutable: results so far, and what was wrong."""
 
     def __init__(self) -> None:
-        self.device, self.random = HipDevice(), np.random.default_rng(0)
+        super().__init__()
+        self.device = HipDevice()
         self.wave = self.device.target.wave_sizes[0]
-        self.results: dict[str, np.ndarray] = {}
-        self.wrong: list[str] = []
 
     def run(self, name: str, function: Any, types: Sequence[str], grid: tuple[int, int],
             values: Sequence[np.ndarray | int], **constants: int) -> list[np.ndarray]:
@@ -125,11 +130,6 @@ class Bench:
         self.results |= {f"{name} {number}": array for number, array in enumerate(found)}
         return found
 
-    def near(self, name: str, got: np.ndarray, wanted: np.ndarray, error: float) -> None:
-        off = np.abs(got.astype(float) - wanted)
-        if not np.all(off <= error):
-            self.wrong.append(f"{name}: {got.flat[off.argmax()]} for {wanted.flat[off.argmax()]} at {off.argmax()}")
-
 
 def softmaxes(bench: Bench) -> None:
     rows = bench.random.standard_normal((7, 401)).astype(np.float32)
@@ -139,33 +139,8 @@ def softmaxes(bench: Bench) -> None:
     bench.near("softmax", out, powers / powers.sum(1, keepdims=True), 1e-6)
 
 
-def small(bits: np.ndarray, exponent: int, bias: int) -> np.ndarray:
-    """What bytes are as floats with so many bits of exponent."""
-    mantissa = 7 - exponent
-    sign, power, rest = bits >> 7, bits >> mantissa & ((1 << exponent) - 1), bits & ((1 << mantissa) - 1)
-    size = np.where(power > 0, (1 + rest / 2**mantissa) * 2.0 ** (power.astype(int) - bias),
-                    rest / 2**mantissa * 2.0 ** (1 - bias))
-    return np.where(sign > 0, -size, size)
-
-
-def floats(bench: Bench, kind: str, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """As memory has them, and the numbers that they are."""
-    values = bench.random.standard_normal(shape).astype(np.float32)
-    if kind == "fp16":
-        return values.astype(np.float16), values.astype(np.float16).astype(float)
-    if kind == "bf16":
-        bits = values.view(np.uint32) >> 16
-        return bits.astype(np.uint16), (bits.astype(np.uint32) << 16).view(np.float32).astype(float)
-    if kind == "fp32":
-        return values, values.astype(float)
-    exponent, bias = {"fp8e4b8": (4, 8), "fp8e5b16": (5, 16), "fp8e4nv": (4, 7), "fp8e5": (5, 15)}[kind]
-    size = bench.random.integers(1 << 7 - exponent, 10 << 7 - exponent, shape)  # below 1, mostly
-    bits = (size | bench.random.integers(0, 2, shape) << 7).astype(np.uint8)
-    return bits, small(bits, exponent, bias)
-
-
 def dots(bench: Bench, kind: str) -> None:
-    (a, left), (b, right) = floats(bench, kind, (64, 64)), floats(bench, kind, (64, 128))
+    (a, left), (b, right) = (bench.floats(KINDS[kind], shape) for shape in ((64, 64), (64, 128)))
     out = bench.run(f"dot {kind}", multiply, (f"*{kind}", f"*{kind}", "*fp32", "i32", "i32"), (1, 2),
                     (a, b, np.zeros((64, 128), np.float32), 128, 64), WIDTH=64, STEP=32)[2]
     error = 1e-3 if kind == "fp32" else 2e-6  # Triton takes xf32 for it, of which 10 bits behind the first count
@@ -229,9 +204,7 @@ def main() -> None:
         except (LuthierError, RuntimeError, triton.TritonError) as error:  # the device is of no use after it
             bench.wrong.append(f"{task.__name__} {' '.join(arguments)}: {type(error).__name__}: {error}"[:300])
             break
-    if len(sys.argv) > 1:
-        np.savez(sys.argv[1], **bench.results)
-    print("\n".join(line.replace("\n", " ") for line in bench.wrong) or "PASSED")
+    bench.end(sys.argv[1] if len(sys.argv) > 1 else None)
 
 
 main()
