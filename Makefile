@@ -13,7 +13,7 @@
 # make mutants  meanings of instructions made wrong, generated from the meanings: do the reference campaign's cases notice? (hours; ARGS="--rows 20")
 # make bench   speed of the emulator and of instrumentation
 # make libraries fetch kernels that others compiled (100 MB of wheels) into build/libraries, for benchmarks/instrument.py
-# make foreign  kernels of bitsandbytes and of Triton, fetched (330 MB), on the targets that they are compiled for, against NumPy (an hour)
+# make foreign  kernels of bitsandbytes, Triton and IREE, fetched (500 MB), on the targets that they are compiled for, against NumPy (hours; PART=iree)
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
 # make soak    a million launches and 2,000 module loads under a tool: does memory grow? (ten minutes on an idle machine)
 # make docs    docs/reference.md, docs/coverage.md and docs/hip.md, made from the code
@@ -97,8 +97,9 @@ libraries: .venv/installed
 
 foreign: .venv/installed-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps bitsandbytes==0.50.2 triton==3.9.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check iree-base-compiler==3.13.0 iree-base-runtime==3.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[hip]'
-	set -e; for part in bitsandbytes triton; do $(BIN)/python benchmarks/foreign.py $$part $(ARGS); done
+	set -e; for part in $(or $(PART),bitsandbytes triton iree); do $(BIN)/python benchmarks/foreign.py $$part $(ARGS); done
 
 programs: .venv/installed
 	$(BIN)/python tests/programs/build.py build/programs
