@@ -80,6 +80,17 @@ def iree() -> dict[str, list[str]]:
 
 
 PARTS = {"bitsandbytes": bitsandbytes, "triton": triton, "iree": iree}
+NOTES = {
+    "bitsandbytes": "All kernels that its C interface reaches, 172 of 175; the others are stochastic rounding, and "
+                    "`kQuantizeBlockwise<T, 4096, 4, 1, 0>`.",
+    "triton": "Softmax, dot products of f32 (taken as xf32 on gfx942 by Triton), f16, bf16, both formats of fp8 where "
+              "the target has them (CDNA 3's on gfx942, OCP's on gfx950 and gfx1201) and int8, scans, sort, atomics, "
+              "mathematics.",
+    "iree": "Matrix products of f32, f16, bf16, int8 and both formats of fp8 where the target has them (CDNA 3's on "
+            "gfx942, OCP's on gfx950, gfx1201 and gfx1250; none elsewhere), of sizes that tiles divide, that they do "
+            "not, and that are known only when it runs; softmax, attention, convolutions, rounding to fp8, mathematics, "
+            "division of integers, reductions, sort, scan; through IREE's own HIP driver.",
+}
 PACKAGES = {"iree": "iree-base-compiler"}  # where they are not called as their parts
 
 
@@ -121,7 +132,7 @@ def _numbers(memory: np.ndarray) -> np.ndarray:
 
 
 def table(part: str, version: str, rows: Mapping[str, Row]) -> str:
-    lines = [f"## {part} {version}", "",
+    lines = [f"## {part} {version}", "", NOTES[part], "",
              f"| target | results | as NumPy's | bits of {FIRST} | others differ by (relative) | seconds |",
              "|---|---:|---:|---:|---:|---:|"]
     for row in sorted(rows.values(), key=lambda row: int(row.target[3:], 16)):

@@ -40,3 +40,9 @@ def test_results(kernels: str, run: Callable[..., Any]) -> None:
     """As NumPy's, for a size that tiles divide and one that they do not."""
     done = run(sys.executable, PROGRAM, kernels, **TARGET)
     assert (done.returncode, done.stdout) == (0, "PASSED\n"), done.stdout + done.stderr
+
+
+def test_graphs(run: Callable[..., Any]) -> None:
+    """IREE's other way to launch: its command buffers are graphs of HIP."""
+    done = run(sys.executable, PROGRAM, "scan,sort", **TARGET, IREE_PY_RUNTIME_FLAGS="--hip_use_streams=false")
+    assert (done.returncode, done.stdout) == (0, "PASSED\n"), done.stdout + done.stderr
