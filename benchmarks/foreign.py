@@ -88,7 +88,7 @@ NOTES = {
               "mathematics.",
     "iree": "Matrix products of f32, f16, bf16, int8 and both formats of fp8 where the target has them (CDNA 3's on "
             "gfx942, OCP's on gfx950, gfx1201 and gfx1250; none elsewhere), of sizes that tiles divide, that they do "
-            "not, and that are known only when it runs; softmax, attention, convolutions, rounding to fp8, mathematics, "
+            "not, and that are known only when it runs; softmax, attention, convolutions, rounding to fp8, functions, "
             "division of integers, reductions, sort, scan; through IREE's own HIP driver.",
 }
 PACKAGES = {"iree": "iree-base-compiler"}  # where they are not called as their parts

@@ -25,7 +25,7 @@ from luthier_py.isa.instruction import (
     OperandKind,
     OpFlag,
 )
-from luthier_py.isa.operand_parts import constant_as_f32
+from luthier_py.isa.operand_parts import constant_of
 from luthier_py.isa.operands import SCRATCH_BASE
 from luthier_py.isa.registers import EXEC, VCC, Reg, RegFile
 from luthier_py.isa.semantics.algebra import (
@@ -146,9 +146,8 @@ class SourceReader:
         self.sdwa = field(inst, f"{name}_sel", SDWA_DWORD) if name else SDWA_DWORD
         self.bits = 64 if max(slot.type.bits * slot.count, 32) > 32 else 32
         self.raw = Raw(operand, reg, self.bits, context, dpp if name == "src0" else None)
-        if self.mixed and self.raw.constant is not None and not self.modifiers & OP_SEL_HI:
-            assert operand is not None
-            self.raw.constant = constant_as_f32(inst, operand)
+        if operand is not None and operand.kind is OperandKind.CONSTANT:
+            self.raw.constant = constant_of(inst, operand)
         self.flush = flushes and context.flushes_sources(slot.type)
 
     def read(self, chunk: LaneChunk, element: int = 0) -> Value:

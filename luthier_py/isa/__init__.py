@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         OpInfo,
         Space,
     )
-    from luthier_py.isa.operand_parts import part_of
+    from luthier_py.isa.operand_parts import constant_of, part_of
     from luthier_py.isa.registers import (
         EXEC,
         FLAT_SCRATCH,
@@ -46,7 +46,7 @@ __all__ = [
     "EXEC", "FLAT_SCRATCH", "M0", "MAX_WORKITEMS", "MODE", "NO_REGS", "SCC", "TTMP0", "VCC", "XNACK_MASK", "Access",
     "AccessKind", "AddressForm", "Counter", "Effects", "Inst", "InstructionClass", "InstructionSet", "LaneOf",
     "MemoryAccess", "OpFlag", "OpInfo", "Operand", "OperandInfo", "OperandKind", "Reg", "RegFile", "RegSet", "Setting",
-    "Space", "Target", "TargetId", "agpr", "class_of", "instruction_set", "memory_access",
+    "Space", "Target", "TargetId", "agpr", "class_of", "constant_of", "instruction_set", "memory_access",
     "parse_target_id", "part_of", "sgpr", "target", "target_of_mach", "targets", "vgpr",
 ]
 __getattr__ = loaded_when_asked(__name__, {
@@ -54,7 +54,7 @@ __getattr__ = loaded_when_asked(__name__, {
     "classes": "InstructionClass class_of",
     "instruction": "Access Counter Effects Inst Operand OperandInfo OperandKind OpFlag OpInfo Space",
     "by_target": "InstructionSet instruction_set",
-    "operand_parts": "part_of",
+    "operand_parts": "constant_of part_of",
     "registers": "EXEC FLAT_SCRATCH M0 MODE NO_REGS SCC TTMP0 VCC XNACK_MASK LaneOf Reg RegFile RegSet agpr sgpr vgpr",
     "target_id": "Setting TargetId parse_target_id",
 })  # fmt: skip

@@ -6,12 +6,13 @@ or the part of them that the instruction takes; modifiers (neg, abs, sext, DPP) 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import NoneType
 from typing import TypeAlias
 
 from luthier_py.errors import HookError
 from luthier_py.ir import Instr
-from luthier_py.isa import EXEC, SCC, VCC, Access, Inst, Operand, OperandKind, Reg, part_of, sgpr
+from luthier_py.isa import EXEC, SCC, VCC, Access, Inst, Operand, OperandKind, Reg, constant_of, part_of, sgpr
 from luthier_py.isa.instruction import SRC_EXECZ, SRC_NULL, SRC_SCC, SRC_VCCZ
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Branch
@@ -65,6 +66,7 @@ def source(instr: Instr, which: int | str = 0, dword: int | None = None) -> Inst
         return _special(instr, operand)
     if operand.kind is OperandKind.CONSTANT:
         _check_dword(instr, name, dword, instr.op.operands[instr.inst.operands.index(operand)].dwords)
+        operand = replace(operand, value=constant_of(instr.inst, operand))
         return operand if dword is None else operand.value >> 32 * dword & 0xFFFFFFFF
     part = part_of(instr.inst, operand)
     if part is not None:

@@ -77,6 +77,9 @@ def test_literals_scalars_and_constants_of_64_bits() -> None:
     seen = values(made("v_add_f64", vgpr(4, 2), 1.0, vgpr(6, 2)), lambda instr: [
         (Place.BEFORE, source(instr), 64), (Place.BEFORE, source(instr, 0, dword=1), 32)])
     assert seen == [(0x3FF0000000000000,) * LANES, (0x3FF00000,) * LANES]
+    for op_sel_hi, bits in (0, 0x3F800000), (8, 0x3C00):  # 1.0 of a MIX instruction as f32, or as f16
+        mixed = made("v_fma_mix_f32", vgpr(3), 1.0, vgpr(1), vgpr(2), src0_modifiers=op_sel_hi)
+        assert values(mixed, lambda instr: [(Place.BEFORE, source(instr), 32)]) == [(bits,) * LANES]
     seen = values(("s_lshl_b64", sgpr(22, 2), sgpr(20, 2), 4), lambda instr: [
         (Place.BEFORE, source(instr), 64), (Place.AFTER, destination(instr), 64),
         (Place.AFTER, destination(instr, "scc"), 32), (Place.AFTER, destination(instr, "sdst", dword=1), 32)])
