@@ -70,7 +70,8 @@ def bitsandbytes() -> dict[str, list[str]]:
 def triton() -> dict[str, list[str]]:
     """Kernels of tests/unit/worker/triton_kernels.py, compiled by Triton for each target that it knows best."""
     program = ROOT / "tests" / "unit" / "worker" / "triton_kernels.py"
-    return {target: [sys.executable, str(program)] for target in ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")}
+    targets = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250")
+    return {target: [sys.executable, str(program)] for target in targets}
 
 
 def iree() -> dict[str, list[str]]:
@@ -85,8 +86,8 @@ NOTES = {
     "bitsandbytes": "All kernels that its C interface reaches, 172 of 175; the others are stochastic rounding, and "
                     "`kQuantizeBlockwise<T, 4096, 4, 1, 0>`.",
     "triton": "Softmax, dot products of f32 (taken as xf32 on gfx942 by Triton), f16, bf16, both formats of fp8 where "
-              "the target has them (CDNA 3's on gfx942, OCP's on gfx950 and gfx1201) and int8, scans, sort, atomics, "
-              "mathematics.",
+              "the target has them (CDNA 3's on gfx942, OCP's on gfx950, gfx1201, gfx1250) and int8, scans, sort, "
+              "atomics, mathematics.",
     "iree": "Matrix products of f32, f16, bf16, int8 and both formats of fp8 where the target has them (CDNA 3's on "
             "gfx942, OCP's on gfx950, gfx1201 and gfx1250; none elsewhere), of sizes that tiles divide, that they do "
             "not, and that are known only when it runs; softmax, attention, convolutions, rounding to fp8, functions, "

@@ -80,6 +80,7 @@ class HardwareRegister(Enum):
     LDS_ALLOC = 6
     IB_STS = 7
     SH_MEM_BASES = 15
+    SCHED_MODE = 26  # from gfx12 on: which instructions hardware holds back by itself
     IB_STS2 = 28  # gfx1250
     SHADER_CYCLES = 29  # from gfx10.3 on: 20 bits, from gfx12 on the lower 32 of 64
     SHADER_CYCLES_HI = 30

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from reference import floats
 from reference.small import FORMATS, narrowed, widened
-from waves import MODE, run
+from waves import MODE, MODE_REGISTER, run
 
 from luthier_py.errors import Unsupported
 from luthier_py.isa import instruction_set, target
@@ -236,3 +236,13 @@ def test_mixed_with_bfloats():
             got = execute(f"v_fma_mix{name}_bf16 v{row}, v0, v1, v1 op_sel_hi:[1,0,0]{clamp}", rows).vgpr(row)
             assert np.array_equal(got[:32] >> shift & 0xFFFF, bf16(wanted)[:32])
             assert np.array_equal(got[:32] >> 16 - shift & 0xFFFF, rows[row][:32] >> 16 - shift & 0xFFFF)
+
+
+def test_scheduling_modes_change_no_result():
+    """Programs that wait for their operands themselves say so in a register that nothing else depends on."""
+    code = [ISA.parse(text) for text in (
+        "v_mov_b32 v1, 3", "s_setreg_imm32_b32 hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2), 2", "v_add_nc_u32 v1, v1, v1")]
+    state = run(code, isa=ISA)
+    assert set(state.vgpr(1)[:32].tolist()) == {6} and state.sgpr(MODE_REGISTER) == MODE
+    with pytest.raises(Unsupported, match="hardware register 26"):
+        run([ISA.parse("s_getreg_b32 s4, hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2)")], isa=ISA)

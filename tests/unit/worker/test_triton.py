@@ -39,7 +39,7 @@ def test_counts(
     assert [kernel for kernel, _ in found] == KERNELS and not done.verdict["refused"]
 
 
-@pytest.mark.parametrize("target", ("gfx942", "gfx950", "gfx1100", "gfx1201"))
+@pytest.mark.parametrize("target", ("gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250"))
 def test_more_kernels(target: str, environment: dict[str, str], run: Callable[..., Any]) -> None:
     """Dot products of small floats, scans, sorting, atomics, mathematics: as NumPy's."""
     done = run(sys.executable, PROGRAM.with_name("triton_kernels.py"), **environment,
