@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from luthier_py.emulator.layout import SITE_BYTES, WAVE, ZERO_ROW, SurfaceRefusal
-from luthier_py.emulator.loads import Addresses, ChunkLoad
+from luthier_py.emulator.loads import Addresses, ChunkLoad, ChunkStore
 from luthier_py.emulator.native import ELEMENTS
 from luthier_py.emulator.settings import FIRST_SITE, number_of
 from luthier_py.emulator.steps import step_of
@@ -48,18 +48,27 @@ class AccessCode:
             self.w.settle()
             self.w.cycles.access(move.operation, where.kind, str(where.mask.ref), str(where.base.ref),
                                  self.w.row(where.row))
-        words = _DWORDS.get(move.operation.removeprefix("load_").removeprefix("p"))
-        watched = bool(self.w.settings.checks)
-        if not watched and move.operation.startswith("load_") and words is not None and where.kind != "private":
-            rows = (move.data,) if move.second is None else (move.data, move.second)
-            load = ChunkLoad(self.w, where, self.site(), words, rows, move.distance)
-            self.w.put_off(load.write)
+        use, _, element = move.operation.partition("_")
+        words = _DWORDS.get(element.removeprefix("p"))
+        if words is None or self.w.settings.checks or where.kind == "private" or use == "atomic":
+            self.support(move, where)
+            return
+        rows = (move.data,) if move.second is None else (move.data, move.second)
+        if use == "load":
+            self.w.put_off(ChunkLoad(self.w, where, self.site(), words, rows, move.distance).write)
+        elif self.w.even:
+            site = self.site()
+            store = ChunkStore(self.w, where, site, words, rows, move.distance)
+            self.w.put_off_store(store.write, lambda: self._call(move, where, site), store.done)
         else:
             self.support(move, where)
 
     def support(self, move: Move, where: Addresses) -> None:
         """Call the support function for the lanes of ``where.mask``."""
         self.w.settle()
+        self._call(move, where, self.site())
+
+    def _call(self, move: Move, where: Addresses, site: str) -> None:
         mask = self._watched(move, where) if self.w.settings.checks else str(where.mask.ref)
         arguments = [
             ("ptr", "%wave"), ("i64", mask), ("i64", str(where.base.ref)),
@@ -67,9 +76,9 @@ class AccessCode:
         ]
         second = self.w.row(ZERO_ROW if move.second is None else move.second)
         if move.result is not None:
-            arguments += [("ptr", second), ("ptr", self.w.row(move.result)), ("ptr", self.site())]
+            arguments += [("ptr", second), ("ptr", self.w.row(move.result)), ("ptr", site)]
         else:
-            arguments += [("ptr", self.site()), ("i64", str(move.distance)), ("ptr", second)]
+            arguments += [("ptr", site), ("i64", str(move.distance)), ("ptr", second)]
         self.check(self.w.emitter.support("i1", f"{where.kind}_{move.operation}", arguments))
 
     def _watched(self, move: Move, where: Addresses) -> str:

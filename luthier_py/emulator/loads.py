@@ -1,11 +1,11 @@
-"""Loads inside strips: a chunk of lanes at a time, from memory straight into the values of the loop.
+"""Loads and stores inside strips: a chunk of lanes at a time, between memory and the values of the loop.
 
-In: addresses and rows of a load of whole dwords. Out: code in the strip's loop. If all lanes of a
-chunk are active, their addresses consecutive or equal, and inside what was last accessed (or LDS),
-the chunk is a vector load or a broadcast; everything else calls a support function for these lanes.
+In: addresses and rows of a load or store of whole dwords. Out: code in the strip's loop. Where that is for even lanes
+(open_strip), the chunk is a vector load or store, or a broadcast. Elsewhere stores are no part of loops, and a load is
+the same if all lanes of a chunk are active, their addresses consecutive or equal, and inside what was last accessed
+(or LDS); everything else calls a support function for these lanes.
 
-Invariant: memory is only written by code that settles the strip first, so a load that was put off
-sees what it would have seen at its place.
+Invariant: a load that was put off sees what it would have seen at its place.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from luthier_py.emulator.emitter import Emitter
 from luthier_py.emulator.layout import CHUNK, LOADED_ROW, SITE
-from luthier_py.emulator.strip import FULL, LaneChunk
+from luthier_py.emulator.strip import FULL, LaneAccess, LaneChunk
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.isa.semantics.algebra import U32, Value
 
@@ -33,6 +33,11 @@ class Addresses:
     row: int
     mask: Value
 
+    def access(self, site: str, size: int, distance: int, stores: bool) -> LaneAccess:
+        """By each lane, at ``site``."""
+        return LaneAccess(str(self.base.ref), self.row, self.kind in ("far", "flat"), self.kind == "lds", site, size,
+                          distance, stores)
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkLoad:
@@ -47,6 +52,17 @@ class ChunkLoad:
 
     def write(self, chunk: LaneChunk) -> None:
         """See Strip.add."""
+        place = chunk.place_of(self.where.access(self.site, 4 * self.words, self.distance, stores=False))
+        if place is None:
+            self._write_anywhere(chunk)
+            return
+        read = self._vectors if place.follows else self._broadcasts
+        values = [value for pointer in self._pointers(place.pointer) for value in read(pointer)]
+        rows = [target + word for target in self.targets for word in range(self.words)]
+        for row, value in zip(rows, values, strict=True):
+            chunk.write_row(row, Value(chunk.ops, U32, value))
+
+    def _write_anywhere(self, chunk: LaneChunk) -> None:
         e = self.w.emitter
         offsets = str(chunk.row(self.where.row).ref)
         highs = str(chunk.row(self.where.row + 1).ref) if self._far else ""
@@ -102,10 +118,12 @@ class ChunkLoad:
     def _places(self, at: str) -> list[str]:
         """Pointers to the elements of a pair."""
         e = self.w.emitter
-        pointer = e.let(f"inttoptr i64 {at} to ptr")
+        return self._pointers(e.let(f"inttoptr i64 {at} to ptr"))
+
+    def _pointers(self, first: str) -> list[str]:
         if len(self.targets) == 1:
-            return [pointer]
-        return [pointer, e.let(f"getelementptr i8, ptr {pointer}, i64 {self.distance}")]
+            return [first]
+        return [first, self.w.emitter.let(f"getelementptr i8, ptr {first}, i64 {self.distance}")]
 
     def _vectors(self, pointer: str) -> list[str]:
         e, count = self.w.emitter, CHUNK * self.words
@@ -141,6 +159,52 @@ class ChunkLoad:
             ("ptr", rows[1]), ("ptr", self.site), ("i64", str(self.distance)), ("ptr", rows[2])])
         e.branch(done, after, "fault")
         chunk.place(after)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkStore:
+    """One store instruction: ``sources`` are the rows of its first element, and of its second if it is a pair."""
+
+    w: WaveCode
+    where: Addresses
+    site: str              # pointer to the site, made before the loop
+    words: int
+    sources: tuple[int, ...]
+    distance: int
+
+    def write(self, chunk: LaneChunk) -> None:
+        """See WaveCode.put_off_store; nothing where the chunk does not know its place."""
+        e = self.w.emitter
+        place = chunk.place_of(self.where.access(self.site, 4 * self.words, self.distance, stores=True))
+        if place is None:
+            return
+        for number, source in enumerate(self.sources):
+            pointer = place.pointer
+            if number:
+                pointer = e.let(f"getelementptr i8, ptr {pointer}, i64 {self.distance}")
+            data = _interleaved(e, [str(chunk.row(source + word).ref) for word in range(self.words)])
+            e.emit(f"store <{CHUNK * self.words} x i32> {data}, ptr {pointer}, align 1")
+
+    def done(self) -> None:
+        """After all chunks."""
+        if self.where.kind != "lds":
+            self.w.note_change()
+
+
+def _interleaved(e: Emitter, words: list[str]) -> str:
+    """Dwords of elements one after the other, from a vector of each dword."""
+    joined, width = words[0], CHUNK
+    for word in words[1:]:
+        padding = ", ".join(f"i32 {i}" if i < CHUNK else "i32 poison" for i in range(width))
+        padded = e.let(f"shufflevector {_WORDS} {word}, {_WORDS} poison, <{width} x i32> <{padding}>")
+        order = ", ".join(f"i32 {i}" for i in range(width + CHUNK))
+        pair = f"<{width} x i32> {joined}, <{width} x i32> {padded}"
+        joined, width = e.let(f"shufflevector {pair}, <{width + CHUNK} x i32> <{order}>"), width + CHUNK
+    if width == CHUNK:
+        return joined
+    order = ", ".join(f"i32 {word * CHUNK + lane}" for lane in range(CHUNK) for word in range(len(words)))
+    whole = f"<{width} x i32>"
+    return e.let(f"shufflevector {whole} {joined}, {whole} poison, {whole} <{order}>")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Strips: runs of vector instructions, written as one loop over chunks of lanes.
 
-In: vector instructions, put off one by one. Out: a loop whose body does all of them for CHUNK
+In: vector instructions, put off one by one. Out: what they do in the body of a loop, which does all of them for CHUNK
 lanes, with vector registers in SSA values between their first load and last store. Host code stays
 small (a chunk is two AVX2 registers) and values stay in registers; nothing here crosses chunks.
 
@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 from luthier_py.emulator.emitter import Emitter, LlvmOps
 from luthier_py.emulator.layout import CHUNK, VECTOR_ROWS, WAVE, row_offset
-from luthier_py.emulator.scalars import Scalars
 from luthier_py.emulator.vectors import VectorOps
 from luthier_py.isa.semantics.algebra import BOOL, U32, U64, Type, Value, select
 
@@ -29,13 +28,38 @@ _BITS = "<" + ", ".join(f"i32 {1 << i}" for i in range(CHUNK)) + ">"
 
 
 @dataclass(slots=True)
-class _Cell:
+class RowCell:
     """A vector register in the loop body: ``value`` in the lanes of ``mask``, ``before`` in the others."""
 
     value: Value
     mask: str                # FULL, or the scalar mask's name
-    before: _Cell | None     # None with another mask than FULL: still in memory
+    before: RowCell | None     # None with another mask than FULL: still in memory
     written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LaneAccess:
+    """Of memory, by one instruction: each lane ``size`` bytes, and as many ``distance`` bytes behind if it is not 0.
+
+    The address is ``base`` (an i64) and what is in ``row``, or in a pair of rows if it is ``far``.
+    """
+
+    base: str
+    row: int
+    far: bool
+    lds: bool
+    site: str
+    size: int
+    distance: int
+    stores: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPlace:
+    """``pointer``: to the first lane's element; the others follow it, or are the same."""
+
+    pointer: str
+    follows: bool
 
 
 class LaneChunk:
@@ -54,11 +78,13 @@ class LaneChunk:
         """EXEC of the instruction being written."""
         self._emitter = emitter
         self._wave_size = wave_size
-        self._cells: dict[int, _Cell] = {}
+        self._cells: dict[int, RowCell] = {}
         self._pairs: dict[int, tuple[Value, tuple[object, object]]] = {}
         self._splats: dict[tuple[object, Type], Value] = {}
         self._masks: dict[str, Value] = {}
         self.results: dict[int, Value] = {}
+        self.given: dict[int, str] = {}
+        """Masks that the strip computed before this loop, as scalars."""
         self.before_loop: list[str] = []
         self._lane = lane        # name of the loop's first lane, i64
         self._pointer = pointer  # name of the pointer to that lane in row 0
@@ -69,6 +95,10 @@ class LaneChunk:
         if cell.mask not in (FULL, self.mask):
             cell = self._merged(row, cell)
         return cell.value
+
+    def place_of(self, access: LaneAccess) -> ChunkPlace | None:
+        """Where the chunk's elements lie, if all lanes make the access and it is known to be allowed."""
+        return None
 
     def whole_row(self, row: int) -> Value:
         """One dword of every lane, right in all lanes."""
@@ -88,7 +118,7 @@ class LaneChunk:
         before = self._cells.get(row)
         if before is not None and before.mask == self.mask:
             before = before.before
-        self._cells[row] = _Cell(value.as_(U32), self.mask, None if self.mask == FULL else before, True)
+        self._cells[row] = RowCell(value.as_(U32), self.mask, None if self.mask == FULL else before, True)
 
     def write_pair(self, row: int, value: Value) -> None:
         value = value.as_(U64)
@@ -168,36 +198,47 @@ class LaneChunk:
             self._masks[mask] = self.ops.let(BOOL, f"icmp ne <{CHUNK} x i32> {picked}, zeroinitializer")
         return self._masks[mask]
 
+    def set_mask(self, mask: str) -> None:
+        """EXEC of what is written next."""
+        self.mask = mask
+
+    def result(self, index: int) -> Value:
+        """A lane mask that the strip has computed."""
+        return self.results[index] if index in self.results else self.lanes_of(self.given[index])
+
     def write_mask(self, index: int, value: Value) -> None:
         """A lane mask result; lanes outside EXEC give 0."""
         self.results[index] = value if self.mask == FULL else value & self.lanes_of(self.mask)
 
     def finish(self, live: int) -> None:
         """Store the rows that were written and can be read again."""
-        for row in sorted(self._cells):
+        kept = [row for row in sorted(self._cells)
+                if self._cells[row].written and (row >= VECTOR_ROWS or live >> row & 1)]
+        for row in kept:
+            str(self._cells[row].value.ref)  # a value that is written when it is asked for may read another row
+        for row in kept:
             cell = self._cells[row]
-            if cell.written and (row >= VECTOR_ROWS or live >> row & 1):
-                whole = cell if cell.mask == FULL else self._merged(row, cell)
-                # Volatile keeps LLVM from making a masked store of a merge: ten times slower on AMD's hosts.
-                value, place = f"<{CHUNK} x i32> {whole.value.ref}", self.address(row)
-                self._emitter.emit(f"store volatile {value}, ptr {place}, align 64")
+            whole = cell if cell.mask == FULL else self._merged(row, cell)
+            # Volatile keeps LLVM from making a masked store of a merge: ten times slower on AMD's hosts.
+            value, place = f"<{CHUNK} x i32> {whole.value.ref}", self.address(row)
+            self._emitter.emit(f"store volatile {value}, ptr {place}, align 64")
 
-    def _cell(self, row: int) -> _Cell:
+    def _cell(self, row: int) -> RowCell:
         if row not in self._cells:
             self._cells[row] = self._loaded(row)
         return self._cells[row]
 
-    def _merged(self, row: int, cell: _Cell) -> _Cell:
+    def _merged(self, row: int, cell: RowCell) -> RowCell:
         before = cell.before or self._loaded(row)
         if before.mask != FULL:
             before = self._merged(row, before)
         value = select(self.lanes_of(cell.mask), cell.value, before.value)
-        self._cells[row] = _Cell(value, FULL, None, cell.written)
+        self._cells[row] = RowCell(value, FULL, None, cell.written)
         return self._cells[row]
 
-    def _loaded(self, row: int) -> _Cell:
+    def _loaded(self, row: int) -> RowCell:
         value = self.ops.let(U32, f"load <{CHUNK} x i32>, ptr {self.address(row)}, align 64")
-        return _Cell(value, FULL, None, False)
+        return RowCell(value, FULL, None, False)
 
     def address(self, row: int) -> str:
         """Pointer to this chunk of a row."""
@@ -209,71 +250,3 @@ class LaneChunk:
 
 
 ChunkWrite = Callable[[LaneChunk], None]
-
-
-class Strip:
-    """Mutable: the vector instructions of the current block that have been put off."""
-
-    def __init__(self, emitter: Emitter, wave: str, wave_size: int) -> None:
-        self._emitter = emitter
-        self._wave = wave
-        self._wave_size = wave_size
-        self._items: list[tuple[str, ChunkWrite]] = []
-        self._live = 0  # rows that can be read after the last instruction that was put off
-        self.masks: set[int] = set()
-        """Scalar registers where a mask result of the open strip will go."""
-
-    def add(self, exec_mask: Value, write: ChunkWrite, live: int, masks: tuple[int, ...]) -> None:
-        """Put off ``write``; then rows ``live`` can be read. It will write masks to the scalar registers ``masks``."""
-        text = str(exec_mask.ref)
-        all_ones = {str((1 << self._wave_size) - 1), FULL}
-        self._items.append((FULL if text in all_ones else text, write))
-        self._live = live
-        self.masks.update(masks)
-
-    def flush(self, scalars: Scalars) -> None:
-        """Write the loop and hand its masks to ``scalars``."""
-        if not self._items:
-            return
-        items, self._items = self._items, []
-        self.masks.clear()
-        scalars.pending = 0
-        emitter = self._emitter
-        names = {hint: emitter.label(hint) for hint in ("before", "lanes", "after")}
-        lane, pointer = f"%{names['lanes']}.lane", f"%{names['lanes']}.chunk"
-        with emitter.diverted() as body:
-            chunk = LaneChunk(emitter, self._wave_size, lane, pointer, self._wave, names["lanes"])
-            for mask, write in items:
-                chunk.mask = mask
-                write(chunk)
-            # A row that is not live in the lanes of the last mask may be in those of an earlier one.
-            chunk.finish(self._live if len({mask for mask, _ in items}) == 1 else -1)
-            sums = {index: self._accumulate(chunk.ops.text(value), lane, f"%{names['lanes']}.mask{index}")
-                    for index, value in chunk.results.items()}
-        emitter.begin(names["before"])
-        emitter.lines.extend(chunk.before_loop)
-        emitter.begin(names["lanes"])
-        self._head(names, lane, pointer, sums, chunk.label)
-        emitter.lines.extend(body)
-        emitter.emit(f"{lane}.next = add i64 {lane}, {CHUNK}")
-        emitter.branch(emitter.let(f"icmp ult i64 {lane}.next, {self._wave_size}"), names["lanes"], names["after"])
-        emitter.place(names["after"])
-        for index, total in sums.items():
-            scalars.write(index, Value(scalars.ops, Type(U32.kind, self._wave_size), total))
-
-    def _head(self, names: dict[str, str], lane: str, pointer: str, sums: dict[int, str], last: str) -> None:
-        """The loop's variables; ``last`` is the label of its last basic block."""
-        before, loop = names["before"], names["lanes"]
-        self._emitter.emit(f"{lane} = phi i64 [ 0, %{before} ], [ {lane}.next, %{last} ]")
-        for index, total in sums.items():
-            self._emitter.emit(f"%{loop}.mask{index} = phi i{self._wave_size} [ 0, %{before} ], [ {total}, %{last} ]")
-        self._emitter.emit(f"{pointer} = getelementptr i32, ptr {self._wave}, i64 {lane}")
-
-    def _accumulate(self, flags: str, lane: str, phi: str) -> str:
-        """OR a chunk's mask bits into the loop's running mask."""
-        kind = f"i{self._wave_size}"
-        bits = self._emitter.let(f"bitcast <{CHUNK} x i1> {flags} to i16")
-        wide = self._emitter.let(f"zext i16 {bits} to {kind}")
-        lane = lane if kind == "i64" else self._emitter.let(f"trunc i64 {lane} to {kind}")
-        placed = self._emitter.let(f"shl {kind} {wide}, {lane}")
-        return self._emitter.let(f"or {kind} {phi}, {placed}")

@@ -21,7 +21,7 @@ from luthier_py.emulator.layout import SITE_BYTES, WORKER, Fault, Status
 from luthier_py.emulator.liveness import live_rows
 from luthier_py.emulator.modes import modes, sets_from_register
 from luthier_py.emulator.operands import destinations, read_scalar
-from luthier_py.emulator.parts import cut, parts
+from luthier_py.emulator.parts import cut, effort, parts
 from luthier_py.emulator.scalar_code import hardware, set_mode
 from luthier_py.emulator.settings import FIRST_COUNTER, FIRST_SITE, CodeNumbers, CounterKind, Settings, number_of
 from luthier_py.emulator.vector_code import in_situation
@@ -36,6 +36,7 @@ from luthier_py.isa.semantics.algebra import BOOL, U64, Value
 from luthier_py.isa.semantics.control import Action, Branch, Switch
 from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.refusals import refusal
+from luthier_py.llvm import Effort
 
 _ENDINGS = (
     Action.END, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_SIGNAL_FIRST, Action.BARRIER_WAIT,
@@ -64,9 +65,11 @@ def translate(blocks: list[CodeBlock], entry: int, settings: Settings) -> list[H
     restores = any(sets_from_register(inst) for block in blocks for _, inst in block.insts)
     skips = any(meaning(inst.op) is Switch.SKIP for block in blocks for _, inst in block.insts)
     functions = []
+    plain = not (settings.cycles or settings.yields or settings.checks)
+    even = plain and effort(blocks) is Effort.GENERATE
     for part in parts([block for block in blocks if block.start in mode_at]):
         name = f"gpu_{part[0].start:x}"
-        translator = Translator(name, part, live, mode_at, restores, skips, settings)
+        translator = Translator(name, part, live, mode_at, restores, skips, settings, even)
         functions.append(HostFunction(name, part, translator.translate(), translator.numbers))
     return functions
 
@@ -86,11 +89,12 @@ class Translator(WaveCode):
     """Mutable: writes one host function."""
 
     def __init__(self, name: str, blocks: list[CodeBlock], live: dict[int, int],
-                 mode_at: dict[int, tuple[int, ...]], restores: bool, skips: bool, settings: Settings) -> None:
+                 mode_at: dict[int, tuple[int, ...]], restores: bool, skips: bool, settings: Settings,
+                 even: bool) -> None:
         """``live``: :func:`live_rows`, and ``mode_at``: :func:`modes`, of the whole function; ``restores``: it writes
         MODE from a register, so that the value is known when it runs only; ``skips``: it has S_SETVSKIP.
         """
-        super().__init__(settings, CodeNumbers(), live)
+        super().__init__(settings, CodeNumbers(), live, even)
         self.name = name
         self.blocks = blocks
         self.access = AccessCode(self)

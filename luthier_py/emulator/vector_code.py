@@ -182,7 +182,7 @@ class _Item:
         taken: list[Taken] = []
         for source in self.sources:
             if isinstance(source, int):
-                taken.append(chunk.lanes_of(self.known[source]) if source in self.known else chunk.results[source])
+                taken.append(chunk.lanes_of(self.known[source]) if source in self.known else chunk.result(source))
             elif source is None:
                 taken.append(chunk.ops.constant(BOOL, 0))
             elif source.count > 1 and element is None:

@@ -13,9 +13,10 @@ from luthier_py.emulator.cycle_code import CycleCode
 from luthier_py.emulator.emitter import Emitter
 from luthier_py.emulator.layout import WAVE, WORKER, row_offset
 from luthier_py.emulator.modes import Mode
+from luthier_py.emulator.open_strip import Afterwards, Strip
 from luthier_py.emulator.scalars import Scalars
 from luthier_py.emulator.settings import CodeNumbers, Settings
-from luthier_py.emulator.strip import ChunkWrite, Strip
+from luthier_py.emulator.strip import ChunkWrite
 from luthier_py.isa.registers import EXEC
 from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
 
@@ -50,15 +51,16 @@ class OperandContext:
 
 
 class WaveCode:
-    """Mutable; ``live``: see liveness.live_rows."""
+    """Mutable; ``live``: see liveness.live_rows; ``even``: whether code may be twice as long, to be faster."""
 
-    def __init__(self, settings: Settings, numbers: CodeNumbers, live: dict[int, int]) -> None:
+    def __init__(self, settings: Settings, numbers: CodeNumbers, live: dict[int, int], even: bool) -> None:
         self.settings = settings
         self.numbers = numbers
+        self.even = even
         self.wave_size = settings.wave_size
         self.emitter = Emitter(self.wave_size)
         self.scalars = Scalars(self.emitter, "%wave", self.settle)
-        self.strip = Strip(self.emitter, "%wave", self.wave_size)
+        self.strip = Strip(self.emitter, "%wave", self.wave_size, even)
         self.ops = self.scalars.ops
         self.apertures: dict[int, Value] = {}
         self.index: Index | None = None
@@ -108,6 +110,11 @@ class WaveCode:
         for index in masks:
             self.scalars.pending |= ((1 << self.wave_size // 32) - 1) << index
 
+    def put_off_store(self, write: ChunkWrite, call: Afterwards, done: Afterwards) -> None:
+        """The same for a store: ``write`` does it for a chunk, where nobody can tell in which order chunks do; ``done``
+        comes after them all. Elsewhere ``call`` does it."""
+        self.strip.add(self.exec(), write, self._live[self.pc], (), call, done)
+
     def put_off_ahead(self, write: ChunkWrite, *masks: int) -> None:
         """The same for an instruction that reads registers later, out of memory.
 
@@ -115,6 +122,7 @@ class WaveCode:
         """
         self.settle()
         self.put_off(write, *masks)
+
     def clock(self) -> Value:
         """What the core's clock shows; who looks at it is not where it was, whatever it keeps of it."""
         self.note_change()
