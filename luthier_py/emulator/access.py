@@ -50,18 +50,16 @@ class AccessCode:
                                  self.w.row(where.row))
         use, _, element = move.operation.partition("_")
         words = _DWORDS.get(element.removeprefix("p"))
-        if words is None or self.w.settings.checks or where.kind == "private" or use == "atomic":
+        in_loops = use == "load" and where.kind != "private"
+        if words is None or self.w.settings.checks or use == "atomic" or not (in_loops or self.w.even):
             self.support(move, where)
             return
-        rows = (move.data,) if move.second is None else (move.data, move.second)
-        if use == "load":
-            self.w.put_off(ChunkLoad(self.w, where, self.site(), words, rows, move.distance).write)
-        elif self.w.even:
-            site = self.site()
-            store = ChunkStore(self.w, where, site, words, rows, move.distance)
-            self.w.put_off_store(store.write, lambda: self._call(move, where, site), store.done)
+        site, rows = self.site(), (move.data,) if move.second is None else (move.data, move.second)
+        part = (ChunkLoad if use == "load" else ChunkStore)(self.w, where, site, words, rows, move.distance)
+        if in_loops:
+            self.w.put_off(part.write)
         else:
-            self.support(move, where)
+            self.w.put_off_call(part.write, lambda: self._call(move, where, site), part.done)
 
     def support(self, move: Move, where: Addresses) -> None:
         """Call the support function for the lanes of ``where.mask``."""

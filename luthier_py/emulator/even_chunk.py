@@ -10,23 +10,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from luthier_py.emulator.emitter import Emitter
-from luthier_py.emulator.layout import CHUNK, SITE, row_offset
+from luthier_py.emulator.layout import CHUNK, SITE, WAVE, row_offset
 from luthier_py.emulator.progressions import EvenOps, Progression, ScalarWord
 from luthier_py.emulator.strip import FULL, ChunkPlace, LaneAccess, LaneChunk, RowCell
 from luthier_py.isa.semantics.algebra import U32, Kind, Value
 
 _WORDS = f"<{CHUNK} x i32>"
+_GLOBAL = "near", "far", "flat"
+# Whose accesses may meet another lane's by a kind: all have one row of private memory, and a lane its own column.
+_MEETS = {"lds": ("lds",), "private": _GLOBAL, **dict.fromkeys(_GLOBAL, (*_GLOBAL, "private"))}
 
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """What one instruction accesses of all lanes: ``size`` bytes from ``at`` on; ``pattern``: what belongs to whom."""
+    """What one instruction accesses of all lanes: ``size`` bytes from ``at`` on, i64s; ``pattern``: what is whose, or
+    None if nothing can be said."""
 
     at: str
-    size: int
+    size: str
     stores: bool
-    lds: bool
-    pattern: tuple[int, int, bool]
+    kind: str
+    pattern: tuple[int, ...] | None
 
 
 class EvenChunk(LaneChunk):
@@ -61,7 +65,7 @@ class EvenChunk(LaneChunk):
     def complete(self) -> None:
         """Work out the other guards, behind ``before_loop``."""
         for one, other in ((a, b) for place, a in enumerate(self._ranges) for b in self._ranges[:place]):
-            if (one.stores or other.stores) and one.lds == other.lds:
+            if (one.stores or other.stores) and one.kind in _MEETS[other.kind]:
                 self.guards += self._apart(one, other)
         self.guards += [self._is_even(row) for row in sorted(self._roots)]
 
@@ -92,12 +96,13 @@ class EvenChunk(LaneChunk):
     def _apart(self, one: _Range, other: _Range) -> list[str]:
         """That no lane of one meets another lane of the other: they do not overlap, or are the same."""
         e = self._emitter
-        if one.at == other.at and one.pattern == other.pattern and one.pattern[2]:
+        alike = one.pattern == other.pattern is not None
+        if alike and one.at == other.at:
             return []
         ends = [e.let(f"add i64 {each.at}, {each.size}") for each in (one, other)]
         below, above = e.let(f"icmp ule i64 {ends[0]}, {other.at}"), e.let(f"icmp ule i64 {ends[1]}, {one.at}")
         apart = e.let(f"or i1 {below}, {above}")
-        if one.pattern != other.pattern or not one.pattern[2]:
+        if not alike:
             return [apart]
         return [e.let(f"or i1 {apart}, {e.let(f'icmp eq i64 {one.at}, {other.at}')}")]
 
@@ -148,46 +153,70 @@ class EvenChunk(LaneChunk):
     # Accesses
 
     def place_of(self, access: LaneAccess) -> ChunkPlace | None:
+        far, private = access.kind in ("far", "flat"), access.kind == "private"
         low = self.ops.term(self.row(access.row))
-        high = self.ops.term(self.row(access.row + 1)) if access.far else Progression(0, 0, 0, str)
+        high = self.ops.term(self.row(access.row + 1)) if far else Progression(0, 0, 0, str)
         step = self._step(access, low, high)
-        if low is None or high is None or step is None:
+        if low is None or high is None or step is None or private and access.distance:
             self.scattered = True
             return None
         self.decided |= low.roots | high.roots
+        if private:
+            return self._private(access, low.first)
         self.ops.require_no_wrap(low)
-        at = self._address(access, low.first, high.first)
+        at = self._address(access, low.first, high.first if far else None)
         size = (self._wave_size if step else 1) * access.size + access.distance
-        into, room = self._window(access, at)
+        self._require_room(*self._window(access, at), size)
+        pattern = (step,) if step and not access.distance else None
+        self._ranges.append(_Range(at, str(size), access.stores, access.kind, pattern))
+        return ChunkPlace(self._pointer_at(access, at, step), bool(step))
+
+    def _private(self, access: LaneAccess, first: ScalarWord) -> ChunkPlace:
+        """A row of private memory. What is above 32 bits of an offset is carry."""
+        scratch, size = self._field("scratch"), self._field("scratch_bytes")
+        offset = self.before(f"add i32 {self.before(f'trunc i64 {access.base} to i32')}, {first}")
+        self.require(self.before(f"icmp eq i32 {self.before(f'and i32 {offset}, 3')}, 0"))
+        wide = self.before(f"zext i32 {offset} to i64")
+        self._require_room(wide, size, access.size)
+        every = self.before(f"mul i64 {size}, {self._wave_size}")
+        self._ranges.append(_Range(scratch, every, access.stores, access.kind, None))
+        at = self.before(f"add i64 {scratch}, {self.before(f'mul i64 {wide}, {self._wave_size}')}")
+        row, offset = self.before(f"inttoptr i64 {at} to ptr"), self._bytes(4)
+        pointer = self._emitter.let(f"getelementptr i8, ptr {row}, i64 {offset}")
+        return ChunkPlace(pointer, True, 4 * self._wave_size)
+
+    def _field(self, name: str) -> str:
+        return self.before(f"load i64, ptr {self.before(f'getelementptr i8, ptr {self._wave}, i64 {WAVE[name]}')}")
+
+    def _require_room(self, into: str, room: str, size: int) -> None:
+        """``size`` bytes from ``into`` on."""
         self._emitter.declarations.add("declare i64 @llvm.usub.sat.i64(i64, i64)")
         places = self.before(f"call i64 @llvm.usub.sat.i64(i64 {room}, i64 {size - 1})")
         self.require(self.before(f"icmp ult i64 {into}, {places}"))
-        pattern = access.size, access.distance, bool(step) and not access.distance
-        self._ranges.append(_Range(at, size, access.stores, access.lds, pattern))
-        return ChunkPlace(self._pointer_at(access, at, step), bool(step))
 
     def _step(self, access: LaneAccess, low: Progression | None, high: Progression | None) -> int | None:
         """Bytes from lane to lane: those of an element, or none; None where it is neither."""
         if low is None or high is None or isinstance(high.step, int) and high.step:
             return None
+        size = 0 if access.kind == "private" else access.size
         if isinstance(low.step, int):
-            return low.step if low.step == access.size or not low.step and not access.stores else None
-        self.require(self.before(f"icmp eq i32 {low.step}, {access.size}"))
+            return low.step if low.step == size or not low.step and not access.stores else None
+        self.require(self.before(f"icmp eq i32 {low.step}, {size}"))
         if isinstance(high.step, str):
             self.require(self.before(f"icmp eq i32 {high.step}, 0"))
-        return access.size
+        return size
 
-    def _address(self, access: LaneAccess, low: ScalarWord, high: ScalarWord) -> str:
+    def _address(self, access: LaneAccess, low: ScalarWord, high: ScalarWord | None) -> str:
         """Of the first lane, i64."""
         wide = self.before(f"zext i32 {low} to i64")
-        if access.far:
+        if high is not None:
             above = self.before(f"shl i64 {self.before(f'zext i32 {high} to i64')}, 32")
             wide = self.before(f"or i64 {wide}, {above}")
         return self.before(f"add i64 {wide}, {access.base}")
 
     def _window(self, access: LaneAccess, at: str) -> tuple[str, str]:
         """How far the address is from the start of what may be accessed, and how much that is."""
-        if access.lds:
+        if access.kind == "lds":
             return at, self.lds_bounds()[1]
         begin = self.before(f"load i64, ptr {access.site}")
         end_of_site = self.before(f"getelementptr i8, ptr {access.site}, i64 {SITE['end']}")
@@ -196,13 +225,16 @@ class EvenChunk(LaneChunk):
 
     def _pointer_at(self, access: LaneAccess, at: str, step: int) -> str:
         """To this chunk's first element."""
-        if access.lds:
+        if access.kind == "lds":
             at = self.before(f"add i64 {at}, {self.lds_bounds()[0]}")
         first = self.before(f"inttoptr i64 {at} to ptr")
         if not step:
             return first
-        offset = self.shared(lambda: self._emitter.let(f"mul i64 {self._lane}, {step}"), "bytes", step)
-        return self._emitter.let(f"getelementptr i8, ptr {first}, i64 {offset}")
+        return self._emitter.let(f"getelementptr i8, ptr {first}, i64 {self._bytes(step)}")
+
+    def _bytes(self, step: int) -> str:
+        """From the first lane of the wave to the chunk's."""
+        return self.shared(lambda: self._emitter.let(f"mul i64 {self._lane}, {step}"), "bytes", step)
 
 
 def _splat(e: Emitter, word: ScalarWord) -> str:

@@ -2,8 +2,8 @@
 
 In: addresses and rows of a load or store of whole dwords. Out: code in the strip's loop. Where that is for even lanes
 (open_strip), the chunk is a vector load or store, or a broadcast. Elsewhere stores are no part of loops, and a load is
-the same if all lanes of a chunk are active, their addresses consecutive or equal, and inside what was last accessed
-(or LDS); everything else calls a support function for these lanes.
+the same if the lanes' addresses are consecutive or equal, and inside what was last accessed (or LDS). Other lanes
+of LDS are picked one by one; everything else calls a support function for these lanes.
 
 Invariant: a load that was put off sees what it would have seen at its place.
 """
@@ -14,13 +14,12 @@ from dataclasses import dataclass
 
 from luthier_py.emulator.emitter import Emitter
 from luthier_py.emulator.layout import CHUNK, LOADED_ROW, SITE
-from luthier_py.emulator.strip import FULL, LaneAccess, LaneChunk
+from luthier_py.emulator.strip import FULL, ChunkPlace, LaneAccess, LaneChunk
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.isa.semantics.algebra import U32, Value
 
 _WORDS = f"<{CHUNK} x i32>"
 _ZEROS = f"{_WORDS} zeroinitializer"
-_LANES = (1 << CHUNK) - 1
 _ADDRESS_ROW = LOADED_ROW + 8  # a pair, for lanes that go one by one
 
 
@@ -35,30 +34,39 @@ class Addresses:
 
     def access(self, site: str, size: int, distance: int, stores: bool) -> LaneAccess:
         """By each lane, at ``site``."""
-        return LaneAccess(str(self.base.ref), self.row, self.kind in ("far", "flat"), self.kind == "lds", site, size,
-                          distance, stores)
+        return LaneAccess(self.kind, str(self.base.ref), self.row, site, size, distance, stores)
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkLoad:
-    """One load instruction: ``targets`` are the rows of its first element, and of its second if it is a pair."""
+    """One load instruction: ``rows`` are those of its first element, and of its second if it is a pair."""
 
     w: WaveCode
     where: Addresses
     site: str              # pointer to the site, made before the loop
     words: int
-    targets: tuple[int, ...]
+    rows: tuple[int, ...]
     distance: int
 
     def write(self, chunk: LaneChunk) -> None:
         """See Strip.add."""
         place = chunk.place_of(self.where.access(self.site, 4 * self.words, self.distance, stores=False))
-        if place is None:
+        if place is not None:
+            self._write_from(chunk, place)
+        elif self.where.kind != "private":
             self._write_anywhere(chunk)
-            return
-        read = self._vectors if place.follows else self._broadcasts
-        values = [value for pointer in self._pointers(place.pointer) for value in read(pointer)]
-        rows = [target + word for target in self.targets for word in range(self.words)]
+
+    def done(self) -> None:
+        """After all chunks."""
+
+    def _write_from(self, chunk: LaneChunk, place: ChunkPlace) -> None:
+        rows = [target + word for target in self.rows for word in range(self.words)]
+        if place.row_bytes:
+            pointers = _in_rows(self.w.emitter, place, self.words)
+            values = [self.w.emitter.let(f"load {_WORDS}, ptr {pointer}, align 64") for pointer in pointers]
+        else:
+            read = self._vectors if place.follows else self._broadcasts
+            values = [value for pointer in self._pointers(place.pointer) for value in read(pointer)]
         for row, value in zip(rows, values, strict=True):
             chunk.write_row(row, Value(chunk.ops, U32, value))
 
@@ -67,6 +75,8 @@ class ChunkLoad:
         offsets = str(chunk.row(self.where.row).ref)
         highs = str(chunk.row(self.where.row + 1).ref) if self._far else ""
         lanes = _Lanes(e, chunk, offsets, highs)
+        in_lds = self.where.kind == "lds"
+        active = chunk.ops.text(chunk.lanes_of(chunk.mask)) if in_lds and chunk.mask != FULL else ""
         at, into, room = self._place(chunk, lanes)
         even, same = lanes.are_even(self.words), lanes.are_same()
         labels = {hint: e.label(hint) for hint in ("consecutive", "varied", "equal", "single", "got", "loaded")}
@@ -81,15 +91,43 @@ class ChunkLoad:
         equal = [value for place in self._places(at) for value in self._broadcasts(place)]
         e.emit(f"br label %{labels['loaded']}")
         chunk.place(labels["single"])
+        ways = [(consecutive, labels["consecutive"]), (equal, labels["equal"])]
+        if in_lds:
+            picking = e.label("picking")
+            ways.append((self._picked(chunk, offsets, active, picking), picking))
+            e.emit(f"br label %{labels['loaded']}")
+            chunk.place(f"{picking}.not")
         self._call(chunk, offsets, highs, labels["got"])
         single = [e.let(f"load {_WORDS}, ptr {self._loaded(chunk, i)}, align 64") for i in range(len(equal))]
+        ways.append((single, labels["got"]))
         e.emit(f"br label %{labels['loaded']}")
         chunk.place(labels["loaded"])
-        rows = [target + word for target in self.targets for word in range(self.words)]
-        for row, a, b, c in zip(rows, consecutive, equal, single, strict=True):
-            ways = ((a, "consecutive"), (b, "equal"), (c, "got"))
-            joined = e.let(f"phi {_WORDS} " + ", ".join(f"[ {value}, %{labels[hint]} ]" for value, hint in ways))
-            chunk.write_row(row, Value(chunk.ops, U32, joined))
+        rows = [target + word for target in self.rows for word in range(self.words)]
+        for number, row in enumerate(rows):
+            found = ", ".join(f"[ {values[number]}, %{label} ]" for values, label in ways)
+            chunk.write_row(row, Value(chunk.ops, U32, e.let(f"phi {_WORDS} {found}")))
+
+    def _picked(self, chunk: LaneChunk, offsets: str, active: str, label: str) -> list[str]:
+        """Of LDS, where all ``active`` lanes are inside; else at ``label``.not. Other lanes read anything."""
+        e, (begin, size) = self.w.emitter, chunk.lds_bounds()
+        last = chunk.before(f"add i64 {self.where.base.ref}, {4 * self.words + self.distance}")
+        most = chunk.before(f"sub i64 {size}, {last}")
+        room = chunk.before(f"icmp sge i64 {most}, 0")
+        limit = chunk.splat(Value(self.w.ops, U32, chunk.before(f"trunc i64 {most} to i32")))
+        if active:
+            offsets = e.let(f"select <{CHUNK} x i1> {active}, {_WORDS} {offsets}, {_ZEROS}")
+        beyond = e.let(f"icmp ugt {_WORDS} {offsets}, {limit.ref}")
+        none = e.let(f"icmp eq i{CHUNK} {e.let(f'bitcast <{CHUNK} x i1> {beyond} to i{CHUNK}')}, 0")
+        e.branch(e.let(f"and i1 {room}, {none}"), label, f"{label}.not")
+        chunk.place(label)
+        found = []
+        for part in range(len(self.rows)):
+            for word in range(self.words):
+                start = f"add i64 {begin}, {self.where.base.ref}"
+                at = chunk.before(f"add i64 {chunk.before(start)}, {part * self.distance + 4 * word}")
+                place = chunk.before(f"inttoptr i64 {at} to ptr")
+                found.append(e.support(_WORDS, "pick", [("ptr", place), (_WORDS, offsets)]))
+        return found
 
     @property
     def _far(self) -> bool:
@@ -121,7 +159,7 @@ class ChunkLoad:
         return self._pointers(e.let(f"inttoptr i64 {at} to ptr"))
 
     def _pointers(self, first: str) -> list[str]:
-        if len(self.targets) == 1:
+        if len(self.rows) == 1:
             return [first]
         return [first, self.w.emitter.let(f"getelementptr i8, ptr {first}, i64 {self.distance}")]
 
@@ -153,7 +191,7 @@ class ChunkLoad:
             if values:
                 e.emit(f"store {_WORDS} {values}, ptr {chunk.address(row)}, align 64")
         rows = [chunk.rows_of_wave(row) for row in (_ADDRESS_ROW, LOADED_ROW, LOADED_ROW + self.words)]
-        element = f"{'p' if len(self.targets) > 1 else ''}b{32 * self.words}"
+        element = f"{'p' if len(self.rows) > 1 else ''}b{32 * self.words}"
         done = e.support("i1", f"{self.where.kind}_gather_{element}", [
             ("ptr", "%wave"), ("i64", chunk.mask_of_lanes()), ("i64", str(self.where.base.ref)), ("ptr", rows[0]),
             ("ptr", rows[1]), ("ptr", self.site), ("i64", str(self.distance)), ("ptr", rows[2])])
@@ -163,13 +201,13 @@ class ChunkLoad:
 
 @dataclass(frozen=True, slots=True)
 class ChunkStore:
-    """One store instruction: ``sources`` are the rows of its first element, and of its second if it is a pair."""
+    """One store instruction: ``rows`` are those of its first element, and of its second if it is a pair."""
 
     w: WaveCode
     where: Addresses
     site: str              # pointer to the site, made before the loop
     words: int
-    sources: tuple[int, ...]
+    rows: tuple[int, ...]
     distance: int
 
     def write(self, chunk: LaneChunk) -> None:
@@ -178,7 +216,11 @@ class ChunkStore:
         place = chunk.place_of(self.where.access(self.site, 4 * self.words, self.distance, stores=True))
         if place is None:
             return
-        for number, source in enumerate(self.sources):
+        if place.row_bytes:
+            for word, pointer in enumerate(_in_rows(e, place, self.words)):
+                e.emit(f"store {_WORDS} {chunk.row(self.rows[0] + word).ref}, ptr {pointer}, align 64")
+            return
+        for number, source in enumerate(self.rows):
             pointer = place.pointer
             if number:
                 pointer = e.let(f"getelementptr i8, ptr {pointer}, i64 {self.distance}")
@@ -187,8 +229,13 @@ class ChunkStore:
 
     def done(self) -> None:
         """After all chunks."""
-        if self.where.kind != "lds":
+        if self.where.kind not in ("lds", "private"):
             self.w.note_change()
+
+
+def _in_rows(e: Emitter, place: ChunkPlace, words: int) -> list[str]:
+    """Pointers to each dword of private memory."""
+    return [e.let(f"getelementptr i8, ptr {place.pointer}, i64 {place.row_bytes * word}") for word in range(words)]
 
 
 def _interleaved(e: Emitter, words: list[str]) -> str:
@@ -221,13 +268,13 @@ class _Lanes:
         return self.chunk.shared(self._first_offset, "offset", self.offsets, self.highs)
 
     def are_even(self, words: int) -> str:
-        """Whether all lanes are active and their addresses follow each other, ``words`` dwords apart."""
-        key = "even", self.offsets, self.highs, words, self.chunk.mask
+        """Whether the lanes' addresses follow each other, ``words`` dwords apart."""
+        key = "even", self.offsets, self.highs, words
         return self.chunk.shared(lambda: self._are_even(words), *key)
 
     def are_same(self) -> str:
-        """Whether all lanes are active and have one address."""
-        return self.chunk.shared(self._are_same, "same", self.offsets, self.highs, self.chunk.mask)
+        """Whether the lanes have one address."""
+        return self.chunk.shared(self._are_same, "same", self.offsets, self.highs)
 
     def _first(self) -> str:
         """Of the first lane, i32."""
@@ -269,18 +316,12 @@ class _Lanes:
         return self._all_zero(self._deltas())
 
     def _all_zero(self, words: str) -> str:
-        """Whether ``words`` are, no upper half differs, and all lanes are active."""
+        """Whether ``words`` are, and no upper half differs: of lanes that are not active, too, which may read."""
         e = self.e
         if self.highs:
             words = e.let(f"or {_WORDS} {words}, {self._others()}")
         some = e.let(f"icmp ne {_WORDS} {words}, zeroinitializer")
-        zero = e.let(f"icmp eq i{CHUNK} {e.let(f'bitcast <{CHUNK} x i1> {some} to i{CHUNK}')}, 0")
-        return zero if self.chunk.mask == FULL else e.let(f"and i1 {zero}, {self._all_active()}")
-
-    def _all_active(self) -> str:
-        e = self.e
-        return self.chunk.shared(lambda: e.let(f"icmp eq i32 {self.chunk.mask_bits()}, {_LANES}"),
-                                 "active", self.chunk.mask)
+        return e.let(f"icmp eq i{CHUNK} {e.let(f'bitcast <{CHUNK} x i1> {some} to i{CHUNK}')}, 0")
 
 
 def _splat(e: Emitter, value: str) -> str:

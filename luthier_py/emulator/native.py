@@ -29,6 +29,7 @@ from luthier_py.emulator.layout import CHUNK
 from luthier_py.emulator.native_parts import (
     ALSO_UNIFORM,
     CHECK,
+    CHUNK_OF_LDS,
     DECIDE,
     FAR_START,
     HEADER,
@@ -61,10 +62,28 @@ def memory_function(name: str, wave_size: int) -> str:
         return resolve(wave_size)
     if name == "luthier_refuse":
         return refuse()
+    if name == "luthier_pick":
+        return pick()
     _, addresses, operation, *element = name.split("_")
     if operation in ("load", "store", "gather"):
         return _Move(name, addresses, operation, element[0], wave_size).text()
     return atomic(name, addresses, "_".join(element), wave_size)
+
+
+def pick() -> str:
+    """``luthier_pick(place, offsets)``: the dwords at offsets from a place, of a chunk."""
+    text = f"define {_CHUNK} @luthier_pick(ptr %place, {_CHUNK} %offsets) {{\n"
+    found = "poison"
+    for lane in range(CHUNK):
+        text += f"""
+  %o{lane} = extractelement {_CHUNK} %offsets, i64 {lane}
+  %w{lane} = zext i32 %o{lane} to i64
+  %p{lane} = getelementptr i8, ptr %place, i64 %w{lane}
+  %x{lane} = load i32, ptr %p{lane}, align 1
+  %v{lane} = insertelement {_CHUNK} {found}, i32 %x{lane}, i64 {lane}
+"""
+        found = f"%v{lane}"
+    return f"{text}  ret {_CHUNK} {found}\n}}\n"
 
 
 class _Move:
@@ -90,6 +109,10 @@ class _Move:
             fast = self._private()
         elif self.gather:
             fast = self._window() + self._check() + SOME + self._loop()
+        elif self.addresses == "lds" and self.store and self.bytes == 4 and len(self.parts) == 1:
+            some = (DECIDE + SOME + self._vectors()).replace("label %loop", "label %chunk0")
+            chunks = "".join(map(self._some_of_chunk, range(0, self.lanes, CHUNK)))
+            fast = self._window() + self._check() + some + chunks
         else:
             fast = self._window() + self._check() + DECIDE + SOME + self._vectors() + self._loop()
         numbers: dict[str, int | str] = {
@@ -238,6 +261,15 @@ class _Move:
                 text += f"  {t}.d{word} = getelementptr i8, ptr {t}.d, i64 {word * self.row}\n"
                 text += self._move_word(f"{t}.x{word}", f"{t}.p{word}", f"{t}.d{word}")
         return text
+
+    def _some_of_chunk(self, lane: int) -> str:
+        """Lanes of EXEC in LDS, which nobody else sees meanwhile: what is stored between them stays what it was."""
+        after = f"chunk{lane + CHUNK}" if lane + CHUNK < self.lanes else "done"
+        lanes = ", ".join(f"i32 {lane + i}" for i in range(CHUNK))
+        steps = ", ".join(f"i32 {4 * i}" for i in range(CHUNK))
+        text = CHUNK_OF_LDS.replace("LANES", lanes).replace("STEPS", steps).replace("AFTER", after)
+        text = text.replace("LANE", str(lane)).replace("%c.", f"%c{lane}.").replace("CHUNKS", _CHUNK)
+        return text + ("done:\n  ret i1 true\n" if after == "done" else "")
 
     def _private(self) -> str:
         """Where all lanes of EXEC have one offset, a word of scratch is a row like any other."""

@@ -13,6 +13,7 @@ declare i64 @llvm.smax.i64(i64, i64)
 declare i64 @llvm.smin.i64(i64, i64)
 declare $v @llvm.usub.sat.v${n}i32($v, $v)
 declare i32 @llvm.vector.reduce.or.v${n}i32($v)
+declare i32 @llvm.vector.reduce.or.v16i32(<16 x i32>)
 
 define i1 @$name(ptr %wave, i64 %exec, i64 %base, ptr %addresses, ptr %data, ptr %site, i64 %distance, ptr %data2) {
 entry:
@@ -120,6 +121,59 @@ perhaps.uniform:
   %any.delta = call i32 @llvm.vector.reduce.or.v${n}i32($v %deltas)
   %same = icmp eq i32 %any.delta, 0
   br i1 %same, label %uniform, label %loop
+"""
+
+CHUNK_OF_LDS = """
+chunkLANE:
+  %c.up = lshr i64 %exec, LANE
+  %c.bits = trunc i64 %c.up to i16
+  %c.none = icmp eq i16 %c.bits, 0
+  br i1 %c.none, label %AFTER, label %someLANE
+someLANE:
+  %c.offsets = shufflevector $v %offsets, $v poison, CHUNKS <LANES>
+  %c.over = shufflevector $v %over, $v poison, CHUNKS <LANES>
+  %c.first = extractelement CHUNKS %c.offsets, i64 0
+  %c.first.one = insertelement CHUNKS poison, i32 %c.first, i64 0
+  %c.first.all = shufflevector CHUNKS %c.first.one, CHUNKS poison, CHUNKS zeroinitializer
+  %c.deltas = sub CHUNKS %c.offsets, %c.first.all
+  %c.unlike = xor CHUNKS %c.deltas, <STEPS>
+  %c.wrapped = icmp ult CHUNKS %c.offsets, %c.first.all
+  %c.wrapped.wide = sext <16 x i1> %c.wrapped to CHUNKS
+  %c.uneven = or CHUNKS %c.unlike, %c.wrapped.wide
+  %c.bad = or CHUNKS %c.uneven, %c.over
+  %c.any.bad = call i32 @llvm.vector.reduce.or.v16i32(CHUNKS %c.bad)
+  %c.even = icmp eq i32 %c.any.bad, 0
+  %c.data = getelementptr i32, ptr %data, i64 LANE
+  br i1 %c.even, label %evenLANE, label %lanesLANE
+evenLANE:
+  %c.wide = zext i32 %c.first to i64
+  %c.at = add i64 %start, %c.wide
+  %c.p = inttoptr i64 %c.at to ptr
+  %c.new = load CHUNKS, ptr %c.data, align 4
+  %c.old = load CHUNKS, ptr %c.p, align 1
+  %c.mask = bitcast i16 %c.bits to <16 x i1>
+  %c.kept = select <16 x i1> %c.mask, CHUNKS %c.new, CHUNKS %c.old
+  store volatile CHUNKS %c.kept, ptr %c.p, align 1
+  br label %AFTER
+lanesLANE:
+  %c.some = zext i16 %c.bits to i64
+  br label %eachLANE
+eachLANE:
+  %c.left = phi i64 [ %c.some, %lanesLANE ], [ %c.rest, %eachLANE ]
+  %c.lane = call i64 @llvm.cttz.i64(i64 %c.left, i1 true)
+  %c.number = add i64 %c.lane, LANE
+  %c.l.a = getelementptr i32, ptr %addresses, i64 %c.number
+  %c.l.off = load i32, ptr %c.l.a, align 4
+  %c.l.wide = zext i32 %c.l.off to i64
+  %c.l.at = add i64 %start, %c.l.wide
+  %c.l.p = inttoptr i64 %c.l.at to ptr
+  %c.l.d = getelementptr i32, ptr %data, i64 %c.number
+  %c.l.x = load i32, ptr %c.l.d, align 4
+  store i32 %c.l.x, ptr %c.l.p, align 1
+  %c.less = add i64 %c.left, -1
+  %c.rest = and i64 %c.left, %c.less
+  %c.over.now = icmp eq i64 %c.rest, 0
+  br i1 %c.over.now, label %AFTER, label %eachLANE
 """
 
 PRIVATE = """

@@ -1,8 +1,8 @@
 """The strip that is open while a block is translated, and the code that it becomes.
 
-In: vector instructions with their EXEC, stores among them. Out: a loop over chunks of lanes for those between two
-stores. Where it may pay (``even``), that comes after another loop for all, stores too: for a wave whose lanes are all
-active, where addresses follow each other. Invariant: both leave the same, and the second is entered where that is so.
+In: vector instructions with their EXEC, and accesses that are calls. Out: loops over chunks of lanes between the calls.
+Where it may pay (``even``), there is another loop for all, accesses too: for a wave whose lanes are all active, where
+addresses follow each other. Invariant: both leave the same, and that one is entered where it does.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ AnyChunk = TypeVar("AnyChunk", bound=LaneChunk)
 
 @dataclass(frozen=True, slots=True)
 class _PutOff:
-    """An instruction under the EXEC ``mask``; then rows ``live`` can be read. A store has ``call``, which makes it
-    outside the loop, and ``done``, which is to follow a loop that made it."""
+    """An instruction under the EXEC ``mask``; then rows ``live`` can be read. What is part of
+    loops for even lanes only has ``call``, which does it elsewhere, and ``done``, which is to follow such a loop."""
 
     mask: str
     write: ChunkWrite
@@ -119,7 +119,7 @@ class Strip:
         e.branch(every, then, otherwise)
 
     def _in_turn(self, items: list[_PutOff], given: Totals, tries: bool) -> Totals:
-        """Loops between stores, which are calls. ``tries``: also for even lanes."""
+        """Loops between what is called. ``tries``: also for even lanes."""
         found: Totals = {}
         first = 0
         for place, item in enumerate((*items, None)):
@@ -139,11 +139,11 @@ class Strip:
 
     def _even(self, items: list[_PutOff], given: Totals) -> tuple[_Loop[EvenChunk], list[str]] | None:
         """The loop for even lanes, and the code of its conditions; None if it would not be another."""
-        stores, rows = any(item.call for item in items), _EVERY_ROW
+        calls, rows = any(item.call for item in items), _EVERY_ROW
         while True:
             loop = self._loop(items, given, partial(EvenChunk, even_rows=rows))
             chunk = loop.chunk
-            if stores and chunk.scattered or not chunk.accesses and all(item.mask == FULL for item in items):
+            if calls and chunk.scattered or not chunk.accesses and all(item.mask == FULL for item in items):
                 return None
             if not chunk.root_rows & ~chunk.decided:
                 break

@@ -41,13 +41,12 @@ class RowCell:
 class LaneAccess:
     """Of memory, by one instruction: each lane ``size`` bytes, and as many ``distance`` bytes behind if it is not 0.
 
-    The address is ``base`` (an i64) and what is in ``row``, or in a pair of rows if it is ``far``.
+    The address is ``base`` (an i64) and what is in ``row``, or in a pair of rows if it is far; ``kind``: see native.
     """
 
+    kind: str
     base: str
     row: int
-    far: bool
-    lds: bool
     site: str
     size: int
     distance: int
@@ -56,10 +55,12 @@ class LaneAccess:
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlace:
-    """``pointer``: to the first lane's element; the others follow it, or are the same."""
+    """``pointer``: to the first lane's element; the others follow it, or are the same. In private memory dwords of
+    lanes follow each other, and dwords of an element are ``row_bytes`` apart; elsewhere that is 0."""
 
     pointer: str
     follows: bool
+    row_bytes: int = 0
 
 
 class LaneChunk:
@@ -167,14 +168,6 @@ class LaneChunk:
             begin, size = (self.before(f"load i64, ptr {field}") for field in fields)
             self._lds = begin, size
         return self._lds
-
-    def mask_bits(self) -> str:
-        """This chunk's bits of EXEC, as i32."""
-        kind = f"i{self._wave_size}"
-        lane = self._lane if self._wave_size == 64 else self._emitter.let(f"trunc i64 {self._lane} to {kind}")
-        moved = self._emitter.let(f"lshr {kind} {self.mask}, {lane}")
-        word = moved if self._wave_size == 32 else self._emitter.let(f"trunc {kind} {moved} to i32")
-        return self._emitter.let(f"and i32 {word}, {(1 << CHUNK) - 1}")
 
     def mask_of_lanes(self) -> str:
         """EXEC with only this chunk's lanes, as i64."""

@@ -110,9 +110,9 @@ class WaveCode:
         for index in masks:
             self.scalars.pending |= ((1 << self.wave_size // 32) - 1) << index
 
-    def put_off_store(self, write: ChunkWrite, call: Afterwards, done: Afterwards) -> None:
-        """The same for a store: ``write`` does it for a chunk, where nobody can tell in which order chunks do; ``done``
-        comes after them all. Elsewhere ``call`` does it."""
+    def put_off_call(self, write: ChunkWrite, call: Afterwards, done: Afterwards) -> None:
+        """The same for an access that is part of loops for even lanes only: ``write`` makes it for a chunk, where
+        nobody can tell in which order chunks do; ``done`` comes after them all. Elsewhere ``call`` makes it."""
         self.strip.add(self.exec(), write, self._live[self.pc], (), call, done)
 
     def put_off_ahead(self, write: ChunkWrite, *masks: int) -> None:
