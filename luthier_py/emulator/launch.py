@@ -11,7 +11,7 @@ import struct
 from array import array
 from dataclasses import dataclass
 
-from luthier_py.emulator.layout import AGPR_ROW, LAUNCH, WAVE, WAVE_HEADER_BYTES, Status, row_offset
+from luthier_py.emulator.layout import AGPR_ROW, EVERYTHING, LAUNCH, WAVE, Status, row_offset
 from luthier_py.emulator.shape import Shape, with_shape
 from luthier_py.emulator.words import Words, zero_words
 from luthier_py.errors import Invalid
@@ -198,18 +198,25 @@ def launch_record(shape: Shape) -> Words:
     """Of layout's, for the scheduler, before anything has started; not to be changed."""
     descriptor = shape.record.descriptor
     x, y, z, _ = group_id_places(shape.target, descriptor)
-    row_bytes = 4 * shape.wave_size
-    vgprs = descriptor.arch_vgpr_count(shape.target)
-    agprs = descriptor.agpr_count(shape.target) if shape.target.unified_agprs else AGPR_ROW
-    image_rows = id_rows(shape)
     edges = {f"waves_{edge}": shape.waves_of(shape.block_at(edge)) for edge in shape.edge_sets()}
     return record(
         LAUNCH, total=shape.groups, count_x=shape.grid[0], count_y=shape.grid[1], sgpr_x=x, sgpr_y=y, sgpr_z=z,
         ids_share=int(shape.target.architected_sgprs),
         waves=shape.waves, image_stride=image_stride(shape),
-        image_bytes=WAVE_HEADER_BYTES + image_rows * row_bytes, vector_bytes=max(vgprs - image_rows, 0) * row_bytes,
-        agpr_bytes=agprs * row_bytes, lds_bytes=shape.lds_bytes, edges=shape.edges,
-        edge_stride=image_stride(shape) * shape.waves, **edges)
+        image_bytes=row_offset(id_rows(shape), shape.wave_size), lds_bytes=shape.lds_bytes, edges=shape.edges,
+        edge_stride=image_stride(shape) * shape.waves, **edges, **cleared_bytes(shape, EVERYTHING))
+
+
+def cleared_bytes(shape: Shape, rows: int) -> dict[str, int]:
+    """Of VGPRs behind a wave's image, and of AGPRs, for the launch's record: as far as ``rows`` go."""
+    descriptor, agprs = shape.record.descriptor, AGPR_ROW
+    if shape.target.unified_agprs:
+        agprs = descriptor.agpr_count(shape.target)
+    vectors, accumulators = ((1 << descriptor.arch_vgpr_count(shape.target)) - 1) & rows, (1 << agprs) - 1
+    accumulators &= rows >> AGPR_ROW
+    row_bytes = 4 * shape.wave_size
+    return {"vector_bytes": max(vectors.bit_length() - id_rows(shape), 0) * row_bytes,
+            "agpr_bytes": accumulators.bit_length() * row_bytes}
 
 
 def image_stride(shape: Shape) -> int:

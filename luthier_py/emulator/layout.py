@@ -52,10 +52,12 @@ WAVE = _fields(
     "watched",        # address of what watching native code knows of it; 0 at first
     "ignored",        # where work-group ids go that the kernel does not ask for, and atomics that do nothing
 )
-WAVE_HEADER_BYTES = 1024
+WAVE_HEADER_BYTES = 768
 assert max(WAVE.values()) < WAVE_HEADER_BYTES
 AGPR_ROW = 256
 """AGPRs are rows from here on, whatever accum_offset is: an instruction names the file."""
+EVERYTHING = -1
+"""All of them, as a set of rows."""
 
 
 def row_offset(row: int, wave_size: int) -> int:

@@ -11,12 +11,10 @@ Invariant: a register that is not live is not read, in any lane, before it is wr
 from __future__ import annotations
 
 from luthier_py.emulator.discover import CodeBlock
-from luthier_py.emulator.layout import AGPR_ROW
+from luthier_py.emulator.layout import AGPR_ROW, EVERYTHING
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.registers import EXEC
 
-EVERYTHING = -1
-"""As a set of rows: AGPRs are the rows from AGPR_ROW on."""
 
 
 def live_rows(blocks: list[CodeBlock]) -> dict[int, int]:

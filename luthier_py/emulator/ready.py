@@ -18,6 +18,7 @@ from luthier_py.emulator.engine import begin_address, scheduler_address
 from luthier_py.emulator.launch import (
     SHARED_BASE,
     LaunchMemory,
+    cleared_bytes,
     launch_record,
     preload_place,
     preloaded_range,
@@ -102,9 +103,16 @@ class ReadyLaunch:
     def begin(self, arguments: bytes, limited: bool, shared: bool) -> Outcome:
         """``limited``: somebody looks at the time, and ``shared``: threads share the work, when it was run for a while;
         this is the same for launches that others begin by ``address``."""
+        self._spare_clearing()
         self._set(again=0 if limited else ALONE_NANOSECONDS if shared else EVER,
                   rounds=SHARED_ROUNDS if shared else ROUNDS)
         return Outcome(_begin()(self.address, arguments, len(arguments)))
+
+    def _spare_clearing(self) -> None:
+        """Clear no more of a wave's registers than it may read before it writes them, as soon as that is known."""
+        if (rows := self.code.read_first.get(self.shape.record.entry)) is not None:
+            for name, size in cleared_bytes(self.shape, rows).items():
+                self.launch[LAUNCH[name] // 8] = size
 
     def stop(self) -> None:
         """From another thread: it is not to go on; ``begin`` comes back. Of use until :meth:`renew`."""

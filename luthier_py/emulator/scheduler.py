@@ -16,7 +16,7 @@ from __future__ import annotations
 from enum import IntEnum
 from string import Template
 
-from luthier_py.emulator.layout import AGPR_ROW, LAUNCH, ZERO_ROW, Fault, Outcome, Status, row_offset, wave_stride
+from luthier_py.emulator.layout import AGPR_ROW, LAUNCH, Fault, Outcome, Status, row_offset, wave_stride
 from luthier_py.emulator.template import expand
 from luthier_py.emulator.turns import BY_LOT, IN_ORDER
 
@@ -40,7 +40,7 @@ def scheduler(wave_size: int, watched: bool = False, by_lot: bool = False) -> st
                   FAULT_OUTCOME=Outcome.FAULT, MESSAGE_STATUS=Status.MESSAGE, MESSAGE_OUTCOME=Outcome.MESSAGE,
                   edge_waves=LAUNCH["waves_0"], BAD_JUMP=Fault.JUMP,
                   stride=wave_stride(wave_size), agprs=row_offset(AGPR_ROW, wave_size),
-                  stop_place=LAUNCH["stop"], zero_row=row_offset(ZERO_ROW, wave_size), row_bytes=4 * wave_size)
+                  stop_place=LAUNCH["stop"])
 
 
 _START = """
@@ -131,8 +131,6 @@ next:
   call void @clear(ptr %vectors, i64 %vector.bytes)
   %accumulators = getelementptr i8, ptr %wave, i64 $agprs
   call void @clear(ptr %accumulators, i64 %agpr.bytes)
-  %zeros = getelementptr i8, ptr %wave, i64 $zero_row
-  call void @llvm.memset.p0.i64(ptr %zeros, i8 0, i64 $row_bytes, i1 false)
   %place.x = getelementptr i8, ptr %wave, i64 %sgpr.x
   store i32 %x32, ptr %place.x
   %place.z = getelementptr i8, ptr %wave, i64 %sgpr.z

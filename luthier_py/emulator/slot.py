@@ -11,7 +11,16 @@ import struct
 from dataclasses import dataclass
 
 from luthier_py.emulator.launch import LaunchMemory, Residence, image_stride, record, wave_images
-from luthier_py.emulator.layout import GROUP, NAMED_BARRIERS_BYTES, WAVE, WAVE_HEADER_BYTES, Status, wave_stride
+from luthier_py.emulator.layout import (
+    GROUP,
+    NAMED_BARRIERS_BYTES,
+    WAVE,
+    WAVE_HEADER_BYTES,
+    ZERO_ROW,
+    Status,
+    row_offset,
+    wave_stride,
+)
 from luthier_py.emulator.memory import write_bytes
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.shape import Shape
@@ -55,6 +64,9 @@ class ResidentGroup:
         write_bytes(self.images, wave_images(shape, places, entry, home))
         everything = memoryview(self.block.memory)
         self._waves = everything[:waves]
+        row = row_offset(ZERO_ROW, shape.wave_size)
+        for zeros in range(row, waves, self._stride):
+            self._waves[zeros : zeros + 4 * shape.wave_size] = bytes(4 * shape.wave_size)
         self._memory = everything[waves + images : waves + images + shared + scratch * shape.waves]
         self.over = False
         """No work-group is in it, and none will be."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 from luthier_py.emulator.discover import direct_calls, discover
 from luthier_py.emulator.engine import imports_of
+from luthier_py.emulator.first_reads import read_first
 from luthier_py.emulator.parts import effort
 from luthier_py.emulator.settings import Settings
 from luthier_py.emulator.translate import HostFunction, translate
@@ -23,7 +24,8 @@ def translated(decode: Callable[[int], Inst], entry: int, settings: Settings) ->
     functions = translate(blocks, entry, settings)
     parts = tuple(_described(one, imports_of(one.ir), cache_key(one.ir)) for one in functions)
     runs = _runs_of(pair for block in blocks for pair in block.insts)
-    translation = Translation(runs, tuple(sorted(direct_calls(blocks))), effort(blocks), parts)
+    calls = tuple(sorted(direct_calls(blocks)))
+    translation = Translation(runs, calls, effort(blocks), parts, read_first(blocks, entry))
     return translation, {one.name: one.ir for one in functions}
 
 

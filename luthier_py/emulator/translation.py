@@ -60,6 +60,8 @@ class Translation:
     """Addresses of functions that it calls directly."""
     effort: Effort
     parts: tuple[HostPart, ...]
+    read_first: int
+    """See first_reads."""
 
     def packed(self) -> bytes:
         """As a text, without the code of ``runs``."""
@@ -67,6 +69,7 @@ class Translation:
             "runs": [[start, len(data)] for start, data in self.runs],
             "calls": self.calls,
             "effort": self.effort.name,
+            "read_first": self.read_first,
             "parts": [[part.name, part.pcs, part.starts, [[what.name, *places] for what, *places in part.counters],
                        part.sites, part.imports, part.ir] for part in self.parts],
         }, separators=(",", ":")).encode()  # fmt: skip
@@ -81,7 +84,7 @@ def unpacked(text: bytes, runs: tuple[CodeRun, ...]) -> Translation:
         known = {pc for start, data in runs for pc in range(start, start + len(data), 4)}
         parts = tuple(_part(row, known) for row in facts["parts"])
         calls = tuple(_whole(call) for call in facts["calls"])
-        return Translation(runs, calls, Effort[facts["effort"]], parts)
+        return Translation(runs, calls, Effort[facts["effort"]], parts, _whole(facts["read_first"]))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise Malformed(f"not a translation: {error}") from error
 

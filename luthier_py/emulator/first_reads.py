@@ -1,0 +1,84 @@
+"""Which vector registers a kernel may read before it has written them: the others need not be cleared for a wave.
+
+In: the blocks of a function in which waves start. Out: a set of rows. A write counts for the lanes that are active: for
+all reads if EXEC is still what the wave started with, else up to the next change of EXEC.
+
+Invariant: of a row that is not in the set no lane's value is used before it is written in that lane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from luthier_py.emulator.discover import CodeBlock
+from luthier_py.emulator.layout import AGPR_ROW
+from luthier_py.emulator.layout import EVERYTHING
+from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.registers import EXEC
+
+# Their lanes may see what others have that are not active, or that do not exist.
+_OTHER_LANES = (OpFlag.IGNORES_EXEC | OpFlag.READS_OTHER_LANES | OpFlag.READS_FIRST_LANE | OpFlag.DPP | OpFlag.MATRIX)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """Rows written in all lanes that the wave has, and in all that are active now; whether these are the same lanes."""
+
+    ever: int
+    now: int
+    full: bool
+
+    def meet(self, other: _Written) -> _Written:
+        return _Written(self.ever & other.ever, self.now & other.now, self.full and other.full)
+
+    def after(self, inst: Inst) -> _Written:
+        _, writes, partial = inst.effects()
+        rows = writes.vgpr & ~partial.vgpr | (writes.agpr & ~partial.agpr) << AGPR_ROW
+        if inst.op.flags & _OTHER_LANES:
+            rows = 0
+        ever = self.ever | rows if self.full else self.ever
+        if writes.sgpr >> EXEC & 3:
+            return _Written(ever, ever, False)
+        return _Written(ever, self.now | rows, self.full)
+
+
+def read_first(blocks: list[CodeBlock], entry: int) -> int:
+    """Bit mask of rows; all of them where code is not known, or registers are relative."""
+    flags = [inst.op.flags for block in blocks for _, inst in block.insts]
+    if any(each & (OpFlag.INDEXES_REGISTERS | OpFlag.CALL | OpFlag.INDIRECT) for each in flags):
+        return EVERYTHING
+    by_start = {block.start: block for block in blocks}
+    states, work, found = {entry: _Written(0, 0, True)}, [entry], 0
+    while work:
+        block = by_start[work.pop()]
+        state = states[block.start]
+        for _, inst in block.insts:
+            found |= _unwritten(inst, state)
+            state = state.after(inst)
+        for target in _followers(block):
+            if target not in by_start:
+                return EVERYTHING
+            known = states.get(target)
+            met = state if known is None else known.meet(state)
+            if met != known:
+                states[target] = met
+                work.append(target)
+    return found
+
+
+def _unwritten(inst: Inst, state: _Written) -> int:
+    reads = inst.effects()[0]
+    rows = reads.vgpr | reads.agpr << AGPR_ROW
+    return rows if inst.op.flags & _OTHER_LANES else rows & ~state.now
+
+
+def _followers(block: CodeBlock) -> list[int]:
+    pc, last = block.insts[-1]
+    flags = last.op.flags
+    if OpFlag.END in flags:
+        return []
+    target = last.branch_target(pc) if OpFlag.BRANCH in flags else None
+    following = [] if target is None else [target]
+    if OpFlag.BRANCH not in flags or OpFlag.CONDITIONAL in flags:
+        following.append(block.end)
+    return following
