@@ -86,7 +86,7 @@ class HostedCode:
         self._parts: dict[int, list[HostedPart]] = {}
         """Those of each function that is compiled fast, in the order of addresses."""
         self._improvable = Improvable()
-        self.read_first: dict[int, int] = {}
+        self.rows_read_first: dict[int, int] = {}
         """Rows that a wave has to find cleared, by the address of each function that was found; see first_reads."""
         self._watched = False
 
@@ -168,7 +168,7 @@ class HostedCode:
         else:
             self._reuse(translation)
         self._make_room(translation)
-        self.read_first[entry] = translation.read_first
+        self.rows_read_first[entry] = translation.rows_read_first
         hosted = [self._hosted(part, entry, translation, texts.get(part.name)) for part in translation.parts]
         self._waiting.update((start, one) for one in hosted for start in one.starts)
         if translation.effort is Effort.FAST:

@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from luthier_py.emulator.discover import CodeBlock
-from luthier_py.emulator.layout import AGPR_ROW
-from luthier_py.emulator.layout import EVERYTHING
+from luthier_py.emulator.layout import AGPR_ROW, EVERYTHING
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.registers import EXEC
 
@@ -42,7 +41,7 @@ class _Written:
         return _Written(ever, self.now | rows, self.full)
 
 
-def read_first(blocks: list[CodeBlock], entry: int) -> int:
+def rows_read_first(blocks: list[CodeBlock], entry: int) -> int:
     """Bit mask of rows; all of them where code is not known, or registers are relative."""
     flags = [inst.op.flags for block in blocks for _, inst in block.insts]
     if any(each & (OpFlag.INDEXES_REGISTERS | OpFlag.CALL | OpFlag.INDIRECT) for each in flags):

@@ -110,7 +110,7 @@ class ReadyLaunch:
 
     def _spare_clearing(self) -> None:
         """Clear no more of a wave's registers than it may read before it writes them, as soon as that is known."""
-        if (rows := self.code.read_first.get(self.shape.record.entry)) is not None:
+        if (rows := self.code.rows_read_first.get(self.shape.record.entry)) is not None:
             for name, size in cleared_bytes(self.shape, rows).items():
                 self.launch[LAUNCH[name] // 8] = size
 

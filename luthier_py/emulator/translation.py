@@ -60,7 +60,7 @@ class Translation:
     """Addresses of functions that it calls directly."""
     effort: Effort
     parts: tuple[HostPart, ...]
-    read_first: int
+    rows_read_first: int
     """See first_reads."""
 
     def packed(self) -> bytes:
@@ -69,7 +69,7 @@ class Translation:
             "runs": [[start, len(data)] for start, data in self.runs],
             "calls": self.calls,
             "effort": self.effort.name,
-            "read_first": self.read_first,
+            "rows_read_first": self.rows_read_first,
             "parts": [[part.name, part.pcs, part.starts, [[what.name, *places] for what, *places in part.counters],
                        part.sites, part.imports, part.ir] for part in self.parts],
         }, separators=(",", ":")).encode()  # fmt: skip
@@ -84,7 +84,7 @@ def unpacked(text: bytes, runs: tuple[CodeRun, ...]) -> Translation:
         known = {pc for start, data in runs for pc in range(start, start + len(data), 4)}
         parts = tuple(_part(row, known) for row in facts["parts"])
         calls = tuple(_whole(call) for call in facts["calls"])
-        return Translation(runs, calls, Effort[facts["effort"]], parts, _whole(facts["read_first"]))
+        return Translation(runs, calls, Effort[facts["effort"]], parts, _whole(facts["rows_read_first"]))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise Malformed(f"not a translation: {error}") from error
 

@@ -1,4 +1,4 @@
-"""Strips for waves whose lanes are all active and even: what lanes see of each other's stores, and where they do not go.
+"""Strips for waves whose lanes are all active and even: what lanes see of each other's stores, and what ends it.
 
 Each kernel does its work several times over: the first time no memory was accessed, and nothing is known of it.
 """
@@ -133,7 +133,7 @@ def test_the_last_lane_is_outside(stores):
 
 
 def test_offsets_of_32_bits_that_wrap():
-    """The second time the base is so far below the buffer that offsets of four lanes reach it, and others begin at 0."""
+    """The second time the base is so far below the buffer that four lanes' offsets reach it, and others begin at 0."""
     rows = looped(
         ("s_cmp_eq_u32", sgpr(10), 0), ("s_cselect_b32", sgpr(12), 0, 16), ("s_cselect_b32", sgpr(13), 0, -1),
         ("s_add_u32", sgpr(14), sgpr(0), sgpr(12)), ("s_addc_u32", sgpr(15), sgpr(1), sgpr(13)),
@@ -146,7 +146,8 @@ def test_private_memory_at_one_offset():
     """A dword of all lanes; then one that each lane finds at an offset of its own."""
     rows = looped(
         ("v_mov_b32", vgpr(3), 0), ("scratch_store_dword", vgpr(3), vgpr(0), "off"),
-        ("v_add_u32", vgpr(4), sgpr(10), vgpr(0)), ISA.make("scratch_store_dword", vgpr(3), vgpr(4), "off", offset=4).raw,
+        ("v_add_u32", vgpr(4), sgpr(10), vgpr(0)),
+        ISA.make("scratch_store_dword", vgpr(3), vgpr(4), "off", offset=4).raw,
         ("v_and_b32", vgpr(5), 4, vgpr(1)), ("scratch_load_dword", vgpr(2), vgpr(5), "off"), ("s_waitcnt", 0),
         store(2, base=2))
     expected = [lane + (TIMES - 1) * (lane & 1) for lane in range(LANES)]

@@ -8,7 +8,7 @@ import pytest
 from emulated import ISA, LANES, Bench, code_object
 
 from luthier_py.emulator.discover import discover
-from luthier_py.emulator.first_reads import read_first
+from luthier_py.emulator.first_reads import rows_read_first
 from luthier_py.emulator.liveness import EVERYTHING
 from luthier_py.isa import EXEC, VCC, sgpr, vgpr
 from luthier_py.isa.instruction import Inst
@@ -19,7 +19,7 @@ HALF = ("s_mov_b32", sgpr(EXEC + 1), 0)
 
 def rows_of(*rows):
     """What is read first, as a list of registers."""
-    found = read_first(discover(_decoder(rows), 0), 0)
+    found = rows_read_first(discover(_decoder(rows), 0), 0)
     return found if found == EVERYTHING else [row for row in range(512) if found >> row & 1]
 
 
