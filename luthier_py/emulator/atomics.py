@@ -10,6 +10,7 @@ lane's step is one atomic operation of the host; LDS belongs to one worker and n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -41,8 +42,20 @@ def atomic(name: str, addresses: str, operation: str, wave_size: int) -> str:
     flushes = "s" in kind[3:], "r" in kind[3:]
     text += _plain_step(modify, letter, bits, flushes) if in_lds else _atomic_step(modify, letter, bits)
     text += "  %change = add i64 0, 0\n" if in_lds else _change(bits)
-    text += _WRITE_WORD if bits == 32 else _WRITE_PAIR
-    return expand(text + _TAIL, name=name, row=4 * wave_size, size=bits // 8, less=bits // 8 - 1, flags=flags)
+    text += (_WRITE_WORD if bits == 32 else _WRITE_PAIR) + _TAIL
+    if in_lds and bits == 32:
+        step = _read("data", bits) + _read("second", bits) + _plain_step(modify, letter, bits, flushes) + _WRITE_WORD
+        quick = _LANE_INSIDE + step + _NEXT_INSIDE
+        text = text.replace(_ENTRY, _ALL_INSIDE + _own_names(quick) + "gone:\n  ret i1 true\nall:\n  br label %test\n")
+        text = text.replace("[ %exec, %entry ]", "[ %exec, %all ]").replace("[ 0, %entry ]", "[ 0, %all ]")
+    return expand(text, name=name, row=4 * wave_size, size=bits // 8, less=bits // 8 - 1, flags=flags, n=wave_size,
+                  v=f"<{wave_size} x i32>",
+                  all_lanes="add i64 %wrong.bits, 0" if wave_size == 64 else "zext i32 %wrong.bits to i64")
+
+
+def _own_names(text: str) -> str:
+    """Beside the other way in the same function; labels stay."""
+    return _OWN_NAME.sub(lambda match: match[0] if match[1] in ("each", "some", "gone") else f"%q.{match[1]}", text)
 
 
 def _read(name: str, bits: int) -> str:
@@ -124,13 +137,71 @@ def _computed(rule: Callable[..., Value], modify: Modify, letter: str, bits: int
     return "\n".join(emitter.lines), str(new.ref)
 
 
+_ENTRY = """
+entry:
+  br label %test
+"""
+# What the quick way of a lane names itself: all but arguments and %origin.
+_OWN_NAME = re.compile(r"%(?!(?:exec|base|addresses|data|second|result|origin)(?![\w.]))([\w.]+)")
+
+# LDS: are all active lanes' dwords inside, and aligned?
+_ALL_INSIDE = """
+entry:
+  %lds = get wave.lds of %wave
+  %lds.bytes = get wave.lds_bytes of %wave
+  %origin = add i64 %lds, %base
+  %behind = add i64 %base, $size
+  %most = sub i64 %lds.bytes, %behind
+  %has.room = icmp sge i64 %most, 0
+  %most32 = trunc i64 %most to i32
+  %base32 = trunc i64 %base to i32
+  %most.one = insertelement $v poison, i32 %most32, i64 0
+  %most.all = shufflevector $v %most.one, $v poison, $v zeroinitializer
+  %base.one = insertelement $v poison, i32 %base32, i64 0
+  %base.all = shufflevector $v %base.one, $v poison, $v zeroinitializer
+  %less.one = insertelement $v poison, i32 $less, i64 0
+  %less.all = shufflevector $v %less.one, $v poison, $v zeroinitializer
+  %every = load $v, ptr %addresses, align 4
+  %beyond = icmp ugt $v %every, %most.all
+  %places = add $v %every, %base.all
+  %low.bits = and $v %places, %less.all
+  %odd = icmp ne $v %low.bits, zeroinitializer
+  %wrong = or <$n x i1> %beyond, %odd
+  %wrong.bits = bitcast <$n x i1> %wrong to i$n
+  %wrong.lanes = $all_lanes
+  %wrong.active = and i64 %wrong.lanes, %exec
+  %none.wrong = icmp eq i64 %wrong.active, 0
+  %inside = and i1 %none.wrong, %has.room
+  br i1 %inside, label %some, label %all
+some:
+  %nobody = icmp eq i64 %exec, 0
+  br i1 %nobody, label %gone, label %each
+"""
+
+_LANE_INSIDE = """
+each:
+  %left = phi i64 [ %exec, %some ], [ %rest, %each ]
+  %lane = call i64 @llvm.cttz.i64(i64 %left, i1 true)
+  %p.low = getelementptr i32, ptr %addresses, i64 %lane
+  %low32 = load i32, ptr %p.low
+  %low = zext i32 %low32 to i64
+  %at = add i64 %origin, %low
+  %pointer = inttoptr i64 %at to ptr
+"""
+
+_NEXT_INSIDE = """
+  %fewer = add i64 %left, -1
+  %rest = and i64 %left, %fewer
+  %over = icmp eq i64 %rest, 0
+  br i1 %over, label %gone, label %each
+"""
+
 _HEAD = """
 declare ptr @luthier_resolve(ptr, i64, i64, ptr, i64, i64)
 declare i64 @llvm.cttz.i64(i64, i1)
 
 define i1 @$name(ptr %wave, i64 %exec, i64 %base, ptr %addresses, ptr %data, ptr %second, ptr %result, ptr %site) {
-entry:
-  br label %test
+""" + _ENTRY + """
 test:
   %left = phi i64 [ %exec, %entry ], [ %rest, %next ]
   %changed = phi i64 [ 0, %entry ], [ %changed.now, %next ]

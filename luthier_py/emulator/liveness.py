@@ -16,7 +16,6 @@ from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.registers import EXEC
 
 
-
 def live_rows(blocks: list[CodeBlock]) -> dict[int, int]:
     """Bit mask of the rows live after the instruction at each address."""
     if any(OpFlag.INDEXES_REGISTERS in inst.op.flags for block in blocks for _, inst in block.insts):

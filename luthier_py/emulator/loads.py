@@ -38,8 +38,8 @@ class Addresses:
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkLoad:
-    """One load instruction: ``rows`` are those of its first element, and of its second if it is a pair."""
+class _ChunkMove:
+    """One instruction: ``rows`` are those of its first element, and of its second if it is a pair."""
 
     w: WaveCode
     where: Addresses
@@ -47,6 +47,12 @@ class ChunkLoad:
     words: int
     rows: tuple[int, ...]
     distance: int
+
+
+class ChunkLoad(_ChunkMove):
+    """A load."""
+
+    __slots__ = ()
 
     def write(self, chunk: LaneChunk) -> None:
         """See Strip.add."""
@@ -199,19 +205,13 @@ class ChunkLoad:
         chunk.place(after)
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkStore:
-    """One store instruction: ``rows`` are those of its first element, and of its second if it is a pair."""
+class ChunkStore(_ChunkMove):
+    """A store."""
 
-    w: WaveCode
-    where: Addresses
-    site: str              # pointer to the site, made before the loop
-    words: int
-    rows: tuple[int, ...]
-    distance: int
+    __slots__ = ()
 
     def write(self, chunk: LaneChunk) -> None:
-        """See WaveCode.put_off_store; nothing where the chunk does not know its place."""
+        """See WaveCode.put_off_call; nothing where the chunk does not know its place."""
         e = self.w.emitter
         place = chunk.place_of(self.where.access(self.site, 4 * self.words, self.distance, stores=True))
         if place is None:

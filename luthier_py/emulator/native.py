@@ -46,6 +46,7 @@ from luthier_py.emulator.native_parts import (
     SLOW_HIGH,
     SOME,
     STORED,
+    pick,
 )
 from luthier_py.emulator.resolve import FLAT, IN_LDS, IN_SCRATCH, WRITES, refuse, resolve
 from luthier_py.emulator.template import expand
@@ -68,22 +69,6 @@ def memory_function(name: str, wave_size: int) -> str:
     if operation in ("load", "store", "gather"):
         return _Move(name, addresses, operation, element[0], wave_size).text()
     return atomic(name, addresses, "_".join(element), wave_size)
-
-
-def pick() -> str:
-    """``luthier_pick(place, offsets)``: the dwords at offsets from a place, of a chunk."""
-    text = f"define {_CHUNK} @luthier_pick(ptr %place, {_CHUNK} %offsets) {{\n"
-    found = "poison"
-    for lane in range(CHUNK):
-        text += f"""
-  %o{lane} = extractelement {_CHUNK} %offsets, i64 {lane}
-  %w{lane} = zext i32 %o{lane} to i64
-  %p{lane} = getelementptr i8, ptr %place, i64 %w{lane}
-  %x{lane} = load i32, ptr %p{lane}, align 1
-  %v{lane} = insertelement {_CHUNK} {found}, i32 %x{lane}, i64 {lane}
-"""
-        found = f"%v{lane}"
-    return f"{text}  ret {_CHUNK} {found}\n}}\n"
 
 
 class _Move:

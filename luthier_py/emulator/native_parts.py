@@ -6,6 +6,10 @@ vector; $row: bytes of a row; $bytes: of an element; $distance: of a pair's seco
 
 from __future__ import annotations
 
+from luthier_py.emulator.layout import CHUNK
+
+_CHUNK = f"<{CHUNK} x i32>"
+
 HEADER = """
 declare ptr @luthier_resolve(ptr, i64, i64, ptr, i64, i64)
 declare i64 @llvm.cttz.i64(i64, i1)
@@ -280,3 +284,19 @@ stored:
   put worker.changes of %change.worker, %changes.now
   ret i1 true
 """
+
+
+def pick() -> str:
+    """``luthier_pick(place, offsets)``: the dwords at offsets from a place, of a chunk."""
+    text = f"define {_CHUNK} @luthier_pick(ptr %place, {_CHUNK} %offsets) {{\n"
+    found = "poison"
+    for lane in range(CHUNK):
+        text += f"""
+  %o{lane} = extractelement {_CHUNK} %offsets, i64 {lane}
+  %w{lane} = zext i32 %o{lane} to i64
+  %p{lane} = getelementptr i8, ptr %place, i64 %w{lane}
+  %x{lane} = load i32, ptr %p{lane}, align 1
+  %v{lane} = insertelement {_CHUNK} {found}, i32 %x{lane}, i64 {lane}
+"""
+        found = f"%v{lane}"
+    return f"{text}  ret {_CHUNK} {found}\n}}\n"

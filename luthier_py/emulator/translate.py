@@ -65,8 +65,7 @@ def translate(blocks: list[CodeBlock], entry: int, settings: Settings) -> list[H
     restores = any(sets_from_register(inst) for block in blocks for _, inst in block.insts)
     skips = any(meaning(inst.op) is Switch.SKIP for block in blocks for _, inst in block.insts)
     functions = []
-    plain = not (settings.cycles or settings.yields or settings.checks)
-    even = plain and effort(blocks) is Effort.GENERATE
+    even = effort(blocks) is Effort.GENERATE and not (settings.cycles or settings.yields or settings.checks)
     for part in parts([block for block in blocks if block.start in mode_at]):
         name = f"gpu_{part[0].start:x}"
         translator = Translator(name, part, live, mode_at, restores, skips, settings, even)
@@ -89,8 +88,7 @@ class Translator(WaveCode):
     """Mutable: writes one host function."""
 
     def __init__(self, name: str, blocks: list[CodeBlock], live: dict[int, int],
-                 mode_at: dict[int, tuple[int, ...]], restores: bool, skips: bool, settings: Settings,
-                 even: bool) -> None:
+                 mode_at: dict[int, tuple[int, ...]], restores: bool, skips: bool, settings: Settings, even: bool) -> None:
         """``live``: :func:`live_rows`, and ``mode_at``: :func:`modes`, of the whole function; ``restores``: it writes
         MODE from a register, so that the value is known when it runs only; ``skips``: it has S_SETVSKIP.
         """
