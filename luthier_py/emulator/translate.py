@@ -87,8 +87,8 @@ def _leaves(inst: Inst) -> bool:
 class Translator(WaveCode):
     """Mutable: writes one host function."""
 
-    def __init__(self, name: str, blocks: list[CodeBlock], live: dict[int, int],
-                 mode_at: dict[int, tuple[int, ...]], restores: bool, skips: bool, settings: Settings, even: bool) -> None:
+    def __init__(self, name: str, blocks: list[CodeBlock], live: dict[int, int], mode_at: dict[int, tuple[int, ...]],
+                 restores: bool, skips: bool, settings: Settings, even: bool) -> None:
         """``live``: :func:`live_rows`, and ``mode_at``: :func:`modes`, of the whole function; ``restores``: it writes
         MODE from a register, so that the value is known when it runs only; ``skips``: it has S_SETVSKIP.
         """
