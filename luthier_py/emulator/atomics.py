@@ -1,6 +1,6 @@
 """Support functions for atomics: one lane after the other, lowest first.
 
-In: a name ``luthier_<addresses>_atomic_<modify>_<type>`` (addresses as in native; type u, i, f, p or b
+In: a name ``luthier_<addresses>_atomic_<modify>_<type>`` (addresses as in native; type u, i, f, n, p or b
 and the bits; in LDS, s and r behind them: denormals of sources, and of results, are flushed).
 Out: LLVM IR of a function (wave, exec, base, addresses, data, second, result, site)
 that returns false after noting a fault. ``second`` is the row of the compare value or second operand;
@@ -18,7 +18,7 @@ from luthier_py.emulator.emitter import Emitter, LlvmOps
 from luthier_py.emulator.resolve import ALIGNED, FLAT, FLOAT_ATOMIC, IN_LDS, WRITES
 from luthier_py.emulator.template import expand
 from luthier_py.isa.semantics.algebra import Kind, Type, Value
-from luthier_py.isa.semantics.memory import Modify, modified_in_cache, modified_in_lds, packed_sum
+from luthier_py.isa.semantics.memory import Modify, extreme_number, modified_in_cache, modified_in_lds, packed_sum
 
 _HOST = {
     (Modify.ADD, "u"): "add", (Modify.SUB, "u"): "sub", (Modify.INC, "u"): "uinc_wrap", (Modify.DEC, "u"): "udec_wrap",
@@ -26,7 +26,7 @@ _HOST = {
     (Modify.AND, "u"): "and", (Modify.OR, "u"): "or", (Modify.XOR, "u"): "xor", (Modify.SWAP, "u"): "xchg",
     (Modify.ADD, "p"): "fadd",
 }  # fmt: skip
-_KINDS = {"u": Kind.UINT, "i": Kind.SINT, "f": Kind.FLOAT}
+_KINDS = {"u": Kind.UINT, "i": Kind.SINT, "f": Kind.FLOAT, "n": Kind.FLOAT}
 
 
 def atomic(name: str, addresses: str, operation: str, wave_size: int) -> str:
@@ -35,7 +35,7 @@ def atomic(name: str, addresses: str, operation: str, wave_size: int) -> str:
     modify, letter, bits = Modify[word.upper()], kind[0], int(kind[1:3])
     in_lds = addresses == "lds"
     flags = WRITES | ALIGNED | {"flat": FLAT, "lds": IN_LDS}.get(addresses, 0)
-    flags |= FLOAT_ATOMIC if letter in "fpb" else 0
+    flags |= FLOAT_ATOMIC if letter in "fnpb" else 0
     text = _HEAD + (_HIGH if addresses in ("far", "flat") else "  %at = add i64 %near, 0\n")
     text += (_LDS_WINDOW if in_lds else _SITE_WINDOW) + _POINTER
     text += _read("data", bits) + _read("second", bits)
@@ -133,7 +133,10 @@ def _computed(rule: Callable[..., Value], modify: Modify, letter: str, bits: int
     ops = LlvmOps(emitter)
     bare, typed = Type(Kind.UINT, bits), Type(_KINDS.get(letter, Kind.UINT), bits)
     old, data, second = (ops.value(bare, f"%{name}").as_(typed) for name in ("old", "data.v", "second.v"))
-    new = packed_sum(letter, old, data) if letter in "pb" else rule(modify, old, data, second).as_(bare)
+    if letter == "n":
+        new = extreme_number(modify, old, data).as_(bare)
+    else:
+        new = packed_sum(letter, old, data) if letter in "pb" else rule(modify, old, data, second).as_(bare)
     return "\n".join(emitter.lines), str(new.ref)
 
 

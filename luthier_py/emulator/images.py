@@ -142,7 +142,7 @@ def _atomic(access: AccessCode, inst: Inst, row: ImageAtomic, inside: Value, siz
     result = data if returns else TEMPORARY_ROW
     second = data + bits // 32 if compares else ZERO_ROW
     exec_mask = access.mask()
-    access.support(Move(atomic_name(row.of(bits)), data, second, result),
+    access.support(Move(atomic_name(access, row.of(bits)), data, second, result),
                    Addresses("far", w.ops.constant(U64, 0), _ADDRESS_ROW, inside))
     if not returns:
         return

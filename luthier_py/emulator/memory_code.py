@@ -106,7 +106,7 @@ def _from_lds(access: AccessCode, inst: Inst, row: FromLds) -> None:
     access.w.put_off_ahead(lambda chunk: chunk.write_row(SCALED_ROW, chunk.row(row_of(address)) + distance))
     where = replace(_lds(access, inst, 0), row=SCALED_ROW)
     access.call(Move(f"load_b{row.atomic.bits}", PASSING_ROW), where)
-    name = f"{atomic_name(row.atomic)}{_flushes(access, inst, row.atomic)}"
+    name = f"{atomic_name(access, row.atomic)}{_flushes(access, inst, row.atomic)}"
     access.call(Move(name, PASSING_ROW, ZERO_ROW, TEMPORARY_ROW), _lds(access, inst, 0))
 
 
@@ -182,7 +182,7 @@ def _atomic(access: AccessCode, inst: Inst, row: Atomic) -> None:
         data, other = other, data
     target = inst.find("vdst") or inst["vdata"] if OpFlag.ATOMIC_RETURN in inst.op.flags else None
     result = TEMPORARY_ROW if target is None else row_of(register(target))
-    operation = f"{atomic_name(row)}{_flushes(access, inst, row)}"
+    operation = f"{atomic_name(access, row)}{_flushes(access, inst, row)}"
     has_second = row.modify in (Modify.COMPARE_SWAP, Modify.MASK_OR, Modify.WRAP)
     _vector(access, inst, Move(operation, data, other if has_second else ZERO_ROW, result), row.bytes)
 

@@ -23,8 +23,9 @@ def scales_offset(inst: Inst) -> bool:
     return bool(field(inst, "cpol") & SCALE_OFFSET)
 
 
-def atomic_name(row: Atomic) -> str:
+def atomic_name(access: AccessCode, row: Atomic) -> str:
     """Of the support function's operation."""
+    row = row.where(access.w.settings.target.numbers_win)
     return f"atomic_{row.modify.name.lower()}_{row.kind}{row.bits}"
 
 
@@ -86,7 +87,7 @@ def _atomic(access: AccessCode, inst: Inst, row: ScalarAtomic, offset: Value) ->
     for word in range(dwords):
         w.emitter.emit(f"store i32 0, ptr {w.row(result + word)}, align 4")
     second = PASSING_ROW + dwords if compares else ZERO_ROW
-    move = Move(atomic_name(row.atomic), PASSING_ROW, second, result)
+    move = Move(atomic_name(access, row.atomic), PASSING_ROW, second, result)
     access.support(move, Addresses("near", address, ZERO_ROW, inside))
     if OpFlag.ATOMIC_RETURN in inst.op.flags:
         for word in range(dwords):

@@ -125,6 +125,11 @@ class Target:
         return self.generation < 12
 
     @property
+    def numbers_win(self) -> bool:
+        """Whether a minimum of a number and any NaN is the number (RDNA 4 ISA, 16.7: V_MIN_NUM_F32)."""
+        return self.generation >= 12
+
+    @property
     def first_nan(self) -> bool:
         """Whether of two NaN V_MIN_F32 gives the first (RDNA 3 ISA, 16.7), not the second (RDNA 2 ISA, 12.7)."""
         return self.generation >= 11

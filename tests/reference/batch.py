@@ -159,7 +159,7 @@ class Batch:
                     fnuz_floats=self.isa.target.fnuz_floats,
                     replicates_matrices=self.isa.target.replicates_matrices,
                     negates_doubles=self.isa.target.negates_doubles,
-                    numbers_win=not self.isa.target.clamps_by_mode, first_nan=self.isa.target.first_nan,
+                    numbers_win=self.isa.target.numbers_win, first_nan=self.isa.target.first_nan,
                     size=self.isa.wave_size, target=self.isa.target)
 
     def _vectors(self, wave: Wave, file: RegFile, rows: dict[int, list[int]], theirs) -> Iterator[str]:

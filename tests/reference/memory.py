@@ -157,7 +157,7 @@ def from_lds(wave: Wave, inst: Inst, row: FromLds) -> None:
     given = {lane: Space(wave, inst, lane).load(distance, size) for lane in wave.lanes()}
     for lane, data in given.items():
         space = Space(wave, inst, lane)
-        new = modified(row.atomic, _flushes(wave, row.atomic, "DS"), space.load(0, size), data, 0)
+        new = modified(row.atomic, _flushes(wave, row.atomic, "DS"), space.load(0, size), data, 0, wave.numbers_win)
         space.store(0, size, new)
 
 
@@ -188,7 +188,8 @@ def atomic(wave: Wave, inst: Inst, row: Atomic) -> None:
             if row.modify is Modify.COMPARE_SWAP and inst.op.base.startswith("DS_CMPST_"):  # the other way round
                 data, other = other, data
         old = space.load(offset, width // 8)
-        space.store(offset, width // 8, modified(row, _flushes(wave, row, space.family), old, data, other))
+        new = modified(row, _flushes(wave, row, space.family), old, data, other, wave.numbers_win)
+        space.store(offset, width // 8, new)
         found[lane] = old
     if OpFlag.ATOMIC_RETURN in inst.op.flags:
         reg = (inst.find("vdst") or inst["vdata"]).reg
@@ -201,7 +202,8 @@ def _flushes(wave: Wave, row: Atomic, family: str) -> bool:
     return row.bits == 32 and (family != "DS" or wave.flushes(32))
 
 
-def modified(row: Atomic, flushes: bool, old: int, data: int, second: int) -> int:
+def modified(row: Atomic, flushes: bool, old: int, data: int, second: int, numbers_win: bool = False) -> int:
+    """``numbers_win``: of RDNA 4, whose minima and maxima are others."""
     width = row.bits
     if row.kind == "b":
         return _bf16_sum(old & 0xFFFF, data & 0xFFFF) | _bf16_sum(old >> 16, data >> 16) << 16
@@ -209,6 +211,8 @@ def modified(row: Atomic, flushes: bool, old: int, data: int, second: int) -> in
         halves = [floats.add(old >> at & 0xFFFF, data >> at & 0xFFFF, F16.bits) for at in (0, 16)]
         return halves[0] | halves[1] << 16
     if row.kind == "f":
+        if numbers_win and row.modify in (Modify.MIN, Modify.MAX):
+            return _extreme_number(row.modify, width, old, data)
         return _modified_float(row.modify, F32 if width == 32 else F64, flushes, old, data, second)
     kind = Type(Kind.SINT if row.kind == "i" else Kind.UINT, width)
     memory, given = signed(old, kind), signed(data, kind)
@@ -249,6 +253,15 @@ def _modified_float(modify: Modify, type: Type, flushes: bool, old: int, data: i
         return data if floats.is_nan(old, width) else old
     pair = sorted((old, data), key=lambda bits: _order(bits, width))
     return pair[0] if modify is Modify.MIN else pair[1]
+
+
+def _extreme_number(modify: Modify, width: int, old: int, data: int) -> int:
+    """RDNA 4 ISA, 16.15 (DS_MIN_NUM_F32): of two NaN the data, made quiet."""
+    if floats.is_nan(data, width):
+        return data | floats.quiet_bit(width) if floats.is_nan(old, width) else old
+    if floats.is_nan(old, width):
+        return data
+    return (min if modify is Modify.MIN else max)(old, data, key=lambda bits: _order(bits, width))
 
 
 def _order(bits: int, width: int) -> int:

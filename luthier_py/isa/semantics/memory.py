@@ -11,8 +11,8 @@ from enum import Enum, auto
 
 from luthier_py.isa.semantics.algebra import F16, F32, U16, Kind, Value, concat, high_half, low_half, select
 from luthier_py.isa.semantics.cdna4 import from_bf16, to_bf16
-from luthier_py.isa.semantics.floats import flush_denormals, fmax, fmin
-from luthier_py.isa.semantics.meaning import declare, rows
+from luthier_py.isa.semantics.floats import flush_denormals, fmax, fmin, maximum_in, minimum_in
+from luthier_py.isa.semantics.meaning import PLAIN, declare, rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Modify(Enum):
     RSUB = auto()     # data - old
     INC = auto()      # old >= data ? 0 : old + 1
     DEC = auto()      # old == 0 or old > data ? data : old - 1
-    MIN = auto()      # by the kind of the type; floats as V_MIN (MI200 ISA, 9.5.3: a signalling NaN wins, others lose)
+    MIN = auto()      # by the kind; f: as V_MIN in IEEE mode (MI200 ISA, 9.5.3: a signalling NaN wins, others lose)
     MAX = auto()
     AND = auto()
     OR = auto()
@@ -74,13 +74,26 @@ class Atomic:
     """Read-modify-write of one element in each lane, in lane order; returns the old value if OpFlag.ATOMIC_RETURN."""
 
     modify: Modify
-    kind: str = "u"   # u, i, f, p: two packed f16, or b: two packed bfloat16
+    kind: str = "u"   # u, i, f, n: f where every NaN loses to a number, p: two packed f16, or b: two packed bfloat16
     bits: int = 32
     compare_first: bool = False  # DS_CMPST: data0 is compared with, data1 stored; elsewhere the other way round
 
     @property
     def bytes(self) -> int:
         return self.bits // 8
+
+    def where(self, numbers_win: bool) -> Atomic:
+        """The row on a target where minima and maxima of floats are those of numbers, or are not."""
+        extreme = self.kind == "f" and self.modify in (Modify.MIN, Modify.MAX)
+        return replace(self, kind="n") if numbers_win and extreme else self
+
+
+_NUMBERS_WIN = replace(PLAIN, numbers_win=True)
+
+
+def extreme_number(modify: Modify, old: Value, data: Value) -> Value:
+    """minimumNumber and maximumNumber, of data and the old value (RDNA 4 ISA, 16.15: DS_MIN_NUM_F32): kind n."""
+    return (minimum_in if modify is Modify.MIN else maximum_in)(_NUMBERS_WIN)(data, old)
 
 
 def modified(modify: Modify, old: Value, data: Value, second: Value) -> Value:

@@ -8,7 +8,7 @@ from memories import LANES, PARTIAL, RNG, lanes_of
 from waves import ISA, run
 
 from luthier_py.emulator.layout import Status
-from luthier_py.isa import vgpr
+from luthier_py.isa import instruction_set, target, vgpr
 
 
 def wrap(width):
@@ -182,6 +182,42 @@ def test_float_extremes(space):
             run([ISA.make(f"global_atomic_{word}_f64", vgpr(0, 2), vgpr(2, 2), "off")], exec_mask=(1 << count) - 1,
                 vgprs={0: offsets + np.uint64(cells.ctypes.data), 2: data}, memory=[cells])
         for got, (name, case) in zip(cells, EXTREMES.items(), strict=True):
+            assert int(got) == case[2 + number], (word, name, hex(int(got)))
+
+
+NUMBERS = {  # old, data, min, max (RDNA 4 ISA, 16.15: DS_MIN_NUM_F32, DS_MAX_NUM_F32)
+    "a quiet NaN in memory loses": (0x7FC00001, 0x3F800000, 0x3F800000, 0x3F800000),
+    "a signalling NaN in memory loses": (0x7F800001, 0x3F800000, 0x3F800000, 0x3F800000),
+    "a quiet NaN as data loses": (0x3F800000, 0x7FC00001, 0x3F800000, 0x3F800000),
+    "a signalling NaN as data loses": (0x3F800000, 0xFF800001, 0x3F800000, 0x3F800000),
+    "of two NaN the data, made quiet": (0x7FC00001, 0xFF800002, 0xFFC00002, 0xFFC00002),
+    "the larger": (0xBF800000, 0x00000001, 0xBF800000, 0x00000001),
+    "-0 is less than +0": (0, 1 << 31, 1 << 31, 0), "in either order": (1 << 31, 0, 1 << 31, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target_name", ["gfx1201", "gfx1250"])
+@pytest.mark.parametrize("space", ["global", "flat", "buffer", "lds"])
+def test_extreme_numbers_of_rdna4(target_name, space):
+    isa = instruction_set(target(target_name), 32)
+    count = len(NUMBERS)
+    data = np.resize(np.array([case[1] for case in NUMBERS.values()], np.uint32), 64)
+    for number, word in enumerate(("min", "max")):
+        cells = np.array([case[0] for case in NUMBERS.values()], np.uint32)
+        vgprs, more = {0: LANES * 4 + np.uint64(cells.ctypes.data), 2: data}, {"memory": [cells]}
+        text = f"{space}_atomic_{word}_num_f32 v[0:1], v2"
+        if space == "lds":
+            text, vgprs, more = f"ds_{word}_num_f32 v0, v2", {0: (LANES * 4).astype(np.uint32), 2: data}, {
+                "lds": cells.view(np.uint8)}
+        elif space == "buffer":
+            base = cells.ctypes.data
+            records = (4 * count << 25, 0, 0) if isa.target.wide_resources else (0, 4 * count, 20 << 12 | 3 << 28)
+            more["sgprs"] = {4: base & 0xFFFFFFFF, 5: base >> 32 | records[0], 6: records[1], 7: records[2]}
+            text, vgprs = f"buffer_atomic_{word}_num_f32 v2, v0, s[4:7], null offen", {
+                0: (LANES * 4).astype(np.uint32), 2: data}
+        text += ", off" if space == "global" else ""
+        run([isa.parse(text)], isa=isa, exec_mask=(1 << count) - 1, vgprs=vgprs, **more)
+        for got, (name, case) in zip(cells, NUMBERS.items(), strict=True):
             assert int(got) == case[2 + number], (word, name, hex(int(got)))
 
 
