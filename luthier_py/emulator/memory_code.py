@@ -25,14 +25,14 @@ from luthier_py.isa.registers import M0
 from luthier_py.isa.semantics.algebra import F32, U32, U64, Prim, popcount
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
-from luthier_py.isa.semantics.images import ImageAtomic, ImageMove
+from luthier_py.isa.semantics.images import ImageAtomic, ImageMove, ImageQuery
 from luthier_py.isa.semantics.lds import ExchangeTwo, FromLds, LaneCount, LoadToLds, LoadTwo, StoreFromLds, StoreTwo
 from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarAtomic, ScalarLoad, ScalarStore, Store
 from luthier_py.isa.semantics.transfers import BlockTransfer, LdsBroadcast, LdsCopy
 
 MEMORY_ROWS = (Load, Store, Atomic, ScalarLoad, ScalarStore, ScalarAtomic, LoadTwo, StoreTwo, ExchangeTwo, FromLds,
                LaneCount, LoadToLds, StoreFromLds, TransposedLoad, FormatLoad, FormatStore, BlockTransfer,
-               LdsCopy, LdsBroadcast, ImageMove, ImageAtomic)
+               LdsCopy, LdsBroadcast, ImageMove, ImageAtomic, ImageQuery)
 
 
 def memory(access: AccessCode, inst: Inst, row: object) -> None:
@@ -55,7 +55,7 @@ def memory(access: AccessCode, inst: Inst, row: object) -> None:
         _transposed(access, inst, row)
     elif isinstance(row, LaneCount):
         _count_lanes(access, inst, row)
-    elif isinstance(row, ImageMove | ImageAtomic):
+    elif isinstance(row, ImageMove | ImageAtomic | ImageQuery):
         image(access, inst, row)
     elif isinstance(row, BlockTransfer):
         block(access, inst, row, _addresses(access, inst, 4))

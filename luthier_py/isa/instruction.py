@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, Flag, auto
 from typing import NamedTuple
 
-from luthier_py.isa.registers import EXEC, M0, MODE, NO_REGS, SCC, SCRATCH_BASE, VCC, Reg, RegSet
+from luthier_py.isa.registers import EXEC, M0, MODE, NAMED, NO_REGS, SCC, SCRATCH_BASE, VCC, Reg, RegSet
 
 
 class OperandKind(Enum):
@@ -295,6 +295,8 @@ def effects_of(op: OpInfo, operands: tuple[Operand, ...]) -> Effects:
                 written |= bits
         elif operand.kind is OperandKind.SPECIAL:
             read |= shown_by(operand.value)
+    if op.format == "MIMG":
+        read |= unnamed_addresses(operands)
     if op.base in SETS_HARDWARE:
         written = _hardware_registers(written, operands)
     writes = RegSet(written)
@@ -302,6 +304,21 @@ def effects_of(op: OpInfo, operands: tuple[Operand, ...]) -> Effects:
         return Effects(RegSet(read), writes, NO_REGS)
     kept = writes.vectors
     return Effects(RegSet(read | kept.bits), writes, kept)
+
+
+_COORDINATES, _SAMPLED = 4, 13  # offset, bias, reference, six gradients, three coordinates, clamp
+
+
+def unnamed_addresses(operands: tuple[Operand, ...]) -> int:
+    """Vector registers that an image instruction may read behind the one that it names, as bits: up to gfx9 the
+    resource says how many coordinates there are (Vega ISA, 8.2.4)."""
+    named = {operand.name: operand.reg for operand in operands}
+    first = named.get("vaddr")
+    if first is None or "dim" in named:
+        return 0
+    count = max(_SAMPLED if "ssamp" in named else _COORDINATES, first.dwords)
+    count = min(count, NAMED - first.index)
+    return Reg(first.file, first.index, count).bits
 
 
 def _masks_lanes(op: OpInfo, operands: tuple[Operand, ...]) -> bool:

@@ -135,12 +135,6 @@ class Target:
         return self.generation >= 11
 
     @property
-    def linear_images(self) -> bool:
-        """Whether image instructions say how many coordinates they have, as from RDNA 2 on, and resources how long rows
-        are; those of RDNA 4 have other fields."""
-        return (10, 3) <= (self.generation, self.minor) < (12, 0)
-
-    @property
     def place_registers(self) -> frozenset[int]:
         """Hardware registers that say where a wave runs (LLVM, AMDGPUAsmUtils): HW_ID, or its two parts, the die's
         number, the cluster's."""

@@ -324,7 +324,7 @@ class Cases:
         for name, lanes in coordinates(inst, self.generator).items():
             reg = inst[name].reg
             assert reg is not None
-            case.hold(reg, lanes)
+            case.hold(reg if inst.find("dim") else Reg(reg.file, reg.index, 4), lanes)
         case.scalars |= {place.scalar + ADDRESS + i: word for i, word in enumerate(words)}
         return case
 

@@ -13,7 +13,7 @@ from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
 from luthier_py.isa.semantics.crossings import GatherInRow, RelativeMove
 from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
-from luthier_py.isa.semantics.images import ImageAtomic, ImageMove
+from luthier_py.isa.semantics.images import ImageAtomic, ImageMove, ImageQuery
 from luthier_py.isa.semantics.lds import (
     ExchangeTwo,
     FromLds,
@@ -46,7 +46,7 @@ _RULES = {
     SparseMatrix: crosslane.sparse, MixedMatrix: crosslane.mixed, WaveMatrix: wave_matrix.wave_matrix,
     WaveMixedMatrix: wave_matrix.wave_mixed, FormatLoad: elements.load, FormatStore: elements.store,
     BlockTransfer: transfers.block, LdsCopy: transfers.copy, LdsBroadcast: transfers.broadcast,
-    ImageMove: images.move, ImageAtomic: images.atomic,
+    ImageMove: images.move, ImageAtomic: images.atomic, ImageQuery: images.query,
 }  # fmt: skip
 
 

@@ -31,6 +31,12 @@ class ImageAtomic:
         return Atomic(self.modify, self.kind, bits)
 
 
+@dataclass(frozen=True, slots=True)
+class ImageQuery:
+    """Sizes of a level, and how many levels there are (RDNA 4 ISA, 10.1: IMAGE_GET_RESINFO)."""
+
+
+declare("IMAGE_GET_RESINFO", ImageQuery())
 for _level, _suffix in (False, ""), (True, "_MIP"):
     declare(f"IMAGE_LOAD{_suffix}", ImageMove(False, _level))
     declare(f"IMAGE_STORE{_suffix}", ImageMove(True, _level))
@@ -38,6 +44,8 @@ for _word, _modify, _kind in (
     ("SWAP", Modify.SWAP, "u"), ("CMPSWAP", Modify.COMPARE_SWAP, "u"), ("ADD", Modify.ADD, "u"),
     ("SUB", Modify.SUB, "u"), ("SMIN", Modify.MIN, "i"), ("UMIN", Modify.MIN, "u"), ("SMAX", Modify.MAX, "i"),
     ("UMAX", Modify.MAX, "u"), ("AND", Modify.AND, "u"), ("OR", Modify.OR, "u"), ("XOR", Modify.XOR, "u"),
-    ("INC", Modify.INC, "u"), ("DEC", Modify.DEC, "u"),
+    ("INC", Modify.INC, "u"), ("DEC", Modify.DEC, "u"), ("FCMPSWAP", Modify.COMPARE_SWAP, "f"),
+    ("FMIN", Modify.MIN, "f"), ("FMAX", Modify.MAX, "f"), ("ADD_FLT", Modify.ADD, "f"), ("MIN_FLT", Modify.MIN, "f"),
+    ("MAX_FLT", Modify.MAX, "f"), ("PK_ADD_F16", Modify.ADD, "p"), ("PK_ADD_BF16", Modify.ADD, "b"),
 ):
     declare(f"IMAGE_ATOMIC_{_word}", ImageAtomic(_modify, _kind))

@@ -15,7 +15,6 @@ from luthier_py.isa.instruction import OpInfo
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.control import Switch
-from luthier_py.isa.semantics.images import ImageAtomic, ImageMove
 from luthier_py.isa.target import Target
 
 
@@ -41,8 +40,8 @@ class WhyRefused(Enum):
     SUBVECTORS = ("it runs a loop for half of a wave after the other, which no compiler uses",
                   "branch by EXEC, as compilers do")
     ILLEGAL = ("it is there to be illegal", "do not let waves come to it")
-    IMAGES = ("on this target instructions do not say how many coordinates they have, or resources not how rows lie",
-              "use buffers or global memory")
+    PACKED_TEXELS = ("no source says whether components of packed texels come in a register each, or side by side",
+                     "use image_load and image_store, or buffers")
     HALF_TILES = ("which part of a tile each of 64 lanes loads no source says", "compile for waves of 32 lanes")
     RENAMED = ("it changes which registers the operands of later instructions name, which is not emulated",
                "on this target keep to the first 256 vector registers, and index by s_set_gpr_idx_on or v_movrel")
@@ -63,6 +62,7 @@ _ROWS: tuple[tuple[WhyRefused, str], ...] = (
     (WhyRefused.PIPELINE, r"EXP(_ROW)?(_DONE)?|V_INTERP_\w+|(LDS|DS)_PARAM_LOAD|S_ENDPGM_ORDERED_PS_DONE|S_SENDMSGHALT"
                        r"|V_SCREEN_PARTITION_4SE_B32|IMAGE_MSAA_LOAD\w*|DS_(ADD|SUB)_GS_REG"),
     (WhyRefused.SAMPLING, r"IMAGE_(SAMPLE|GATHER)\w*|IMAGE_GET_LOD"),
+    (WhyRefused.PACKED_TEXELS, r"IMAGE_(LOAD|STORE)(_MIP)?_PCK(_SGN)?"),
     (WhyRefused.RAYS, r"IMAGE_BVH\w+|DS_BVH_\w+"),
     (WhyRefused.PRIVILEGED, r"S_RFE_(RESTORE_)?B64"),
     (WhyRefused.DEBUGGER, r"S_CBRANCH_CDBG\w+|S_SETKILL"),
@@ -81,8 +81,6 @@ def refusal(op: OpInfo, target: Target) -> WhyRefused | None:
         return _reason(op.base)
     if isinstance(row, Switch) and row is not Switch.SKIP:
         return WhyRefused.RENAMED
-    if isinstance(row, (ImageMove, ImageAtomic)) and not target.linear_images:
-        return WhyRefused.IMAGES
     if isinstance(row, TransposedLoad) and ("vdst", row.dwords) not in [(one.name, one.dwords) for one in op.operands]:
         return WhyRefused.HALF_TILES
     return None

@@ -222,10 +222,11 @@ def _memory(op: OpInfo, row: Meaning, found: Asked) -> None:
     if isinstance(row, transfers.BlockTransfer | transfers.LdsCopy | transfers.LdsBroadcast):
         _transfer(op, row, found)
         return
-    if isinstance(row, images.ImageMove | images.ImageAtomic):
-        if isinstance(row, images.ImageAtomic) or row.stores:
+    if isinstance(row, images.ImageMove | images.ImageAtomic | images.ImageQuery):
+        stores_one = isinstance(row, images.ImageMove) and row.stores
+        if stores_one or isinstance(row, images.ImageAtomic):
             found.read("vdata")
-        if isinstance(row, images.ImageAtomic) or not row.stores:
+        if not stores_one:
             found.write("vdata")
         return
     to_lds = isinstance(row, elements.FormatLoad) and row.to_lds
