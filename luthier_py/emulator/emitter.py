@@ -27,7 +27,7 @@ _UNARY_INTRINSIC = {
     Prim.SQRT: "sqrt", Prim.FLOOR: "floor", Prim.CEIL: "ceil", Prim.TRUNC: "trunc", Prim.RINT: "roundeven",
     Prim.POPCOUNT: "ctpop", Prim.REVERSE: "bitreverse",
 }  # fmt: skip
-TRANSCENDENTAL = (Prim.EXP2, Prim.LOG2, Prim.SIN, Prim.COS)
+TRANSCENDENTAL = (Prim.EXP2, Prim.LOG2, Prim.SIN, Prim.COS, Prim.TANH)
 _IN_WIDER = (Prim.ADD, Prim.SUB, Prim.MUL, Prim.DIV, Prim.SQRT, Prim.FLOOR, Prim.CEIL, Prim.TRUNC, Prim.RINT,
              *TRANSCENDENTAL)
 

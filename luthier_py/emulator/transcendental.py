@@ -1,4 +1,4 @@
-"""exp2, log2, sin and cos of f32 and of vectors of f32, as support functions.
+"""exp2, log2, sin, cos and tanh of f32 and of vectors of f32, as support functions.
 
 In: a name such as ``luthier_exp2_v16f32`` or ``luthier_exp2_f32``. Out: LLVM IR. All is computed in
 double precision, with polynomials good to about 1e-11, and rounded once, so results are almost always
@@ -82,4 +82,20 @@ def _cos(x: Value) -> Value:
     return _sine_of_quarter(0.25 - abs(x - rint(x)))
 
 
-_FUNCTIONS: dict[Prim, Callable[[Value], Value]] = {Prim.EXP2: _exp2, Prim.LOG2: _log2, Prim.SIN: _sin, Prim.COS: _cos}
+# Of x * x, the highest power first: the series of tanh(x) / x.
+_TANH = [929569 / 638512875, -21844 / 6081075, 1382 / 155925, -62 / 2835, 17 / 315, -2 / 15, 1 / 3, -1.0]
+_SMALL, _ONE = 0.25, 20.0
+
+
+def _tanh(x: Value) -> Value:
+    """Where x is small the series, since 1 from near 1 leaves too little."""
+    near = select(x < -_ONE, -_ONE, select(x > _ONE, _ONE, x))
+    power = _exp2(near * (2 / math.log(2)))
+    series = _polynomial(x * x, _TANH) * -x
+    result = select(abs(x) < _SMALL, series, (power - 1.0) / (power + 1.0))
+    return select(is_nan(x), x, result)
+
+
+_FUNCTIONS: dict[Prim, Callable[[Value], Value]] = {
+    Prim.EXP2: _exp2, Prim.LOG2: _log2, Prim.SIN: _sin, Prim.COS: _cos, Prim.TANH: _tanh,
+}  # fmt: skip

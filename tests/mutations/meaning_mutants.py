@@ -75,7 +75,7 @@ _ALIKE = {
     Prim.MIN: (Prim.MAX,), Prim.MAX: (Prim.MIN,), Prim.ADD_SAT: (Prim.ADD, Prim.SUB_SAT), Prim.SUB_SAT: (Prim.SUB,),
     Prim.FLOOR: (Prim.CEIL, Prim.TRUNC), Prim.CEIL: (Prim.FLOOR,), Prim.TRUNC: (Prim.RINT,), Prim.RINT: (Prim.TRUNC,),
     Prim.POPCOUNT: (Prim.CLZ,), Prim.CLZ: (Prim.CTZ,), Prim.CTZ: (Prim.CLZ,), Prim.EXP2: (Prim.LOG2,),
-    Prim.LOG2: (Prim.EXP2,), Prim.SIN: (Prim.COS,), Prim.COS: (Prim.SIN,),
+    Prim.LOG2: (Prim.EXP2,), Prim.SIN: (Prim.COS,), Prim.COS: (Prim.SIN,), Prim.TANH: (Prim.SIN,),
 }  # fmt: skip
 _ORDERED = frozenset({Prim.SUB, Prim.DIV, Prim.LT, Prim.LE, Prim.SHR, Prim.SHL, Prim.SELECT, Prim.SUB_SAT, Prim.FMA})
 _SIGNED = frozenset({Prim.SHR, Prim.LT, Prim.LE, Prim.MIN, Prim.MAX, Prim.RESIZE, Prim.CONVERT, Prim.ADD_SAT,

@@ -13,7 +13,7 @@ from reference import floats
 
 NEW_NAN, NEAR = "new NaN", "near"
 _STRUCT = {16: "<e", 32: "<f", 64: "<d"}
-_TRANSCENDENTAL = (Prim.EXP2, Prim.LOG2, Prim.SIN, Prim.COS)
+_TRANSCENDENTAL = (Prim.EXP2, Prim.LOG2, Prim.SIN, Prim.COS, Prim.TANH)
 _ROUNDINGS = {Prim.FLOOR: "floor", Prim.CEIL: "ceil", Prim.TRUNC: "trunc", Prim.RINT: "rint"}
 
 

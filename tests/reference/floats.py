@@ -200,12 +200,14 @@ def propagated(width: int, *operands: int) -> int:
 
 
 def approximately(a: int, width: int, function: str) -> int:
-    """exp2, log2, or sin and cos of turns: right to less than half a unit more than rounding."""
+    """exp2, log2, tanh, or sin and cos of turns: right to less than half a unit more than rounding."""
     if is_nan(a, width):
         return propagated(width, a)
     if is_infinite(a, width):
         if function == "exp2":
             return 0 if negative(a, width) else a
+        if function == "tanh":
+            return rounded(Fraction(-1 if negative(a, width) else 1), width)
         return default_nan(width) if function != "log2" or negative(a, width) else a
     value = number(a, width)
     if function == "exp2":
@@ -214,6 +216,8 @@ def approximately(a: int, width: int, function: str) -> int:
         if value <= 0:
             return sign_bit(width) | infinity(width) if value == 0 else default_nan(width)
         return rounded(Fraction(_log2(value)), width)
+    if function == "tanh":
+        return rounded(Fraction(math.tanh(value)), width) if value else a
     if function == "sin":
         turns = value - round(value)
         if turns == 0:

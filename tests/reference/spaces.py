@@ -70,8 +70,8 @@ class Region:
 
 
 def family_of(inst: Inst) -> str:
-    """BUFFER for typed ones, too."""
-    return inst.op.base.split("_", 1)[0].replace("TBUFFER", "BUFFER")
+    """BUFFER for typed ones, GLOBAL for those of clusters, too."""
+    return inst.op.base.split("_", 1)[0].replace("TBUFFER", "BUFFER").replace("CLUSTER", "GLOBAL")
 
 
 def lane_offsets(generator: random.Random, size: int, collide: bool) -> list[int]:

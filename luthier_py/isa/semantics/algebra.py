@@ -94,6 +94,7 @@ class Prim(Enum):
     LOG2 = auto()
     SIN = auto()         # of 2 pi x
     COS = auto()
+    TANH = auto()
     LANE = auto()        # no operands: the lane's number
 
 

@@ -49,7 +49,8 @@ _bfloats("V_PK_MAX_NUM_BF16", 2, maximum_in(_NUMBERS_WIN))
 _bfloats("V_RCP_BF16", 1, lambda a: 1.0 / a, packed=False)
 _bfloats("V_SQRT_BF16", 1, sqrt, packed=False)
 _bfloats("V_RSQ_BF16", 1, lambda a: 1.0 / sqrt(a), packed=False)
-for _name, _prim in (("EXP", Prim.EXP2), ("LOG", Prim.LOG2), ("SIN", Prim.SIN), ("COS", Prim.COS)):
+for _name, _prim in (("EXP", Prim.EXP2), ("LOG", Prim.LOG2), ("SIN", Prim.SIN), ("COS", Prim.COS),
+                     ("TANH", Prim.TANH)):
     _bfloats(f"V_{_name}_BF16", 1, lambda a, p=_prim: unary(p, a), packed=False)
 lanes("V_FMA_MIX_F32_BF16", "bmix bmix bmix -> f32", fma)
 declare("V_FMA_MIXLO_BF16 V_FMA_MIXHI_BF16", Lanes(

@@ -158,6 +158,10 @@ def _log2(a: Value) -> Value:
     return unary(Prim.LOG2, a)
 
 
+def _tanh(a: Value) -> Value:
+    return unary(Prim.TANH, a)
+
+
 def _approximate(compute: Callable[[Value], Value], name: str) -> Callable[[Value], Value]:
     """Those of f32 flush denormals, whatever MODE says (CDNA 3 ISA, 12.8: V_LOG_F32 and its like)."""
     if name != "F32":
@@ -197,11 +201,13 @@ for _name, _type in _TYPES.items():
     lanes(f"V_SIN_{_name}", _one, lambda a: unary(Prim.SIN, a))
     lanes(f"V_COS_{_name}", _one, lambda a: unary(Prim.COS, a))
 
+lanes("V_TANH_F32", "f32 -> f32", _tanh)  # how near no source says; all else of its unit is within one unit
+lanes("V_TANH_F16", "f16 -> f16", _tanh)
 lanes("V_RCP_IFLAG_F32", "f32 -> f32", _approximate(_reciprocal, "F32"))
 lanes("V_EXP_LEGACY_F32", "f32 -> f32", _approximate(_exp2, "F32"))
 lanes("V_LOG_LEGACY_F32", "f32 -> f32", _approximate(_log2, "F32"))
 lanes("V_MUL_LEGACY_F32", "f32 f32 -> f32", _zero_wins)
-lanes("V_MAD_LEGACY_F32", "f32 f32 f32 -> f32", _mad_legacy)
+lanes("V_MAD_LEGACY_F32 V_MAC_LEGACY_F32", "f32 f32 f32 -> f32", _mad_legacy)
 
 
 # Packed.

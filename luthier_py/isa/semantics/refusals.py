@@ -45,6 +45,14 @@ class WhyRefused(Enum):
     HALF_TILES = ("which part of a tile each of 64 lanes loads no source says", "compile for waves of 32 lanes")
     RENAMED = ("it changes which registers the operands of later instructions name, which is not emulated",
                "on this target keep to the first 256 vector registers, and index by s_set_gpr_idx_on or v_movrel")
+    PARTS = ("it is the first half of an instruction with scales, which the second completes",
+             "let the assembler write both")
+    CONTRADICTED = ("public sources contradict each other, or leave open, which lane or register gets what",
+                    "use the plain instructions that it stands for")
+    TENSORS = ("it moves tiles by descriptors whose fields no public manual gives",
+               "load by global_load_async_to_lds, or by lanes")
+    RESIZES = ("it changes how many vector registers a wave has, or which barriers it belongs to, while it runs",
+               "ask for all registers at the launch, and stay with the barriers that the kernel begins with")
     UNWRITTEN = ("it has no meaning here yet", "docs/adding.md says how to add one")
 
     @property
@@ -70,6 +78,11 @@ _ROWS: tuple[tuple[WhyRefused, str], ...] = (
     (WhyRefused.DISCARDS, r"S_DCACHE_DISCARD(_X2)?"),
     (WhyRefused.FORKS, r"S_CBRANCH_([GI]_FORK|JOIN)"),
     (WhyRefused.SUBVECTORS, r"S_SUBVECTOR_LOOP_(BEGIN|END)"),
+    (WhyRefused.PARTS, r"V_(WMMA|MFMA)_LD_SCALE\w*"),
+    (WhyRefused.CONTRADICTED, r"(DS|GLOBAL)_LOAD_TR[46]_B\d+|V_PERMLANE_(BCAST|UP|DOWN|XOR|IDX_GEN)_B32"
+                             r"|V_CVT_SR_PK_B?F16_F32|V_SWMMAC_BF16F32_\w+|DS_ATOMIC_(ASYNC_)?BARRIER_ARRIVE_B64"),
+    (WhyRefused.TENSORS, r"TENSOR_\w+"),
+    (WhyRefused.RESIZES, r"S_ALLOC_VGPR|S_BARRIER_LEAVE|S_WAKEUP_BARRIER_\w+"),
     (WhyRefused.ILLEGAL, r"V_ILLEGAL"),
 )
 

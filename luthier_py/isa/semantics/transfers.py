@@ -48,4 +48,10 @@ for _bytes in 1, 4, 8, 16:
 for _space in "GLOBAL", "FLAT":  # what is watched shows in what S_MONITOR_SLEEP waits for
     for _dwords in 1, 2, 4:
         declare(f"{_space}_LOAD_MONITOR_B{32 * _dwords}", Load(_dwords))
+# Work-groups of a cluster that M0 names share one fetch; each still gets what it asks for (LLVM,
+# int_amdgcn_cluster_load_async_to_lds_b32: "mask of workgroups"), where all of them execute it.
+for _dwords in 1, 2, 4:
+    declare(f"CLUSTER_LOAD_B{32 * _dwords}", Load(_dwords))
+for _bytes in 1, 4, 8, 16:
+    declare(f"CLUSTER_LOAD_ASYNC_TO_LDS_B{8 * _bytes}", LdsCopy(_bytes, False))
 declare("LDS_DIRECT_LOAD DS_DIRECT_LOAD", LdsBroadcast())

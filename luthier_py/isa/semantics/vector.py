@@ -184,7 +184,7 @@ def _high_product(a: Value, b: Value, wide: Type) -> Value:
     return high_half(a.to(wide) * b.to(wide))
 
 
-lanes("V_MUL_LO_U32", "u32 u32 -> u32", lambda a, b: a * b)
+lanes("V_MUL_LO_U32 V_MUL_LO_I32", "u32 u32 -> u32", lambda a, b: a * b)
 lanes("V_MUL_HI_U32", "u32 u32 -> u32", lambda a, b: _high_product(a, b, U64))
 lanes("V_MUL_HI_I32", "i32 i32 -> u32", lambda a, b: _high_product(a, b, I64))
 lanes("V_MUL_I32_I24", "i32 i32 -> i32", lambda a, b: _i24(a) * _i24(b))

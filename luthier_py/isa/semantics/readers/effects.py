@@ -22,7 +22,7 @@ from luthier_py.isa.semantics.scaled_floats import ManyConverted
 
 READ, WRITE = Access.READ, Access.WRITE
 _ROUNDS = frozenset({Prim.ADD, Prim.SUB, Prim.MUL, Prim.DIV, Prim.FMA, Prim.SQRT, Prim.EXP2, Prim.LOG2, Prim.SIN,
-                     Prim.COS, Prim.CONVERT})
+                     Prim.COS, Prim.TANH, Prim.CONVERT})
 _DATA = ("vdata", "data0", "data1", "vdst", "sdst", "sdata")
 
 

@@ -85,7 +85,7 @@ class _Made:
     summed: bool = False  # the result of an addition, perhaps with denormals flushed
 
 
-_NEAR = frozenset({Prim.DIV, Prim.SQRT, Prim.EXP2, Prim.LOG2, Prim.SIN, Prim.COS})
+_NEAR = frozenset({Prim.DIV, Prim.SQRT, Prim.EXP2, Prim.LOG2, Prim.SIN, Prim.COS, Prim.TANH})
 _ARITHMETIC = _NEAR | {Prim.ADD, Prim.SUB, Prim.MUL, Prim.FMA, Prim.FLOOR, Prim.CEIL, Prim.TRUNC, Prim.RINT}
 _KEEP = frozenset({Prim.SELECT, Prim.BITS, Prim.AND})
 _COMPARISONS = frozenset({Prim.EQ, Prim.NE, Prim.LT, Prim.LE, Prim.UNORDERED})

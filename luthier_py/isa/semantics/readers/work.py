@@ -21,7 +21,7 @@ from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
 
 _COSTS = {
     Prim.ADD: 1, Prim.SUB: 1, Prim.MUL: 1, Prim.DIV: 1, Prim.FMA: 2, Prim.SQRT: 1, Prim.EXP2: 1, Prim.LOG2: 1,
-    Prim.SIN: 1, Prim.COS: 1,
+    Prim.SIN: 1, Prim.COS: 1, Prim.TANH: 1,
 }
 
 
