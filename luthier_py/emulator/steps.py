@@ -12,7 +12,7 @@ from enum import Flag, IntEnum
 
 from luthier_py.emulator.barriers import GROUPS, barrier_number, is_named
 from luthier_py.emulator.layout import AGPR_ROW
-from luthier_py.isa.instruction import Access, Counter, Inst, Operand, OpFlag, Space
+from luthier_py.isa.instruction import Access, Counter, Inst, Operand, OpFlag, Space, unnamed_addresses
 from luthier_py.isa.merging import merges
 from luthier_py.isa.registers import AGPR_SHIFT, EXEC, MODE, SCC, VGPR_SHIFT, RegFile, RegSet, agpr, sgpr, vgpr
 from luthier_py.isa.semantics import meaning
@@ -111,9 +111,9 @@ def step_of(pc: int, inst: Inst, target: Target, wave_size: int) -> list[int]:
 
 
 def _read(inst: Inst, registers: RegSet) -> list[int]:
-    """Operand by operand, with their places there, then what no operand names."""
+    """Operand by operand, with their places there, then what no operand names, if it is certain."""
     found: list[int] = []
-    rest = registers - _UNNAMED
+    rest = registers - _UNNAMED - RegSet(unnamed_addresses(inst.operands))
     for operand in inst.operands:
         if operand.reg is None or Access.READ not in operand.access:
             continue

@@ -314,7 +314,7 @@ def unnamed_addresses(operands: tuple[Operand, ...]) -> int:
     resource says how many coordinates there are (Vega ISA, 8.2.4)."""
     named = {operand.name: operand.reg for operand in operands}
     first = named.get("vaddr")
-    if first is None or "dim" in named:
+    if first is None or "da" not in named:  # from RDNA 1 on there is dim instead
         return 0
     count = max(_SAMPLED if "ssamp" in named else _COORDINATES, first.dwords)
     count = min(count, NAMED - first.index)
