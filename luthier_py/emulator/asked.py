@@ -1,4 +1,4 @@
-"""What a wave can ask of its surroundings: clocks, and messages that are answered.
+"""What a wave can ask of its surroundings: clocks, its number, and messages that are answered.
 
 In: an instruction. Out: IR of the value. Invariant: who looks at a clock is not where it was, whatever it keeps of it.
 """
@@ -6,6 +6,7 @@ In: an instruction. Out: IR of the value. Invariant: who looks at a clock is not
 from __future__ import annotations
 
 from luthier_py.emulator.clocks import NANOSECONDS_OF_WALL_CYCLE
+from luthier_py.emulator.layout import GROUP, wave_stride
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst
@@ -20,6 +21,14 @@ def wall_clock(w: WaveCode) -> Value:
     found = w.emitter.support("i64", "nanoseconds", [])
     w.note_change()
     return w.ops.value(U64, w.emitter.let(f"udiv i64 {found}, {NANOSECONDS_OF_WALL_CYCLE}"))
+
+
+def wave_number(w: WaveCode) -> Value:
+    """In the work-group, whose waves follow each other."""
+    group = w.ops.let(U64, f"load i64, ptr {w.field('group')}")
+    first = w.emitter.let(f"inttoptr i64 {(group + GROUP['waves']).ref} to ptr")
+    behind = w.ops.let(U64, "ptrtoint ptr %wave to i64") - w.ops.let(U64, f"load i64, ptr {first}")
+    return w.ops.let(U64, f"udiv i64 {behind.ref}, {wave_stride(w.wave_size)}").to(U32)
 
 
 def answer(w: WaveCode, inst: Inst) -> Value:

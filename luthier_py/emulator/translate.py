@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from luthier_py.emulator import barriers
 from luthier_py.emulator.access import AccessCode
-from luthier_py.emulator.asked import answer, wall_clock
+from luthier_py.emulator.asked import answer, wall_clock, wave_number
 from luthier_py.emulator.discover import CodeBlock, interrupts, traps
 from luthier_py.emulator.layout import SITE_BYTES, WORKER, Fault, Status
 from luthier_py.emulator.liveness import live_rows
@@ -354,6 +354,8 @@ class Translator(WaveCode):
             self._write_result(inst, self.clock())
         elif row is Action.WALL_CLOCK:
             self._write_result(inst, wall_clock(self))
+        elif row is Action.WAVE_NUMBER:
+            self._write_result(inst, wave_number(self))
         elif row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
             hardware(self, inst, row)
         elif row in (Action.ROUND_MODE, Action.DENORMAL_MODE):

@@ -49,6 +49,7 @@ class Action(Enum):
     DENORMAL_MODE = auto()  # MODE[7:4] = simm16
     CLOCK = auto()     # sdst = cycles of the core's clock
     WALL_CLOCK = auto()  # sdst = cycles of a clock of constant rate
+    WAVE_NUMBER = auto()  # sdst = the wave's number in its work-group
 
 
 DEBUG_TRAP = 3
@@ -131,6 +132,7 @@ declare("S_ROUND_MODE", Action.ROUND_MODE)
 declare("S_DENORM_MODE", Action.DENORMAL_MODE)
 declare("S_MEMTIME S_GET_SHADER_CYCLES_U64", Action.CLOCK)
 declare("S_MEMREALTIME", Action.WALL_CLOCK)
+declare("S_GET_WAVEID_IN_WORKGROUP", Action.WAVE_NUMBER)  # RDNA ISA, 12.6
 
 
 class Indexing(Enum):

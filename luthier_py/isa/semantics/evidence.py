@@ -38,6 +38,7 @@ ELSEWHERE: dict[Meaning, str] = {
     Action.SETPC: _ENDS, Action.SWAPPC: _ENDS, Action.CALL: _ENDS,
     # No two readings are equal.
     Action.CLOCK: "unit/emulator/test_clocks.py", Action.WALL_CLOCK: "unit/emulator/test_clocks.py",
+    Action.WAVE_NUMBER: "unit/emulator/test_hardware_registers.py",  # a wave that is alone has number 0
     # Change what code means that follows.
     Action.SETREG: _MODES, Action.SETREG_IMM: _MODES, Action.ROUND_MODE: _MODES, Action.DENORMAL_MODE: _MODES,
     Indexing.ON: "unit/semantics/test_lanes.py", Indexing.OFF: "unit/semantics/test_lanes.py",

@@ -62,3 +62,25 @@ def test_others_are_refused_by_their_number(compiled):
     with pytest.raises(Unsupported, match="hardware register 5;") as caught:
         run(compiled, "unknown")
     assert caught.value.where.kernel == "unknown" and caught.value.where.text.startswith("s_getreg_b32")
+
+
+NUMBERED = r"""
+KERNEL void numbered(u32 *out) {
+  u32 number;
+  asm volatile("s_get_waveid_in_workgroup %0\n s_waitcnt lgkmcnt(0)" : "=s"(number));
+  out[I] = number;
+}
+"""
+
+
+@pytest.mark.parametrize("flag", ["-mwavefrontsize64", "-mno-wavefrontsize64"])
+def test_the_number_of_a_wave_in_its_work_group(flag, require_tool, tmp_path):
+    """s_get_waveid_in_workgroup, with several work-groups one after the other in the same place."""
+    (tmp_path / "k.hip").write_text(HEADER + NUMBERED)
+    flags = ["--offload-arch=gfx1010" if each.startswith("--offload-arch") else each for each in FLAGS]
+    command = [require_tool("clang-22"), *flags, flag, str(tmp_path / "k.hip"), "-o", str(tmp_path / "k.co")]
+    subprocess.run(command, check=True, capture_output=True)
+    out = np.full(5 * 200, 99, np.uint32)
+    launch(EmulatorDevice(target("gfx1010")), (tmp_path / "k.co").read_bytes(), "numbered", [out],
+           (5, 1, 1), (200, 1, 1))
+    assert out.reshape(5, 200).tolist() == [(np.arange(200) // (64 if "no" not in flag else 32)).tolist()] * 5

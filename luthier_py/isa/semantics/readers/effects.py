@@ -129,6 +129,7 @@ def _looked_at(row: Lanes | Scalar, width: Type) -> tuple[frozenset[int], bool]:
 _GIVES = frozenset({
     control.Action.GETPC, control.Action.SWAPPC, control.Action.CALL, control.Action.GETREG, control.Action.CLOCK,
     control.Action.WALL_CLOCK, control.Action.BARRIER_STATE, control.Action.QUESTION,
+    control.Action.WAVE_NUMBER,
 })  # fmt: skip
 _NUMBERED = frozenset({
     control.Action.BARRIER_SIGNAL, control.Action.BARRIER_SIGNAL_FIRST, control.Action.BARRIER_INIT,

@@ -17,6 +17,7 @@ from luthier_py.isa.instruction import OpFlag, OpInfo
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.control import Action
+from luthier_py.isa.semantics.images import ImageAtomic
 from luthier_py.isa.semantics.lds import ExchangeTwo, FromLds, LaneCount
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Dual, Lanes, Meaning, Scalar, Variants
@@ -134,7 +135,7 @@ def freedoms(op: OpInfo) -> Freedoms:
     if isinstance(row, Dual):
         return Freedoms(_dual(row))
     atomic = row.atomic if isinstance(row, ScalarAtomic) else row
-    if isinstance(atomic, Atomic):
+    if isinstance(atomic, Atomic | ImageAtomic):
         left = _left(atomic)
         return Freedoms(left | ({Freedom.TURN} if OpFlag.ATOMIC_RETURN in op.flags else set()), None, left)
     if isinstance(inner := getattr(row, "row", None), Lanes):  # an operation on registers that are found otherwise
@@ -201,7 +202,7 @@ _ASKS = frozenset({Action.GETREG, Action.CLOCK, Action.WALL_CLOCK, Action.QUESTI
 _COMMUTE = frozenset({Modify.ADD, Modify.SUB, Modify.MIN, Modify.MAX, Modify.AND, Modify.OR, Modify.XOR})
 
 
-def _left(row: Atomic) -> frozenset[Freedom]:
+def _left(row: Atomic | ImageAtomic) -> frozenset[Freedom]:
     """What an atomic leaves open of memory: sums of floats are rounded in some order."""
     if row.modify is Modify.ADD and row.kind in "fpb":
         return frozenset({Freedom.TURN, Freedom.NAN})
