@@ -10,7 +10,7 @@ from ieee import rounded
 from lanewise import float_of
 from waves import FULL, ISA, run
 
-from luthier_py.isa import vgpr
+from luthier_py.isa import instruction_set, target, vgpr
 
 
 @pytest.mark.parametrize("width,power", [(32, 64), (64, 128)])
@@ -95,3 +95,16 @@ def test_dot2_takes_and_gives_no_f32_denormals_whatever_mode_says(c, result):
     state = run([ISA.make("v_dot2_f32_f16", vgpr(4), vgpr(0), vgpr(1), vgpr(2))],
                 vgprs={0: zero, 1: zero, 2: np.full(64, c, np.uint32)})
     assert set(state.vgpr(4)) == {result}
+
+
+def test_what_rdna_1_has_beside_its_successors():
+    """v_mac_legacy_f32: zero times anything is 0; v_mul_lo_i32: the low half, whatever the signs."""
+    isa = instruction_set(target("gfx1010"), 32)
+    given = ([0, 2, -3, np.inf], [np.inf, 5, 7, 1], [1, 1, 2, 3])
+    a, b, c = (np.resize(np.array(row, np.float32), 64) for row in given)
+    vgprs = {0: a.view(np.uint32), 1: b.view(np.uint32), 4: c.view(np.uint32)}
+    state = run([isa.parse("v_mac_legacy_f32 v4, v0, v1")], isa=isa, vgprs=vgprs)
+    assert state.vgpr(4, np.float32)[:4].tolist() == [1, 11, -19, np.inf]
+    state = run([isa.parse("v_mul_lo_i32 v4, v0, v1")], isa=isa, vgprs=vgprs)
+    whole = vgprs[0].astype(np.uint64) * vgprs[1].astype(np.uint64)
+    np.testing.assert_array_equal(state.vgpr(4)[:32], whole.astype(np.uint32)[:32])

@@ -246,3 +246,51 @@ def test_scheduling_modes_change_no_result():
     assert set(state.vgpr(1)[:32].tolist()) == {6} and state.sgpr(MODE_REGISTER) == MODE
     with pytest.raises(Unsupported, match="hardware register 26"):
         run([ISA.parse("s_getreg_b32 s4, hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2)")], isa=ISA)
+
+
+def ordered(bits, width):
+    """Floats as integers in their order."""
+    bits = np.asarray(bits, np.int64)
+    return np.where(bits >> width - 1, -(bits & (1 << width - 1) - 1), bits)
+
+
+def nearest_bf16(values):
+    """Rounded to the nearest even."""
+    bits = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
+    return (bits + 0x7FFF + (bits >> 16 & 1) >> 16).astype(np.uint32)
+
+
+NEAR_AND_FAR = np.concatenate([np.linspace(-12, 12, 20), [1e-30, -1e-7, 0.24999, 0.25001, -0.25, 3e38, -0.0, 0.0, 1e-3,
+                                                          -0.1, np.inf, -np.inf]]).astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16", "bf16"])
+def test_tanh_is_within_one_unit(kind):
+    with np.errstate(over="ignore"):
+        given = {"f32": NEAR_AND_FAR.view(np.uint32), "bf16": nearest_bf16(NEAR_AND_FAR),
+                 "f16": NEAR_AND_FAR.astype(np.float16).view(np.uint16).astype(np.uint32)}[kind]
+    values = {"f32": lambda: given.view(np.float32), "bf16": lambda: (given << 16).view(np.float32),
+              "f16": lambda: given.astype(np.uint16).view(np.float16)}[kind]().astype(np.float64)
+    exact, width = np.tanh(values), 32 if kind == "f32" else 16
+    expected = {"f32": lambda: exact.astype(np.float32).view(np.uint32), "bf16": lambda: nearest_bf16(exact),
+                "f16": lambda: exact.astype(np.float16).view(np.uint16)}[kind]()
+    text = {"f32": "v_tanh_f32 v4, v0", "f16": "v_tanh_f16 v4.l, v0.l", "bf16": "v_tanh_bf16 v4.l, v0.l"}[kind]
+    found = execute(text, {0: given}).vgpr(4)[:32].astype(np.int64) & (1 << width) - 1
+    assert np.abs(ordered(found, width) - ordered(expected, width)).max() <= 1
+    zeros = values == 0
+    np.testing.assert_array_equal(found[zeros], given[zeros])  # of their sign
+
+
+def test_tanh_of_nan_is_one():
+    assert np.isnan(execute("v_tanh_f32 v4, v0", {0: [0x7FC00001]}).vgpr(4, np.float32)[0])
+
+
+def test_loads_of_clusters_give_what_they_are_asked_for():
+    cells = noise(256)
+    offsets = (RNG.permutation(64) * 16).astype(np.uint32)
+    base = cells.ctypes.data
+    for dwords in (1, 2, 4):
+        inst = ISA.parse(f"cluster_load_b{32 * dwords} {registers(4, dwords)}, v0, s[2:3]")
+        state = run([inst], isa=ISA, memory=[cells], vgprs={0: offsets}, sgprs={2: base & 0xFFFFFFFF, 3: base >> 32})
+        for word in range(dwords):
+            np.testing.assert_array_equal(state.vgpr(4 + word)[:32], cells[offsets[:32] // 4 + word])
