@@ -129,6 +129,8 @@ EXPLANATIONS = (
     Explanation(("writes",), lambda case, found: found.meaning == {"vcc"} and not found.table and
                 case.target.generation >= 10 and case.op.base.startswith("V_CMPX_"),
                 "from gfx10 on V_CMPX writes EXEC alone (RDNA ISA, VOPC)"),
+    Explanation(("reads",), more("m0", of=based("CLUSTER_LOAD_")),
+                "it names work-groups that share the fetch, which changes nothing that this one gets"),
     Explanation(("keeps",), lambda case, found: found.table == {"all"} and narrow(case),
                 "which results of 16 bits leave the other half alone is the target's matter (errata.KEEPS_HIGH_HALF)"),
     Explanation(("reads",), more("mode", of=based("V_CVT_SCALEF32_")),
