@@ -62,7 +62,8 @@ def test_most_samples_are_among_them():
 def test_watched_and_by_lot(length):
     """Buffers of one element too few are told, and nothing happens there; all else is right."""
     found: list[Finding] = []
-    host, data = Host(scrutiny=Scrutiny(Schedule(2), ALL, found.extend)), VECTOR_ADD.path.read_bytes()
+    host = Host(scrutiny=Scrutiny(Schedule(2), ALL, lambda checked: found.extend(checked.findings)))
+    data = VECTOR_ADD.path.read_bytes()
     a, b = (np.random.default_rng(seed).random(length).astype(np.float32) for seed in (1, 2))
     total = np.zeros(length, np.float32)
     record = load(data).kernel(VECTOR_ADD.kernel)
