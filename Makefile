@@ -13,6 +13,7 @@
 # make mutants  meanings of instructions made wrong, generated from the meanings: do the reference campaign's cases notice? (hours; ARGS="--rows 20")
 # make bench   speed of the emulator and of instrumentation
 # make libraries fetch kernels that others compiled (100 MB of wheels) into build/libraries, for benchmarks/instrument.py
+# make table   samples and programs for every target, wave size and -O level, bare and under every tool (days; ARGS="--targets gfx803 --tools 2")
 # make foreign  kernels of bitsandbytes, Triton and IREE, fetched (500 MB), on the targets that they are compiled for, against NumPy (hours; PART=iree)
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
 # make soak    a million launches and 2,000 module loads under a tool: does memory grow? (ten minutes on an idle machine)
@@ -26,7 +27,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-isa test-reference test-stacks compare test-cupy lint fuzz damage pressure mutations mutants bench programs soak docs studies samples clean libraries foreign
+.PHONY: demo test test-isa test-reference test-stacks compare test-cupy lint fuzz damage pressure mutations mutants bench programs soak docs studies samples clean libraries foreign table
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -100,6 +101,9 @@ foreign: .venv/installed-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check iree-base-compiler==3.13.0 iree-base-runtime==3.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[hip]'
 	set -e; for part in $(or $(PART),bitsandbytes triton iree); do $(BIN)/python benchmarks/foreign.py $$part $(ARGS); done
+
+table: .venv/installed-test
+	$(BIN)/python benchmarks/table/run.py --jobs $(JOBS) --page $(ARGS)
 
 programs: .venv/installed
 	$(BIN)/python tests/programs/build.py build/programs

@@ -26,6 +26,7 @@ HERE = Path(__file__).parent
 COMPILER = "clang++-22"
 MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 ALIGN = 4096
+WAVE64 = "-mwavefrontsize64"
 LINKED = "// Linked with ROCm's device library."
 
 
@@ -55,11 +56,11 @@ def device_library(headers: Path) -> Path | None:
     return next((folder / "ockl.bc" for folder in folders if (folder / "ockl.bc").exists()), None)
 
 
-def target_constants(target: str, code_object: int, folder: Path) -> Path:
+def target_constants(target: str, code_object: int, folder: Path, wave64: bool) -> Path:
     """The bitcode that tells the device library its target: what ROCm has as oclc_*.bc."""
     digits = target.removeprefix("gfx")
     version = int(digits[:-2]) * 1000 + int(digits[-2], 16) * 100 + int(digits[-1], 16)
-    wave_bits = 6 if version < 10000 else 5
+    wave_bits = 6 if version < 10000 or wave64 else 5
     values = (
         ("ISA_version", "i32", version),
         ("ABI_version", "i32", 100 * code_object),
@@ -76,12 +77,15 @@ def target_constants(target: str, code_object: int, folder: Path) -> Path:
     return output
 
 
-def library_options(source: Path, library: Path | None, target: str, code_object: int, folder: Path) -> list[str]:
-    if LINKED not in source.read_text():
+def library_options(
+    source: Path, library: Path | None, target: str, code_object: int, folder: Path, extra: Sequence[str]
+) -> list[str]:
+    """Without an optimiser the headers' own assertions stay, and want the library."""
+    if LINKED not in source.read_text() and "-O0" not in extra:
         return []
     if library is None:
         raise RuntimeError(f"{source.name} needs ROCm's device library, ockl.bc: there is none beside HIP's headers")
-    files = library, target_constants(target, code_object, folder)
+    files = library, target_constants(target, code_object, folder, WAVE64 in extra)
     return [word for file in files for word in ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(file))]
 
 
@@ -151,7 +155,7 @@ def build(
             f"--offload-arch={name}",
             "--cuda-device-only",
             "--no-gpu-bundle-output",
-            *library_options(source, bitcode, name, code_object, output.parent),
+            *library_options(source, bitcode, name, code_object, output.parent, extra),
             *extra,
             str(source),
             "-o",
