@@ -73,8 +73,8 @@ PASSING_ROW = TEMPORARY_ROW + 8
 LOADED_ROW = TEMPORARY_ROW + 16
 """Eight rows for what loads give lane by lane, and two for their addresses."""
 SCALED_ROW = TEMPORARY_ROW + 26
-"""For offsets that count elements."""
-TEMPORARY_ROWS = 27
+"""A pair: for offsets that count elements, and for sums of a scalar base and a lane's offset."""
+TEMPORARY_ROWS = 28
 TEMPORARY_MASKS = (132, 134, 136, 138)
 """Indices in the scalar file of pairs that are no registers."""
 assert max(TEMPORARY_MASKS) + 2 <= SCALARS

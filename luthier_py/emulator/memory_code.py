@@ -210,7 +210,8 @@ def _addresses(access: AccessCode, inst: Inst, size: int) -> Addresses:
         return _lds(access, inst, field(inst, "offset"))
     if private and not inst.op.spaces & Space.GLOBAL:
         return _scaled(access, inst, _scratch(access, inst), size)
-    return _scaled(access, inst, _global(access, inst, "flat" if private else "far"), size)
+    where = _scaled(access, inst, _global(access, inst, "flat" if private else "far"), size)
+    return _summed(access, where) if private and where.kind == "near" else where
 
 
 def _lds(access: AccessCode, inst: Inst, offset: int) -> Addresses:
@@ -248,6 +249,13 @@ def _scaled(access: AccessCode, inst: Inst, addresses: Addresses, size: int) -> 
     own, place = addresses.row, size.bit_length() - 1
     access.w.put_off_ahead(lambda chunk: chunk.write_row(SCALED_ROW, chunk.row(own) << place))
     return replace(addresses, row=SCALED_ROW)
+
+
+def _summed(access: AccessCode, where: Addresses) -> Addresses:
+    """Of a flat instruction with a scalar base: whole addresses, since the sum may lie in an aperture."""
+    own, base = where.row, where.base
+    access.w.put_off_ahead(lambda chunk: chunk.write_pair(SCALED_ROW, chunk.splat(base) + chunk.row(own).to(U64)))
+    return replace(where, kind="flat", base=access.w.ops.constant(U64, 0), row=SCALED_ROW)
 
 
 def _scratch(access: AccessCode, inst: Inst) -> Addresses:
