@@ -21,9 +21,9 @@ PROGRAMS = ROOT / "tests" / "programs"
 TOOLS = ROOT / "tools"
 COMPILER = "clang++-22"
 TARGETS = (
-    ("gfx803", 64), ("gfx900", 64), ("gfx908", 64), ("gfx90a", 64), ("gfx942", 64), ("gfx950", 64),
-    ("gfx1030", 32), ("gfx1030", 64), ("gfx1100", 32), ("gfx1100", 64), ("gfx1151", 32), ("gfx1151", 64),
-    ("gfx1201", 32), ("gfx1201", 64), ("gfx1250", 32),
+    ("gfx803", 64), ("gfx900", 64), ("gfx906", 64), ("gfx908", 64), ("gfx90a", 64), ("gfx942", 64), ("gfx950", 64),
+    ("gfx1010", 32), ("gfx1010", 64), ("gfx1030", 32), ("gfx1030", 64), ("gfx1100", 32), ("gfx1100", 64),
+    ("gfx1151", 32), ("gfx1151", 64), ("gfx1201", 32), ("gfx1201", 64), ("gfx1250", 32),
 )
 LEVELS = (0, 1, 2, 3)
 SAMPLE, PROGRAM = "sample", "program"

@@ -1,6 +1,6 @@
 """The sample kernels compiled for other targets: lifted, instrumented, checked and linked, as LLVM's tools see it.
 
-Nothing is run: unit/emulator/test_generations does that. A part runs always; ``-m slow`` takes every sample on every
+Nothing is run: test_table does that. A part runs always; ``-m slow`` takes every sample on every
 target here.
 """
 
