@@ -124,11 +124,13 @@ def main() -> int:
     kept = FOLDER / "rows.jsonl"
     known = {key_of(row): row for row in read(kept)} if kept.exists() else {}
     cells = every_cell(given.targets, given.levels, given.seed)
-    known = {key: row for key, row in known.items() if row.source == source_of(row.cell.kind, row.cell.name)}
+    there = set(every_cell([target for target, _ in TARGETS], LEVELS, given.seed))
+    known = {key: row for key, row in known.items() if row.tool in (BARE, *HOWS) and row.cell in there
+             and row.source == source_of(row.cell.kind, row.cell.name)}
     if not given.tables:
-        there = {key: row for key, row in known.items()
-                 if row.version == version() or not (row.outcome or given.fresh)}
-        tasks = [(cell, left_of(cell, there, given)) for cell in cells
+        good = {key: row for key, row in known.items()
+                if row.version == version() or not (row.outcome or given.fresh)}
+        tasks = [(cell, left_of(cell, good, given)) for cell in cells
                  if given.only in (None, cell.kind + "s") and (not given.names or cell.name in given.names)]
         with kept.open("a", buffering=1) as file:  # the last line of a run holds; several campaigns may write
             for row in campaign([task for task in tasks if task[1]], given.jobs):
