@@ -29,7 +29,8 @@ from luthier_py.runtime.preload import tool_library
 
 EXECUTABLES = ROOT / "build" / "table" / "programs"
 SECONDS = 600
-BY_CHANCE = {"cooperative", "printing"}  # waves wait for each other, or the host: how often they look is chance
+BY_CHANCE = {"cooperative", "grid_sync", "printing"}
+"""Waves wait for each other, or for the host: how often they look is chance."""
 ANY = Space.GLOBAL | Space.LDS | Space.SCRATCH
 TWO_PLACES = ("_read2", "_write2", "_2addr_")
 PRINTED = " - opcode_id "  # in a line of mem_printf
@@ -92,8 +93,7 @@ def tried(cell: Cell, tool: str) -> tuple[str, bool]:
     profile = narrowed(known.facts, name, str(cell), options, opcodes(cell.target))
     ran = run(cell, LD_PRELOAD=str(tool_library()), LUTHIER_TOOL=f"{TOOLS / name}/",
               LUTHIER_TOOL_OPTIONS="\n".join(f"{key}={value}" for key, value in options.items()))
-    kept = [line for line in ran.printed.splitlines(keepends=True) if PRINTED not in line]
-    if ran.code or "".join(kept) != known.printed:
+    if ran.code or ran.printed != known.printed:
         return f"wrong: exit code {ran.code}, {last(ran.printed)} {last(ran.said)}", True
     if ran.facts is None:
         return "wrong: no verdict", True
@@ -190,7 +190,7 @@ def wrong(tool: str, ran: Output, profile: Profile, ops: Ops) -> str:
         same = histograms(rows) == histograms([(row["kernel"], row[kind]) for row in profile])
         return "" if same else "its counts are not the emulator's"
     if tool.startswith(LANES):
-        lines = sum(PRINTED in line for line in ran.printed.splitlines())
+        lines = sum(PRINTED in line for line in ran.said.splitlines())
         lanes = sum(total(row["lane_opcodes"], ops, touching(Space.GLOBAL)) for row in profile)
         left = any(row["report"]["not_shown"] for row in reports)
         return "" if lines == lanes or left and lines < lanes else f"it printed {lines} lines, not {lanes}"

@@ -106,7 +106,7 @@ def test_wrong_counts_of_programs_are_told(table: ModuleType, tool: str) -> None
     row = {"kernel": "k", "instructions": 2, "opcodes": executed, "active_opcodes": executed, "lane_opcodes": executed}
     more = {name: count + 1 for name, count in executed.items()}
     other = {**row, "instructions": 4, "opcodes": more, "active_opcodes": more, "lane_opcodes": more}
-    ran = programs.Output(0, f"0x1{programs.PRINTED}1\n", "", {"reports": [{"kernel": "k", "report": report}]})
+    ran = programs.Output(0, "", f"0x1{programs.PRINTED}1\n", {"reports": [{"kernel": "k", "report": report}]})
     ops = programs.opcodes("gfx90a")
     assert programs.wrong(tool, ran, [row], ops) == "" and programs.wrong(tool, ran, [other], ops)
     assert programs.wrong(tool, ran, [{**row, "kernel": "other"}], ops) or tool == "mem_printf"
