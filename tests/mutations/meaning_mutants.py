@@ -16,6 +16,7 @@ from luthier_py.isa import Access, Inst, OpFlag, OpInfo
 from luthier_py.isa.semantics import Lanes, Scalar
 from luthier_py.isa.semantics.algebra import BOOL, F32, U32, Kind, Prim, Type, Value, select
 from luthier_py.isa.semantics.control import Action
+from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
 from luthier_py.isa.semantics.lds import LoadToLds
 from luthier_py.isa.semantics.matrix import Matrix
 from luthier_py.isa.semantics.meaning import Variants
@@ -295,6 +296,8 @@ def _idle(row: Any, name: str, value: Any) -> bool:
         return row.bits < 32
     if isinstance(row, ScalarLoad | ScalarStore) and name in ("signed", "bits") and row.bits == 32:
         return True
+    if isinstance(row, FormatLoad | FormatStore) and name in ("high", "whole"):
+        return not row.narrow or row.components > 1 or name == "whole" and row.high
     return name == "status" or name in ("by_lane", "buffer") and not value or name == "unit" and value == 1
 
 
@@ -314,7 +317,9 @@ def _others(name: str, value: Any) -> Iterator[Any]:
     elif isinstance(value, str):
         yield from (other for other in _WORDS.get(name, ()) if other != value)
     elif isinstance(value, tuple) and len(value) == 2 and all(isinstance(each, int) for each in value):
-        yield from ((value[0] + 1, value[1]), (value[0], value[1] - 1))
+        yield (value[0] + 1, value[1])
+        if value[1] <= 8:  # of numbers of registers, of which there are 256
+            yield (value[0], value[1] - 1)
     elif isinstance(value, Lanes):
         yield from (each.row for each in _functions(value))
 

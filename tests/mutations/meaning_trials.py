@@ -22,6 +22,7 @@ from luthier_py.isa import EXEC, Inst, InstructionSet, OpInfo
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.floats import flush_denormals
+from luthier_py.isa.semantics.images import ImageAtomic
 from luthier_py.isa.semantics.lds import FromLds
 from luthier_py.isa.semantics.meaning import Variants, signature
 from luthier_py.isa.semantics.memory import Atomic, ScalarAtomic
@@ -29,6 +30,7 @@ from luthier_py.isa.semantics.scaled_floats import ManyConverted
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from meaning_calls import recorded, refs  # noqa: E402
 from meaning_mutants import Mutant, mutants  # noqa: E402
 from reference.algebra import PythonOps  # noqa: E402
 from reference.batch import KERNEL_MODE, Batch  # noqa: E402
@@ -39,7 +41,7 @@ from reference.reader import read, rule  # noqa: E402
 from reference.values import some  # noqa: E402
 from reference.vector import same  # noqa: E402
 from reference.wave import LANES, M32, Fault, Wave  # noqa: E402
-from reference.ways import focuses, variants  # noqa: E402
+from reference.ways import focuses, mode_of, variants  # noqa: E402
 
 TUPLES = 1000  # of edge values, for what no case tells
 AGAIN = 4      # times as many cases, for fields that no case tells
@@ -66,7 +68,7 @@ def batches(isa: InstructionSet, op: OpInfo, seed: int) -> Iterator[Batch]:
     ways: list[tuple[Any, bool, dict[str, int]]] = [(*each, {}) for each in variants(op, every=True)]
     ways += [(None, False, given) for given in focuses(op)]
     for number, (overlap, varied, given) in enumerate(ways):
-        batch = Batch(isa, seed + number, MODES[0 if "omod" in given else number % len(MODES)])
+        batch = Batch(isa, seed + number, MODES[mode_of(given, number)])
         place = batch.place()
         assert place is not None
         case = cases.make(op, place, overlap, varied, given)
@@ -81,12 +83,13 @@ def tried(isa: InstructionSet, op: OpInfo, seed: int, wanted: Callable[[Mutant],
     row = meaning(op)
     left = [each for each in mutants(op, row) if wanted(each)]
     fates: dict[int, Fate] = {}
+    told: list[set[tuple[Any, ...]]] = [set() for _ in left]
     for batch in batches(isa, op, seed):
         if len(fates) == len(left):
             break
-        right = read(batch.wave(), batch.code)
+        right, taken = recorded(batch)
         for number, mutant in enumerate(left):
-            if number not in fates:
+            if number not in fates and taken.may_tell(mutant, told[number]):
                 fate = outcome(batch, mutant, right)
                 if fate is not None:
                     fates[number] = fate
@@ -186,6 +189,8 @@ class _Form:
 def equivalence(row: Any, mutant: Mutant, seed: int) -> Fate:
     if isinstance(row, ScalarAtomic | FromLds) and isinstance(mutant.row, type(row)):
         row, mutant = row.atomic, replace(mutant, row=mutant.row.atomic)
+    if isinstance(row, ImageAtomic) and isinstance(mutant.row, ImageAtomic):
+        row, mutant = row.of(32), replace(mutant, row=mutant.row.of(32))
     if isinstance(row, Atomic) and isinstance(mutant.row, Atomic):
         return _same_atomic(row, mutant.row, seed)
     if isinstance(row, ManyConverted) and _moves_alike(row, mutant.row):
@@ -284,16 +289,12 @@ def _given(row: Any, ops: Any, refs: list[list[Any]]) -> list[Any]:
 
 def _form(row: Any, compute: Any) -> Any:
     names = [[f"source {k}.{e}" for e in range(slot.count)] for k, slot in enumerate(row.signature.sources)]
-    return _refs(compute(*_given(row, _Form(), names)))
-
-
-def _refs(found: Any) -> Any:
-    return [value.ref for value in found] if isinstance(found, tuple) else found.ref
+    return refs(compute(*_given(row, _Form(), names)))
 
 
 def _agree(row: Any, a: Any, b: Any, bits: list[list[int]]) -> bool:
     try:
-        return bool(_refs(a(*_given(row, PythonOps(), bits))) == _refs(b(*_given(row, PythonOps(), bits))))
+        return bool(refs(a(*_given(row, PythonOps(), bits))) == refs(b(*_given(row, PythonOps(), bits))))
     except (AssertionError, ArithmeticError, KeyError, ValueError):
         return False
 

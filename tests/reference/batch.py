@@ -51,7 +51,7 @@ class Batch:
     scalars: dict[int, int] = field(default_factory=dict)
     memory: list[np.ndarray] = field(default_factory=list)
     lds: np.ndarray | None = None
-    scratch_bytes: int = 0
+    scratch: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))  # of 64 lanes
     next_vector: int = 0
     next_scalar: int = INPUTS
 
@@ -67,7 +67,7 @@ class Batch:
         self.generator = generator
         self.memory = [np.zeros(REGIONS * REGION_BYTES + 64, np.uint8)]
         self.lds = np.frombuffer(generator.randbytes(LDS_BYTES), np.uint8).copy()
-        self.scratch_bytes = SCRATCH_BYTES
+        self.scratch = np.frombuffer(generator.randbytes(SCRATCH_BYTES * LANES), np.uint8).copy()
 
     def place(self) -> Place | None:
         """For another case; None if there is no room."""
@@ -91,7 +91,7 @@ class Batch:
         mask = 2 * EXECS.index(case.exec_mask)
         self.code += [make(f"s_mov_b{32 * masks}", sgpr(EXEC, masks), sgpr(mask, masks)),
                       make("s_mov_b64", sgpr(VCC, 2), sgpr(self.generator.choice(range(0, INPUTS, 2)), 2)),
-                      make("s_cmp_lg_u32", self.generator.choice((0, 1)), 0)]
+                      make("s_cmp_lg_u32", self.generator.choice((0, 1)) if case.scc is None else case.scc, 0)]
         self.code += [make("s_mov_b32", sgpr(index), value) for index, value in case.scalars.items()]
         for row in own:  # what the instruction reads is made beside it, and nothing reads it after that
             self.vgprs[row] = [value ^ M32 * (case.exec_mask >> lane & 1) for lane, value in enumerate(self.vgprs[row])]
@@ -126,7 +126,8 @@ class Batch:
         vgprs, agprs = ({index: np.array(lanes, np.uint32) for index, lanes in rows.items()}
                         for rows in (self.vgprs, self.agprs))
         state = run(self.code, isa=self.isa, mode=self.mode, exec_mask=FULL, vgprs=vgprs, agprs=agprs, lds=self.lds,
-                    sgprs={**self.scalars, MODE: self.mode}, memory=self.memory, scratch_bytes=self.scratch_bytes)
+                    sgprs={**self.scalars, MODE: self.mode}, memory=self.memory, scratch=self.scratch,
+                    scratch_bytes=SCRATCH_BYTES)
         if state.status is not Status.JUMP:
             yield f"the emulator stopped: {state.status.name} {state.fault()}: {self._all()}"
             return
@@ -141,11 +142,14 @@ class Batch:
             yield from self._bytes("memory", ours, theirs)
         if self.lds is not None:
             yield from self._bytes("LDS", bytes(wave.lds), self.lds.tobytes())
-        rows = state.scratch.view(np.uint32).reshape(-1, self.isa.wave_size) if self.scratch_bytes else []
-        for dword, row in enumerate(rows):
-            for lane in range(self.isa.wave_size):
-                if int(row[lane]) != wave.scratch.get((lane, dword), 0):
-                    yield f"scratch {4 * dword} lane {lane}: 0x{int(row[lane]):x}: {self._all()}"
+        for (lane, dword), value in self._scratch(state.scratch):
+            if value != wave.scratch[lane, dword]:
+                yield f"scratch {4 * dword} lane {lane}: 0x{value:x}: {self._all()}"
+
+    def _scratch(self, contents: np.ndarray) -> Iterator[tuple[tuple[int, int], int]]:
+        """Dwords by (lane, number)."""
+        rows = contents.view(np.uint32).reshape(-1, self.isa.wave_size)[: SCRATCH_BYTES // 4]
+        return (((lane, dword), int(value)) for dword, row in enumerate(rows) for lane, value in enumerate(row))
 
     def wave(self) -> Wave:
         """The reader's, as the emulator's starts."""
@@ -153,7 +157,8 @@ class Batch:
         memory = {array.ctypes.data: bytearray(array.tobytes()) for array in self.memory}
         lds = bytearray() if self.lds is None else bytearray(self.lds.tobytes())
         return Wave(scalars, {row: list(values) for row, values in self.vgprs.items()},
-                    {row: list(values) for row, values in self.agprs.items()}, lds, {}, memory,
+                    {row: list(values) for row, values in self.agprs.items()}, lds,
+                    dict(self._scratch(self.scratch)), memory,
                     half_matrices_flush=self.isa.target.half_matrices_flush,
                     permutes_halves=self.isa.target.permutes_halves,
                     fnuz_floats=self.isa.target.fnuz_floats,

@@ -15,7 +15,7 @@ from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
 from reference.batch import KERNEL_MODE, Batch
 from reference.cases import Cases
-from reference.ways import focuses, variants
+from reference.ways import TELLING, focuses, mode_of, variants
 
 # Flushing denormals of all floats without IEEE (so that omod does something), of f32, of none.
 MODES = (KERNEL_MODE & ~0x2F0, KERNEL_MODE & ~0x30, KERNEL_MODE)
@@ -40,13 +40,15 @@ def run_campaign(name: str, seed: int, ops: Iterable[OpInfo], every: bool) -> Ou
     isa = instructions(name)
     outcome, cases = Outcome(), Cases(isa, seed)
     number, batch = 0, Batch(isa, seed)
-    scaled: list[tuple[OpInfo, dict[str, int]]] = []  # whose modifier does something in the first of MODES alone
+    by_mode: dict[int, list[tuple[OpInfo, dict[str, int]]]] = {}  # those that show in one of MODES
     for op in ops:
         made = 0
         given = list(focuses(op)) if every else []
-        scaled += [(op, each) for each in given if "omod" in each]
+        told = [each for each in given if "omod" in each or TELLING in each]
+        for each in told:
+            by_mode.setdefault(mode_of(each, 0), []).append((op, each))
         for overlap, varied, focus in (*((*each, {}) for each in variants(op, every)),
-                                       *((None, False, each) for each in given if "omod" not in each)):
+                                       *((None, False, each) for each in given if each not in told)):
             place = batch.place()
             if place is None or isinstance(meaning(op), MATRICES) and batch.cases:
                 outcome.differences += batch.differences()
@@ -62,17 +64,18 @@ def run_campaign(name: str, seed: int, ops: Iterable[OpInfo], every: bool) -> Ou
         if not made:
             outcome.untried.append(op.record)
     outcome.differences += batch.differences()
-    _scaled(outcome, cases, scaled)
+    for mode, wanted in sorted(by_mode.items()):
+        _in_mode(outcome, cases, MODES[mode], wanted)
     return outcome
 
 
-def _scaled(outcome: Outcome, cases: Cases, wanted: list[tuple[OpInfo, dict[str, int]]]) -> None:
-    batch = Batch(cases.isa, 0, MODES[0])
+def _in_mode(outcome: Outcome, cases: Cases, mode: int, wanted: list[tuple[OpInfo, dict[str, int]]]) -> None:
+    batch = Batch(cases.isa, 0, mode)
     for op, given in wanted:
         place = batch.place()
         if place is None:
             outcome.differences += batch.differences()
-            batch = Batch(cases.isa, outcome.cases, MODES[0])
+            batch = Batch(cases.isa, outcome.cases, mode)
             place = batch.place()
         assert place is not None
         case = cases.make(op, place, None, False, given)

@@ -13,6 +13,7 @@ from luthier_py.errors import Invalid, Malformed
 from luthier_py.isa import EXEC, M0, VCC, Access, Inst, InstructionSet, OperandInfo, OpFlag, OpInfo, Reg, RegFile
 from luthier_py.isa.dual import is_dual
 from luthier_py.isa.legal import why_illegal
+from luthier_py.isa.registers import SCC
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, I32, U32, Type
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
@@ -26,6 +27,7 @@ from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.memory import Atomic
 from luthier_py.isa.semantics.transfers import LdsCopy
 from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
+from reference.held import completed, lanes_of, row_of, scalars_of
 from reference.pictures import MOVES, coordinates, values, with_fields
 from reference.spaces import (
     ADDRESS,
@@ -42,7 +44,7 @@ from reference.spaces import (
 from reference.surfaces import element_data, format_of
 from reference.values import word
 from reference.wave import LANES, M32
-from reference.ways import BELOW, WHOLE
+from reference.ways import BELOW, TELLING, UPPER, WHOLE
 
 FULL = (1 << LANES) - 1
 EXECS = (FULL, 0, 1 << 17, 0x5555_5555_5555_5555, FULL << 32 & FULL, 0x8F0F_FFFF_1248_FFF1)
@@ -68,6 +70,7 @@ class Case:
     agprs: dict[int, list[int]]
     scalars: dict[int, int] = field(default_factory=dict)  # written before it
     memory: bytes = b""                                    # of its region
+    scc: int | None = None                                 # any
 
     def hold(self, reg: Reg, lanes: list[int]) -> None:
         rows = self.agprs if reg.file is RegFile.AGPR else self.vgprs
@@ -121,10 +124,11 @@ class Cases:
     def make(self, op: OpInfo, place: Place, overlap: tuple[str, int] | None, varied: bool,
              given: dict[str, int] | None = None) -> Case | None:
         """None where no such instruction can be encoded. ``given``: values of fields, in which lanes take part."""
-        given = given or {}
+        given = completed(self.isa.target, op, place.scalar + ADDRESS, given or {})
         for _ in range(TRIES):
             chosen = self._registers(op, place, overlap)
-            fields = [given.get(info.name, self._field(op, info, chosen, place, varied)) for info in op.operands]
+            fields = [given.get(info.name, self._field(op, info, chosen, place, varied)
+                                | HALF * given.get(UPPER + info.name, 0)) for info in op.operands]
             constants = [number for number, info in enumerate(op.operands) if info.kind == "kimm"]
             for number in constants[1:]:  # the two of a dual instruction are one
                 fields[number] = fields[constants[0]]
@@ -134,7 +138,7 @@ class Cases:
             except (Malformed, Invalid):
                 continue
             if inst.op.base == op.base and why_illegal(self.isa.target, inst) is None:
-                case = self._with_values(inst, place, below=given.get(WHOLE) == BELOW)
+                case = self._with_values(inst, place, given.get(WHOLE))
                 if given:
                     self._let_it_show(case, given, place)
                 return case
@@ -143,9 +147,21 @@ class Cases:
     def _let_it_show(self, case: Case, given: dict[str, int], place: Place) -> None:
         """Lanes take part, and buffers are as large as the region."""
         inst = case.inst
+        number = given.get(WHOLE, given.get(TELLING, self.generator.randrange(6)))
+        if isinstance(row_of(inst.op, self.isa.target), Scalar):
+            case.scalars |= scalars_of(self.isa.target, inst, number)
+            case.scc = case.scalars.pop(SCC, None)
+            return
         if not isinstance(meaning(inst.op), TransposedLoad):
-            case.exec_mask = self.generator.choice((FULL, EXECS[-1]))
+            some = number in (2, 5) or "fi" in given or "bound_ctrl" in given
+            case.exec_mask = EXECS[3] if some else self.generator.choice((FULL, EXECS[-1])) if number == 3 else FULL
         if not is_memory(inst):
+            for operand, lanes in lanes_of(self.isa, inst, number):
+                if operand is None or operand.reg is None:
+                    mask = sum((bit & 1) << lane for lane, bit in enumerate(lanes))
+                    case.scalars |= {VCC: mask & M32, VCC + 1: mask >> 32}
+                else:
+                    case.hold(operand.reg, lanes)
             self._hold_numbers(case, given)
         elif "BUFFER_" in inst.op.base:
             indexed = case.scalars[place.scalar + ADDRESS + 1] >> 16
@@ -280,12 +296,13 @@ class Cases:
         return {"cbsz": row.blocks.bit_length() - 1, "abid": self.generator.randrange(row.blocks),
                 "blgp": self.generator.randrange(8)}[name]
 
-    def _with_values(self, inst: Inst, place: Place, below: bool) -> Case | None:
+    def _with_values(self, inst: Inst, place: Place, whole: int | None) -> Case | None:
         row = meaning(inst.op)
         if isinstance(row, MOVES):
             return self._with_image(inst, place)
         if is_memory(inst):
-            return self._with_memory(with_offset(self.isa, inst, row, self.generator, below), place)
+            return self._with_memory(with_offset(
+                self.isa, inst, row, self.generator, whole == BELOW, whole is not None), place)
         types = types_of(inst.op)
         case = Case(inst, self.generator.choice(EXECS), {}, {})
         if isinstance(row, Indexing | RelativeMove):

@@ -84,10 +84,11 @@ def lane_offsets(generator: random.Random, size: int, collide: bool) -> list[int
     return [pattern(lane) % slots * size for lane in range(LANES)]
 
 
-def with_offset(isa: InstructionSet, inst: Inst, row: object, generator: random.Random, below: bool = False) -> Inst:
-    """``below``: less than 0 where the field has a sign."""
+def with_offset(isa: InstructionSet, inst: Inst, row: object, generator: random.Random, below: bool = False,
+                shows: bool = False) -> Inst:
+    """``below``: less than 0 where the field has a sign; ``shows``: not 0."""
     family = family_of(inst)
-    inst = with_format(isa, inst, row, generator)
+    inst = with_format(isa, inst, row, generator, shows)
     if isinstance(row, Permute):
         pattern = generator.choice((0x8000, 0xC000, 0xE000, 0)) | generator.getrandbits(13)
         return isa.with_field(inst, "offset", pattern) if row is Permute.SWIZZLE else inst
@@ -97,13 +98,13 @@ def with_offset(isa: InstructionSet, inst: Inst, row: object, generator: random.
     if inst.find("offset") is None:
         return inst
     if isinstance(row, FromLds):  # of 8 bytes, also to the other side
-        return isa.with_field(inst, "offset", generator.choice((0, 2, 64, 0x7FFE)))
+        return isa.with_field(inst, "offset", generator.choice((2, 64, 0x7FFE) if shows else (0, 2, 64, 0x7FFE)))
     step = 16 if family != "S" else 8 if isinstance(row, ScalarAtomic) else 4
     based = any(each.reg is not None for each in inst.operands if each.name in ("vaddr", "saddr", "sbase"))
     signed = based and not inst.op.base.startswith("S_BUFFER") and any(
         info.name == "offset" and info.signed > 1 for info in inst.op.operands)
     return isa.with_field(inst, "offset", -step if signed and below else generator.choice((
-        0, step, 4 * step, 256, -step if signed else 0)))
+        *(() if shows else (0,)), step, 4 * step, 256, -step if signed else 4 * step)))
 
 
 def vector_addresses(inst: Inst, row: object, region: Region, generator: random.Random) -> list[int] | None:

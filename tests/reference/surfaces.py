@@ -29,11 +29,13 @@ def usable(target: Target, row: FormatLoad | FormatStore) -> dict[int, Format]:
     return {code: format for code, format in formats(target).items() if is_usable(format)}
 
 
-def with_format(isa: InstructionSet, inst: Inst, row: object, generator: random.Random) -> Inst:
-    """A typed instruction with a format of its own."""
+def with_format(isa: InstructionSet, inst: Inst, row: object, generator: random.Random, shows: bool) -> Inst:
+    """A typed instruction with a format of its own; ``shows``: one that has all components."""
     if not isinstance(row, FormatLoad | FormatStore) or not row.typed:
         return inst
     known = usable(isa.target, row)
+    if shows:
+        known = {code: format for code, format in known.items() if len(format.widths) == 4}
     fields = [number for number in range(128) if typed_code(isa.target, number) in known]
     return isa.with_field(inst, "format", generator.choice(fields))
 

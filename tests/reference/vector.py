@@ -281,7 +281,7 @@ def dpp_lane(wave: Wave, inst: Inst, lane: int) -> tuple[int | None, bool]:
     if inst.find("dpp8") is not None:  # fi is a code of src0 there: 0xe9 without, 0xea with
         source = lane & ~7 | field(inst, "dpp8") >> 3 * (lane & 7) & 7
         return source if wave.active(source) or field(inst, "fi") == 0xEA else None, True
-    source = _moved(field(inst, "dpp_ctrl"), lane)
+    source = moved(field(inst, "dpp_ctrl"), lane)
     if source is not None and not wave.active(source) and not field(inst, "fi"):
         source = None
     row, bank = lane // 16, lane % 16 // 4
@@ -289,7 +289,7 @@ def dpp_lane(wave: Wave, inst: Inst, lane: int) -> tuple[int | None, bool]:
     return source, bool(masked and (source is not None or field(inst, "bound_ctrl")))
 
 
-def _moved(control: int, lane: int) -> int | None:
+def moved(control: int, lane: int) -> int | None:
     """DPP_CTRL (MI200 ISA, 13.3.9), a row being 16 lanes."""
     row, place, amount = lane & ~15, lane & 15, control & 15
     if control < 0x100:  # quad_perm

@@ -54,6 +54,7 @@ class Setup:
     mode: int = MODE
     lds: Row | None = None
     scratch_bytes: int = 0                                   # of a lane
+    scratch: Row | None = None                               # bytes of all lanes before the run, as they are swizzled
     memory: Sequence[Row] = ()                               # arrays that may be accessed
     isa: InstructionSet = ISA
 
@@ -125,6 +126,8 @@ def run(code: Sequence[Inst], setup: Setup | None = None, **changes: Any) -> Sta
     }.items():
         worker[WORKER[name] // 8] = value
     scratch = np.zeros(max(setup.scratch_bytes, 4) * 64, np.uint8)
+    if setup.scratch is not None:
+        scratch[: setup.scratch.nbytes] = setup.scratch
     _fill(wave, setup, worker, scratch)
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(engine.address(host.name))
     status = function(wave.ctypes.data)
