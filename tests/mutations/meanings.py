@@ -20,9 +20,10 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 
 from meaning_trials import Fate, Trial, tried  # noqa: E402
-from reference.campaign import TARGETS, instructions, rows  # noqa: E402
+from reference.campaign import instructions, rows  # noqa: E402
 
 from luthier_py.isa import OpInfo  # noqa: E402
+from luthier_py.isa.semantics.evidence import COMPARED  # noqa: E402
 
 PAGE = Path(__file__).resolve().parent / "meanings.md"
 WANTED = 0.99
@@ -89,7 +90,7 @@ def share(found: Counter[Fate]) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("targets", nargs="*", default=list(TARGETS), help="as in reference/campaign.py: gfx1201/32")
+    parser.add_argument("targets", nargs="*", default=list(COMPARED), help="as in evidence.COMPARED: gfx1201/32")
     parser.add_argument("--rows", type=int, help="so many of each target, at random")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
