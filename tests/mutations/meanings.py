@@ -35,13 +35,14 @@ from the meaning itself: a primitive is another one, or signed for unsigned, or 
 otherwise; a constant is another; two sources change places; a field of a row that is data (width, sign, half, operation
 of an atomic, which lane) is another; a field of the encoding is not looked at (neg, abs, op_sel, clamp, omod, SDWA,
 DPP, offsets and their sign); EXEC counts for nothing. Of a function of many steps there are at most 16. A mutant is
-caught when some case of the reference campaign (each row's, with every overlap and each modifier by itself) ends in
-another state, or in an error.
+caught when some case of the reference campaign (each row's, with every overlap, each modifier by itself, and operands
+at which steps of the meaning are at their edges) ends in another state, or in an error.
 
 The mutant stands in the reference reader, against the right reader, which the campaign compares with the emulator;
 tests put a sample into the emulator instead. So what is measured is whether the cases tell a wrong meaning from the
-right one. A meaning that is written wrong from the start is wrong for both readers: that only tests with results from
-elsewhere see (NumPy's in tests/unit/semantics, LLVM's tables of effects, programs and kernels of others).
+right one. A meaning that is written wrong from the start is wrong for both readers: that only what does not share it
+sees, which is a second definition of each function of values (tests/reference/test_definitions.py), and results from
+elsewhere (NumPy's in tests/unit/semantics, LLVM's tables of effects, programs and kernels of others).
 
 *Same* have the normal form of the right meaning (operands of sums and products in one order): proved. *Untold* gave
 the same bits as the right one for 1,000 tuples of edge values, or, of a field or EXEC, in three times as many cases

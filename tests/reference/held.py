@@ -21,6 +21,7 @@ from reference.wave import LANES
 from reference.ways import TELLING
 
 _SPECIAL = {"scc": SCC, "m0": M0, "exec": EXEC}
+ALWAYS = 12  # first lanes of every case, which so come in every mode
 ALONE = 0xFAC688  # of DPP8: each lane its own
 
 
@@ -61,7 +62,8 @@ def lanes_of(isa: InstructionSet, inst: Inst, number: int) -> Iterator[tuple[Ope
     apart = 3 if len(known) > size else 1
     each_twice = any(operand.name.endswith("_modifiers") and operand.value & (NEG | ABS) for operand in inst.operands)
     places = [lane >> each_twice for lane in range(LANES)]
-    chosen = [known[(number + number // 3 + apart * (place + size * (number // 3))) % len(known)] for place in places]
+    chosen = [known[place % len(known)] if place < ALWAYS else
+              known[(number + number // 3 + apart * (place + size * (number // 3))) % len(known)] for place in places]
     others = [known[(5 * lane + number) % len(known)] for lane in range(LANES)]
     operands = iter([operand for operand in inst.operands if operand.name in ("src0", "src1", "src2")
                      or operand.name == "imm" and Access.READ in operand.access])

@@ -152,6 +152,10 @@ def scalar_values(isa: InstructionSet, inst: Inst, region: Region, first: int,
     else:
         values[first + ADDRESS] = 128 if below else generator.choice((0, 128))
     row = meaning(inst.op)
+    data = inst.find("sdata")
+    if isinstance(row, ScalarAtomic) and data is not None and data.reg is not None and data.reg.index >= first:
+        word = contents(row, generator, 32 * data.reg.dwords)[0]
+        values |= {data.reg.index + i: word >> 32 * i & M32 for i in range(data.reg.dwords)}
     if isinstance(row, BlockTransfer):
         values[M0] = generator.getrandbits(32)
     elif isinstance(row, LdsBroadcast):
@@ -165,10 +169,14 @@ _OFTEN_EQUAL = {Modify.INC, Modify.DEC, Modify.WRAP, Modify.COMPARE_SWAP, Modify
 
 def contents(row: object, generator: random.Random, bits: int) -> list[int]:
     """A lane's data each: numbers where float atomics add, since what NaNs and overflows leave behind is free."""
+    scalar = isinstance(row, ScalarAtomic)
     row = row.atomic if isinstance(row, ScalarAtomic | FromLds) else row
     if isinstance(row, Atomic) and row.kind in ("f", "p", "b"):
         return [_number(row, generator, bits) for _ in range(LANES)]
     small = isinstance(row, Atomic) and row.modify in _OFTEN_EQUAL
+    if isinstance(row, Atomic) and row.modify is Modify.COMPARE_SWAP and scalar:  # one try in a case
+        return [sum(generator.choice((6, 7 << row.bits // 2 | 5)) << place for place in range(0, bits, row.bits))
+                for _ in range(LANES)]
     few = (*range(6), 1 << 32, *((1 << bits) - 1 - k for k in range(2))) if bits > 32 else (*range(6), M32, M32 - 1)
     return [generator.choice(few) if small else generator.getrandbits(bits) for _ in range(LANES)]
 
@@ -192,11 +200,12 @@ def _number(row: Atomic, generator: random.Random, bits: int) -> int:
 
 def memory_of(row: object, generator: random.Random) -> bytes:
     """A region's first contents."""
+    given = row
     row = row.atomic if isinstance(row, ScalarAtomic | FromLds) else row
     if not isinstance(row, Atomic):
         return generator.randbytes(REGION_BYTES)
     rounds = range(REGION_BYTES * 8 // row.bits // LANES)
-    values = [value for _ in rounds for value in contents(row, generator, row.bits)]
+    values = [value for _ in rounds for value in contents(given, generator, row.bits)]
     return b"".join(value.to_bytes(row.bits // 8, "little") for value in values)
 
 

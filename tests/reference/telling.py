@@ -1,9 +1,10 @@
 """Operands that tell a meaning from others near it: those at which some step of it is at an edge.
 
-In: a Lanes or Scalar row. Out: tuples of operands' bits, the most telling first. They are drawn at random, from edges
-of their types, from the constants of the meaning and its neighbours, and from each other (equal, one more, negated);
-kept are those which show of some step what was not seen before: a comparison whose sides are equal or one apart,
-either side of a choice, a carry, a rounding, a class of floats, denormals that change the result if they are flushed.
+In: a Lanes or Scalar row. Out: tuples of operands' bits, those first in which denormals count, then the most telling.
+They are drawn at random, from edges of their types, from the constants of the meaning and its neighbours, and from each
+other (equal, one more, negated); kept are those which show of some step what was not seen before: a comparison whose
+sides are equal or one apart, either side of a choice, a carry, a rounding, a class of floats, denormals that change the
+result if they are flushed.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ STEPS = 30_000    # of all of them, for meanings of many steps
 LEAST = 40        # tuples drawn at least
 OFTEN = 3         # tuples that show the same, since one of them may hide it later
 MOST = 192        # tuples kept: three cases of 64 lanes
+
+
+_DENORMAL = ((False, True, False), (False, True, True))
 
 
 class _Watching(PythonOps):
@@ -101,7 +105,7 @@ def telling(row: Lanes | Scalar, saturating: bool = False) -> tuple[Operands, ..
     generator = random.Random(f"{row.signature}")
     drawn = _Drawn(row, generator)
     often: Counter[tuple[object, ...]] = Counter()
-    kept: list[tuple[int, Operands]] = []
+    kept: list[tuple[bool, int, Operands]] = []
     number, most = 0, CANDIDATES
     while number < most:
         operands = drawn.next()
@@ -111,10 +115,16 @@ def telling(row: Lanes | Scalar, saturating: bool = False) -> tuple[Operands, ..
         news = [each for each in seen if often[each] < OFTEN]
         often.update(seen)
         if news:
-            kept.append((-sum(often[each] == 1 for each in news), operands))
+            firsts = sum(often[each] == 1 for each in news)
+            kept.append((not any(map(_of_denormals, news)), -firsts, operands))
         number += 1
-    kept.sort(key=lambda each: each[0])
-    return tuple(operands for _, operands in kept[:MOST])
+    kept.sort(key=lambda each: each[:2])
+    return tuple(operands for *_, operands in kept[:MOST])
+
+
+def _of_denormals(seen: tuple[object, ...]) -> bool:
+    """Whether it says that flushing them would show."""
+    return seen[0] == "flushed" and bool(seen[-1]) or seen[0] == "result" and seen[-1] in _DENORMAL
 
 
 class _Drawn:

@@ -52,7 +52,7 @@ def focuses(op: OpInfo) -> Iterator[dict[str, int]]:
         if name.endswith("_modifiers"):
             for bit in (1, 2, 4, 8, 16):
                 if bits & bit:
-                    select = {name[:4] + "_sel": 5} if bit == 16 and name[:4] + "_sel" in names else {}
+                    select = {name[:4] + "_sel": 3} if bit == 16 and name[:4] + "_sel" in names else {}
                     for number in (0, 1) if bit < 4 and plain else (0,):
                         yield {name: (packed & bits) ^ bit, **select, **({TELLING: number} if plain else {})}
     shifts = next((name for name in names if name.startswith("dpp")), "")
