@@ -15,6 +15,8 @@ from luthier_py.isa.registers import SCC
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import BOOL, Kind
 from luthier_py.isa.semantics.meaning import SignaturePart, Situation, Variants
+from luthier_py.isa.semantics.memory import ScalarAtomic
+from reference.spaces import ADDRESS
 from reference.telling import telling, width_of, word_of
 from reference.vector import ABS, NEG, OP_SEL, OP_SEL_HI, field, moved
 from reference.wave import LANES
@@ -38,7 +40,7 @@ def row_of(op: OpInfo, target: Target, ieee: bool = True) -> Lanes | Scalar | No
 def completed(target: Target, op: OpInfo, first: int, given: dict[str, int]) -> dict[str, int]:
     """With fields of operands that can hold something: masks in VCC, scalars in registers from the first one on."""
     row = row_of(op, target)
-    more: dict[str, int] = {}
+    more: dict[str, int] = {"sdata": first - ADDRESS} if given and isinstance(meaning(op), ScalarAtomic) else {}
     for info in op.operands if given and row is not None else ():
         if isinstance(row, Lanes):
             if info.kind in ("sgpr", "bool") and info.access is Access.READ:

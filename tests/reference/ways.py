@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from luthier_py.isa import Access, OpFlag, OpInfo
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.meaning import Variants
+from luthier_py.isa.semantics.memory import ScalarAtomic
 
 WHOLE = "whole"  # no field: all that memory instructions want is in range
 BELOW = 3        # of that: their offset is negative
@@ -38,9 +39,10 @@ def overlaps(op: OpInfo) -> Iterator[tuple[str, int] | None]:
 
 def focuses(op: OpInfo) -> Iterator[dict[str, int]]:
     """Each modifier by itself, with what it needs to show."""
-    if op.flags & (OpFlag.VMEM | OpFlag.LDS | OpFlag.SMEM):
-        yield from ({WHOLE: number} for number in range(BELOW + 1))
     row = meaning(op)
+    if op.flags & (OpFlag.VMEM | OpFlag.LDS | OpFlag.SMEM):
+        yield from ({WHOLE: number} for number in range(
+            SCALARS_TOLD if isinstance(row, ScalarAtomic) else BELOW + 1))
     if isinstance(row, Lanes | Scalar | Variants):
         scalar = isinstance(row.typical if isinstance(row, Variants) else row, Scalar)
         yield from ({TELLING: number} for number in range(SCALARS_TOLD if scalar else TOLD))
