@@ -287,13 +287,13 @@ def _data(row: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _idle(row: Any, name: str, value: Any) -> bool:
-    """Fields that do nothing here: there is nothing to compare, whole dwords have no half, no fetch is refused."""
+    """Fields that do nothing here: there is nothing to compare, whole dwords have no half, halves no sign, no fetch is refused."""
     if name == "compare_first":
         return row.modify is not Modify.COMPARE_SWAP
-    if name in ("half", "signed", "bits") and isinstance(row, Load | Store | LoadToLds):
-        return row.bits == 32 and (name != "bits" or row.dwords > 1)
     if name == "signed" and isinstance(row, Load) and row.half and row.bits == 16:
         return True
+    if name in ("half", "signed", "bits") and isinstance(row, Load | Store | LoadToLds):
+        return row.bits == 32 and (name != "bits" or row.dwords > 1)
     if name == "dwords" and isinstance(row, Load | Store | LoadToLds):
         return row.bits < 32
     if isinstance(row, ScalarLoad | ScalarStore) and name in ("signed", "bits") and row.bits == 32:

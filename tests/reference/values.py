@@ -13,7 +13,8 @@ from reference.floats import Fraction as Number
 
 # Among them what becomes a denormal where it is made narrower, or taken for a power of 2.
 _NUMBERS = (1, 2, 3, Number(1, 2), Number(3, 2), Number(5, 2), Number(7, 2), Number(1, 3), 255, 256, 1000, 2**15, 2**31,
-            2**32, 20, 130, 140, Number(1, 2**14), Number(1, 2**15), Number(3, 2**18), Number(1, 2**130), Number(3, 2**135), Number(1, 2**126), Number(1, 2**62), 2**63, 2**100)
+            2**32, 20, 130, 140, Number(1, 2**14), Number(1, 2**15), Number(3, 2**18), Number(1, 2**130),
+            Number(3, 2**135), Number(1, 2**126), Number(1, 2**62), 2**63, 2**100)
 
 
 def float_edges(width: int) -> list[int]:
