@@ -20,7 +20,7 @@ from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
 from luthier_py.isa.semantics.lds import LoadToLds
 from luthier_py.isa.semantics.matrix import Matrix
 from luthier_py.isa.semantics.meaning import Variants
-from luthier_py.isa.semantics.memory import Load, Modify, ScalarLoad, ScalarStore, Store
+from luthier_py.isa.semantics.memory import Load, Modify, ScalarAtomic, ScalarLoad, ScalarStore, Store
 from luthier_py.isa.semantics.readers.effects import asked
 
 MOST = 16  # mutants of one function by its steps, spread over all of them
@@ -278,7 +278,8 @@ def _data(row: Any) -> Iterator[tuple[str, Any]]:
         if _idle(row, each.name, value):
             continue
         if is_dataclass(value) and not isinstance(value, Lanes):
-            yield from ((what, replace(row, **{each.name: other})) for what, other in _data(value))
+            yield from ((what, replace(row, **{each.name: other})) for what, other in _data(value)
+                        if not (isinstance(row, ScalarAtomic) and what.startswith("compare_first")))  # of LDS alone
             continue
         for other in _others(each.name, value):
             if isinstance(row, Store) and other == "low" or isinstance(row, Load | Store | LoadToLds) and other == 64:
@@ -287,7 +288,7 @@ def _data(row: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _idle(row: Any, name: str, value: Any) -> bool:
-    """Fields that do nothing here: there is nothing to compare, whole dwords have no half, halves no sign, no fetch is refused."""
+    """Fields that do nothing here: no comparison, dwords without half, halves without sign, no fetch refused."""
     if name == "compare_first":
         return row.modify is not Modify.COMPARE_SWAP
     if name == "signed" and isinstance(row, Load) and row.half and row.bits == 16:

@@ -175,7 +175,7 @@ def contents(row: object, generator: random.Random, bits: int) -> list[int]:
         return [_number(row, generator, bits) for _ in range(LANES)]
     small = isinstance(row, Atomic) and row.modify in _OFTEN_EQUAL
     if isinstance(row, Atomic) and row.modify is Modify.COMPARE_SWAP:
-        close = (0, 1 << row.bits - 1, 7 << row.bits // 2) if scalar else (0, 1 << row.bits - 1, 6, 7 << row.bits // 2 | 6)
+        close = (0, 1 << row.bits - 1, 7 << row.bits // 2, *((7 << row.bits // 2 | 6,) if not scalar else ()))
         return [sum(generator.choice(close) << place for place in range(0, bits, row.bits)) for _ in range(LANES)]
     few = (*range(6), 1 << 32, *((1 << bits) - 1 - k for k in range(2))) if bits > 32 else (*range(6), M32, M32 - 1)
     return [generator.choice(few) if small else generator.getrandbits(bits) for _ in range(LANES)]
