@@ -108,11 +108,13 @@ def of_three(inner: Callable[[Situation], Two], outer: Callable[[Situation], Two
 
 
 def _med3(how: Situation) -> Three:
+    """The larger one of those that are not the largest, which is told by its value: -0 is as large as +0 (RDNA 3 ISA,
+    16.12: V_MED3_F32; so does LLVM fold it)."""
     fmin, fmax = minimum_in(how), maximum_in(how)
 
     def compute(a: Value, b: Value, c: Value) -> Value:
-        least = fmin(fmin(a, b), c)
-        middle = fmax(fmin(a, b), fmin(fmax(a, b), c))
+        least, largest = fmin(fmin(a, b), c), fmax(fmax(a, b), c)
+        middle = select(largest.eq(a), fmax(b, c), select(largest.eq(b), fmax(a, c), fmax(a, b)))
         return select(unordered(a, b) | is_nan(c), least, middle)
 
     return compute

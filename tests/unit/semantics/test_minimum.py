@@ -65,7 +65,14 @@ def median(a: int, b: int, c: int, ieee: bool, generation: int) -> int:
 
     if any(map(is_nan, (a, b, c))):
         return low(low(a, b), c)
-    return high(low(a, b), low(high(a, b), c))
+    largest = high(high(a, b), c)  # told by its value: both zeros are one
+    if equal(largest, a):
+        return high(b, c)
+    return high(a, c) if equal(largest, b) else high(a, b)
+
+
+def equal(x: int, y: int) -> bool:
+    return x == y or not (x | y) & 0x7FFFFFFF
 
 
 def isa_of(name: str):

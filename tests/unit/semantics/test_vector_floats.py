@@ -102,7 +102,15 @@ def med3(a, b, c):
     low, high = extreme(32, True), extreme(32, False)
     if any(is_nan(x, 32) for x in (a, b, c)):
         return low(low(a, b), c)
-    return high(low(a, b), low(high(a, b), c))
+    largest = high(high(a, b), c)
+    if equal(largest, a):
+        return high(b, c)
+    return high(a, c) if equal(largest, b) else high(a, b)
+
+
+def equal(a, b):
+    """Of numbers: both zeros are one."""
+    return a == b or not (a | b) & 0x7FFFFFFF
 
 
 def test_median():
