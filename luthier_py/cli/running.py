@@ -74,13 +74,11 @@ def run(
     from luthier_py.session.launched import findings_of, launch_file, parse_dim, save_all, shuffle_file
     from luthier_py.session.run import Launch
     from luthier_py.session.specs import parse_argument
-    from luthier_py.worker.findings import chosen_scrutiny, given_or_set, summary
+    from luthier_py.worker.findings import chosen_scrutiny, given_or_set, say_summary
 
     check_looked_at(schedule, shuffle, check, error_exitcode)
-    launch = Launch(
-        symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
-        tuple(map(parse_argument, arguments or [])),
-    )
+    launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
+                    tuple(map(parse_argument, arguments or [])))
     options = pairs(option, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     check_taken(options, tool != "none")
     scrutiny = chosen_scrutiny(given_or_set(schedule, check))
@@ -89,13 +87,11 @@ def run(
         with waiting(not as_json) as bar:
             done = launch_file(file, launch, loaded, device, time_limit=time_limit, scrutiny=scrutiny, onlooker=bar,
                                clock=clock)
-        others = shuffle_file(
-            file, launch, device, shuffle, done, time_limit, scrutiny.checks, clock) if shuffle else None
+        others = shuffle_file(file, launch, device, shuffle, done, time_limit, scrutiny.checks, clock)
         saved, files = save_all(done, save)
     facts = launch_facts(done, launch, saved, files, findings_of(done), others)
     show(facts if as_json else launch_table(facts), as_json)
-    if scrutiny.checks:
-        say(summary(scrutiny.checks, 1, len(findings_of(done))))
+    say_summary(scrutiny.checks, 1, len(findings_of(done)))
     if done.verdict is not None and not done.observed:
         say(nothing_observed(tool, done.verdict.reasons()))
         raise typer.Exit(ExitCode.NOTHING_OBSERVED)
@@ -141,13 +137,11 @@ def execute(
     """
     from luthier_py.session.execute import execute as run_program
     from luthier_py.session.shuffled_program import shuffle_program
-    from luthier_py.worker.findings import chosen_checks, summary
+    from luthier_py.worker.findings import chosen_checks, say_summary
 
     check_looked_at(schedule, shuffle, check, error_exitcode)
-    own = "1" if own_kernels else None
-    options = pairs(
-        option, LUTHIER_KERNELS=kernels, LUTHIER_OWN_KERNELS=own, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report
-    )
+    options = pairs(option, LUTHIER_KERNELS=kernels, LUTHIER_OWN_KERNELS="1" if own_kernels else None,
+                    LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     check_taken(options, tool is not None)
     with aside():
         others = shuffle_program(
@@ -159,8 +153,7 @@ def execute(
                            clock=clock, schedule=schedule, check=check)
     for line in (*done.hints, *done.undelivered):
         say(line)
-    if checks := chosen_checks(check):
-        say(summary(checks, len(done.checked), len(done.findings)))
+    say_summary(chosen_checks(check), len(done.checked), len(done.findings))
     if tool is not None and not done.observed:
         say(nothing_observed(tool, done.reasons))
         raise typer.Exit(done.exit_code or ExitCode.NOTHING_OBSERVED)

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from luthier_py import llvm
+from luthier_py.errors import LuthierError
 
 CHILD_SECONDS = 300
 
@@ -31,7 +32,7 @@ class Job:
     def run(self) -> None:
         try:
             self.made = llvm.apart(self.work, CHILD_SECONDS)
-        except Exception:  # whoever waits makes it itself, and meets what is wrong in its own thread
+        except (LuthierError, OSError, MemoryError):
             self.made = None
         finally:
             self._ended.set()
@@ -75,16 +76,27 @@ class Workshop:
         return job.made
 
     def _work(self) -> None:
-        while True:
-            with self._lock:
-                if not self._jobs:
+        job: Job | None = None
+        try:
+            while (job := self._next(job)) is not None:
+                job.run()
+        finally:
+            if job is not None:  # it raised what nobody foresaw
+                with self._lock:
                     self._threads -= 1
-                    return
-                job = self._jobs.popleft()
-                self._running.add(job)
-            job.run()
-            with self._lock:
-                self._running.discard(job)
+                    self._running.discard(job)
+
+    def _next(self, done: Job | None) -> Job | None:
+        """None where there is nothing to do, and one thread less."""
+        with self._lock:
+            if done is not None:
+                self._running.discard(done)
+            if not self._jobs:
+                self._threads -= 1
+                return None
+            job = self._jobs.popleft()
+            self._running.add(job)
+            return job
 
     def begin_anew(self) -> None:
         """In a child that somebody forked: threads have stayed behind, and with them what they were at."""

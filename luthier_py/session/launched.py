@@ -83,10 +83,12 @@ def findings_of(done: Done) -> list[Finding]:
 
 
 def shuffle_file(file: Path, launch: Launch, device_name: str, count: int, done: Done, time_limit: float | None,
-                 checks: Checks = Checks.NONE, clock: str | None = None) -> Shuffled:
-    """The same launch without a tool by ``count`` schedules: what it writes, and what checks find there. Invalid where
-    there is a tool.
+                 checks: Checks = Checks.NONE, clock: str | None = None) -> Shuffled | None:
+    """The same launch without a tool by ``count`` schedules: what it writes, and what checks find there; None for no
+    schedules. Invalid where there is a tool.
     """
+    if not count:
+        return None
     if done.tool is not None:
         raise Invalid("--shuffle compares what the kernel itself writes; leave out -t")
 

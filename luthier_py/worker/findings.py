@@ -61,11 +61,13 @@ def _shown(kernel: str) -> str:
     return demangled(kernel)
 
 
-def summary(checks: Checks, launches: int, findings: int) -> str:
-    """Of all launches, in words."""
+def say_summary(checks: Checks, launches: int, findings: int) -> None:
+    """Of all launches, if any check was asked for."""
+    if not checks:
+        return
     names = ", ".join(name for name, check in NAMES.items() if check in checks)
     found = how_many(findings, "finding") if findings else "nothing found"
-    return f"checks ({names}): {found} in {launches} launch{'es' * (launches != 1)}"
+    say(f"checks ({names}): {found} in {launches} launch{'es' * (launches != 1)}")
 
 
 def chosen_checks(check: str | None) -> Checks:
