@@ -40,7 +40,10 @@ from luthier_py.inject.seams import settle_seams
 from luthier_py.inject.sites import Sites, last_of_all
 from luthier_py.inject.weave import weave
 from luthier_py.ir import Function, Kernel, Program
+from luthier_py.ir.model import instr_at
 from luthier_py.isa import SCC, Inst, InstructionSet, Reg, RegFile, RegSet, sgpr
+from luthier_py.isa.instruction import SETS_HARDWARE
+from luthier_py.isa.own_waits import ends_hardware_waits
 from luthier_py.jit import Payload, PayloadKey, payload_key
 from luthier_py.loader import KernelDescriptor
 from luthier_py.proof.claim import Claim
@@ -106,6 +109,17 @@ def inject(
     )
 
 
+def _check_hardware_waits(program: Program, function: Function) -> None:
+    """Inserted code leaves it to hardware to wait for what vector instructions give."""
+    isa, code = program.isa, function.code
+    for at in code.where(code.distinct.having(lambda op: op.base in SETS_HARDWARE)):
+        instr = instr_at(code, at)
+        if ends_hardware_waits(instr.inst, isa.target):
+            raise Unsupported("the kernel tells hardware not to wait for operands (WAVE_SCHED_MODE), on which inserted "
+                              "code relies; leave the kernel out",
+                              Location(function.name, instr.pc, isa.text(instr.inst)))
+
+
 def _component(
     program: Program, facts: Facts, insertions: list[Insertion], changed: Changed, fragments: Fragments,
     component: Component, kept: Mapping[Keeper, int | str], seen: Seen,
@@ -114,6 +128,7 @@ def _component(
         if function.incomplete:
             message = f"{function.name} cannot be instrumented: {function.incomplete}"
             raise Unsupported(message, Location(function.name, function.address))
+        _check_hardware_waits(program, function)
     named = RegSet.of(*(v for i in insertions for v in (*i.args, *i.into) if isinstance(v, Reg)))
     _check_there_are(program, facts, insertions, component)
     for inst in (inst for f in component.functions for inst in changed.get(f, {}).values()):
