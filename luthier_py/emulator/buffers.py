@@ -18,6 +18,7 @@ from luthier_py.emulator.resources import BufferResource, LanePlace, buffer_reso
 from luthier_py.emulator.strip import LaneChunk
 from luthier_py.emulator.surfaces import SurfaceElement, convert, format_word, typed_element
 from luthier_py.emulator.wave_code import WaveCode
+from luthier_py.isa.element_formats import UNBOUND
 from luthier_py.isa.instruction import Inst, OperandKind
 from luthier_py.isa.semantics.algebra import U32, U64, Kind, Prim, Type, Value, maximum, minimum, select
 from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
@@ -58,7 +59,7 @@ def formatted_buffer(access: AccessCode, inst: Inst, row: FormatLoad | FormatSto
         element = typed_element(w, field(inst, "format"))
     else:
         element = SurfaceElement(format_word(w, format_code(w.settings.target, words[3])), words[3] & 0xFFF)
-    bound = resource.bound & element.format.ne(0)
+    bound = resource.bound & element.format.ne(UNBOUND.word)
     inside = _inside(access, inst, resource, select(bound, element.size, 4).to(U64), 1)[0]
     seen = SurfaceElement(element.format, select(bound, element.selects, 0))
     convert(access, inst, row, seen, select(bound, inside, 0), _ADDRESS_ROW)

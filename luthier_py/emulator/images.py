@@ -21,6 +21,7 @@ from luthier_py.emulator.strip import LaneChunk
 from luthier_py.emulator.surfaces import SurfaceElement, convert, format_word
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
+from luthier_py.isa.element_formats import UNBOUND
 from luthier_py.isa.images import DIMENSIONS
 from luthier_py.isa.instruction import Inst, OperandKind
 from luthier_py.isa.semantics.algebra import BOOL, U32, U64, Kind, Type, Value, select
@@ -57,7 +58,7 @@ def image(access: AccessCode, inst: Inst, row: ImageMove | ImageAtomic | ImageQu
     selects = w.ops.constant(U32, 0)
     for number, place in enumerate(order):
         selects = selects | ((resource.selects >> 3 * place) & 7) << 3 * number
-    bound = word.ne(0)
+    bound = word.ne(UNBOUND.word)
     count, narrow, status = field(inst, "dmask").bit_count(), bool(field(inst, "d16")), bool(field(inst, "tfe"))
     moved = FormatStore(count, narrow, status=status) if row.stores else \
         FormatLoad(count, narrow, status=status, whole=True)

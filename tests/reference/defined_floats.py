@@ -219,14 +219,14 @@ OPERATIONS: dict[str, Rule] = {
     "DIV_FIXUP": _fixed_up,
 }  # fmt: skip
 for _alias, _known in (("FMAC", "FMA"), ("FMAAK", "FMA"), ("FMAMK", "FMA"), ("MAC", "MAD"), ("MADAK", "MAD"),
-                       ("MADMK", "MAD"), ("FMAC_LEGACY", "FMA_LEGACY")):
+                       ("MADMK", "MAD"), ("FMAC_LEGACY", "FMA_LEGACY"), ("MAC_LEGACY", "MAD_LEGACY")):
     OPERATIONS[_alias] = OPERATIONS[_known]
 NEAR: dict[str, Rule] = {
     "RCP": lambda w, a: floats.divide(ONE[w], a, w), "RCP_IFLAG": lambda w, a: floats.divide(ONE[w], a, w),
     "RSQ": _reciprocal_root, "SQRT": _root, "EXP": _near("exp2"), "LOG": _near("log2"), "EXP_LEGACY": _near("exp2"),
-    "LOG_LEGACY": _near("log2"), "SIN": _near("sin"), "COS": _near("cos"),
+    "LOG_LEGACY": _near("log2"), "SIN": _near("sin"), "COS": _near("cos"), "TANH": _near("tanh"),
 }  # fmt: skip
-_KEEP = ("SIN", "COS")  # the others of f32 have no denormals
+_KEEP = ("SIN", "COS", "TANH")  # the others of f32 have no denormals
 
 
 def _class(w: int, a: int, mask: int) -> bool:

@@ -30,7 +30,7 @@ def test_memory() -> None:
 
 
 WRONG = {"LUTHIER_DEVICE_PROFILE": "/nonexistent/profile", "LUTHIER_DEVICE_MEMORY": "much", "LUTHIER_TIME_LIMIT": "abc",
-         "LUTHIER_CHECK": "some", "LUTHIER_SCHEDULE": "7"}
+         "LUTHIER_CHECK": "some", "LUTHIER_SCHEDULE": "seven"}
 WRONG_OF_OURS = {"LUTHIER_MEMORY_GRANULARITY": "5", "LUTHIER_FINE_ATOMICS": "some"}  # of our HIP runtime
 
 
