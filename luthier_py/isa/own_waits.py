@@ -7,15 +7,20 @@ the checks is right wherever none of a kernel's instructions is one of these.
 
 from __future__ import annotations
 
-from luthier_py.isa.instruction import SETS_HARDWARE, Inst
+from luthier_py.isa.instruction import SETS_HARDWARE, Inst, OpInfo
 from luthier_py.isa.semantics.control import HardwareRegister
 from luthier_py.isa.target import Target
 
 _DEP_MODE = 3
 
 
+def may_end_hardware_waits(op: OpInfo) -> bool:
+    """What to look at."""
+    return op.base in SETS_HARDWARE
+
+
 def ends_hardware_waits(inst: Inst, target: Target) -> bool:
-    if target.generation < 12 or inst.op.base not in SETS_HARDWARE:
+    if target.generation < 12 or not may_end_hardware_waits(inst.op):
         return False
     field = inst["simm16"].value
     first, bits = field >> 6 & 31, (field >> 11 & 31) + 1
