@@ -26,7 +26,7 @@ from luthier_py.emulator.launch import (
     record,
     user_sgprs,
 )
-from luthier_py.emulator.layout import LAUNCH, MEETINGS, READY, WORKER, Outcome
+from luthier_py.emulator.layout import EVERYTHING, LAUNCH, MEETINGS, READY, WORKER, Outcome
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.segments import LaunchSegments, apertures
@@ -68,6 +68,9 @@ class ReadyLaunch:
         self.shape, self.code, self.tally, self._pool = shape, code, tally, pool
         self.meetings = zero_words(MEETINGS)
         self.launch = launch_record(shape)[:]
+        rows = code.rows_read_first.get(shape.record.entry, EVERYTHING)
+        for name, size in cleared_bytes(shape, rows).items():
+            self.launch[LAUNCH[name] // 8] = size
         self.worker = worker_record(memory, self.meetings, shape.target)
         enter_code(self.worker, code, tally)
         entry = code.base + shape.record.entry
@@ -103,16 +106,9 @@ class ReadyLaunch:
     def begin(self, arguments: bytes, limited: bool, shared: bool) -> Outcome:
         """``limited``: somebody looks at the time, and ``shared``: threads share the work, when it was run for a while;
         this is the same for launches that others begin by ``address``."""
-        self._spare_clearing()
         self._set(again=0 if limited else ALONE_NANOSECONDS if shared else EVER,
                   rounds=SHARED_ROUNDS if shared else ROUNDS)
         return Outcome(_begin()(self.address, arguments, len(arguments)))
-
-    def _spare_clearing(self) -> None:
-        """Clear no more of a wave's registers than it may read before it writes them, as soon as that is known."""
-        if (rows := self.code.rows_read_first.get(self.shape.record.entry)) is not None:
-            for name, size in cleared_bytes(self.shape, rows).items():
-                self.launch[LAUNCH[name] // 8] = size
 
     def stop(self) -> None:
         """From another thread: it is not to go on; ``begin`` comes back. Of use until :meth:`renew`."""
