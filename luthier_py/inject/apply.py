@@ -42,7 +42,7 @@ from luthier_py.inject.weave import weave
 from luthier_py.ir import Function, Kernel, Program
 from luthier_py.ir.model import instr_at
 from luthier_py.isa import SCC, Inst, InstructionSet, Reg, RegFile, RegSet, sgpr
-from luthier_py.isa.own_waits import ends_hardware_waits, may_end_hardware_waits
+from luthier_py.isa.own_waits import ends_of_hardware_waits
 from luthier_py.jit import Payload, PayloadKey, payload_key
 from luthier_py.loader import KernelDescriptor
 from luthier_py.proof.claim import Claim
@@ -110,13 +110,11 @@ def inject(
 
 def _check_hardware_waits(program: Program, function: Function) -> None:
     """Inserted code leaves it to hardware to wait for what vector instructions give."""
-    isa, code = program.isa, function.code
-    for at in code.where(code.distinct.having(may_end_hardware_waits)):
-        instr = instr_at(code, at)
-        if ends_hardware_waits(instr.inst, isa.target):
-            raise Unsupported("the kernel tells hardware not to wait for operands (WAVE_SCHED_MODE), on which inserted "
-                              "code relies; leave the kernel out",
-                              Location(function.name, instr.pc, isa.text(instr.inst)))
+    for at in ends_of_hardware_waits(function.code, program.isa.target):
+        instr = instr_at(function.code, at)
+        raise Unsupported("the kernel tells hardware not to wait for operands (WAVE_SCHED_MODE), on which inserted "
+                          "code relies; leave the kernel out",
+                          Location(function.name, instr.pc, program.isa.text(instr.inst)))
 
 
 def _component(

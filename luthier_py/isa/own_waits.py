@@ -1,27 +1,29 @@
-"""Whether an instruction tells hardware not to hold others back until their operands are there.
+"""Instructions that tell hardware not to hold others back until their operands are there.
 
-In: an instruction. Out: whether it may. Source: RDNA 4 ISA, hardware register WAVE_SCHED_MODE: DEP_MODE [1:0] is 0 for
+In: code. Out: where it may do so. Source: RDNA 4 ISA, hardware register WAVE_SCHED_MODE: DEP_MODE [1:0] is 0 for
 all checks; code for gfx1250 by LLVM and Triton sets 2, and waits itself (s_wait_alu). Invariant: code that relies on
 the checks is right wherever none of a kernel's instructions is one of these.
 """
 
 from __future__ import annotations
 
-from luthier_py.isa.instruction import SETS_HARDWARE, Inst, OpInfo
+from luthier_py.isa.columns import Columns
+from luthier_py.isa.instruction import SETS_HARDWARE, Inst
 from luthier_py.isa.semantics.control import HardwareRegister
 from luthier_py.isa.target import Target
 
 _DEP_MODE = 3
 
 
-def may_end_hardware_waits(op: OpInfo) -> bool:
-    """What to look at."""
-    return op.base in SETS_HARDWARE
+def ends_of_hardware_waits(code: Columns, target: Target) -> list[int]:
+    """Places in ``code``."""
+    if target.generation < 12:
+        return []
+    settings = code.where(code.distinct.having(lambda op: op.base in SETS_HARDWARE))
+    return [at for at in settings if _ends_them(code.inst(at))]
 
 
-def ends_hardware_waits(inst: Inst, target: Target) -> bool:
-    if target.generation < 12 or not may_end_hardware_waits(inst.op):
-        return False
+def _ends_them(inst: Inst) -> bool:
     field = inst["simm16"].value
     first, bits = field >> 6 & 31, (field >> 11 & 31) + 1
     if field & 63 != HardwareRegister.SCHED_MODE.value or not ((1 << bits) - 1) << first & _DEP_MODE:

@@ -11,7 +11,8 @@ from compiled_samples import OPTIONS
 
 from luthier_py.errors import Unsupported
 from luthier_py.isa import instruction_set, target
-from luthier_py.isa.own_waits import ends_hardware_waits
+from luthier_py.isa.columns import read_columns
+from luthier_py.isa.own_waits import ends_of_hardware_waits
 from luthier_py.pipeline import instrument
 from luthier_py.tool import load_tool
 
@@ -33,7 +34,8 @@ KERNEL alone(int *p) { asm volatile("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_SCHED_
 @pytest.mark.parametrize("gpu", ["gfx1201", "gfx1250"])
 def test_what_ends_them(gpu: str, text: str, ends: bool) -> None:
     isa = instruction_set(target(gpu), 32)
-    assert ends_hardware_waits(isa.parse(text), isa.target) is ends
+    (code,) = read_columns(isa, [(0, isa.parse("s_nop 0").raw + isa.parse(text).raw)])
+    assert ends_of_hardware_waits(code, isa.target) == ([1] if ends else [])
 
 
 def test_their_kernels_are_refused(require_tool: Callable[[str], str], tmp_path: Path) -> None:
