@@ -27,8 +27,8 @@ from luthier_py.analysis.facts import Facts
 from luthier_py.analysis.sharing import sharing
 from luthier_py.ir import Instr, Program
 from luthier_py.isa import Inst, OpFlag, Reg
-from luthier_py.isa.instruction import Space
-from luthier_py.isa.registers import EXEC, SCALARS
+from luthier_py.isa.instruction import MOVES, Space
+from luthier_py.isa.registers import EXEC, SCALARS, set_bits
 from luthier_py.isa.semantics.readers.freedoms import VALUES, Freedom
 from luthier_py.isa.semantics.readers.lane_bits import ONE, ZERO, assignments, outcome
 from luthier_py.isa.semantics.readers.passing import Passing, RegBits, passing
@@ -139,12 +139,12 @@ class _FreedomFlow:
         else:
             return None
         live = self.facts.live_before_all_lanes(node.instrs[0]).bits
-        return {bit: _FOREIGN for bit in _set_bits(live) if bit not in clean and bit not in _EXEC_BITS}
+        return {bit: _FOREIGN for bit in set_bits(live) if bit not in clean and bit not in _EXEC_BITS}
 
     def _given(self, descriptor: object) -> frozenset[int]:
         places = initial_places(self.program.isa.target, descriptor)  # type: ignore[arg-type]
         regs: list[Reg] = [places[value] for value in _GIVEN if value in places]
-        return frozenset(bit for reg in regs for bit in _set_bits(reg.bits))
+        return frozenset(bit for reg in regs for bit in set_bits(reg.bits))
 
     # One node
 
@@ -166,7 +166,7 @@ class _FreedomFlow:
                 state.pop(bit, None)
         seen = _all_lanes(state) if OpFlag.READS_OTHER_LANES in instr.op.flags else state
         address = _taint(seen, way.address)
-        loaded = self._accessed(instr, way, seen, address) if instr.op.spaces and instr.op.flags & _MOVES else 0
+        loaded = self._accessed(instr, way, seen, address) if instr.op.spaces and instr.op.flags & MOVES else 0
         self._note(instr, Decides.BRANCH, _taint(seen, way.decides))
         self._note(instr, Decides.ADDRESS, address)
         results = [
@@ -241,9 +241,6 @@ class _FreedomFlow:
         return found
 
 
-_MOVES = OpFlag.MAY_LOAD | OpFlag.MAY_STORE | OpFlag.ATOMIC
-
-
 def _taint(state: _State, bits: RegBits) -> int:
     found = 0
     for bit in bits:
@@ -291,10 +288,3 @@ def _joined(a: _State, b: _State) -> _State:
     for bit, taint in b.items():
         found[bit] = found.get(bit, 0) | taint
     return found
-
-
-def _set_bits(bits: int) -> Iterator[int]:
-    while bits:
-        low = bits & -bits
-        yield low.bit_length() - 1
-        bits ^= low

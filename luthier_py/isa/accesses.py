@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
 
-from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag, OpInfo, Space
+from luthier_py.isa.instruction import MOVES, Inst, Operand, OperandKind, OpFlag, OpInfo, Space
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.lds import ExchangeTwo, LoadToLds, LoadTwo, Permute, StoreTwo
@@ -19,7 +19,6 @@ from luthier_py.isa.semantics.memory import Atomic, Load, ScalarAtomic, ScalarLo
 from luthier_py.isa.semantics.transfers import LdsCopy
 from luthier_py.isa.target import Target
 
-_MOVES = OpFlag.MAY_LOAD | OpFlag.MAY_STORE | OpFlag.ATOMIC
 _UNITS = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS
 _PAIRS = LoadTwo, StoreTwo, ExchangeTwo
 _OTHER_WAYS = ("scale_offset", "gds", "lds_direct")  # modifiers that change what an address is made of, or of what
@@ -77,7 +76,7 @@ def memory_access(target: Target, inst: Inst) -> MemoryAccess | None:
     """What ``inst`` accesses."""
     op = inst.op
     row = meaning(op)
-    if not (op.flags & _UNITS and op.flags & _MOVES and op.spaces) or isinstance(row, Permute):
+    if not (op.flags & _UNITS and op.flags & MOVES and op.spaces) or isinstance(row, Permute):
         return None
     stride = row.stride if isinstance(row, _PAIRS) else 0
     if stride:

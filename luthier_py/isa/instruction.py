@@ -82,6 +82,8 @@ class OpFlag(Flag):
 
 
 _COMBINED: dict[int, OpFlag] = {}
+MOVES = OpFlag.MAY_LOAD | OpFlag.MAY_STORE | OpFlag.ATOMIC
+"""Of what accesses memory."""
 
 
 class Counter(Flag):

@@ -116,6 +116,14 @@ def agpr(index: int, dwords: int = 1) -> Reg:
     return Reg(RegFile.AGPR, index, dwords)
 
 
+def set_bits(bits: int) -> Iterator[int]:
+    """Numbers of the bits that are 1, ascending."""
+    while bits:
+        low = bits & -bits
+        yield low.bit_length() - 1
+        bits ^= low
+
+
 @dataclass(frozen=True, slots=True)
 class RegSet:
     """An immutable set of registers: one bit for each, with the scalar file first and the accumulation file last."""
@@ -188,11 +196,8 @@ class RegSet:
     def __iter__(self) -> Iterator[Reg]:
         """Single-dword registers, file by file, ascending."""
         for file in RegFile:
-            mask = self.mask(file)
-            while mask:
-                low = mask & -mask
-                yield Reg(file, low.bit_length() - 1)
-                mask ^= low
+            for index in set_bits(self.mask(file)):
+                yield Reg(file, index)
 
     def __str__(self) -> str:
         """Ranges, LLVM's way: ``s[0:3] vcc v5``."""

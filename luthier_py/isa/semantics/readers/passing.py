@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from luthier_py.isa.instruction import Access, Inst, Operand, OperandKind, OpFlag, shown_by
-from luthier_py.isa.registers import EXEC, MODE
+from luthier_py.isa.instruction import MOVES, Access, Inst, Operand, OperandKind, OpFlag, shown_by
+from luthier_py.isa.registers import EXEC, MODE, set_bits
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Branch, HardwareRegister
 from luthier_py.isa.semantics.readers.binding import REGISTERS
@@ -21,7 +21,6 @@ from luthier_py.isa.semantics.readers.freedoms import Freedom, freedoms
 RegBits = tuple[int, ...]
 _DATA = ("vdata", "data0", "data1", "vdst", "sdst", "sdata")
 _LANES = 3 << EXEC
-_MOVES = OpFlag.MAY_LOAD | OpFlag.MAY_STORE | OpFlag.ATOMIC
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS
 
 
@@ -52,7 +51,7 @@ def passing(inst: Inst) -> Passing:
     free = freedoms(op)
     if isinstance(row, Branch):
         return Passing((), decides=_bits(inst.reads.bits if row.register is not None else 0))
-    if op.spaces and op.flags & _MOVES:
+    if op.spaces and op.flags & MOVES:
         return _access(inst)
     ways = list(_named(inst))
     rest = inst.writes.bits
@@ -112,9 +111,4 @@ def _of(operand: Operand) -> int:
 
 
 def _bits(regs: int) -> RegBits:
-    found = []
-    while regs:
-        low = regs & -regs
-        found.append(low.bit_length() - 1)
-        regs ^= low
-    return tuple(found)
+    return tuple(set_bits(regs))
