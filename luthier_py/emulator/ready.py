@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 ALONE_NANOSECONDS, EVER = 500_000, (1 << 64) - 1  # until threads pay
 SHARED_ROUNDS = 16
+SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
 ROUNDS = 64  # turns of each wave before somebody looks how far the work-group got
 
 
@@ -58,6 +59,11 @@ def enter_code(worker: Words, code: HostedCode, tally: Tally) -> None:
     }  # fmt: skip
     for name, value in values.items():
         worker[WORKER[name] // 8] = value
+
+
+def threads_for(groups: int, threads: int) -> int:
+    """How many of these share a launch."""
+    return threads if groups >= SHARED_GROUPS * threads else 1
 
 
 class ReadyLaunch:

@@ -27,7 +27,7 @@ from luthier_py.emulator.packet import QUEUE_BYTES, DispatchPacket, dispatch_id,
 from luthier_py.emulator.patience import Patience
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
-from luthier_py.emulator.ready import Begun, PacketLaunch
+from luthier_py.emulator.ready import Begun, PacketLaunch, threads_for
 from luthier_py.emulator.schedule import Lots
 from luthier_py.emulator.scrutiny import NO_SCRUTINY, Scrutiny
 from luthier_py.emulator.settings import Settings
@@ -42,7 +42,6 @@ from luthier_py.runtime.clock_kind import ClockKind
 KEPT_SHAPES = 256
 KEPT_LAUNCHES, KEPT_BYTES = 64, 1 << 28
 _HALTED = "its queue was destroyed while it ran"
-SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
 
 
 class ResidentCode:
@@ -150,7 +149,7 @@ class PacketDevice:
             outcome = ready.begin_at(places, self.patience.time_limit is not None)
             if outcome is Outcome.FINISHED:
                 return ready.profile(time.perf_counter() - started) if self._counts else None
-            threads = self.threads if groups >= SHARED_GROUPS * self.threads else 1
+            threads = threads_for(groups, self.threads)
             with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, places, threads, self.patience,
                                self._interrupt, find, begun=Begun(ready, outcome)) as run:
                 return self._execute(run, queue, started, ready)

@@ -26,7 +26,7 @@ from luthier_py.emulator.layout import Outcome
 from luthier_py.emulator.memory import GAP, Allocation, Memory, write_bytes
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.poison import poison
-from luthier_py.emulator.ready import LoadedLaunch
+from luthier_py.emulator.ready import LoadedLaunch, threads_for
 from luthier_py.emulator.residency import COMPUTE_UNITS, of_compute_unit
 from luthier_py.errors import DeviceError, Invalid, TimeLimit
 from luthier_py.isa import MAX_WORKITEMS, Target
@@ -47,7 +47,6 @@ from luthier_py.worker.wire import Request, counted
 if TYPE_CHECKING:
     from luthier_py.emulator import LaunchProfile
 
-SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
 _LAUNCH = struct.Struct("<12I")
 _GRID_SYNC_BYTES = 64
 _RANGE = struct.Struct("<3Q")
@@ -253,7 +252,7 @@ class DeviceService:
         arguments = request.content[_LAUNCH.size :]
         ready = loaded.device.ready(loaded.module.kernel(record.name), grid, block, len(arguments), lds,
                                     hidden_arguments(record, grid, block, lds, pointers))
-        loaded.device.threads = self._threads if ready.shape.groups >= SHARED_GROUPS * self._threads else 1
+        loaded.device.threads = threads_for(ready.shape.groups, self._threads)
         try:
             loaded.device.run(ready, arguments)
         finally:
@@ -265,7 +264,7 @@ class DeviceService:
             self._tickets.know(request.content[: _LAUNCH.size], ready, partial(self._go_on, loaded.device, ready))
 
     def _go_on(self, device: EmulatorDevice, ready: LoadedLaunch, outcome: Outcome) -> None:
-        device.threads = self._threads if ready.shape.groups >= SHARED_GROUPS * self._threads else 1
+        device.threads = threads_for(ready.shape.groups, self._threads)
         device.go_on(ready, outcome)
 
 
