@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from luthier_py.emulator.checks import ACCESS_KINDS, AccessUse
 from luthier_py.emulator.layout import SITE_BYTES, WAVE, ZERO_ROW, SurfaceRefusal
 from luthier_py.emulator.loads import Addresses, ChunkLoad, ChunkStore
 from luthier_py.emulator.native import ELEMENTS
@@ -17,8 +18,7 @@ from luthier_py.isa.coherence import is_coherent
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
 
-_KINDS = ("near", "far", "flat", "lds", "private")
-_USES = ("", "load", "store", "atomic")
+_USES = {"load": AccessUse.READS, "store": AccessUse.WRITES, "atomic": AccessUse.MODIFIES}
 _DWORDS = {"b32": 1, "b64": 2, "b96": 3, "b128": 4}
 
 
@@ -81,7 +81,7 @@ class AccessCode:
 
     def _watched(self, move: Move, where: Addresses) -> str:
         """The lanes that may go on."""
-        numbers = self.w.emitter.numbers([self.w.pc, _KINDS.index(where.kind), *_use(move), int(self.w.coherent)])
+        numbers = self.w.emitter.numbers([self.w.pc, ACCESS_KINDS.index(where.kind), *_use(move), int(self.w.coherent)])
         second = self.w.row(ZERO_ROW if move.second is None else move.second)
         return self.w.emitter.call("i64", "luthier_watch_access", [
             ("ptr", "%wave"), ("i64", str(where.mask.ref)), ("i64", str(where.base.ref)),
@@ -92,8 +92,8 @@ class AccessCode:
         """Those of ``lanes`` that may go on to elements of ``size`` bytes, at the addresses in a pair of rows."""
         if not self.w.settings.checks:
             return str(lanes.ref)
-        use = _USES.index("store" if stores else "load")
-        numbers = self.w.emitter.numbers([self.w.pc, _KINDS.index("far"), use, 0, 1, int(self.w.coherent)])
+        use = _USES["store" if stores else "load"]
+        numbers = self.w.emitter.numbers([self.w.pc, ACCESS_KINDS.index("far"), use, 0, 1, int(self.w.coherent)])
         return self.w.emitter.call("i64", "luthier_watch_elements", [
             ("ptr", "%wave"), ("i64", str(lanes.ref)), ("i64", str(size.to(U64).ref)), ("ptr", self.w.row(addresses)),
             ("ptr", numbers)])
@@ -109,7 +109,7 @@ class AccessCode:
     def _watched_scalar(self, address: Value, size: Value, writes: bool) -> tuple[str, str]:
         """Where it is, and a label behind which it is not null; left open: where it is null."""
         e = self.w.emitter
-        numbers = e.numbers([self.w.pc, 0, _USES.index("store" if writes else "load"), 0, 1, 0])
+        numbers = e.numbers([self.w.pc, 0, _USES["store" if writes else "load"], 0, 1, 0])
         place = e.call("ptr", "luthier_watch_scalar", [
             ("ptr", "%wave"), ("i64", str(address.ref)), ("i64", str(size.ref)), ("ptr", numbers)])
         seen, other = e.label("seen"), e.label("unseen")
@@ -204,5 +204,5 @@ def _use(move: Move) -> tuple[int, int, int]:
     use, _, element = move.operation.partition("_")
     if use == "atomic":
         bits = int("".join(filter(str.isdigit, element.rpartition("_")[2])))
-        return _USES.index(use), bits // 8, 1
-    return _USES.index(use), ELEMENTS[element.removeprefix("p")], 2 if element.startswith("p") else 1
+        return _USES[use], bits // 8, 1
+    return _USES[use], ELEMENTS[element.removeprefix("p")], 2 if element.startswith("p") else 1

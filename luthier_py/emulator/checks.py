@@ -12,8 +12,6 @@ from enum import Flag, IntEnum, auto
 
 from luthier_py.errors import Invalid, how_many
 
-VARIABLE = "LUTHIER_CHECK"
-
 
 class Checks(Flag):
     """Kinds of mistakes to look for."""
@@ -67,6 +65,18 @@ class Race(IntEnum):
     WRITE_AFTER_WRITE = 3
     IN_LDS = 4
     NOT_WAITED = 8
+
+
+class AccessUse(IntEnum):
+    """What an access does."""
+
+    READS = 1
+    WRITES = 2
+    MODIFIES = 3
+
+
+ACCESS_KINDS = ("near", "far", "flat", "lds", "private")
+"""How its addresses are given: native code has their numbers."""
 
 
 class Divergence(IntEnum):
@@ -160,7 +170,7 @@ class Checked:
 NOT_CHECKED = Checked("", [])
 FindingRow = Mapping[str, int]
 _SPACES = ("LDS", "memory", "scratch")
-_ACCESSES = {1: "a read", 2: "a write", 3: "an atomic"}
+_ACCESSES = {AccessUse.READS: "a read", AccessUse.WRITES: "a write", AccessUse.MODIFIES: "an atomic"}
 READ_ONLY = 4
 """Beside the number of an access: what it may not do there."""
 
@@ -197,7 +207,7 @@ def _space(row: FindingRow) -> str:
 
 def _out_of_bounds(row: FindingRow, nearest: Callable[[int], str], limits: tuple[int, int]) -> str:
     address, detail = row["address"], row["detail"]
-    what = f"{_ACCESSES[detail & ~READ_ONLY]} of {how_many(row['size'], 'byte')} at 0x{address:x}"
+    what = f"{_ACCESSES[AccessUse(detail & ~READ_ONLY)]} of {how_many(row['size'], 'byte')} at 0x{address:x}"
     if _space(row) == "memory":
         return f"{what}, {'in read-only memory' if detail & READ_ONLY else 'out of bounds'}; {nearest(address)}"
     whose = f"the work-group's {limits[0]}" if _space(row) == "LDS" else f"the lane's {limits[1]}"

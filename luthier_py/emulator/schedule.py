@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from luthier_py.errors import Invalid
 
-VARIABLE = "LUTHIER_SCHEDULE"
 _CHUNKS = (1, 2, 4, 8, 16, 64)
 """Turns of one work-group before another may get some."""
 

@@ -2,8 +2,8 @@
 
 In: an instruction. Out: a list of numbers: Column's, then registers that it reads, and writes, with their roles;
 counters that it waits for, and raises; logic on bits of scalars (watching/registers.c, defined.c). Registers have the
-numbers of the scalar file, and from 256 on those of layout's rows. Source: analysis.waits, which says which operations
-finish in order.
+numbers of the scalar file, and from 256 on those of layout's rows. Which operations finish in
+order is taken leniently (docs/checks.md): of flat ones as of loads of memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The native code that watches launches under checks, built at first use (folder watching).
 
 In: its sources, and a header of layout's places and of the numbers that Python and C share. Out: a library. Invariant:
-the header is made of the enums themselves, so no number stands twice.
+the header is made of the enums themselves; what stands twice besides (a finding's columns, spaces) is in watching.h.
 """
 
 from __future__ import annotations
@@ -10,7 +10,16 @@ import ctypes
 from functools import cache
 from pathlib import Path
 
-from luthier_py.emulator.checks import READ_ONLY, Checks, Divergence, FindingKind, Race, UndefinedUse
+from luthier_py.emulator.checks import (
+    ACCESS_KINDS,
+    READ_ONLY,
+    AccessUse,
+    Checks,
+    Divergence,
+    FindingKind,
+    Race,
+    UndefinedUse,
+)
 from luthier_py.emulator.layout import GROUP, WAVE, WORKER
 from luthier_py.emulator.steps import LOGIC_COLUMNS, PLACE, Column, RegisterRole, Step, StepFlag
 from luthier_py.isa.registers import EXEC, SCC, TTMP0
@@ -33,6 +42,8 @@ def _header() -> str:
         **{f"CHECK_{check.name}": check.value for check in Checks},
         **{f"FOUND_{kind.name}": int(kind) for kind in FindingKind},
         **{f"RACE_{race.name}": int(race) for race in Race},
+        **{use.name: int(use) for use in AccessUse},
+        **{kind.upper(): number for number, kind in enumerate(ACCESS_KINDS)},
         **{f"BARRIER_{kind.name}": int(kind) for kind in Divergence},
         **{f"DECIDES_{use.name}": int(use) for use in UndefinedUse},
         **{f"STEP_{step.name}": int(step) for step in Step},

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from luthier_py.emulator.checks import NAMES, Checked, Checks, parse_checks
-from luthier_py.emulator.checks import VARIABLE as CHECK
-from luthier_py.emulator.schedule import VARIABLE as SCHEDULE
 from luthier_py.emulator.schedule import parse_schedule
 from luthier_py.emulator.scrutiny import Scrutiny
 from luthier_py.errors import Invalid, how_many
 from luthier_py.worker.edge import say
 
 Parsed = TypeVar("Parsed")
+CHECK, SCHEDULE = "LUTHIER_CHECK", "LUTHIER_SCHEDULE"
 FILE = "LUTHIER_FINDINGS"
 """A file that gets one line of JSON for each launch that is checked."""
 

@@ -8,9 +8,6 @@ enum { MOST_ELEMENT_BYTES = 16 };
 
 #define PUBLIC __attribute__((visibility("default")))
 
-/* Columns of an access: see watching.py. */
-enum { PC, KIND, USE, SIZE, PARTS, COHERENT, COLUMNS };
-
 u32 luthier_watch_poison(u64 address) { return (u32)((address >> 2) * 0x9e3779b97f4a7c15ull >> 32); }
 
 /* Whether an allocation holds these bytes. */
@@ -45,7 +42,7 @@ static bool is_private(u64 worker, u64 address, u32 *lane) {
     return true;
 }
 
-static struct place resolve(struct watch *watch, u8 *memory, enum kind kind, u64 address, u32 size, u32 lane,
+static struct place resolve(struct watch *watch, u8 *memory, u32 kind, u64 address, u32 size, u32 lane,
                             bool writes, bool *read_only) {
     u64 worker = *field(memory, WAVE_WORKER);
     if (kind == FLAT && address >> 32 == *(u64 *)(worker + WORKER_SHARED_BASE) >> 32) kind = LDS;

@@ -8,7 +8,6 @@
    on what was atomically changed before; nor with a store of the same value. */
 #include "watching.h"
 
-enum { PC, KIND, USE, SIZE, PARTS, COHERENT };
 
 struct page {
     u64 number; /* and 1, so that 0 is none */

@@ -18,15 +18,16 @@ typedef uint64_t u64;
 
 enum { MOST_FINDINGS = 4096, REGISTERS = 768, COUNTERS = 16, CODES = 256, VECTORS = 256, LOOKS = 64 };
 
-/* A row of the array that Python reads: watching.py has the same columns. */
+/* Columns of an access: access.py gives them. */
+enum { PC, KIND, USE, SIZE, PARTS, COHERENT, COLUMNS };
+
+/* A row of the array that Python reads: watch.py has the same columns. */
 struct finding {
     u64 kind, detail, pc, other_pc, group, wave, lane, other_group, other_wave, other_lane, address, size, count, lanes;
 };
 
 enum stopped { STOPPED_PAGES = 1, STOPPED_FINDINGS = 2, STOPPED_CODES = 4, STOPPED_BYTES = 8 };
-enum space { IN_LDS, IN_MEMORY, IN_SCRATCH };
-enum kind { NEAR, FAR, FLAT, LDS, PRIVATE };
-enum use { READS = 1, WRITES, MODIFIES };
+enum space { IN_LDS, IN_MEMORY, IN_SCRATCH }; /* as checks.py has them */
 
 /* One access in a shadow cell: mask has a bit for each byte of the dword. */
 struct access_note {
