@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from luthier_py.emulator.clocks import nanoseconds
 from luthier_py.emulator.layout import READY, Outcome
 from luthier_py.emulator.template import expand
 from luthier_py.runtime.native.protocol import Control, Message
@@ -52,7 +53,7 @@ def home(words: list[int]) -> int:
 
 def native_tickets() -> str:
     """The module. It calls ``clock_gettime`` and ``syscall`` of the C library."""
-    return _module(_WORDS + _MEMORY + _HOME + _TICKETS)
+    return _module(_WORDS + nanoseconds("now") + _MEMORY + _HOME + _TICKETS)
 
 
 def native_sleep() -> str:
@@ -76,7 +77,6 @@ def _module(text: str) -> str:
 
 _WORDS = """
 declare i64 @syscall(i64, ...)
-declare i32 @clock_gettime(i32, ptr)
 
 define internal ptr @place(ptr %base, i64 %offset) alwaysinline {
   %at = getelementptr i8, ptr %base, i64 %offset
@@ -93,17 +93,6 @@ define internal void @set(ptr %base, i64 %offset, i64 %value) alwaysinline {
   %at = getelementptr i8, ptr %base, i64 %offset
   store i64 %value, ptr %at
   ret void
-}
-
-; Nanoseconds of the monotonic clock.
-define internal i64 @now() {
-  %time = alloca [2 x i64]
-  %status = call i32 @clock_gettime(i32 1, ptr %time)
-  %seconds = load i64, ptr %time
-  %rest = call i64 @word(ptr %time, i64 8)
-  %whole = mul i64 %seconds, 1000000000
-  %all = add i64 %whole, %rest
-  ret i64 %all
 }
 
 ; Whether the ring has nothing.
