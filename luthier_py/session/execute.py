@@ -146,12 +146,12 @@ def device_environment(
     chosen_targets(device)  # what is wrong with it is said before the program starts
     looked_at = given_or_set(schedule, check)
     device_settings({**os.environ, **looked_at})
-    limit = {}
+    given = {}
     if time_limit is not None:
-        limit = {VARIABLE: str(check_time_limit(time_limit))}
+        given[VARIABLE] = str(check_time_limit(time_limit))
     if clock is not None:
-        limit[clock_kind.VARIABLE] = clock_kind.chosen_clock(clock).value
-    return {**limit, **looked_at, "LUTHIER_DEVICE": device, **stack_environment(chosen)}
+        given[clock_kind.VARIABLE] = clock_kind.chosen_clock(clock).value
+    return {**given, **looked_at, "LUTHIER_DEVICE": device, **stack_environment(chosen)}
 
 
 @contextmanager

@@ -16,31 +16,13 @@ import triton.language as tl
 from foreign_numbers import Comparison
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton_program import multiply, softmax
 
 from luthier_py.errors import LuthierError
 from luthier_py.runtime import pack_arguments
 from luthier_py.runtime.hip_device import HipDevice
 
 WARPS = 4
-
-
-@triton.jit
-def softmax(rows, out, columns, WIDTH: tl.constexpr):  # noqa: ANN001, ANN201, N803
-    place = tl.arange(0, WIDTH)
-    values = tl.load(rows + tl.program_id(0) * columns + place, mask=place < columns, other=-float("inf"))
-    values = tl.exp(values - tl.max(values, 0))
-    tl.store(out + tl.program_id(0) * columns + place, values / tl.sum(values, 0), mask=place < columns)
-
-
-@triton.jit
-def multiply(a, b, out, columns, inner, WIDTH: tl.constexpr, STEP: tl.constexpr):  # noqa: ANN001, ANN201, N803
-    row = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)[:, None]
-    column = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)[None, :]
-    total = tl.zeros((WIDTH, WIDTH), dtype=tl.float32)
-    for start in range(0, inner, STEP):
-        step = start + tl.arange(0, STEP)
-        total += tl.dot(tl.load(a + row * inner + step[None, :]), tl.load(b + step[:, None] * columns + column))
-    tl.store(out + row * columns + column, total)
 
 
 @triton.jit
