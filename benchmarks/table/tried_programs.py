@@ -111,7 +111,9 @@ def last(text: str) -> str:
 
 @cache
 def opcodes(name: str) -> Ops:
-    return {op.mnemonic: op for op in instruction_set(target(name)).ops}
+    """By mnemonic: loads to registers, where those to LDS have the same one and a modifier."""
+    ops = instruction_set(target(name)).ops
+    return {op.mnemonic: op for op in sorted(ops, key=lambda op: bool(op.spaces & Space.LDS), reverse=True)}
 
 
 def narrowed(profile: Profile, tool: str, lot: str, options: dict[str, str], ops: Ops) -> Profile:
