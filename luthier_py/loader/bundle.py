@@ -179,7 +179,8 @@ def _may_end(data: bytes | mmap, at: int) -> bool:
 def _members(data: bytes | mmap, at: int, name: str, magic: bytes) -> Generator[Member | Broken, None, int]:
     """The members of the bundle at ``at``; gives back where it ends."""
     end = at + len(MAGIC)
-    for entry in _entries(data, at, name):
+    for entry, behind in _entries(data, at, name):
+        end = max(end, behind)  # no part of a table begins another bundle
         if isinstance(entry, Broken):
             yield entry
             continue
@@ -190,8 +191,8 @@ def _members(data: bytes | mmap, at: int, name: str, magic: bytes) -> Generator[
     return end
 
 
-def _entries(data: bytes | mmap, at: int, name: str) -> Iterator[Member | Broken]:
-    """Each entry of the bundle at ``at``, those for the host too."""
+def _entries(data: bytes | mmap, at: int, name: str) -> Iterator[tuple[Member | Broken, int]]:
+    """Each entry of the bundle at ``at``, those for the host too, with where the next one would be."""
     what = f"{name}: offload bundle at 0x{at:x}"
     try:
         cursor = at + len(MAGIC)
@@ -206,8 +207,8 @@ def _entries(data: bytes | mmap, at: int, name: str) -> Iterator[Member | Broken
                 raise struct.error
             if at + offset + size > len(data):
                 error = Malformed(f"{what}: entry {number} with 0x{size:x} bytes at 0x{offset:x} ends outside the file")
-                yield Broken(f"{name}, {triple}", error)
+                yield Broken(f"{name}, {triple}", error), cursor
             else:
-                yield Member(triple, data, at + offset, size)
+                yield Member(triple, data, at + offset, size), cursor
     except (struct.error, OverflowError):
-        yield Broken(f"{name} at 0x{at:x}", Malformed(f"{what}: its table of entries is truncated"))
+        yield Broken(f"{name} at 0x{at:x}", Malformed(f"{what}: its table of entries is truncated")), at

@@ -174,6 +174,16 @@ def test_entries_that_overlap_are_read_in_bounds() -> None:
     assert isinstance(parts[-1], Broken) and "its members overlap" in str(parts[-1].error)
 
 
+def test_bundles_in_tables_of_others_are_none() -> None:
+    """Each of these entries has the next bundle in its name, whose table would run on to the file's end, too."""
+    name = b"hipv4-amdgcn-amd-amdhsa--gfx90a".ljust(32, b"\0")
+    unit = (b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<4Q", 1 << 40, 24 + 8 + 24 + 32, 4, 32 + 32 + 32)
+            + name + ELF.ljust(32, b"\0"))
+    found = list(members(unit * 200))
+    assert len(found) == 200 and all(isinstance(each, Member) for each in found[:-1])
+    assert isinstance(found[-1], Broken)
+
+
 def test_limits_hold_for_all_bundles_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of them would be allowed alone."""
     bomb = compressed(2, "zstd", of("gfx90a") + bytes(30 << 20))
