@@ -139,7 +139,8 @@ class _Whole:
                        for at, node in enumerate(graph.nodes) if node.function == k for to in graph.successors[at]
                        if to in entered}
             found[each.address] = Proved(touched(each, code), frozenset(callees))
-        check_distances(self.isa, codes)
+        for group in calling_each_other(graph):
+            check_distances(self.isa, [codes[k] for k in group])
         return found
 
     def called(self, graph: Graph) -> set[int]:
@@ -199,6 +200,27 @@ class _Whole:
         values.update(address for each in goes for address in each.made)
         kernels = {kernel.entry for kernel in self.old.kernels}
         return sorted(values & self.bases.keys() - kernels)
+
+
+def calling_each_other(graph: Graph) -> list[list[int]]:
+    """Numbers of functions, those together between which there is a way, by calls and returns in either direction."""
+    near: list[set[int]] = [set() for _ in graph.bodies]
+    for node, ways in zip(graph.nodes, graph.successors, strict=True):
+        for to in ways:
+            near[node.function].add(graph.nodes[to].function)
+            near[graph.nodes[to].function].add(node.function)
+    groups: list[list[int]] = []
+    seen: set[int] = set()
+    for first in range(len(near)):
+        group, work = [], [first]
+        while work:
+            function = work.pop()
+            if function not in seen:
+                seen.add(function)
+                group.append(function)
+                work += near[function]
+        groups += [sorted(group)] * bool(group)
+    return groups
 
 
 def touched(each: Body, code: Linked) -> RegSet:
