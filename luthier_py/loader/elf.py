@@ -8,7 +8,7 @@ the format is :class:`Malformed` with the name of the part and its offset. (Syst
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from mmap import mmap
@@ -29,6 +29,8 @@ SHN_UNDEF = 0
 SHN_LORESERVE = 0xFF00
 SHN_ABS = 0xFFF1
 LOAD_LIMIT_BYTES = 1 << 32
+_OVERLAP = 2  # times the file's bytes, sections may have, and segments of one type
+_SHARED = 64  # times a table's bytes, all names that it is read for
 
 
 class SegmentType(IntEnum):
@@ -284,10 +286,20 @@ def _rows(
 
 
 def _slice(data: bytes, name: str, what: str, offset: int, size: int) -> bytes:
+    _check_inside(data, name, what, offset, size)
+    return data[offset : offset + size]
+
+
+def _check_inside(data: bytes, name: str, what: str, offset: int, size: int) -> None:
     if offset + size > len(data):
         raise Malformed(f"{name}: {what} at 0x{offset:x} with 0x{size:x} bytes ends outside the file of "
                         f"0x{len(data):x} bytes; the file is truncated or corrupt")
-    return data[offset : offset + size]
+
+
+def _check_overlap(data: bytes, name: str, what: str, sizes: Iterable[int]) -> None:
+    """What is read of a file is bounded by its size."""
+    if sum(sizes) > _OVERLAP * len(data):
+        raise Malformed(f"{name}: its {what}s overlap: they have more than {_OVERLAP} times the bytes of the file")
 
 
 def _name_sections(
@@ -296,8 +308,9 @@ def _name_sections(
     names = b""
     for i, header in enumerate(headers):
         if header[1] not in (0, SectionType.NOBITS):
-            content = _slice(data, name, f"section {i}", header[4], header[5])
-            names = content if i == names_index else names
+            _check_inside(data, name, f"section {i}", header[4], header[5])
+            names = data[header[4] : header[4] + header[5]] if i == names_index else names
+    _check_overlap(data, name, "section", (row[5] for row in headers if row[1] not in (0, SectionType.NOBITS)))
     named = string_at(names, f"{name}: section names")
     sections = tuple(Section(named(row[0]) if i else "", *row) for i, row in enumerate(headers))
     for i, section in enumerate(sections):
@@ -308,10 +321,12 @@ def _name_sections(
 
 def _check_segments(data: bytes, name: str, segments: tuple[Segment, ...]) -> None:
     for i, segment in enumerate(segments):
-        _slice(data, name, f"segment {i}", segment.offset, segment.file_size)
+        _check_inside(data, name, f"segment {i}", segment.offset, segment.file_size)
         if segment.load and segment.memory_size < segment.file_size:
             raise Malformed(f"{name}: segment {i} has 0x{segment.file_size:x} bytes in the file, but only "
                             f"0x{segment.memory_size:x} in memory")
+    for kind in {segment.type for segment in segments}:
+        _check_overlap(data, name, "segment", (each.file_size for each in segments if each.type == kind))
     loads = [segment for segment in segments if segment.load]
     for before, after in zip(loads, loads[1:], strict=False):
         if before.end > after.address:
@@ -322,12 +337,17 @@ def _check_segments(data: bytes, name: str, segments: tuple[Segment, ...]) -> No
 
 
 def string_at(table: bytes, what: str) -> Callable[[int], str]:
-    """A reader of zero-terminated strings in ``table``."""
+    """A reader of zero-terminated strings in ``table``, as many as a table of that size may be for."""
+    left = _SHARED * len(table)
 
     def read(offset: int) -> str:
+        nonlocal left
         end = table.find(b"\0", offset)
         if offset >= len(table) or end < 0:
             raise Malformed(f"{what}: no string at offset 0x{offset:x} of 0x{len(table):x} bytes")
+        left -= end - offset
+        if left < 0:
+            raise Malformed(f"{what}: they overlap: they have more than {_SHARED} times the table's bytes")
         return table[offset:end].decode("utf-8", "backslashreplace")
 
     return read
