@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -92,8 +93,15 @@ def do_without(error: OSError) -> None:
         os.environ[_TOLD] = folder
         place = f"{error.filename}: " if error.filename and str(error.filename) != folder else ""
         with suppress(OSError, ValueError):
-            print(f"luthier: working without the cache {folder} ({place}{error.strerror or error}); "
+            print(f"luthier: working without the cache {folder} ({place}{_reason(error)}); "
                   f"{CACHE} names another, or is `off`", file=sys.stderr, flush=True)  # fmt: skip
+
+
+def _reason(error: OSError) -> str:
+    """A folder that was not copied has a list of reasons: for each file its two names and one."""
+    if isinstance(error, shutil.Error) and error.args and error.args[0]:
+        return str(error.args[0][0][-1]).partition(": '")[0]
+    return error.strerror or str(error)
 
 
 def tell_damaged(what: str) -> None:

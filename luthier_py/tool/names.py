@@ -14,6 +14,8 @@ from functools import cache
 
 LIBRARY = "libstdc++.so.6"
 PREFIX = "_Z"
+NEWER = {"DF16_": ("Dd", "decimal64", "_Float16"), "DF16b": ("Df", "decimal32", "std::bfloat16_t")}
+"""Types that older libraries do not know: others of no code's that take no part in substitutions either, and names."""
 REGION = re.compile(r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_(.+)_l(\d+)(?:_(\d+))?")
 
 
@@ -23,15 +25,28 @@ def demangled(symbol: str) -> str:
     if region := REGION.fullmatch(symbol):
         function, line, count = region.groups()
         return f"{demangled(function)} at line {line}{f', region {int(count) + 1}' if count else ''}"
-    library = _library() if symbol.startswith(PREFIX) else None
+    return _by_library(symbol) or _with_newer_types(symbol) or symbol if symbol.startswith(PREFIX) else symbol
+
+
+def _by_library(symbol: str) -> str | None:
+    library = _library()
     if library is None:
-        return symbol
+        return None
     status = ctypes.c_int()
     text = library.__cxa_demangle(symbol.encode(), None, None, ctypes.byref(status))
     try:
-        return ctypes.string_at(text).decode() if status.value == 0 else symbol
+        return ctypes.string_at(text).decode() if status.value == 0 else None
     finally:
         ctypes.CDLL(None).free(ctypes.c_void_p(text))
+
+
+def _with_newer_types(symbol: str) -> str | None:
+    for code, (other, _, _) in NEWER.items():
+        symbol = symbol.replace(code, other)
+    found = _by_library(symbol)
+    for _, name, real in NEWER.values():
+        found = found and found.replace(name, real)
+    return found
 
 
 def is_region(symbol: str) -> bool:

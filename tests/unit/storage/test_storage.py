@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from luthier_py.storage import Shelf, cache_folder, cache_key, write_file
+from luthier_py.storage import Shelf, cache_folder, cache_key, do_without, write_file
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +68,13 @@ def test_no_folder(own_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().err
     assert said.startswith(f"luthier: working without the cache {own_cache} (File exists); LUTHIER_CACHE_DIR names ")
     assert said.count("\n") == 1, "once"
+
+
+def test_files_that_are_not_copied_have_one_reason(own_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [(f"a{n}", f"b{n}", f"[Errno 28] No space left on device: 'b{n}'") for n in range(9)]
+    do_without(shutil.Error(names))
+    assert capsys.readouterr().err.startswith(
+        f"luthier: working without the cache {own_cache} ([Errno 28] No space left on device); ")
 
 
 def test_another_name_is_another_thing(own_cache: Path) -> None:

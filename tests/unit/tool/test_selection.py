@@ -120,6 +120,11 @@ def test_names_of_kernels() -> None:
         assert demangled(plain) == plain
 
 
+def test_names_with_halves() -> None:
+    assert demangled("_Z11half_kernelPKDF16_PDF16_i") == "half_kernel(_Float16 const*, _Float16*, int)"
+    assert demangled("_Z1fDF16bPDF16bS_") == "f(std::bfloat16_t, std::bfloat16_t*, std::bfloat16_t*)"
+
+
 @pytest.mark.parametrize("symbol, shown", (
     ("__omp_offloading_fe00_20e285_main_l14", "main at line 14"),
     ("__omp_offloading_fe00_20e71f__ZN1n1fEPi_l4", "n::f(int*) at line 4"),
