@@ -28,7 +28,7 @@ from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.poison import poison
 from luthier_py.emulator.ready import LoadedLaunch, threads_for
 from luthier_py.emulator.residency import COMPUTE_UNITS, of_compute_unit
-from luthier_py.errors import DeviceError, Invalid, TimeLimit
+from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit
 from luthier_py.isa import MAX_WORKITEMS, Target
 from luthier_py.loader import KernelRecord, SymbolType
 from luthier_py.runtime import hidden_value
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 _LAUNCH = struct.Struct("<12I")
 _GRID_SYNC_BYTES = 64
+_OF_MEMORY = {FaultKind.BAD_ADDRESS, FaultKind.READ_ONLY, FaultKind.MISALIGNED, FaultKind.LDS, FaultKind.SCRATCH}
 _RANGE = struct.Struct("<3Q")
 HOSTCALLS = "hidden_hostcall_buffer"
 
@@ -220,8 +221,9 @@ class DeviceService:
         if isinstance(outcome, TimeLimit):
             self.arena.fail(protocol.STATUS_LAUNCH_TIMEOUT)
         elif isinstance(outcome, Exception):
-            bad_address = isinstance(outcome, DeviceError) and "address" in outcome.message
-            self.arena.fail(protocol.STATUS_ILLEGAL_ADDRESS if bad_address else protocol.STATUS_LAUNCH_FAILURE)
+            fault = outcome.fault if isinstance(outcome, DeviceError) else None
+            of_memory = fault is not None and fault.kind in _OF_MEMORY
+            self.arena.fail(protocol.STATUS_ILLEGAL_ADDRESS if of_memory else protocol.STATUS_LAUNCH_FAILURE)
 
     def _carry_out(self, request: Request) -> None:
         if request.code == Message.STAMP:

@@ -1,4 +1,5 @@
-// What programs survive: argv[1] is `kernel` for a bad address in a kernel, `fork` and `early` for a
+// What programs survive: argv[1] is `kernel` for a bad address in a kernel, `constant` for a write to what is
+// read-only, `fork` and `early` for a
 // child of fork after and before HIP is used, `loop` for a program that is killed while a kernel runs, `endless` for a
 // kernel that a time limit ends, `barrier` for one whose waves wait for each other, `signal` for one that waits for us.
 #include <hip/hip_runtime.h>
@@ -8,7 +9,11 @@
 #include <unistd.h>
 #include "check.h"
 
+__constant__ int fixed = 7;
+
 __global__ void store(int *to) { *to = 1; }
+
+__global__ void address(const int **of) { *of = &fixed; }
 
 __global__ void forever(volatile int *flag)
 {
@@ -52,6 +57,13 @@ int main(int argc, char **argv)
         store<<<1, 1>>>(nullptr);
         REQUIRE(hipDeviceSynchronize() == hipErrorIllegalAddress);
         REQUIRE(hipMemcpy(&count, memory, 4, hipMemcpyDeviceToHost) == hipErrorIllegalAddress);
+    } else if (std::strcmp(what, "constant") == 0) {
+        const int **place, *to;
+        CHECK(hipMalloc(&place, sizeof to));
+        address<<<1, 1>>>(place);
+        CHECK(hipMemcpy(&to, place, sizeof to, hipMemcpyDeviceToHost));
+        store<<<1, 1>>>(const_cast<int *>(to));
+        REQUIRE(hipDeviceSynchronize() == hipErrorIllegalAddress);
     } else if (std::strcmp(what, "fork") == 0) {
         pid_t child = fork();
         if (child == 0)
