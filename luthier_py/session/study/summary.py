@@ -17,6 +17,7 @@ from luthier_py.session.study.cells import Cell
 from luthier_py.session.study.runs import RunRecord, RunStatus
 from luthier_py.session.study.spec import BARE, Figure, ItemTable, Quantity, Study
 from luthier_py.session.study.store import leaves, reports_of
+from luthier_py.tool.names import demangled
 
 CellRun = tuple[Cell, RunRecord]
 GROUP = ("program", "arguments", "tool", "device", "stack")
@@ -126,16 +127,25 @@ def _figure(figure: Figure, runs: Sequence[CellRun]) -> Json:
         if cell.program not in figure.programs:
             continue
         for row in reports_of(outcome):
-            bar = tuple(row["kernel"] if column == "kernel" else getattr(cell, column) for column in figure.bars)
+            bar = tuple(demangled(row["kernel"]) if column == "kernel" else getattr(cell, column)
+                        for column in figure.bars)
             for quantity in (one for one in wanted if one.tool == cell.tool):
                 numbers = _numbers(row["report"], quantity.metric)
                 of_bar = sums.setdefault(bar, {})
                 of_bar[quantity] = of_bar.get(quantity, 0) + sum(numbers)
                 missing -= {quantity} if numbers else set()
-    rows = [{"bar": " ".join(filter(None, bar)), "values": _parts(figure, found)} for bar, found in sums.items()]
+    rows = [{"bar": " ".join(filter(None, bar)), "values": _parts(figure, sums[bar])} for bar in _beside(sums)]
     told = {key: getattr(figure, key) for key in ("name", "title", "unit", "share", "stack")}
     nowhere = sorted(f"{quantity.tool}:{quantity.metric}" for quantity in missing)
     return {**told, "parts": list(figure.parts), "rows": rows, "missing": nowhere}
+
+
+def _beside(bars: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Those of one first column together, of these those of one second, each column in the order of the runs."""
+    known = list(bars)
+    columns = [dict.fromkeys(column) for column in zip(*known, strict=True)]
+    places = [{value: place for place, value in enumerate(column)} for column in columns]
+    return sorted(known, key=lambda bar: [place[value] for place, value in zip(places, bar, strict=True)])
 
 
 def _numbers(report: Any, pattern: str) -> list[float]:
@@ -158,10 +168,10 @@ def _quotient(numbers: Sequence[float]) -> float:
 
 def _items(table: ItemTable, runs: Sequence[CellRun]) -> Json:
     rows = []
-    for cell, outcome in runs:
-        if cell.tool != table.tool or cell.program not in table.programs:
-            continue
-        of = " ".join(filter(None, (cell.program, cell.arguments)))
+    wanted = [run for run in runs if run[0].tool == table.tool and run[0].program in table.programs]
+    several = [name for name in ("device", "stack") if len({getattr(cell, name) for cell, _ in wanted}) > 1]
+    for cell, outcome in wanted:
+        of = " ".join(filter(None, (cell.program, cell.arguments, *(getattr(cell, name) for name in several))))
         for report in reports_of(outcome):
             items = (item for item in _below(report["report"], table.items) if isinstance(item, Mapping))
             rows += [{"of": of, "values": [item.get(column) for column in table.columns]} for item in items]

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -23,6 +24,7 @@ from luthier_py.session.study import plan_study
 from luthier_py.session.study.cells import Cell
 from luthier_py.session.study.runs import run_on_cluster
 from luthier_py.session.study.store import rows_of
+from luthier_py.session.study.summary import _beside, _items
 
 Study = Callable[..., Any]
 DEVICE = "emulator:gfx90a"
@@ -266,3 +268,19 @@ def test_no_scheduler_there(study: Study) -> None:
         done = study(SHELL, "--scheduler", "tcp://127.0.0.1:1")
     assert done.code == 1 and "--scheduler tcp://127.0.0.1:1: " in done.err
     assert len(done.err.splitlines()) == 1
+
+
+def test_bars_of_one_kernel_stand_together() -> None:
+    """The kernel c is launched by the last run alone."""
+    bars = [("a", "x"), ("b", "x"), ("a", "y"), ("b", "y"), ("c", "x"), ("c", "y")]
+    assert _beside(bars) == [("a", "x"), ("a", "y"), ("b", "x"), ("b", "y"), ("c", "x"), ("c", "y")]
+    assert _beside([]) == []
+
+
+def test_rows_of_tables_name_their_device_where_there_are_several() -> None:
+    report = {"kernel": "k", "process": 0, "launch": 0, "launches": 1, "report": {"rows": [{"n": 7}]}}
+    table: Any = SimpleNamespace(tool="t", programs=("p",), items="rows", columns=("n",), title="")
+    cells = [SimpleNamespace(tool="t", program="p", arguments="", device=each, stack="own") for each in ("one", "two")]
+    runs: Any = [(cell, {"verdicts": [{"reports": [report]}]}) for cell in cells]
+    assert [row["of"] for row in _items(table, runs)["rows"]] == ["p one", "p two"]
+    assert [row["of"] for row in _items(table, runs[:1])["rows"]] == ["p"]
