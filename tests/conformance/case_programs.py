@@ -22,7 +22,7 @@ from program_builder import builder
 
 HERE = Path(__file__).parent
 TARGET = "gfx90a"
-SILENCE = float(os.environ.get("LUTHIER_CONFORMANCE_SECONDS", "60"))
+SILENCE = float(os.environ.get("LUTHIER_CONFORMANCE_SECONDS", "180"))
 """A program that prints nothing for so long hangs."""
 ENDING = 20.0
 """So long a program may take to end after its last word."""

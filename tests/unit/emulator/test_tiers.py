@@ -39,8 +39,9 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     gc.collect()  # devices, and their code
     for thread in set(threading.enumerate()) - others:
-        if thread.name == "luthier-watch":
-            thread.join()
+        while thread.name == "luthier-watch" and thread.is_alive():
+            gc.collect()  # again: code that the thread was looking at was not collected
+            thread.join(0.1)
 
 
 def well_compiled(name: str, monkeypatch: pytest.MonkeyPatch) -> object:

@@ -19,7 +19,7 @@ from luthier_py.runtime.preload import tool_library
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "tests" / "programs"
 TARGET = "gfx90a"
-SECONDS = 60
+SECONDS = 300
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
