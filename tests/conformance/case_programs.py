@@ -64,7 +64,8 @@ def build(source: Path, folder: Path, headers: Path, libraries: Path, key: str =
         extra = found[1].split() if found else []
         made = folder / f"{output.name}.{os.getpid()}.part"
         lazy = "-fuse-ld=lld", "-Wl,--unresolved-symbols=ignore-all", "-Wl,-z,lazy", "-ldl"
-        builder.build(source, made, headers, libraries, (TARGET,), extra, link=lazy, **how)
+        kept = None if extra else folder
+        builder.build(source, made, headers, libraries, (TARGET,), extra, link=lazy, kept=kept, **how)
         made.rename(output)
     return output
 

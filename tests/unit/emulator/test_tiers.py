@@ -37,11 +37,11 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(code, "LOOK_SECONDS", 0.01)
     others = set(threading.enumerate())  # of devices that other tests still have
     yield
-    gc.collect()  # devices, and their code
+    monkeypatch.setattr(code, "LOOK_SECONDS", 0.1)  # what a thread looks at is not collected: now it looks seldom
     for thread in set(threading.enumerate()) - others:
         while thread.name == "luthier-watch" and thread.is_alive():
-            gc.collect()  # again: code that the thread was looking at was not collected
-            thread.join(0.1)
+            gc.collect()  # devices, and their code
+            thread.join(0.2)
 
 
 def well_compiled(name: str, monkeypatch: pytest.MonkeyPatch) -> object:

@@ -76,7 +76,7 @@ class Programs:
             libraries = [builder.device_library(path) for path in builder.header_folders()]
             builder.build(
                 PROGRAMS / f"{name}.hip", output, self.stack.headers, self.stack.libraries, (TARGET,), ("-DNDEBUG",),
-                abi=ABI, code_object=CODE_OBJECT, library=next(filter(None, libraries), None),
+                abi=ABI, code_object=CODE_OBJECT, library=next(filter(None, libraries), None), kept=self.folder,
             )  # fmt: skip
         return output
 

@@ -51,7 +51,8 @@ def program(require_tool: Callable[[str], str], request: pytest.FixtureRequest) 
         digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in texts) + repr((targets, how)).encode())
         output = Path(folder) / f"{name}-{digest.hexdigest()[:16]}"
         if not output.exists():
-            builder.build(source, output, headers, runtime_folder(), targets, **how)
+            kept = Path(folder) if targets == (TARGET,) and not entry else None
+            builder.build(source, output, headers, runtime_folder(), targets, kept=kept, **how)
         return output
 
     return make
