@@ -94,4 +94,5 @@ def main() -> None:
     print("PASSED")
 
 
-main()
+if __name__ == "__main__":
+    main()
