@@ -70,8 +70,8 @@ class Pool:
         return None
 
     def take_whole(self, resting: RegSet, file: RegFile, dwords: int = 1, align: int = 0, phase: int = 0) -> Reg:
-        """As `take`, for what is written in any lane: of those that are ``resting``, which nobody needs in any; where there
-        is none it is borrowed."""
+        """As `take`, for what is written in any lane: of those that are ``resting``, which nobody needs in any; or else
+        one is borrowed."""
         whole = Pool(self.free & resting, self.where, self.why, self.taken, self.asked)
         reg = whole.lowest(file, dwords, align, phase)
         if reg is None:
