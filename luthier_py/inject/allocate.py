@@ -170,8 +170,9 @@ def place(
     homes = RegSet()
     for pin in pins:
         group = next((g for g in groups if g.file is pin.slot.file and g.low <= pin.slot.index < g.high), None)
-        if group is None or group in bases or afar.overlaps(RegSet.of(pin.slot)) or (
-                not pin.writable and written.overlaps(RegSet.of(pin.slot))):
+        if group is None or group in bases or (not pin.writable and written.overlaps(RegSet.of(pin.slot))):
+            continue
+        if afar.overlaps(RegSet.of(pin.slot)):
             continue
         base = pin.home.index - (pin.slot.index - group.low)
         rest = _rest(group, used, pin.slot, base)

@@ -16,7 +16,7 @@ OF_PROOF: tuple[Mutation, ...] = (
         ("now.terms[cell] = now.others[cell] = UNKNOWN", "pass"),
         ("if inst.find(\"vaddr\") is not None or", "if"),
         ("now.pending, now.timed = issued(self.isa, inst, now.pending), True", "pass"),
-        ("if not isinstance(start, int) or start not in self.private or", "if not isinstance(start, int) or"),
+        ("if start is None or start not in self.private or", "if start is None or"),
         ("if not right:\n", "if False:\n"),
     ),
     *of(
