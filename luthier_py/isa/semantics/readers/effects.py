@@ -135,6 +135,10 @@ _NUMBERED = frozenset({
     control.Action.BARRIER_SIGNAL, control.Action.BARRIER_SIGNAL_FIRST, control.Action.BARRIER_INIT,
     control.Action.BARRIER_JOIN, control.Action.BARRIER_STATE,
 })  # fmt: skip
+_OF_GRID = frozenset({
+    control.Action.GRID_BARRIER, control.Action.GRID_SETUP, control.Action.GRID_GIVE, control.Action.GRID_TAKE,
+    control.Action.GRID_OPEN,
+})  # fmt: skip
 _TAKES = _NUMBERED | {control.Action.SETPC, control.Action.ADDPC, control.Action.SWAPPC, control.Action.SLEEP}
 
 
@@ -157,8 +161,9 @@ def _action(op: OpInfo, row: control.Action, found: Asked) -> None:
         found.writes.add("mode")
     if row in sets or row is action.GETREG:
         found.reads.add("mode")  # its other bits stay
-    if row in (action.GRID_BARRIER, action.GRID_SETUP):
-        found.read("data0")
+    if row in _OF_GRID:
+        for name in named(op, ("data0",)):
+            found.read(name)
         found.reads.add("m0")
 
 
