@@ -191,6 +191,8 @@ class SurfaceRefusal(IntEnum):
     SWIZZLE = 6          # an order of bytes that is not known
     DATA_TYPE = 7        # of LDS_DIRECT_LOAD, in M0
     IMAGE = 8            # not linear, several levels, samples, compressed; or rows of unknown length
+    LANE_GROUP = 9       # lanes in groups that are no power of two, or one so far away that no source says which it is
+    OTHER_LANE = 10      # one that is not active
 
 
 # One launch, and one resident work-group of it.

@@ -79,7 +79,7 @@ _ROWS: tuple[tuple[WhyRefused, str], ...] = (
     (WhyRefused.FORKS, r"S_CBRANCH_([GI]_FORK|JOIN)"),
     (WhyRefused.SUBVECTORS, r"S_SUBVECTOR_LOOP_(BEGIN|END)"),
     (WhyRefused.PARTS, r"V_(WMMA|MFMA)_LD_SCALE\w*"),
-    (WhyRefused.CONTRADICTED, r"(DS|GLOBAL)_LOAD_TR[46]_B\d+|V_PERMLANE_(BCAST|UP|DOWN|XOR|IDX_GEN)_B32"
+    (WhyRefused.CONTRADICTED, r"(DS|GLOBAL)_LOAD_TR[46]_B\d+"
                              r"|V_CVT_SR_PK_B?F16_F32|V_SWMMAC_BF16F32_\w+|DS_ATOMIC_(ASYNC_)?BARRIER_ARRIVE_B64"),
     (WhyRefused.TENSORS, r"TENSOR_\w+"),
     (WhyRefused.RESIZES, r"S_ALLOC_VGPR|S_BARRIER_LEAVE|S_WAKEUP_BARRIER_\w+"),

@@ -14,7 +14,7 @@ from luthier_py.isa.instruction import Access, OpFlag, OpInfo
 from luthier_py.isa.semantics import control, elements, images, lds, matrix, memory, transfers, wave_matrices
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad
-from luthier_py.isa.semantics.crossings import GatherInRow, RelativeMove
+from luthier_py.isa.semantics.crossings import GatherInGroup, GatherInRow, RelativeMove
 from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, SignaturePart, Variants
 from luthier_py.isa.semantics.readers import binding
 from luthier_py.isa.semantics.readers.binding import DESTINATIONS, REGISTERS, named
@@ -79,8 +79,8 @@ def asked(op: OpInfo, row: Meaning) -> Asked:
     elif isinstance(row, control.Switch):
         _switch(op, row, found)
     elif isinstance(row, (
-            control.CrossLane, control.Indexing, lds.Permute, SwapRows, GatherInRow, RelativeMove, matrix.Matrix,
-            matrix.MixedMatrix, matrix.SparseMatrix, wave_matrices.WaveMatrix,
+            control.CrossLane, control.Indexing, lds.Permute, SwapRows, GatherInGroup, GatherInRow, RelativeMove,
+            matrix.Matrix, matrix.MixedMatrix, matrix.SparseMatrix, wave_matrices.WaveMatrix,
             wave_matrices.WaveMixedMatrix, ManyConverted)):
         _moves(op, row, found)
     else:
