@@ -214,7 +214,7 @@ def test_a_stack_that_is_not_the_tools_is_refused(compiled, hooks, monkeypatch):
             apply, "Calls", lambda isa, sites, homes, fragments, frame, by=by: placed(
                 isa, sites, homes, fragments, frame + by)))
     refused(monkeypatch, compiled(KINDS["with its own"]), hooks, "stack in private memory that is not the tool's", (
-        call, "offset_for_wave", lambda isa, offset_bytes: offset_bytes + 1))
+        call, "offset_for_wave", lambda isa, offset_bytes: offset_bytes * isa.wave_size + 4))
 
 
 ISA = instruction_set(target("gfx803"), 64)
