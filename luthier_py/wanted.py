@@ -37,7 +37,7 @@ from luthier_py.tool.edits import Before
 from luthier_py.tool.types import Struct
 
 _PLACES = {Side.BEFORE: Place.BEFORE, Side.AFTER: Place.AFTER, Side.TAKEN: Place.TAKEN}
-_BORN = {entry.value: entry.type.dwords for entry in Entry}
+_BORN = {"private_resource": 4, **{entry.value: entry.type.dwords for entry in Entry}}
 _MASKS = {Lanes.ACTIVE: None, Lanes.ONE: 1, Lanes.ALL: -1}
 
 
@@ -158,7 +158,7 @@ def _claimed(key: PayloadKey, compiled: Compiled) -> Payload:
         tuple(each.element.size_bytes if isinstance(each, Pointer) else 0 for each in given),
         _MASKS[key.hook.lanes], max(inside, default=0),
         tuple(sum(sizes[:hole.instr + 1]) - 4 for hole in compiled.holes), compiled.stack, compiled.frame_bytes,
-        tuple(map(_memory, given)) if any(map(_memory, given)) else (), _inside(key),
+        tuple(map(_memory, given)) if any(map(_memory, given)) else (), _inside(key), compiled.resource,
     )
 
 

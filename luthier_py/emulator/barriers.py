@@ -11,15 +11,25 @@ has seen, as at a grid barrier.
 from __future__ import annotations
 
 from luthier_py.emulator.crosslane import read_first
-from luthier_py.emulator.layout import GROUP, MEETINGS, NAMED_BARRIER, NAMED_BARRIER_BYTES, WORKER
+from luthier_py.emulator.layout import (
+    GRID_RESOURCE,
+    GRID_RESOURCE_BYTES,
+    GRID_RESOURCES,
+    GROUP,
+    NAMED_BARRIER,
+    NAMED_BARRIER_BYTES,
+    WORKER,
+)
 from luthier_py.emulator.operands import field
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import M0
 from luthier_py.isa.semantics.algebra import U32, U64, Value, select
+from luthier_py.isa.semantics.control import Action
 
 GROUPS, TRAP, CLUSTERS, CLUSTER_TRAP = -1, -2, -3, -4
+OF_SEMAPHORES = (Action.GRID_SETUP, Action.GRID_GIVE, Action.GRID_OPEN)
 """Numbers of barriers that have no name."""
 _NUMBERS, _COUNTS = 31, 127  # bits of M0 that name a barrier, and those that count its members, from bit 16 on
 
@@ -129,16 +139,60 @@ def _of_group(w: WaveCode, name: str) -> Value:
     return w.ops.value(U64, w.emitter.let(f"load i64, ptr {place}"))
 
 
+class GridResource:
+    """That which an instruction names: a record of layout's GRID_RESOURCE, which waves on other threads change, too."""
+
+    def __init__(self, w: WaveCode, inst: Inst) -> None:
+        self.w = w
+        number = ((w.scalars.read(M0, 1) >> 16) + field(inst, "offset")) & (GRID_RESOURCES - 1)
+        base = w.emitter.let(f"load i64, ptr {w.at('%worker', WORKER['meetings'])}")
+        self.address = w.ops.value(U64, base) + number.to(U64) * GRID_RESOURCE_BYTES
+
+    def place(self, name: str) -> Value:
+        return self.address + GRID_RESOURCE[name]
+
+    def read(self, name: str) -> Value:
+        return self.w.ops.let(U64, f"load atomic i64, ptr {self._pointer(name)} seq_cst, align 8")
+
+    def write(self, name: str, value: Value) -> None:
+        self.w.emitter.emit(f"store atomic i64 {value.ref}, ptr {self._pointer(name)} seq_cst, align 8")
+        self.w.note_change()
+
+    def add(self, name: str, by: Value) -> Value:
+        """What was there before."""
+        before = self.w.ops.let(U64, f"atomicrmw add ptr {self._pointer(name)}, i64 {by.ref} seq_cst")
+        self.w.note_change()
+        return before
+
+    def wait(self, name: str, least: Value) -> None:
+        """The wave goes on when so much is there."""
+        self.w.emitter.emit(f"store i64 {self.place(name).ref}, ptr {self.w.field('meeting')}")
+        self.w.emitter.emit(f"store i64 {least.ref}, ptr {self.w.field('expected')}")
+
+    def _pointer(self, name: str) -> str:
+        return self.w.emitter.let(f"inttoptr i64 {self.place(name).ref} to ptr")
+
+
 def meet(w: WaveCode, inst: Inst) -> None:
     """Come to a grid barrier: the wave may go on when a multiple of the members have."""
-    members = read_first(w, inst["data0"]).to(U64) + 1
-    resource = (w.scalars.read(M0, 1) >> 16) + field(inst, "offset")
-    number = (resource & (MEETINGS - 1)).to(U64)
-    base = w.emitter.let(f"load i64, ptr {w.at('%worker', WORKER['meetings'])}")
-    place = w.ops.value(U64, base) + (number << 3)
-    pointer = w.emitter.let(f"inttoptr i64 {place.ref} to ptr")
-    before = w.ops.let(U64, f"atomicrmw add ptr {pointer}, i64 1 seq_cst")
-    w.note_change()
+    members, resource = read_first(w, inst["data0"]).to(U64) + 1, GridResource(w, inst)
+    before = resource.add("came", w.ops.constant(U64, 1))
     first = before - w.ops.let(U64, f"urem i64 {before.ref}, {members.ref}")
-    w.emitter.emit(f"store i64 {place.ref}, ptr {w.field('meeting')}")
-    w.emitter.emit(f"store i64 {(first + members).ref}, ptr {w.field('expected')}")
+    resource.wait("came", first + members)
+
+
+def take(w: WaveCode, inst: Inst) -> None:
+    """Draw a number at a semaphore: waves go on in their order."""
+    resource = GridResource(w, inst)
+    resource.wait("given", resource.add("taken", w.ops.constant(U64, 1)) + 1)
+
+
+def change_semaphore(w: WaveCode, inst: Inst, row: Action) -> None:
+    """How many may go on: more, as many as the instruction says, or all that wait."""
+    resource, data = GridResource(w, inst), inst.find("data0")
+    count = w.ops.constant(U64, 1) if data is None else read_first(w, data).to(U64)
+    if row is Action.GRID_GIVE:
+        resource.add("given", count)
+        return
+    taken, given = resource.read("taken"), resource.read("given")
+    resource.write("given", taken if row is Action.GRID_OPEN else select(given < taken, given, taken) + count)

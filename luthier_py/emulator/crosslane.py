@@ -69,10 +69,10 @@ def gather_in_row(w: WaveCode, inst: Inst, row: GatherInRow) -> None:
 
     w.put_off_ahead(write)
     mask = w.ops.constant(U64, -1) if fetches else w.exec().to(U64)
-    _bpermute(w, mask, _ASKED_ROW, source, TEMPORARY_ROW)
+    permute_backward(w, mask, _ASKED_ROW, source, TEMPORARY_ROW)
     keeps = not fetches and not bound
     if keeps:
-        _bpermute(w, mask, _ASKED_ROW, _ONES_ROW, _GIVEN_ROW)
+        permute_backward(w, mask, _ASKED_ROW, _ONES_ROW, _GIVEN_ROW)
 
     def finish(chunk: LaneChunk) -> None:
         new = chunk.row(TEMPORARY_ROW)
@@ -81,7 +81,8 @@ def gather_in_row(w: WaveCode, inst: Inst, row: GatherInRow) -> None:
     w.put_off(finish)
 
 
-def _bpermute(w: WaveCode, mask: Value, addresses: int, data: int, result: int) -> None:
+def permute_backward(w: WaveCode, mask: Value, addresses: int, data: int, result: int) -> None:
+    """Rows: what lanes get that ask by 4 * the lane's number; 0 where a lane is not in ``mask``."""
     w.settle()
     w.emitter.support("void", f"bpermute_{w.wave_size}", [
         ("ptr", "%wave"), ("i64", str(mask.ref)), ("i64", "0"),

@@ -21,7 +21,7 @@ from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, con
 
 _ENDS = (
     Action.SLEEP, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_SIGNAL_FIRST, Action.BARRIER_WAIT,
-    Action.GRID_BARRIER, Action.SETREG,
+    Action.GRID_BARRIER, Action.GRID_TAKE, Action.SETREG,
 )
 _STOPS = OpFlag.TERMINATOR | OpFlag.CALL | OpFlag.BARRIER | OpFlag.END
 

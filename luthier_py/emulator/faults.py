@@ -28,6 +28,8 @@ _REFUSED = {
     SurfaceRefusal.SWIZZLE: "a resource with an order of bytes that is not emulated",
     SurfaceRefusal.IMAGE: "an image that is not linear, has levels or samples, or whose rows are of unknown length",
     SurfaceRefusal.DATA_TYPE: "a data type in M0 that is not used",
+    SurfaceRefusal.LANE_GROUP: "lanes in groups of another size than a power of two, or one 64 or more lanes away",
+    SurfaceRefusal.OTHER_LANE: "a lane that is not active",
 }
 _WRITES = OpFlag.MAY_STORE | OpFlag.ATOMIC
 

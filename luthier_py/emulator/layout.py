@@ -107,7 +107,7 @@ WORKER = _fields(
     "table", "table_entries",           # function to enter for each dword of code, 0 where unknown
     "code_start",    # absolute address of the table's first dword
     "shared_base", "private_base",      # apertures
-    "meetings",      # address of a u64 for each global wave sync resource: waves that have come to its barriers
+    "meetings",      # address of a GRID_RESOURCE for each global wave sync resource
     "clock",         # address of what clocks has: how many instructions each counter stands for
     "watch",         # address of what watching native code knows of the launch
     "changes",       # how often its waves may have changed what others see, or read the clock; counted afterwards
@@ -141,8 +141,16 @@ TIME_PATTERN_BYTES = 3 * 8 + 4 * 64
 TIME_BYTES = TIME_PATTERNS_AT + TIME_PATTERNS * TIME_PATTERN_BYTES
 
 
-MEETINGS = 64
+GRID_RESOURCES = 64
 """Global wave sync resources of a launch."""
+GRID_RESOURCE = _fields(
+    0,
+    "came",   # waves that have come to its barriers
+    "taken",  # numbers that waves have drawn, which want to go on by it as a semaphore
+    "given",  # up to which number they may
+    "unused",
+)
+GRID_RESOURCE_BYTES = 8 * len(GRID_RESOURCE)
 
 
 class Status(IntEnum):
@@ -183,6 +191,8 @@ class SurfaceRefusal(IntEnum):
     SWIZZLE = 6          # an order of bytes that is not known
     DATA_TYPE = 7        # of LDS_DIRECT_LOAD, in M0
     IMAGE = 8            # not linear, several levels, samples, compressed; or rows of unknown length
+    LANE_GROUP = 9       # lanes in groups that are no power of two, or one so far away that no source says which it is
+    OTHER_LANE = 10      # one that is not active
 
 
 # One launch, and one resident work-group of it.

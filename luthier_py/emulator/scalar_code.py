@@ -91,6 +91,7 @@ _KEPT = {HardwareRegister.MODE.value: MODE, FLAT_SCR_LO: SCRATCH_BASE, FLAT_SCR_
 """Hardware registers that waves have, by their number."""
 
 
+_MEMORY_VIOLATION = 8  # bit of TRAPSTS (LLVM, SIDefines.h)
 _CYCLES = HardwareRegister.SHADER_CYCLES.value, HardwareRegister.SHADER_CYCLES_HI.value
 
 
@@ -104,6 +105,10 @@ def hardware(w: WaveCode, inst: Inst, row: Action) -> None:
     if number in _CYCLES and row is Action.GETREG:
         if inst["sdst"].reg is not None:
             w.scalars.write(inst["sdst"].reg.index, (_cycles(w, number) >> first) & ((1 << size) - 1))
+        return
+    if _asks_for_violations(w, inst, row):
+        if row is Action.GETREG and inst["sdst"].reg is not None:
+            w.scalars.write(inst["sdst"].reg.index, w.ops.constant(U32, 0))
         return
     if number == HardwareRegister.SCHED_MODE.value and row is not Action.GETREG and w.settings.target.generation >= 12:
         return  # here each instruction comes after all before it, whoever has to see to it
@@ -125,6 +130,14 @@ def hardware(w: WaveCode, inst: Inst, row: Action) -> None:
     w.scalars.write(kept, (mode & ~(mask << first)) | ((value & mask) << first))
     if row is Action.SETREG_IMM and kept == MODE:
         w.set_mode(mode_after(inst, w.mode))
+
+
+def _asks_for_violations(w: WaveCode, inst: Inst, row: Action) -> bool:
+    """TRAPSTS.MEM_VIOL, which compilers clear before global wave sync and test behind it (LLVM, SITargetLowering,
+    emitGWSMemViolTestLoop). Here a violation ends the launch, so who gets there has met none."""
+    known = w.settings.target.generation < 12 and hardware_register(inst) == (
+        HardwareRegister.TRAPSTS.value, _MEMORY_VIOLATION, 1)
+    return known and (row is Action.GETREG or row is Action.SETREG_IMM and not inst["imm"].value & 1)
 
 
 def _shown(w: WaveCode, number: int) -> Value | None:

@@ -81,7 +81,10 @@ class RegisterRole(IntEnum):
     STORED = 6      # to memory that others see
 
 
-_STEPS = {Action.BARRIER: Step.BARRIER, Action.END: Step.END, Action.GRID_BARRIER: Step.MEET}
+_STEPS = {
+    Action.BARRIER: Step.BARRIER, Action.END: Step.END, Action.GRID_BARRIER: Step.MEET,
+    Action.GRID_GIVE: Step.NAMED_SIGNAL, Action.GRID_OPEN: Step.NAMED_SIGNAL, Action.GRID_TAKE: Step.NAMED_WAIT,
+}  # fmt: skip
 _HALVES_OF_BARRIERS = {
     Action.BARRIER_SIGNAL: (Step.SIGNAL, Step.NAMED_SIGNAL), Action.BARRIER_WAIT: (Step.WAIT, Step.NAMED_WAIT),
     Action.BARRIER_SIGNAL_FIRST: (Step.SIGNAL, Step.NAMED_SIGNAL),

@@ -40,7 +40,7 @@ from luthier_py.llvm import Effort
 
 _ENDINGS = (
     Action.END, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_SIGNAL_FIRST, Action.BARRIER_WAIT,
-    Action.GRID_BARRIER, Action.SLEEP, Action.SETPC, Action.ADDPC, Action.SWAPPC, Action.CALL,
+    Action.GRID_BARRIER, Action.GRID_TAKE, Action.SLEEP, Action.SETPC, Action.ADDPC, Action.SWAPPC, Action.CALL,
 )
 _SHARED_BASE, _SHARED_LIMIT, _PRIVATE_BASE, _PRIVATE_LIMIT = 235, 236, 237, 238  # operand encodings
 _APERTURE_BYTES = 1 << 32
@@ -333,9 +333,11 @@ class Translator(WaveCode):
             self._write_result(inst, barriers.state(self, barriers.barrier_number(inst)))
         elif row is Action.QUESTION:
             self._write_result(inst, answer(self, inst))
-        elif row is Action.GRID_BARRIER:
-            barriers.meet(self, inst)
+        elif row in (Action.GRID_BARRIER, Action.GRID_TAKE):
+            (barriers.meet if row is Action.GRID_BARRIER else barriers.take)(self, inst)
             self._leave(Status.MEETING, after)
+        elif row in barriers.OF_SEMAPHORES:
+            barriers.change_semaphore(self, inst, row)
         elif row is Action.SLEEP:
             self._leave(Status.YIELD, after)
         elif interrupts(inst):

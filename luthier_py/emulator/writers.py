@@ -12,6 +12,7 @@ from typing import Any
 from luthier_py.emulator.access import AccessCode
 from luthier_py.emulator.crosslane import cross_lane, gather_in_row, permute, swap_rows
 from luthier_py.emulator.indexing import index_mode
+from luthier_py.emulator.lane_groups import gather_in_group
 from luthier_py.emulator.many import many
 from luthier_py.emulator.matrix import matrix, mixed, sparse
 from luthier_py.emulator.memory_code import MEMORY_ROWS, memory
@@ -22,7 +23,7 @@ from luthier_py.emulator.wave_matrix import wave_matrix, wave_mixed
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.semantics.cdna4 import SwapRows
 from luthier_py.isa.semantics.control import CrossLane, Indexing
-from luthier_py.isa.semantics.crossings import GatherInRow, RelativeMove
+from luthier_py.isa.semantics.crossings import GatherInGroup, GatherInRow, RelativeMove
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Dual, Lanes, Scalar
@@ -43,4 +44,5 @@ _REGISTERS: dict[type, Callable[[WaveCode, Inst, Any], None]] = {
 }  # fmt: skip
 
 WRITERS: dict[type, Writer] = {
-    **{kind: _in_registers(write) for kind, write in _REGISTERS.items()}, **dict.fromkeys(MEMORY_ROWS, memory)}
+    **{kind: _in_registers(write) for kind, write in _REGISTERS.items()}, GatherInGroup: gather_in_group,
+    **dict.fromkeys(MEMORY_ROWS, memory)}

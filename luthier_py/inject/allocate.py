@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from luthier_py.errors import Location, OutOfRegisters
 from luthier_py.inject.items import SpillSlot
-from luthier_py.isa import Inst, OperandKind, Reg, RegFile, RegSet
+from luthier_py.isa import NO_REGS, Inst, OperandKind, Reg, RegFile, RegSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,16 @@ class Pool:
                 self.borrowed |= RegSet.of(reg) & self.busy
                 return reg
         return None
+
+    def take_whole(self, resting: RegSet, file: RegFile, dwords: int = 1, align: int = 0, phase: int = 0) -> Reg:
+        """As `take`, for what is written in any lane: of those that are ``resting``, which nobody needs in any; or else
+        one is borrowed."""
+        whole = Pool(self.free & resting, self.where, self.why, self.taken, self.asked)
+        reg = whole.lowest(file, dwords, align, phase)
+        if reg is None:
+            reg = self.take(file, dwords, align, phase)
+            self.borrowed |= RegSet.of(reg)
+        return self.claim(reg)
 
     def claim(self, reg: Reg) -> Reg:
         self.taken |= RegSet.of(reg)
@@ -149,13 +159,20 @@ class Placement:
         return Reg(reg.file, self.renamed.get((reg.file, reg.index), reg.index), reg.dwords)
 
 
-def place(groups: Sequence[Group], used: RegSet, written: RegSet, pins: Iterable[Pin], pool: Pool) -> Placement:
-    """Give every group a place; ``used`` and ``written`` are the fragment's registers that are named and written."""
+def place(
+    groups: Sequence[Group], used: RegSet, written: RegSet, pins: Iterable[Pin], pool: Pool,
+    afar: RegSet = NO_REGS,
+    resting: RegSet = NO_REGS,
+) -> Placement:
+    """Give every group a place; ``used`` and ``written`` are the fragment's registers that are named and written;
+    ``afar`` those that are written in lanes that are not active, too: they go to registers that are ``resting``."""
     bases: dict[Group, int] = {}
     homes = RegSet()
     for pin in pins:
         group = next((g for g in groups if g.file is pin.slot.file and g.low <= pin.slot.index < g.high), None)
         if group is None or group in bases or (not pin.writable and written.overlaps(RegSet.of(pin.slot))):
+            continue
+        if afar.overlaps(RegSet.of(pin.slot)):
             continue
         base = pin.home.index - (pin.slot.index - group.low)
         rest = _rest(group, used, pin.slot, base)
@@ -167,7 +184,9 @@ def place(groups: Sequence[Group], used: RegSet, written: RegSet, pins: Iterable
                 pool.claim(reg)
     for group in groups:
         if group not in bases:
-            bases[group] = pool.take(group.file, group.dwords, group.align, group.phase).index
+            want = group.file, group.dwords, group.align, group.phase
+            whole = afar.overlaps(RegSet.of(Reg(group.file, group.low, group.dwords)))
+            bases[group] = (pool.take_whole(resting, *want) if whole else pool.take(*want)).index
     return Placement({
         (g.file, index): base + index - g.low for g, base in bases.items() for index in range(g.low, g.high)
     })

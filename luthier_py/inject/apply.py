@@ -26,7 +26,7 @@ from luthier_py.inject.claimed import claimed_function, claimed_payload
 from luthier_py.inject.clauses import dissolve
 from luthier_py.inject.clone import cloned
 from luthier_py.inject.fragment import Fragment, general_registers, prepare
-from luthier_py.inject.items import Clone, Keeper
+from luthier_py.inject.items import Clone, Keeper, Own
 from luthier_py.inject.layout import lay_out, source_map
 from luthier_py.inject.lookup import look_up
 from luthier_py.inject.model import ClonedKernel, Patched, SourceMap
@@ -72,7 +72,7 @@ def inject(
     for each in edits.instead:
         changed[program.function_of(each.instr)][each.instr.pc] = each.inst
     kept: dict[Keeper, int | str] = {variable: number for number, variable in enumerate(edits.wave_variables)}
-    kept |= {entry: entry.value for entry in Entry}
+    kept |= {entry: entry.value for entry in (*Entry, *Own)}
     fragments = {key: prepare(program.isa, payload) for key, payload in payloads.items()}
     wanted = [k for k in program.kernels if any(f in edited or f in changed for f in program.reachable(k.function))]
     parts: list[Patched] = []
@@ -228,13 +228,15 @@ def _placed(
     """Calls in registers, and the descriptors that start their kernels. ``named``: registers that edits name;
     ``private`` memory is used if it is given."""
     target, available = program.isa.target, private is not None and not private.obstacle
-    used = {v for i in insertions for v in (*i.runtime_args, *i.into) if isinstance(v, (Entry, WaveVariable))}
+    used: set[Keeper] = {
+        v for i in insertions for v in (*i.runtime_args, *i.into) if isinstance(v, (Entry, WaveVariable))}
+    used |= set(Own) if available and target.scratch_in_buffers else set()
     starts = {k: enlarged(target, k.record.descriptor, used, available) for k in component.kernels}
     if available or any(isinstance(value, Entry) for value in used):
         named |= reduce(or_, (initially(target, start) for start in starts.values()))
     homes = resources.wave_homes(
         program, facts, component, used, named, home_slots(program, facts, component, named, private))
-    private = private.with_homes(homes.values()) if private is not None else None
+    private = private.with_homes(homes) if private is not None else None
     plain_floats = computes_plainly((k.record.descriptor for k in component.kernels), component.functions)
     general = general_registers(program.isa) - resources.kept_for(homes.values())
     slots = general - named

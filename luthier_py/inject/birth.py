@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from luthier_py.inject.allocate import Pool
-from luthier_py.inject.items import Home, InSlot, Keeper, part
+from luthier_py.inject.items import Home, InSlot, Keeper, Own, part
 from luthier_py.inject.slots import based, in_all_lanes, moves, need_base
 from luthier_py.isa import SCC, TTMP0, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, Target, glue, sgpr, vgpr
 from luthier_py.loader import KernelDescriptor
@@ -41,7 +41,8 @@ def enlarged(
     entries = [each for each in kept if isinstance(each, Entry)]
     wanted = [_SOURCES[each] for each in entries if each in _SOURCES and not _architected(target, each)]
     if private:
-        wanted += [Initial.SCRATCH_WAVE_OFFSET, *[Initial.FLAT_SCRATCH_INIT] * (target.scratch_base is not None)]
+        wanted += [Initial.SCRATCH_WAVE_OFFSET, *[Initial.FLAT_SCRATCH_INIT] * (target.scratch_base is not None),
+                   *[Initial.PRIVATE_SEGMENT_BUFFER] * target.scratch_in_buffers]
     found = with_initial(target, descriptor, sorted(wanted, key=tuple(Initial).index))
     return found.replace(enable_vgpr_workitem_id=_AXES - 1) if Entry.FIRST_WORKITEM in entries else found
 
@@ -69,7 +70,9 @@ def begun(
     carriers = {slot: spare.take(RegFile.VGPR) for slot in slots}
     for keeper, place in homes.items():
         home = place.lanes(carriers[place.slot]) if isinstance(place, InSlot) else place
-        if isinstance(keeper, WaveVariable):
+        if isinstance(keeper, Own):
+            found += _private_resource(isa, home, new)
+        elif isinstance(keeper, WaveVariable):
             found += _filled(isa, home, [0] * home.dwords)
         elif keeper is Entry.FIRST_WORKITEM:
             found += _first_workitem(isa, home)
@@ -97,6 +100,14 @@ def scratch_base(isa: InstructionSet, new: Mapping[Initial, Reg], place: Reg) ->
     low, high = (part(place if operand else _SPARES, half) for half in (0, 1))
     sums = [glue.add(isa, low, part(base, 0), offset), glue.add_with_carry(isa, high, part(base, 1), 0)]
     return sums if operand else [*sums, glue.set_scratch_base(isa, 0, low), glue.set_scratch_base(isa, 1, high)]
+
+
+def _private_resource(isa: InstructionSet, home: Reg | LaneOf, new: Mapping[Initial, Reg]) -> list[Inst]:
+    """That of the wave (AMDGPUUsage, "Private Segment Buffer"): what all waves are born with, and the wave's offset."""
+    whole, offset = new[Initial.PRIVATE_SEGMENT_BUFFER], new[Initial.SCRATCH_WAVE_OFFSET]
+    low, high = part(_SPARES, 0), part(_SPARES, 1)
+    return [glue.add(isa, low, part(whole, 0), offset), glue.add_with_carry(isa, high, part(whole, 1), 0),
+            *_filled(isa, home, [low, high, part(whole, 2), part(whole, 3)])]
 
 
 def _moved_back(isa: InstructionSet, old: Mapping[Initial, Reg], new: Mapping[Initial, Reg]) -> Iterator[Inst]:

@@ -29,6 +29,7 @@ from luthier_py.inject.items import (
     Item,
     Keeper,
     Label,
+    Own,
     Referent,
     Run,
     Single,
@@ -36,7 +37,7 @@ from luthier_py.inject.items import (
     part,
 )
 from luthier_py.inject.sites import Site
-from luthier_py.inject.slots import Carriers, carried
+from luthier_py.inject.slots import Carriers, carried, offset_for_wave
 from luthier_py.inject.spills import Spills
 from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
 from luthier_py.jit import Slot
@@ -100,10 +101,16 @@ class Caller:
         flag, m0 = (each in self.insertion.into or self.site.live.overlaps(RegSet.of(each)) for each in (_SCC, _M0))
         m0 = m0 or _M0 in self.insertion.runtime_args
         spills = Spills(self.isa, self.pool, self.site, policy, self.edit, flag, m0)
-        spills.put(own_exec=self.insertion.hook.lanes is not Lanes.ACTIVE or self.carriers is not None)
+        own_exec = self.insertion.hook.lanes is not Lanes.ACTIVE
+        spills.put(own_exec=own_exec or self.carriers is not None or self.writes_afar)
         self.items[start:start] = spills.before
         self.items += spills.behind
         return spills
+
+    @property
+    def writes_afar(self) -> bool:
+        """Whether the hook runs in the application's lanes and writes registers in others."""
+        return self.insertion.hook.lanes is Lanes.ACTIVE and bool(self.fragment.afar)
 
     def set_exec(self, placement: Placement) -> None:
         """Make the hook's lanes active; the old EXEC stays in an argument that holds it, if there is one."""
@@ -132,11 +139,14 @@ class Caller:
 
     @property
     def arguments(self) -> Iterator[tuple[Slot, object]]:
-        return zip(self.fragment.payload.params, self.insertion.runtime_args, strict=True)
+        payload = self.fragment.payload
+        yield from zip(payload.params, self.insertion.runtime_args, strict=True)
+        if payload.resource is not None:
+            yield Slot(payload.resource, uniform=True), Own.PRIVATE_RESOURCE
 
     def home(self, value: object) -> Home | None:
         """Where a value is while the call runs."""
-        if isinstance(value, (Entry, WaveVariable)):
+        if isinstance(value, (Entry, WaveVariable, Own)):
             return self.carriers.home(self.homes[value]) if self.carriers is not None else self.homes[value]
         return value if isinstance(value, Reg) else None
 
@@ -171,7 +181,7 @@ class Caller:
         self.move_all(left)
         self.addresses(variables)
         if self.fragment.payload.stack is not None:
-            self.copy(placement(self.fragment.payload.stack), self.frame)
+            self.copy(placement(self.fragment.payload.stack), offset_for_wave(self.isa, self.frame))
 
     def bring(self) -> None:
         """What lives in slots comes into registers."""
@@ -331,7 +341,8 @@ def call(
     pool.free, pool.busy = pool.free - named, pool.busy - named
     for wait in site.wait:
         caller.emit(wait)
-    placement, caller.pool = settle(isa, fragment, list(caller.pins()), caller.pool)
+    resting = site.resting() or RegSet() if caller.writes_afar else None
+    placement, caller.pool = settle(isa, fragment, list(caller.pins()), caller.pool, resting)
     caller.bring()
     makes_addresses = any(isinstance(value, (Variable, Element)) for value in insertion.runtime_args)
     given = RegSet.of(*(to for to in insertion.into if isinstance(to, Reg)))
@@ -357,7 +368,8 @@ def call(
                        for slots in (fragment.payload.params, fragment.payload.results))
     allotted = Allotted(policy.name, tuple(params), tuple(results), tuple(caller.kept), tuple(spills.kept))
     return Pattern(
-        caller.items, caller.insts, asked, pool.free & asked, spills.slots, caller.carriers is not None, allotted)
+        caller.items, caller.insts, asked, pool.free & asked, spills.slots,
+        caller.carriers is not None or caller.writes_afar, allotted)
 
 
 def _overlap(a: Home, b: Home) -> bool:

@@ -117,7 +117,7 @@ def claimed_payload(key: PayloadKey, payload: Payload) -> ClaimedPayload:
               if constant is None), _EXEC[key.hook.lanes],
         max((depth for depth, constant in given if constant is not None), default=0),
         tuple(ends[hole.instr] - 4 for hole in payload.holes), payload.stack, payload.frame_bytes,
-        *_near(parameters, key.constants),
+        *_near(parameters, key.constants), payload.resource,
     )
 
 

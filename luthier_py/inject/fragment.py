@@ -7,11 +7,12 @@ between places that use the same registers; an Inst never changes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import accumulate
+from operator import or_
 
 from luthier_py.inject.allocate import Group, Pin, Placement, Pool, fragment_groups, place
-from luthier_py.isa import M0, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet
+from luthier_py.isa import M0, NO_REGS, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet
 from luthier_py.isa.hazards import unsafe_shift_amount
 from luthier_py.jit import Payload
 
@@ -29,13 +30,14 @@ class Fragment:
     jumps: dict[int, int]           # for branches, by number, where they go; the number of all for the end
     cuts: tuple[int, ...]           # by number, what branches, what follows it, what is branched to; start and end
     vector: bool                    # it has vector instructions
+    afar: RegSet                    # vector registers that it writes in lanes that are not active
     operands: tuple[tuple[tuple[str, tuple[RegFile, int]], ...], ...]  # of each instruction, registers by name
 
 
 def prepare(isa: InstructionSet, payload: Payload) -> Fragment:
     general = general_registers(isa)
     slots = [slot.reg for slot in (*payload.params, *payload.results)]
-    slots += [] if payload.stack is None else [payload.stack]
+    slots += [each for each in (payload.stack, payload.resource) if each is not None]
     starts = list(accumulate((inst.size_bytes for inst in payload.instrs), initial=0))
     targets = (inst.branch_target(start) for start, inst in zip(starts, payload.instrs, strict=False))
     jumps = {number: starts.index(target) for number, target in enumerate(targets) if target is not None}
@@ -43,17 +45,28 @@ def prepare(isa: InstructionSet, payload: Payload) -> Fragment:
     return Fragment(
         payload, tuple(fragment_groups(payload.instrs, slots, general)),
         (payload.reads | payload.writes | RegSet.of(*slots)) & general, payload.writes & general, jumps,
-        tuple(sorted(cuts)), any(inst.op.flags & VECTOR for inst in payload.instrs), tuple(map(_named, payload.instrs)),
+        tuple(sorted(cuts)), any(inst.op.flags & VECTOR for inst in payload.instrs), _afar(payload),
+        tuple(map(_named, payload.instrs)),
     )
 
 
-def settle(isa: InstructionSet, fragment: Fragment, pins: list[Pin], pool: Pool) -> tuple[Placement, Pool]:
-    """Places for the fragment's registers, none of which the hardware gets wrong; and what is left of ``pool``."""
+def _afar(payload: Payload) -> RegSet:
+    """In whose lanes it keeps scalars, mostly."""
+    own = (inst.writes.vectors for inst in payload.instrs if OpFlag.IGNORES_EXEC in inst.op.flags)
+    return reduce(or_, own, RegSet())
+
+
+def settle(
+    isa: InstructionSet, fragment: Fragment, pins: list[Pin], pool: Pool, resting: RegSet | None = None
+) -> tuple[Placement, Pool]:
+    """Places for the fragment's registers, none of which the hardware gets wrong; and what is left of ``pool``.
+    ``resting``: what nobody needs in any lane, where the hook may not write others in lanes that are not active."""
+    afar = NO_REGS if resting is None else fragment.afar
     banned = RegSet()
     while True:
         rest = Pool(pool.free - banned, pool.where, pool.why, asked=pool.asked, busy=pool.busy - banned)
         kept = [pin for pin in pins if not banned.overlaps(RegSet.of(pin.home))]
-        placement = place(fragment.groups, fragment.used, fragment.written, kept, rest)
+        placement = place(fragment.groups, fragment.used, fragment.written, kept, rest, afar, resting or NO_REGS)
         shifts = [i for i in instructions(isa, fragment, placement) if unsafe_shift_amount(isa.target, i)]
         if not shifts:
             return placement, rest

@@ -27,9 +27,11 @@ from luthier_py.tool import Entry, Place, WaveVariable
 
 @dataclass(frozen=True, slots=True)
 class PrivateCell:
-    """A dword of each lane's private memory, behind the application's own."""
+    """A dword of each lane's private memory, behind the application's own. ``resource``: by which it is reached, where
+    that is in buffers."""
 
     offset_bytes: int
+    resource: Reg | None = None
 
     def __str__(self) -> str:
         return f"private memory at {self.offset_bytes}"
@@ -58,8 +60,25 @@ class InSlot:
 
 Home: TypeAlias = "Reg | LaneOf | InSlot"
 """Where something lives from kernel entry to kernel exit."""
-Keeper: TypeAlias = "WaveVariable | Entry"
+
+
+class Own(Enum):
+    """What is kept for the wave though no tool asks for it: hooks' code does."""
+
+    PRIVATE_RESOURCE = "private_resource"
+    """By which buffer instructions reach the wave's private memory."""
+
+    @property
+    def dwords(self) -> int:
+        return 4
+
+
+Keeper: TypeAlias = "WaveVariable | Entry | Own"
 """What has a home."""
+
+
+def dwords_of(keeper: Keeper) -> int:
+    return keeper.dwords if isinstance(keeper, Own) else keeper.type.dwords
 
 
 def part(reg: Reg, offset: int, dwords: int = 1) -> Reg:

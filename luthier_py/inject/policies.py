@@ -7,13 +7,13 @@ is the last thing to happen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from luthier_py.analysis import Facts
 from luthier_py.inject.allocate import Policy
 from luthier_py.inject.fragment import general_registers
-from luthier_py.inject.items import Home, InSlot, PrivateCell, SpillSlot
+from luthier_py.inject.items import Home, InSlot, Keeper, Own, PrivateCell, SpillSlot
 from luthier_py.inject.own_scratch import keeps_base
 from luthier_py.inject.resources import Component, at_no_cost, for_fewer_waves
 from luthier_py.ir import Program
@@ -37,22 +37,29 @@ class Private:
     """Of hooks' stacks, which are behind all dwords for registers: instructions have room for small offsets."""
     least_cells: int = 0
     """So many dwords for registers, even if no call takes that many: what is there is set up where kernels begin."""
+    resource: Reg | None = None
+    """By which it is reached, where private memory is in buffers."""
+    in_lanes: bool = False
+    """That has no scalar registers of its own: too few are left to put others aside by it."""
 
     @property
     def frame(self) -> int:
         """Where stacks begin."""
         return self.start + CELL_BYTES * MOST_CELLS
 
-    def with_homes(self, homes: Iterable[Home]) -> Private:
+    def with_homes(self, homes: Mapping[Keeper, Home]) -> Private:
         """The same, of which some homes are a part."""
-        slots = {home.slot for home in homes if isinstance(home, InSlot)}
-        return replace(self, kept=sum(isinstance(slot, PrivateCell) for slot in slots))
+        slots = {home.slot for home in homes.values() if isinstance(home, InSlot)}
+        own = homes.get(Own.PRIVATE_RESOURCE)
+        return replace(self, kept=sum(isinstance(slot, PrivateCell) for slot in slots),
+                       resource=own if isinstance(own, Reg) else None,
+                       in_lanes=own is not None and not isinstance(own, Reg))
 
     @property
     def cells(self) -> tuple[PrivateCell, ...]:
         """Dwords for registers, as far as they are nobody's."""
-        return () if self.obstacle else tuple(
-            PrivateCell(self.start + CELL_BYTES * number) for number in range(self.kept, MOST_CELLS))
+        return () if self.obstacle or self.in_lanes else tuple(
+            PrivateCell(self.start + CELL_BYTES * number, self.resource) for number in range(self.kept, MOST_CELLS))
 
     def used(self, cells: int) -> range:
         """What there is of it, with so many dwords for registers."""
@@ -65,8 +72,6 @@ def private_memory(program: Program, component: Component, frame_bytes: int) -> 
     """Behind the largest of the application's, since functions are shared; ``frame_bytes``: that stacks need."""
     target, records = program.obj.target, [kernel.record for kernel in component.kernels]
     start = max(record.private_bytes for record in records)
-    if target.generation < 9:
-        return Private(start, f"hooks have no private memory on {target.name}, which has no scratch instructions")
     if target.scratch_base is not None and not keeps_base(program, component, target.scratch_base):
         return Private(start, "it sets FLAT_SCRATCH to something of its own")
     return Private(_aligned(start), frame_bytes=_aligned(frame_bytes))
@@ -81,7 +86,8 @@ def home_slots(
 ) -> tuple[SpillSlot, ...]:
     """Where something can live for good for which there is no register; ``named``: registers that edits name."""
     registers = at_no_cost(program, component) & general_registers(program.isa) - named
-    return *accumulators(program, facts, component, registers), *(() if private is None else private.cells)
+    reached = private is not None and not program.obj.target.scratch_in_buffers  # without what has a home itself
+    return *accumulators(program, facts, component, registers), *(private.cells if private and reached else ())
 
 
 def cheap_policies(program: Program, facts: Facts, component: Component, general: RegSet) -> tuple[Policy, ...]:

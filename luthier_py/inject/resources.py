@@ -17,7 +17,7 @@ from luthier_py.analysis import Facts, sharing
 from luthier_py.errors import Location, OutOfRegisters, Unsupported
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.fragment import general_registers
-from luthier_py.inject.items import Clone, Home, InSlot, Keeper, SpillSlot
+from luthier_py.inject.items import Clone, Home, InSlot, Keeper, SpillSlot, dwords_of
 from luthier_py.inject.model import Resources
 from luthier_py.ir import Function, Kernel, Program, by_address
 from luthier_py.isa import NO_REGS, LaneOf, OpFlag, Reg, RegFile, RegSet, Target
@@ -45,7 +45,7 @@ def wave_homes(
     """Scalar registers that the component never touches; where there are too few, lanes of such a vector register, and
     if there is none, of a slot: an accumulator first of all, private memory last. ``named``: registers that cannot be
     homes: those that hooks get or give as the application's, for one."""
-    ordered = sorted(values, key=lambda v: (-v.type.dwords, v.name))
+    ordered = sorted(values, key=lambda v: (-dwords_of(v), v.name))
     if ordered:
         _check_calls(program, component)
     untouched = general_registers(program.isa) - facts.touched(component.functions) - named
@@ -57,7 +57,7 @@ def wave_homes(
     homes: dict[Keeper, Home] = {}
     for number, value in enumerate(ordered):
         try:
-            homes[value] = pool.take(RegFile.SGPR, value.type.dwords)
+            homes[value] = pool.take(RegFile.SGPR, dwords_of(value))
         except OutOfRegisters:
             cheap = untouched.vectors & at_no_cost(program, component)
             scarce = not cheap.vgpr and not any(isinstance(slot, Reg) for slot in slots)
@@ -74,14 +74,14 @@ def _in_lanes(
     holder: Reg | None = None
     slot: SpillSlot | None = None
     for value in values:
-        if first + value.type.dwords > size:
+        if first + dwords_of(value) > size:
             first, holder = 0, pool.lowest(RegFile.VGPR)
             slot = next(slots, None) if holder is None else None
         if slot is not None:
-            homes[value] = InSlot(slot, first, value.type.dwords)
+            homes[value] = InSlot(slot, first, dwords_of(value))
         else:  # where there is no slot either, taking one says so
-            homes[value] = LaneOf(holder or pool.take(RegFile.VGPR), first, value.type.dwords)
-        first += value.type.dwords
+            homes[value] = LaneOf(holder or pool.take(RegFile.VGPR), first, dwords_of(value))
+        first += dwords_of(value)
     return homes
 
 

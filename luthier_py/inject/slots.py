@@ -26,7 +26,13 @@ def need_base(isa: InstructionSet, slots: Iterable[SpillSlot]) -> bool:
 
 def based(isa: InstructionSet, slots: Iterable[SpillSlot], base: Reg | None) -> list[Inst]:
     """What makes ``base`` hold from where their offsets count, if they need it."""
-    return [] if base is None else [glue.copy(isa, base, _start(slots))]
+    return [] if base is None else [glue.copy(isa, base, offset_for_wave(isa, _start(slots)))]
+
+
+def offset_for_wave(isa: InstructionSet, offset_bytes: int) -> int:
+    """An offset in each lane's private memory, as instructions want it in a scalar register: where that memory is in
+    buffers, in bytes of all lanes (AMDGPUUsage, "Private Segment Buffer")."""
+    return offset_bytes * isa.wave_size if isa.target.scratch_in_buffers else offset_bytes
 
 
 def moves(
@@ -37,8 +43,8 @@ def moves(
     saves, loads = [], []
     for reg, slot in zip(regs, slots, strict=True):
         if isinstance(slot, PrivateCell):
-            saves.append(glue.to_private(isa, reg, base, slot.offset_bytes - start))
-            loads.append(glue.from_private(isa, reg, base, slot.offset_bytes - start))
+            saves.append(glue.to_private(isa, reg, base, slot.offset_bytes - start, slot.resource))
+            loads.append(glue.from_private(isa, reg, base, slot.offset_bytes - start, slot.resource))
         else:
             saves.append(glue.copy(isa, slot, reg))
             loads.append(glue.copy(isa, reg, slot))

@@ -73,12 +73,21 @@ def upper_half(isa: InstructionSet, to: Reg, source: Reg) -> Inst:
     return _made(isa, "s_lshr_b32", to, source, 16)
 
 
-def to_private(isa: InstructionSet, reg: Reg, base: Reg | None, offset_bytes: int) -> Inst:
-    """A dword of each active lane's private memory := a vector register. ``base`` has a part of the offset, if any."""
+def to_private(
+    isa: InstructionSet, reg: Reg, base: Reg | None, offset_bytes: int, resource: Reg | None = None
+) -> Inst:
+    """A dword of each active lane's private memory := a vector register. ``base`` has a part of the offset, if any;
+    that of the wave, where there is a ``resource``."""
+    if resource is not None:
+        return _private(isa, f"buffer_store_dword {reg}, off, {resource}, {base or 0}", offset_bytes)
     return _private(isa, f"scratch_store_{_dword(isa)} off, {reg}, {base or 'off'}", offset_bytes)
 
 
-def from_private(isa: InstructionSet, reg: Reg, base: Reg | None, offset_bytes: int) -> Inst:
+def from_private(
+    isa: InstructionSet, reg: Reg, base: Reg | None, offset_bytes: int, resource: Reg | None = None
+) -> Inst:
+    if resource is not None:
+        return _private(isa, f"buffer_load_dword {reg}, off, {resource}, {base or 0}", offset_bytes)
     return _private(isa, f"scratch_load_{_dword(isa)} {reg}, off, {base or 'off'}", offset_bytes)
 
 

@@ -109,7 +109,13 @@ class Target:
     def scratch_needs_base(self) -> bool:
         """Whether scratch instructions name a register that has the address, or a part of it (what can do without, LLVM
         calls FeatureFlatScratchSTMode)."""
-        return not self.architected_flat_scratch and (self.generation, self.minor) < (10, 3)
+        return not self.architected_flat_scratch and (9, 0) <= (self.generation, self.minor) < (10, 3)
+
+    @property
+    def scratch_in_buffers(self) -> bool:
+        """Whether code reaches private memory through a buffer resource, for want of scratch instructions (AMDGPUUsage,
+        "Private Segment Buffer")."""
+        return self.generation < 9
 
     @property
     def scratch_base(self) -> Reg | None:

@@ -2,7 +2,7 @@
 
 In: IR of a hook, and the code that LLVM makes of it as an amdgpu_gfx function. Out: IR, and instructions. Invariant:
 all private memory that the code touches is at offsets from what s32 holds, the stack pointer (AMDGPUUsage, "Calling
-Conventions"); it falls off its end where it would return.
+Conventions"), where it is in buffers by the resource in s[0:3]; it falls off its end where it would return.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from dataclasses import replace
 from itertools import accumulate
 
 from luthier_py.isa import Inst, InstructionSet, OpFlag, RegFile, Space, glue, sgpr, vgpr
+from luthier_py.isa.private_buffers import private_resource
 from luthier_py.isa.vector_modes import moves_relative
 from luthier_py.jit.convention import Seat
 from luthier_py.jit.frontend import HookIr
 from luthier_py.jit.object import Code
 
 STACK_POINTER = sgpr(32)
+PRIVATE_RESOURCE = sgpr(0, 4)  # where private memory is in buffers
 _RETURN_ADDRESS = sgpr(30, 2)
 _FIRST_SGPR = 4  # of arguments
 _NO_ARRAYS_IN_REGISTERS = '"amdgpu-promote-alloca-to-vector-max-regs"="0"'
@@ -67,6 +69,11 @@ def without_returns(instrs: tuple[Inst, ...], isa: InstructionSet) -> tuple[Inst
     starts = [0, *accumulate(inst.size_bytes for inst in instrs)]
     return tuple(glue.jump(isa, (starts[-1] - starts[k + 1]) // 4) if returns(inst) else inst
                  for k, inst in enumerate(instrs))
+
+
+def in_buffers(instrs: Sequence[Inst], isa: InstructionSet) -> bool:
+    """Whether they touch private memory through its resource."""
+    return isa.target.scratch_in_buffers and any(private_resource(inst) == PRIVATE_RESOURCE for inst in instrs)
 
 
 def returns(inst: Inst) -> bool:

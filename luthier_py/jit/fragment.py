@@ -14,7 +14,7 @@ from luthier_py.isa import MODE, NO_REGS, Inst, InstructionSet, OpFlag, Reg, Reg
 from luthier_py.isa.glue import nothing
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action
-from luthier_py.jit.called import STACK_POINTER, returns, scalars, without_returns
+from luthier_py.jit.called import PRIVATE_RESOURCE, STACK_POINTER, in_buffers, returns, scalars, without_returns
 from luthier_py.jit.convention import Seat
 from luthier_py.jit.exec_mask import follow_exec
 from luthier_py.jit.frontend import HookIr
@@ -40,10 +40,6 @@ def payload(hook: Hook, code: Code, ir: HookIr, isa: InstructionSet) -> Payload:
     instrs = without_last_wait(own) or (nothing(isa),)  # what gives back its arguments is a call, too
     left_out = len(everything) - len(begun) - (called and returns(everything[-1]))
     _check(hook, instrs, called)
-    if called and any(inst.find("srsrc") is not None for inst in instrs):
-        raise Unsupported(f"{hook.place}: hook {hook.name} needs a stack, and {isa.target.name} has private memory in "
-                          "buffers, where hooks have none: use fewer values at a time, and arrays of few elements "
-                          "whose numbers are known when it is compiled")
     if hook.lanes is Lanes.ACTIVE and not follow_exec(instrs, isa.wave_size).restored:
         message = "may change which lanes are active; simplify its control flow"
         raise Unsupported(f"{hook.place}: hook {hook.name} {message}")
@@ -61,6 +57,7 @@ def payload(hook: Hook, code: Code, ir: HookIr, isa: InstructionSet) -> Payload:
         holes=tuple(_holes(code, everything, left_out)),
         frame_bytes=code.frame_bytes,
         stack=STACK_POINTER if called else None,
+        resource=PRIVATE_RESOURCE if called and in_buffers(instrs, isa) else None,
     )
 
 

@@ -62,12 +62,14 @@ class Payload:
     needs_lane: bool            # its scalar results or branches are wrong when no lane is active
     frame_bytes: int = 0        # of stack, in each lane
     stack: Reg | None = None    # where it expects the offset of that in private memory
+    resource: Reg | None = None  # where it expects the resource of private memory, if it is in a buffer
     holes: tuple[Hole, ...] = ()
 
     @property
     def needs_private_memory(self) -> bool:
         """Whether it touches any, the application's or its own."""
-        return self.stack is not None and any(inst.op.spaces is Space.SCRATCH for inst in self.instrs)
+        return self.resource is not None or self.stack is not None and any(
+            inst.op.spaces is Space.SCRATCH for inst in self.instrs)
 
 
 def payload_key(insertion: Insertion) -> PayloadKey:

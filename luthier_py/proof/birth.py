@@ -25,6 +25,7 @@ _USER = (
 _SYSTEM = ("enable_sgpr_workgroup_id_x", "enable_sgpr_workgroup_id_y", "enable_sgpr_workgroup_id_z",
            "enable_sgpr_workgroup_info", "enable_private_segment")
 _NAMES = {
+    "enable_sgpr_private_segment_buffer": "private_segment_buffer",
     "enable_sgpr_kernarg_segment_ptr": "kernarg_ptr", "enable_sgpr_dispatch_ptr": "dispatch_ptr",
     "enable_sgpr_queue_ptr": "queue_ptr", "enable_sgpr_dispatch_id": "dispatch_id",
     "enable_sgpr_workgroup_id_x": "workgroup_id_x", "enable_sgpr_workgroup_id_y": "workgroup_id_y",
@@ -33,6 +34,9 @@ _NAMES = {
 }
 POINTERS = ("kernarg_ptr", "dispatch_ptr", "queue_ptr")
 """What may be read as memory."""
+RESOURCE = "private_resource"
+"""By which a wave reaches private memory that is in buffers; its first two dwords are a sum (`private_base`)."""
+SUM_OF_RESOURCE: tuple[Term, Term] = ("resource", 0), ("resource", 1)
 USER_DWORDS = dict(_USER)
 _IDS = 10  # bits of a work-item's id in one direction
 
@@ -57,6 +61,8 @@ def started(target: Target, before: KernelDescriptor, after: KernelDescriptor) -
     values = {_NAMES[field]: each for field, each in held.items() if field in _NAMES}
     if target.architected_sgprs:
         values |= _in_trap_registers()
+    if target.scratch_in_buffers and "private_segment_buffer" in values and "scratch_wave_offset" in values:
+        values[RESOURCE] = (*SUM_OF_RESOURCE, *values["private_segment_buffer"][2:])
     values["first_workitem"] = (_first_workitem(target, before, after, terms),)
     taken = {first + k for first, dwords in new.values() for k in range(dwords)}
     had = {first + k for first, dwords in old.values() for k in range(dwords)}
@@ -69,7 +75,8 @@ def started(target: Target, before: KernelDescriptor, after: KernelDescriptor) -
 def fields_of(target: Target, kept: Iterable[str], private: bool) -> list[str]:
     """The descriptor's bits that some values need, and private memory."""
     fields = {name: field for field, name in _NAMES.items()}
-    base = ["enable_sgpr_flat_scratch_init"] if target.scratch_base is not None else []
+    base = ["enable_sgpr_flat_scratch_init"] if target.scratch_base is not None else (
+        ["enable_sgpr_private_segment_buffer"] if target.scratch_in_buffers else [])
     found = ["enable_private_segment", *base] if private else []
     elsewhere = "workgroup_id" if target.architected_sgprs else "-"
     return [*found, *(fields[name] for name in kept if name in fields and elsewhere not in name)]

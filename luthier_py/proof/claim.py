@@ -95,6 +95,8 @@ class Payload:
     Empty where all are."""
     near_numbers: Space = Space.NONE
     """The same of numbers in the code itself."""
+    resource: Reg | None = None
+    """Where it expects the resource of private memory, where that is in buffers."""
 
 
 @dataclass(frozen=True, slots=True)

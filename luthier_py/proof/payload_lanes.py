@@ -6,7 +6,7 @@ followed through every way that it may take, active at the start or not; a mask 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -72,9 +72,11 @@ def ways_of_lanes(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> W
     return Ways(starts, onward)
 
 
-def follow_exec(insts: Sequence[Inst], lanes: Ways | None) -> tuple[int, bool, bool]:
+def follow_exec(
+    insts: Sequence[Inst], lanes: Ways | None, private: Callable[[Inst], bool]
+) -> tuple[int, bool, bool]:
     """What is written in lanes that were not active at the start, whether EXEC comes back, and whether memory may be
-    touched in such lanes."""
+    touched in such lanes that is not ``private``."""
     writes = [inst.writes.bits & ~SCALARS for inst in insts]
     if not any(inst.writes.sgpr >> EXEC & 3 for inst in insts):
         lanes = Ways((), {})
@@ -90,7 +92,7 @@ def follow_exec(insts: Sequence[Inst], lanes: Ways | None) -> tuple[int, bool, b
             back = back and bool(state[1] & ON) is bool(state[1] & START)
         elif state[1] & ON and not state[1] & START:
             far |= writes[at]
-            wide = wide or OpFlag.VMEM in insts[at].op.flags
+            wide = wide or OpFlag.VMEM in insts[at].op.flags and not private(insts[at])
     return far, back, wide
 
 

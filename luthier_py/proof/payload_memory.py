@@ -14,6 +14,7 @@ from operator import or_
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import SCC, Inst, InstructionSet, OperandKind, OpFlag, Space
+from luthier_py.isa.private_buffers import private_resource
 from luthier_py.isa.quiet import tends_caches
 from luthier_py.isa.registers import SCALARS
 from luthier_py.proof.claim import Payload
@@ -62,7 +63,8 @@ class _Memory:
     def wrong(self) -> list[int]:
         """Numbers of instructions that touch what they must not."""
         return [point.at for point, depths in self.solution.items()
-                if point.at < len(self.insts) and self._touches(point) and not _fits(self.insts[point.at], depths)]
+                if point.at < len(self.insts) and self._touches(point) and not _fits(
+                    self.payload, self.insts[point.at], depths)]
 
     def _touches(self, point: Point) -> bool:
         inst = self.insts[point.at]
@@ -117,7 +119,7 @@ class _Memory:
         if inst.op.flags & _MEMORY:
             if not inst.op.spaces or tends_caches(inst.op):
                 return 0
-            if inst.op.spaces is not Space.SCRATCH:
+            if not in_private(self.payload, inst):
                 return max(_address_depth(inst, depths) - 1, 0)
             return self.kept if _of_kind(inst, depths, OF_STACK) else 0
         read = [depth for reg, depth in depths.items() if inst.reads.bits >> reg & 1]
@@ -134,7 +136,7 @@ class _Memory:
             return 0
         inst = self.insts[point.at]
         data = inst.find("vdata") or inst.find("data")
-        if inst.op.spaces is not Space.SCRATCH or OpFlag.MAY_STORE not in inst.op.flags or not point.on or (
+        if not in_private(self.payload, inst) or OpFlag.MAY_STORE not in inst.op.flags or not point.on or (
                 data is None or data.reg is None):
             return 0
         first, depths = number(data.reg), self.solution[point]
@@ -151,18 +153,24 @@ def _on_both_ways(a: Depths, b: Depths) -> Depths:
     return {reg: depth for reg, depth in both if depth}
 
 
-def _fits(inst: Inst, depths: Depths) -> bool:
+def _fits(payload: Payload, inst: Inst, depths: Depths) -> bool:
     if inst.op.spaces is Space.LDS:
         return _of_kind(inst, depths, _OF_NEAR[Space.LDS])  # and it does nothing but read
-    if inst.op.spaces is not Space.SCRATCH:
+    if not in_private(payload, inst):
         return _address_depth(inst, depths) > 0
     reads = OpFlag.MAY_STORE not in inst.op.flags
     return _of_kind(inst, depths, OF_STACK | (_OF_NEAR[Space.SCRATCH] if reads else 0))
 
 
+def in_private(payload: Payload, inst: Inst) -> bool:
+    """Whether it moves data between lanes and their private memory, and does nothing else."""
+    return inst.op.spaces is Space.SCRATCH or payload.resource is not None and (
+        private_resource(inst) == payload.resource)
+
+
 def _of_kind(inst: Inst, depths: Depths, kinds: int) -> bool:
     """Whether its address is made of a pointer of one of some kinds."""
-    places = [operand.reg for name in ("saddr", "vaddr", "addr") if (operand := inst.find(name)) is not None]
+    places = [operand.reg for name in ("saddr", "vaddr", "addr", "soffset") if (operand := inst.find(name)) is not None]
     return any(reg is not None and depths.get(number(reg), 0) & kinds for reg in places)
 
 

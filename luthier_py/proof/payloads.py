@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from itertools import accumulate
 from operator import or_
 
@@ -25,7 +25,7 @@ from luthier_py.isa.registers import VGPR_SHIFT
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.code import number
 from luthier_py.proof.payload_lanes import Jumps, follow_exec, ways_of_lanes
-from luthier_py.proof.payload_memory import check_memory, is_flat, reads_lds
+from luthier_py.proof.payload_memory import check_memory, in_private, is_flat, reads_lds
 from luthier_py.proof.pending import NOTHING, Pending, issued, owed, settled
 
 MOST_STATES = 1 << 16
@@ -72,13 +72,15 @@ def summary(isa: InstructionSet, payload: Payload) -> Summary:
     reads = writes = 0
     for inst in insts:
         reads, writes = reads | inst.reads.bits, writes | inst.writes.bits
-    far, back, wide = follow_exec(insts, lanes)
+    if payload.resource is not None and writes & payload.resource.bits:
+        raise CheckFailed(f"hook {payload.name} changes by what it reaches private memory")
+    far, back, wide = follow_exec(insts, lanes, partial(in_private, payload))
     stores = any(OpFlag.MAY_STORE in flags and not flags & (OpFlag.VMEM | OpFlag.WAIT)
                  for flags in (inst.op.flags for inst in insts))
     scalars = any(reg.file is RegFile.SGPR for reg in payload.results)
     idles = payload.exec is None and not (wide or stores) and (not scalars or any(map(_needs_lane, insts)))
     return Summary(tuple(insts), offsets, reads, writes, far, back, _owed(isa, insts, jumps), idles,
-                   any(inst.op.spaces is Space.SCRATCH for inst in insts))
+                   payload.resource is not None or any(inst.op.spaces is Space.SCRATCH for inst in insts))
 
 
 def _needs_lane(inst: Inst) -> bool:

@@ -20,11 +20,13 @@ from operator import or_
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet, Space
 from luthier_py.isa.glue import from_private, to_private
+from luthier_py.isa.private_buffers import private_resource
 from luthier_py.isa.quiet import computes
 from luthier_py.isa.registers import SCALARS, VGPR_SHIFT
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane
 from luthier_py.isa.vector_modes import float_field
+from luthier_py.proof.birth import RESOURCE
 from luthier_py.proof.claim import Address, Call, ClonedFunction, InCell, Kept, Payload, Value
 from luthier_py.proof.code import CELLS, LANES, bits_of, lane_number, number, ones, whole_number
 from luthier_py.proof.lanes import ON, State, next_states
@@ -114,7 +116,7 @@ class Runner:
         if known is not None:
             return [self.call(pc, *known, now)]
         self.insts[pc] = inst = self.decode(pc)
-        if inst.op.spaces is Space.SCRATCH:
+        if inst.op.spaces is Space.SCRATCH or RESOURCE in self.homes and private_resource(inst) is not None:
             self.scratch(inst, pc, now)
             return [(pc + inst.size_bytes, now)]
         if not computes(inst.op):
@@ -218,17 +220,32 @@ class Runner:
 
     def moves_dword(self, inst: Inst, reg: Reg) -> bool:
         """All of a register, and nothing else."""
-        base = inst.find("saddr")
+        base, resource = inst.find("saddr") or inst.find("soffset"), private_resource(inst)
         move = from_private if inst.writes else to_private
-        return inst.raw == move(self.isa, reg, base.reg if base is not None else None, inst["offset"].value).raw
+        first = base.reg if base is not None else None
+        return inst.raw == move(self.isa, reg, first, inst["offset"].value, resource).raw
 
     def cell(self, inst: Inst, now: Now) -> int | None:
         """The offset that an instruction addresses in a lane's private memory, if it is known and all lanes' own."""
         if inst.find("vaddr") is not None or inst.op.flags & OpFlag.ATOMIC or inst["cpol"].value:
             return None
-        base = inst.find("saddr")
-        first = held(base, 32, now.get) if base is not None else 0
-        return first + inst["offset"].value if isinstance(first, int) else None
+        base, resource = inst.find("saddr") or inst.find("soffset"), private_resource(inst)
+        if resource is not None and not self.is_resource([number(resource) + k for k in range(resource.dwords)], now):
+            return None
+        first = self.of_lane(held(base, 32, now.get) if base is not None else 0)
+        return None if first is None else first + inst["offset"].value
+
+    def of_lane(self, offset: Term) -> int | None:
+        """In each lane's memory, of one that a scalar has: where that is in buffers it counts bytes of all lanes."""
+        if not isinstance(offset, int) or RESOURCE not in self.homes:
+            return offset if isinstance(offset, int) else None
+        return None if offset % self.isa.wave_size else offset // self.isa.wave_size
+
+    def is_resource(self, registers: Sequence[int | None], now: Now) -> bool:
+        """Whether they hold that of the wave's private memory."""
+        home = self.homes.get(RESOURCE)
+        return home is not None and len(registers) == home.dwords and all(
+            each is not None and now.get(each) == now.due(number(home) + k) for k, each in enumerate(registers))
 
     # -- calls -----------------------------------------------------------------------------------
 
@@ -306,10 +323,13 @@ class Runner:
         if payload.stack is None:
             return
         where = renaming.get(number(payload.stack))
-        start = now.get(where) if where is not None else None
+        if payload.resource is not None and not self.is_resource(
+                [renaming.get(number(payload.resource) + k) for k in range(payload.resource.dwords)], now):
+            raise self.fail(f"hook {payload.name} does not get the resource of private memory", pc)
         if where is None:  # it touches none
             return
-        if not isinstance(start, int) or start not in self.private or start + payload.frame_bytes > self.private.stop:
+        start = self.of_lane(now.get(where))
+        if start is None or start not in self.private or start + payload.frame_bytes > self.private.stop:
             raise self.fail(f"hook {payload.name} has its stack in private memory that is not the tool's", pc)
         first, end = ((at - self.private.start) // 4 for at in (start, start + payload.frame_bytes + 3))
         for cell in [each for each in now.terms if CELLS + first <= each < min(CELLS + end, LANES)]:

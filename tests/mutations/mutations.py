@@ -240,6 +240,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     *of(
         "inject/birth.py",
+        ("glue.add_with_carry(isa, high, part(whole, 1), 0),", "glue.copy(isa, high, part(whole, 1)),"),
         ("if new[value] != place else 0", "if False else 0"),
         ("return [*found, *_moved_back(isa, old, new)]", "return [*_moved_back(isa, old, new), *found]"),
         ("ids = (1 << _ID_BITS * (before.enable_vgpr_workitem_id + 1)) - 1", "ids = -1"),

@@ -16,8 +16,10 @@ OF_PROOF: tuple[Mutation, ...] = (
         ("now.terms[cell] = now.others[cell] = UNKNOWN", "pass"),
         ("if inst.find(\"vaddr\") is not None or", "if"),
         ("now.pending, now.timed = issued(self.isa, inst, now.pending), True", "pass"),
-        ("if not isinstance(start, int) or start not in self.private or", "if not isinstance(start, int) or"),
+        ("if start is None or start not in self.private or", "if start is None or"),
         ("if not right:\n", "if False:\n"),
+        ("each is not None and now.get(each) == now.due(number(home) + k)", "each is not None"),
+        ("None if offset % self.isa.wave_size else offset", "None if False else offset"),
     ),
     *of(
         "proof/now.py",
@@ -125,6 +127,7 @@ OF_PROOF: tuple[Mutation, ...] = (
     ),
     *of(
         "proof/payload_memory.py",
+        ("private_resource(inst) == payload.resource)", "private_resource(inst) is not None)"),
         ("writes &= SCALARS", "pass"),
         ("found = self._made(inst, self.whole.get(Point(point.at, None), {}))", "found = self._made(inst, depths)"),
         ("return reduce(_either, (depths.get(first + k, 0) for k in range(data.reg.dwords)), 0) & ~OF_STACK",

@@ -31,7 +31,7 @@ NEAREST = {
     "inject/slots.py": ("unit/inject/test_spills.py", "unit/inject/test_homes_in_slots.py"),
     "inject/policies.py": (
         "unit/inject/test_homes_in_slots.py", "unit/inject/test_spills.py", "unit/inject/test_inject_edges.py"),
-    "inject/birth.py": ("unit/inject/test_birth.py",),
+    "inject/birth.py": ("unit/inject/test_birth.py", "unit/inject/test_private_buffers.py"),
     "inject/clone.py": ("unit/inject/test_clone.py", "unit/inject/test_instead.py"),
     "inject/seams.py": ("unit/inject/test_seams.py", "unit/proof/test_proof_instead.py"),
     "link/fixups.py": ("unit/link/test_bindings.py", "unit/link/test_link.py"),
@@ -43,7 +43,7 @@ NEAREST = {
     "proof/chained.py": ("unit/proof/test_distances.py",),
     "proof/dispatch.py": ("unit/proof/test_dispatch.py",),
     "proof/payload_lanes.py": ("unit/proof/test_payloads.py",),
-    "proof/payload_memory.py": ("unit/proof/test_payloads.py",),
+    "proof/payload_memory.py": ("unit/proof/test_payloads.py", "unit/inject/test_private_buffers.py"),
     "proof/given.py": ("unit/proof/test_given.py",),
     "proof/graph.py": ("unit/proof/test_application_whole.py",),
     "proof/insertions.py": (
@@ -51,7 +51,7 @@ NEAREST = {
         "unit/proof/test_proof_refusals.py",
         "unit/proof/test_proof_edges.py"),
     "proof/runs.py": (
-        "unit/proof/test_spilled.py",
+        "unit/proof/test_spilled.py", "unit/inject/test_private_buffers.py",
         "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
     "proof/now.py": (
         "unit/proof/test_spilled.py",

@@ -18,7 +18,7 @@ from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, I32, U32, Type
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.control import Action, Branch, Indexing
-from luthier_py.isa.semantics.crossings import RelativeMove
+from luthier_py.isa.semantics.crossings import GatherInGroup, RelativeMove
 from luthier_py.isa.semantics.elements import FormatStore
 from luthier_py.isa.semantics.images import ImageAtomic
 from luthier_py.isa.semantics.lds import Permute
@@ -53,6 +53,7 @@ HALF = 128     # of a field that names a half: the upper one
 WINDOW = 24    # vector registers of a case
 TRIES = 24
 VECTOR, ACCUMULATOR, SDWA_SCALAR = 256, 512, 256  # bits of source fields
+GROUPS = (1, 2, 4, 8, 16, 32)  # lanes
 CONSTANTS = (128, 129, 193, 208, 191, 240, 243, 247, 248)
 LITERALS = (0, 1, 0x3FC00000, 0x80000000, 0xFFFFFFFF, 0x12345678, 0x3C00, 0x7C01, 0x7F800001)
 NUMBERS = {F16: (0x3E00, 0xC080, 0x4200, 0x3800), F32: (0x3FC00000, 0xC0100000, 0x40400000, 0x3F000000, 0x41234567)}
@@ -200,6 +201,8 @@ class Cases:
             return pick(LITERALS) if any(width == 32 for _, width, _ in info.segments) else pick(LITERALS) & 0xFFFF
         if not info.dwords:
             return self._modifier(op, info, varied)
+        if isinstance(meaning(op), GatherInGroup) and info.name in ("src1", "src2"):
+            return pick((place.scalar + (info.name == "src2"), 128 + pick(GROUPS)))
         if info.kind in ("sgpr", "bool", "sdwavcc") or not set(info.files) & set("VA"):
             indexed = OpFlag.INDEXES_REGISTERS in op.flags and info.kind == "src" and "V" not in info.files
             return self._scalar_field(replace(info, kind="sgpr") if indexed else info, place, varied)
@@ -311,6 +314,8 @@ class Cases:
             case.scalars[M0] |= self.generator.randrange(8) << 16
         if isinstance(row, Branch):
             case.inst = self.isa.with_field(inst, "simm16", 1)  # over the instruction that the batch puts there
+        if isinstance(row, GatherInGroup):
+            self._hold_group(case, row, place)
         if row is Action.GETREG:
             case.inst = self.isa.with_field(inst, "simm16", 1 | self.generator.randrange(8) << 6 | 7 << 11)
         few: dict[tuple[Type, int], list[int]] = {}  # of which all operands take theirs, so that some are equal
@@ -325,6 +330,17 @@ class Cases:
             few.setdefault((type, reg.dwords), values[:3])
             case.hold(reg, [self.generator.choice(few[type, reg.dwords]) for _ in values] if meets else values)
         return case
+
+    def _hold_group(self, case: Case, row: GatherInGroup, place: Place) -> None:
+        """Of a size that there is, and lanes that are active."""
+        pick, size = self.generator.choice, case.inst["src1" if row is GatherInGroup.ADDRESS else "src2"]
+        width = size.value if size.reg is None else pick(GROUPS)
+        case.scalars |= {} if size.reg is None else {size.reg.index: width}
+        if row is not GatherInGroup.ADDRESS and (away := case.inst["src1"].reg) is not None:
+            far = row is GatherInGroup.ONE
+            case.scalars[away.index] = pick((1, 30, 77, M32) if far else (width, width - 1, 31, 63))
+        alone = width == 1 and row is not GatherInGroup.CROSSED  # the lane itself is active
+        case.exec_mask = pick(EXECS if alone or row is GatherInGroup.ADDRESS else EXECS[:2])
 
     def _with_image(self, inst: Inst, place: Place) -> Case | None:
         row, chosen = meaning(inst.op), with_fields(self.isa, inst, meaning(inst.op), self.generator)

@@ -12,7 +12,7 @@ from luthier_py.isa import Inst, Reg
 from luthier_py.isa.semantics.algebra import F16, F32
 from luthier_py.isa.semantics.cdna4 import SwapRows
 from luthier_py.isa.semantics.control import CrossLane
-from luthier_py.isa.semantics.crossings import GatherInRow
+from luthier_py.isa.semantics.crossings import GatherInGroup, GatherInRow
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from reference import floats
@@ -69,6 +69,31 @@ def gather(wave: Wave, inst: Inst, row: GatherInRow) -> None:
             new[lane] = 0
     for lane, value in new.items():
         wave.set_vector(target, lane, value)
+
+
+def gather_in_group(wave: Wave, inst: Inst, row: GatherInGroup) -> None:
+    """As HIP's shuffles define it (amd_warp_functions.h): __shfl, __shfl_up, __shfl_down, __shfl_xor."""
+    source, target = inst["src0"].reg, inst["vdst"].reg
+    assert source is not None and target is not None
+    first, width = (raw(wave, inst[name], 0, 32) for name in (
+        ("src1", "src1") if row is GatherInGroup.ADDRESS else ("src1", "src2")))
+    old, new = [wave.vector(source, lane) for lane in range(wave.size)], {}
+    for me in wave.lanes():
+        group = range(me - me % width, me - me % width + width)
+        if row is GatherInGroup.ADDRESS:
+            new[me] = 4 * group[old[me] % width]
+            continue
+        if row is GatherInGroup.ONE:
+            giver = group[first % width]
+        elif row is GatherInGroup.CROSSED:
+            giver = me ^ first if me ^ first < group.stop else me
+        else:
+            giver = me - first if row is GatherInGroup.BELOW else me + first
+            giver = giver if giver in group else me
+        assert wave.active(giver)
+        new[me] = old[giver]
+    for me, value in new.items():
+        wave.set_vector(target, me, value)
 
 
 def permute(wave: Wave, inst: Inst, row: Permute) -> None:

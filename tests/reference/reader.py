@@ -11,7 +11,7 @@ from luthier_py.isa import Inst
 from luthier_py.isa.semantics import Dual, Lanes, Scalar, meaning
 from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
-from luthier_py.isa.semantics.crossings import GatherInRow, RelativeMove
+from luthier_py.isa.semantics.crossings import GatherInGroup, GatherInRow, RelativeMove
 from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
 from luthier_py.isa.semantics.images import ImageAtomic, ImageMove, ImageQuery
 from luthier_py.isa.semantics.lds import (
@@ -41,7 +41,8 @@ _RULES = {
     TransposedLoad: transfers.transposed, Atomic: memory.atomic, ScalarLoad: memory.scalar_memory,
     ScalarStore: memory.scalar_memory, ScalarAtomic: memory.scalar_memory,
     ExchangeTwo: memory.exchange_two, LaneCount: memory.count_lanes,
-    FromLds: memory.from_lds, GatherInRow: crosslane.gather, RelativeMove: vector.relative,
+    FromLds: memory.from_lds, GatherInRow: crosslane.gather, GatherInGroup: crosslane.gather_in_group,
+    RelativeMove: vector.relative,
     CrossLane: crosslane.cross_lane, Permute: crosslane.permute, SwapRows: crosslane.swap, Matrix: crosslane.matrix,
     SparseMatrix: crosslane.sparse, MixedMatrix: crosslane.mixed, WaveMatrix: wave_matrix.wave_matrix,
     WaveMixedMatrix: wave_matrix.wave_mixed, FormatLoad: elements.load, FormatStore: elements.store,

@@ -1,7 +1,7 @@
 """Control flow, and instructions whose effect is not a value: waits, messages, hardware registers.
 
 In: nothing. Out: data rows; whoever runs or analyses code acts on them.
-Source: AMD Instinct MI200 ISA, chapter 4, 12.5 (SOPP), 12.3 (SOPK), 12.13 (LDS & GDS: DS_GWS_BARRIER).
+Source: AMD Instinct MI200 ISA, chapter 4, 12.5 (SOPP), 12.3 (SOPK), 12.13 (LDS & GDS: DS_GWS_BARRIER, DS_GWS_SEMA_P).
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ class Action(Enum):
     BARRIER_JOIN = auto()    # this wave can wait for it from here on
     BARRIER_STATE = auto()   # sdst = 1 in [0], how many have to come in [10:4], how many have in [22:16]
     GRID_BARRIER = auto()  # of a launch's waves: data0 + 1 of them meet at global wave sync resource offset + M0[21:16]
-    GRID_SETUP = auto()    # how many meet there first; each GRID_BARRIER says so too, and that counts
+    GRID_SETUP = auto()    # how many meet there first (each GRID_BARRIER says so too, and that counts); or may TAKE
+    # Of a resource as a semaphore, which counts how many waves may go on.
+    GRID_GIVE = auto()     # one more; as many more as data0 says, where there is one
+    GRID_TAKE = auto()     # wait until there is one, and take it
+    GRID_OPEN = auto()     # as many as wait
     SLEEP = auto()     # other waves get their turn
     MESSAGE = auto()   # to the host, if simm16[3:0] is INTERRUPT_MESSAGE; otherwise NOTHING
     QUESTION = auto()  # sdst = what the hardware answers to the message src0 (Question)
@@ -116,6 +120,9 @@ declare("S_GET_BARRIER_STATE_IMM S_GET_BARRIER_STATE_M0", Action.BARRIER_STATE)
 declare("S_BARRIER_WAIT", Action.BARRIER_WAIT)
 declare("DS_GWS_BARRIER", Action.GRID_BARRIER)
 declare("DS_GWS_INIT", Action.GRID_SETUP)
+declare("DS_GWS_SEMA_V DS_GWS_SEMA_BR", Action.GRID_GIVE)
+declare("DS_GWS_SEMA_P", Action.GRID_TAKE)
+declare("DS_GWS_SEMA_RELEASE_ALL", Action.GRID_OPEN)
 declare("S_SLEEP S_SLEEP_VAR S_MONITOR_SLEEP", Action.SLEEP)
 declare("S_SENDMSG", Action.MESSAGE)
 declare("S_SENDMSG_RTN_B32 S_SENDMSG_RTN_B64", Action.QUESTION)

@@ -1,12 +1,14 @@
 """Lanes that read other lanes of a row, and vector registers that M0 names.
 
 In: nothing. Out: data rows. Sources: RDNA 3 ISA, 16.12 (V_PERMLANE16_B32), 16.8 (V_MOVRELS_B32 and its like);
-RDNA 4 ISA, 16.12 (V_PERMLANE16_VAR_B32).
+RDNA 4 ISA, 16.12 (V_PERMLANE16_VAR_B32). For groups of gfx1250: HIP, amd_warp_functions.h (__shfl and its like, with
+comments on V_PERMLANE_BCAST_B32 and _UP_), and a public test of lane permutes by AMD's CDNA 5 ISA, 15.14.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from luthier_py.isa.semantics.meaning import Lanes, declare, signature
 
@@ -26,6 +28,24 @@ class GatherInRow:
 for _word, _other_row in ("V_PERMLANE16", False), ("V_PERMLANEX16", True):
     declare(f"{_word}_B32", GatherInRow(_other_row, own=False))
     declare(f"{_word}_VAR_B32", GatherInRow(_other_row, own=True))
+
+
+class GatherInGroup(Enum):
+    """vdst = src0 of a lane of the group of src2 lanes that a lane is in; src1 says which. No source says what a lane
+    outside EXEC gives, or what groups of another size than a power of two are."""
+
+    ONE = auto()     # number src1 of the group, which counts by its lowest bits
+    BELOW = auto()   # so many below; the lane itself where the group has none
+    ABOVE = auto()
+    CROSSED = auto()  # whose number differs in these bits; the lane itself where that is behind the group
+    ADDRESS = auto()  # vdst = where DS_BPERMUTE_B32 finds lane number src0 of the group of src1 lanes
+
+
+declare("V_PERMLANE_BCAST_B32", GatherInGroup.ONE)
+declare("V_PERMLANE_UP_B32", GatherInGroup.BELOW)
+declare("V_PERMLANE_DOWN_B32", GatherInGroup.ABOVE)
+declare("V_PERMLANE_XOR_B32", GatherInGroup.CROSSED)
+declare("V_PERMLANE_IDX_GEN_B32", GatherInGroup.ADDRESS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ ELSEWHERE: dict[Meaning, str] = {
                      Action.BARRIER_JOIN, Action.BARRIER_STATE, Action.QUESTION, Action.ADDPC), _BARRIERS),
     Action.TRAP: "unit/emulator/test_emulator_failures.py", Action.MESSAGE: "unit/emulator/test_packet_faults.py",
     Action.GRID_SETUP: _WAITING,  # shows in what waits only
+    **dict.fromkeys((Action.GRID_GIVE, Action.GRID_TAKE, Action.GRID_OPEN), "unit/emulator/test_semaphores.py"),
     # Leave the function.
     Action.SETPC: _ENDS, Action.SWAPPC: _ENDS, Action.CALL: _ENDS,
     # No two readings are equal.

@@ -33,8 +33,6 @@ class WhyRefused(Enum):
                 "compile without it")
     SHARED_DATA = ("no compute launch is given what it works on: global data share, order of waves",
                    "use atomics on global memory")
-    SEMAPHORES = ("it is a semaphore of all waves, and runtimes set these resources up as barriers alone",
-                  "use atomics on global memory, or a barrier of the grid")
     DISCARDS = ("it throws away what a cache holds, so what memory has then no manual says",
                 "write the cache back instead")
     FORKS = ("it splits a wave by a stack of the hardware's, which no compiler uses",
@@ -77,12 +75,11 @@ _ROWS: tuple[tuple[WhyRefused, str], ...] = (
     (WhyRefused.PRIVILEGED, r"S_RFE_(RESTORE_)?B64"),
     (WhyRefused.DEBUGGER, r"S_CBRANCH_CDBG\w+|S_SETKILL"),
     (WhyRefused.SHARED_DATA, r"DS_ORDERED_COUNT|GLOBAL_ATOMIC_ORDERED_ADD_B64"),
-    (WhyRefused.SEMAPHORES, r"DS_GWS_SEMA_\w+"),
     (WhyRefused.DISCARDS, r"S_DCACHE_DISCARD(_X2)?"),
     (WhyRefused.FORKS, r"S_CBRANCH_([GI]_FORK|JOIN)"),
     (WhyRefused.SUBVECTORS, r"S_SUBVECTOR_LOOP_(BEGIN|END)"),
     (WhyRefused.PARTS, r"V_(WMMA|MFMA)_LD_SCALE\w*"),
-    (WhyRefused.CONTRADICTED, r"(DS|GLOBAL)_LOAD_TR[46]_B\d+|V_PERMLANE_(BCAST|UP|DOWN|XOR|IDX_GEN)_B32"
+    (WhyRefused.CONTRADICTED, r"(DS|GLOBAL)_LOAD_TR[46]_B\d+"
                              r"|V_CVT_SR_PK_B?F16_F32|V_SWMMAC_BF16F32_\w+|DS_ATOMIC_(ASYNC_)?BARRIER_ARRIVE_B64"),
     (WhyRefused.TENSORS, r"TENSOR_\w+"),
     (WhyRefused.RESIZES, r"S_ALLOC_VGPR|S_BARRIER_LEAVE|S_WAKEUP_BARRIER_\w+"),

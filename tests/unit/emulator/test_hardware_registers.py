@@ -24,6 +24,14 @@ KERNEL void lds(u32 *out, u32 n) {
   out[X] = size + words[n] - n;
 }
 KERNEL void place(u32 *out) { u32 id; asm volatile("s_getreg_b32 %0, hwreg(PLACE)" : "=s"(id)); out[X] = id + 1; }
+KERNEL void violations(u32 *out) {
+  u32 seen = 5;
+#if LEGACY
+  asm volatile("s_setreg_imm32_b32 hwreg(HW_REG_TRAPSTS, 8, 1), 0\n\ts_getreg_b32 %0, hwreg(HW_REG_TRAPSTS, 8, 1)"
+               : "=s"(seen));
+#endif
+  out[X] = seen;
+}
 KERNEL void unknown(u32 *out) { u32 id; asm volatile("s_getreg_b32 %0, hwreg(5)" : "=s"(id)); out[X] = id; }
 """
 PLACES = {"gfx803": "HW_REG_HW_ID", "gfx90a": "HW_REG_HW_ID", "gfx942": "HW_REG_XCC_ID", "gfx1030": "HW_REG_HW_ID1",
@@ -34,7 +42,8 @@ UNITS = {"gfx1201": 512, "gfx1250": 1024}
 @pytest.fixture(scope="module", params=PLACES)
 def compiled(request, require_tool, tmp_path_factory):
     name, folder = request.param, tmp_path_factory.mktemp("registers")
-    (folder / "k.hip").write_text(HEADER + SOURCE.replace("PLACE", PLACES[name]))
+    legacy = target(name).generation < 12
+    (folder / "k.hip").write_text(f"#define LEGACY {legacy:d}\n{HEADER}{SOURCE.replace('PLACE', PLACES[name])}")
     flags = [f"--offload-arch={name}" if flag.startswith("--offload-arch") else flag for flag in FLAGS]
     command = [require_tool("clang-22"), *flags, str(folder / "k.hip"), "-o", str(folder / "k.co")]
     subprocess.run(command, check=True, capture_output=True)
@@ -52,6 +61,10 @@ def test_the_size_of_lds(compiled):
     unit = UNITS.get(compiled[0], 256)
     assert run(compiled, "lds", 7) == {-(-4000 // unit)}
     assert run(compiled, "lds", 7, lds_bytes=5000) == {-(-9000 // unit)}
+
+
+def test_no_wave_goes_on_behind_a_violation(compiled):
+    assert run(compiled, "violations") == {0 if target(compiled[0]).generation < 12 else 5}
 
 
 def test_the_place_of_a_wave(compiled):

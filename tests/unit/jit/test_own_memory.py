@@ -7,7 +7,6 @@ import time
 import pytest
 from observing import LANES, launch, observe
 
-from luthier_py.errors import Unsupported
 from luthier_py.intrinsics import read_first_lane
 from luthier_py.isa import instruction_set, sgpr, target, targets, vgpr
 from luthier_py.isa.vector_modes import moves_relative
@@ -77,10 +76,6 @@ def test_elements_that_one_number_names_for_all_lanes() -> None:
     for row in targets():
         key = PayloadKey(counted_together, (None, None))
         isa = instruction_set(target(row.name), row.wave_sizes[0])
-        if row.generation == 8:
-            with pytest.raises(Unsupported, match=f"needs a stack, and {row.name} has private memory in buffers"):
-                compile_keys({key: None}, isa)
-            continue
         (made,) = compile_keys({key: None}, isa).values()
         assert not any(map(moves_relative, made.instrs)) and made.frame_bytes >= 48
 

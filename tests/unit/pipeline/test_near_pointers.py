@@ -164,14 +164,9 @@ def test_each_generation(compiled, name: str, form: AddressForm, one: Hook) -> N
 
 
 def test_every_target_has_code_that_is_accepted() -> None:
-    """Where private memory is in buffers hooks have none, and that is said."""
     for row in targets():
         isa = instruction_set(target(row.name), row.wave_sizes[0])
         for one, key in ((one, PayloadKey(one, (None,) * 4)) for one in (in_lds, in_scratch)):
-            if one is in_scratch and row.generation == 8:
-                with pytest.raises(Unsupported, match=f"{row.name} has private memory in buffers"):
-                    compile_keys({key: None}, isa)
-                continue
             (made,) = compile_keys({key: None}, isa).values()
             assert made.frame_bytes == 0 and made.needs_private_memory is (one is in_scratch)
 

@@ -14,7 +14,7 @@ from luthier_py.isa.instruction import Access, OpFlag, OpInfo
 from luthier_py.isa.semantics import control, elements, images, lds, matrix, memory, transfers, wave_matrices
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad
-from luthier_py.isa.semantics.crossings import GatherInRow, RelativeMove
+from luthier_py.isa.semantics.crossings import GatherInGroup, GatherInRow, RelativeMove
 from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, SignaturePart, Variants
 from luthier_py.isa.semantics.readers import binding
 from luthier_py.isa.semantics.readers.binding import DESTINATIONS, REGISTERS, named
@@ -79,8 +79,8 @@ def asked(op: OpInfo, row: Meaning) -> Asked:
     elif isinstance(row, control.Switch):
         _switch(op, row, found)
     elif isinstance(row, (
-            control.CrossLane, control.Indexing, lds.Permute, SwapRows, GatherInRow, RelativeMove, matrix.Matrix,
-            matrix.MixedMatrix, matrix.SparseMatrix, wave_matrices.WaveMatrix,
+            control.CrossLane, control.Indexing, lds.Permute, SwapRows, GatherInGroup, GatherInRow, RelativeMove,
+            matrix.Matrix, matrix.MixedMatrix, matrix.SparseMatrix, wave_matrices.WaveMatrix,
             wave_matrices.WaveMixedMatrix, ManyConverted)):
         _moves(op, row, found)
     else:
@@ -135,6 +135,10 @@ _NUMBERED = frozenset({
     control.Action.BARRIER_SIGNAL, control.Action.BARRIER_SIGNAL_FIRST, control.Action.BARRIER_INIT,
     control.Action.BARRIER_JOIN, control.Action.BARRIER_STATE,
 })  # fmt: skip
+_OF_GRID = frozenset({
+    control.Action.GRID_BARRIER, control.Action.GRID_SETUP, control.Action.GRID_GIVE, control.Action.GRID_TAKE,
+    control.Action.GRID_OPEN,
+})  # fmt: skip
 _TAKES = _NUMBERED | {control.Action.SETPC, control.Action.ADDPC, control.Action.SWAPPC, control.Action.SLEEP}
 
 
@@ -157,8 +161,9 @@ def _action(op: OpInfo, row: control.Action, found: Asked) -> None:
         found.writes.add("mode")
     if row in sets or row is action.GETREG:
         found.reads.add("mode")  # its other bits stay
-    if row in (action.GRID_BARRIER, action.GRID_SETUP):
-        found.read("data0")
+    if row in _OF_GRID:
+        for name in named(op, ("data0",)):
+            found.read(name)
         found.reads.add("m0")
 
 
