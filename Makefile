@@ -33,7 +33,7 @@ demo: .venv/installed
 	$(BIN)/luthier demo
 
 test: .venv/installed-test
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 test-isa: .venv/installed-test
 	LUTHIER_TEST_ISA=1 $(BIN)/python -m pytest tests/differential/test_isa_llvm.py tests/differential/test_isa_kernels.py \

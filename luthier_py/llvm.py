@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import gc
 import os
 import re
 import resource
@@ -91,6 +92,7 @@ def _work_as_child(work: Callable[[], bytes], made: int, said: int, seconds: int
     """Nothing of the parent's is tidied up here, however it ends: neither by Python nor by what LLVM's exit() calls."""
     try:
         faulthandler.disable()
+        gc.disable()  # it would touch all objects of the parent, and so copy its memory
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(seconds)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,7 +1,7 @@
 """What any test may use: samples, and tools that are not Python packages.
 
 Invariant: a tool that is missing skips the test on a developer's machine and fails it where LUTHIER_REQUIRE_TOOLS=1
-says that everything is installed, so that nothing goes untested unseen. Files that take longest begin first.
+says that everything is installed, so that nothing goes untested unseen.
 """
 
 from __future__ import annotations
@@ -21,12 +21,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as where tests run side
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
-LONGEST = (
-    "test_all_tools.py", "test_conformance.py", "test_rocm_libraries.py", "test_table.py", "test_reference.py",
-    "test_rocm_programs.py", "test_fuzz.py", "test_preload.py", "test_triton.py", "test_iree.py",
-    "test_meaning_mutants.py", "test_record_reg_vals.py", "test_study.py", "test_recall.py", "test_hip_python.py",
-    "test_tutorial.py",
-)  # fmt: skip
 FOLDERS = {"luthier_py.samples": "tests/data", "luthier_py.tools": "tools", "luthier_py.intrinsics": "intrinsics"}
 LIBRARIES = {"comgr": "libamd_comgr.so.2"}
 
@@ -46,12 +40,6 @@ for mapped_name, mapped_folder in FOLDERS.items():
     import_mapped(mapped_name, ROOT / mapped_folder)
 
 from luthier_py.samples import SAMPLES, Sample  # noqa: E402  (importable only now)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """LONGEST first: where files run side by side, none of them is to begin when the others have ended."""
-    places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
 def find_tool(name: str) -> str | None:

@@ -11,7 +11,7 @@ from luthier_py.emulator.checks import ACCESS_KINDS, AccessUse
 from luthier_py.emulator.layout import SITE_BYTES, WAVE, ZERO_ROW, SurfaceRefusal
 from luthier_py.emulator.loads import Addresses, ChunkLoad, ChunkStore
 from luthier_py.emulator.native import ELEMENTS
-from luthier_py.emulator.settings import FIRST_SITE, number_of
+from luthier_py.emulator.settings import FIRST_SITE, Style, number_of
 from luthier_py.emulator.steps import step_of
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.isa.coherence import is_coherent
@@ -50,8 +50,9 @@ class AccessCode:
                                  self.w.row(where.row))
         use, _, element = move.operation.partition("_")
         words = _DWORDS.get(element.removeprefix("p"))
-        in_loops = use == "load" and where.kind != "private"
-        if words is None or self.w.settings.checks or use == "atomic" or not (in_loops or self.w.even):
+        in_loops = use == "load" and where.kind != "private" and self.w.style is not Style.CALLS
+        never = words is None or use == "atomic" or self.w.settings.checks
+        if words is None or never or not (in_loops or self.w.style is Style.EVEN_LOOPS):
             self.support(move, where)
             return
         site, rows = self.site(), (move.data,) if move.second is None else (move.data, move.second)

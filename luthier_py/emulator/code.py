@@ -12,6 +12,7 @@ import ctypes
 import threading
 import time
 import weakref
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -32,9 +33,9 @@ from luthier_py.errors import Location, LuthierError, Malformed, Unsupported
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.target import Target
 from luthier_py.llvm import Effort, HostCode
-from luthier_py.storage import cache_key
 
 if TYPE_CHECKING:
+    from luthier_py.emulator.host_functions import DividedFunction
     from luthier_py.isa import InstructionSet
 
 COUNTERS = SITES = 1 << 20  # of a module; address space, not memory, until they are used
@@ -74,6 +75,8 @@ class HostedCode:
         self.table = memoryview(self._pages.memory).cast("Q")[: self.entries]
         self.table_address = self._pages.address
         self.insts = KnownCode(partial(_decode, text.target, settings.wave_size))
+        self._kinds: dict[bytes, Inst] = {}
+        """One instruction for all that have the same bytes: what is worked out of it is worked out once."""
         self._engines: list[HostCode] = []
         self._lock = threading.Lock()
         self._idle: list[Tally] = []
@@ -85,6 +88,8 @@ class HostedCode:
         """Host functions that no wave has come to, by the address of each block."""
         self._parts: dict[int, list[HostedPart]] = {}
         """Those of each function that is compiled fast, in the order of addresses."""
+        self._divided: dict[int, DividedFunction] = {}
+        """Functions of which a part may still be written, by entry."""
         self._improvable = Improvable()
         self.rows_read_first: dict[int, int] = {}
         """Rows that a wave has to find cleared, by the address of each function that was found; see first_reads."""
@@ -135,6 +140,7 @@ class HostedCode:
         if not data:
             raise Malformed(f"0x{pc:x} is not an address of code")
         inst = self.isa.decode(data)
+        inst = self._kinds.setdefault(inst.raw, inst)
         self.source.used(pc, inst.raw)
         self.insts.add(pc, inst)
         return inst
@@ -163,7 +169,10 @@ class HostedCode:
                 translated,  # imports all meanings, which takes longer than a start
             )
 
-            translation, texts = translated(self.decode, entry, self.settings)
+            made = translated(self.decode, entry, self.settings)
+            translation, texts = made.translation, made.texts
+            if translation.effort is Effort.FAST:
+                self._divided[entry] = made.function
             kept.keep(self.source, self.settings, entry, translation)
         else:
             self._reuse(translation)
@@ -186,10 +195,11 @@ class HostedCode:
             raise Unsupported(f"a module with more than {COUNTERS} blocks or accesses that run: split it into several")
 
     def _reuse(self, translation: Translation) -> None:
-        pcs = [pc for part in translation.parts for pc in part.pcs]
+        pcs = sorted(pc for part in translation.parts for pc in part.pcs)
         for start, data in translation.runs:
             self.source.used(start, data)
-            self.insts.add_run(start, data, [pc for pc in pcs if start <= pc < start + len(data)])
+            first, end = (bisect_left(pcs, place) for place in (start, start + len(data)))
+            self.insts.add_run(start, data, pcs[first:end])
 
     def _hosted(self, part: HostPart, entry: int, translation: Translation, ir: str | None) -> HostedPart:
         first = {FIRST_COUNTER: len(self.numbers.counters), FIRST_SITE: len(self.numbers.sites)}
@@ -202,18 +212,30 @@ class HostedCode:
         """In the table."""
         return (pc - self.start) // 4
 
-    def _text(self, hosted: HostedPart) -> Callable[[], str]:
-        """What gives the LLVM IR."""
-        return lambda: hosted.ir or self._text_again(hosted.part, hosted.entry)
+    def _text(self, hosted: HostedPart, effort: Effort) -> Callable[[], str]:
+        """What gives the LLVM IR that is compiled with ``effort``."""
+        if effort is hosted.effort and (ir := hosted.ir) is not None:
+            return lambda: ir
+        entry = hosted.entry
+        if entry not in self._divided:
+            from luthier_py.emulator.translating import divided  # as for _add
 
-    def _text_again(self, part: HostPart, entry: int) -> str:
-        """The LLVM IR of a translation that was kept: machine code may have gone, or be wanted better."""
-        from luthier_py.emulator.translating import text_of  # as for _add
+            self._divided[entry] = divided(self._known, entry, self.settings)
+        return partial(self._text_again, hosted.part, entry, effort)
 
-        text = text_of(part.name, self._known, entry, self.settings)
-        if cache_key(text) != part.ir:
+    def _text_again(self, part: HostPart, entry: int, effort: Effort) -> str:
+        """The LLVM IR of a part that was translated before: machine code may have gone, or be wanted better."""
+        from luthier_py.emulator.translating import described  # as for _add
+
+        function = self._divided[entry]
+        again = function.written(part.name, function.effort)
+        if described(again) != part:
             raise Malformed(f"the cache has a translation of 0x{entry:x} that this translator does not make: remove it")
-        return text
+        if effort is function.effort:
+            return again.ir
+        better = function.written(part.name, effort)
+        assert better.numbers == again.numbers  # both count in the same places
+        return better.ir
 
     def _known(self, pc: int) -> Inst:
         """Whatever memory holds by now."""
@@ -228,8 +250,8 @@ class HostedCode:
             at = following.index(hosted)
             for one in following[at : at + 1 + AHEAD * WORKSHOP.places]:
                 if self._waits(one) and not one.is_kept:
-                    one.begin(self._text(one), Effort.FAST)
-        code, effort = hosted.code(self._text(hosted))
+                    one.begin(self._text(one, Effort.FAST), Effort.FAST)
+        code, effort = hosted.code(lambda: self._text(hosted, hosted.effort)())
         self._enter(hosted, code)
         if effort is Effort.FAST:
             self._improvable.add(hosted)
@@ -242,7 +264,7 @@ class HostedCode:
 
     def _enter(self, hosted: HostedPart, code: bytes) -> None:
         part = hosted.part
-        engine = link_function(part.name, code, part.imports, self.settings.wave_size, hosted.first)
+        engine = link_function(part.name, code, self.settings.wave_size, hosted.first)
         address = engine.address(part.name)
         self._engines.append(engine)
         for start in hosted.starts:
@@ -258,7 +280,7 @@ class HostedCode:
 
     def _improve(self) -> None:
         for hosted in self._improvable.hot([tally.counters for tally in tuple(self._used)]):
-            hosted.begin(self._text(hosted), Effort.GENERATE)
+            hosted.begin(self._text(hosted, Effort.GENERATE), Effort.GENERATE)
         for hosted in self._improvable.parts:
             if hosted.job is not None and hosted.job.ended:
                 self._improvable.remove(hosted)

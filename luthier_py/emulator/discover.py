@@ -61,6 +61,36 @@ def discover(decode: Callable[[int], Inst], entry: int) -> list[CodeBlock]:
     return _blocks(insts, leaders)
 
 
+def followers(block: CodeBlock) -> list[int]:
+    """Where a wave may go on behind it, as far as the code says; past a call, too."""
+    pc, last = block.insts[-1]
+    flags = last.op.flags
+    if OpFlag.END in flags:
+        return []
+    target = last.branch_target(pc) if OpFlag.BRANCH in flags else None
+    falls = OpFlag.BRANCH not in flags or OpFlag.CONDITIONAL in flags
+    return ([] if target is None else [target]) + ([block.end] if falls else [])
+
+
+def inside_out(blocks: list[CodeBlock]) -> list[int]:
+    """Places in ``blocks``: each behind those of all that follows it, but for loops."""
+    places = {block.start: place for place, block in enumerate(blocks)}
+    seen, order = set[int](), list[int]()
+    for root in range(len(blocks)):
+        path = [] if root in seen else [(root, iter(followers(blocks[root])))]
+        seen.add(root)
+        while path:
+            place, rest = path[-1]
+            following = next((places[start] for start in rest if places.get(start, root) not in seen), None)
+            if following is None:
+                order.append(place)
+                path.pop()
+            else:
+                seen.add(following)
+                path.append((following, iter(followers(blocks[following]))))
+    return order
+
+
 def direct_calls(blocks: list[CodeBlock]) -> set[int]:
     """Functions called at an address that one block works out: s_getpc, s_add and s_addc of literals, s_swappc."""
     found = set()

@@ -35,8 +35,10 @@ _IN_WIDER = (Prim.ADD, Prim.SUB, Prim.MUL, Prim.DIV, Prim.SQRT, Prim.FLOOR, Prim
 class Emitter:
     """Lines of one module, with the function that is being written."""
 
-    def __init__(self, wave_size: int = 64) -> None:
+    def __init__(self, wave_size: int = 64, prefix: str = "%v") -> None:
+        """``prefix``: of names that nobody chose."""
         self.wave_size = wave_size
+        self._prefix = prefix
         self.lines: list[str] = []
         self.declarations: set[str] = set()
         self.functions: list[str] = []
@@ -50,7 +52,7 @@ class Emitter:
     def let(self, expression: str) -> str:
         """A new name for ``expression``."""
         self._count += 1
-        name = f"%v{self._count}"
+        name = f"{self._prefix}{self._count}"
         self.lines.append(f"  {name} = {expression}")
         return name
 

@@ -9,7 +9,7 @@ again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from luthier_py import llvm
 from luthier_py.emulator.clocks import WALL_CLOCK, host_functions
@@ -19,19 +19,20 @@ from luthier_py.storage import Shelf, cache_key, sources
 _SHELF = Shelf("host", 1 << 30)
 _NAMED = Shelf("named", 1 << 24)
 _SUPPORT = re.compile(r"@(luthier_\w+)")
+_SYMBOL = re.compile(rb"\0(luthier_\w+)(?=\0)")
 WATCHING = "luthier_watch_"
 _ready: dict[tuple[str, object], llvm.HostCode] = {}
 
 
-def link_function(name: str, code: bytes, imports: Iterable[str], wave_size: int, first: Mapping[str, int]
-                  ) -> llvm.HostCode:
+def link_function(name: str, code: bytes, wave_size: int, first: Mapping[str, int]) -> llvm.HostCode:
     """Machine code that defines ``name``, linked with support functions and ``first``, numbers by symbol."""
-    return llvm.HostCode(code, [name], {symbol: _support(symbol, wave_size) for symbol in imports} | dict(first))
+    imports = {symbol: _support(symbol, wave_size) for symbol in _imports_of(code)}
+    return llvm.HostCode(code, [name], imports | dict(first))
 
 
-def imports_of(ir: str) -> set[str]:
-    """Support functions that generated code calls."""
-    return set(_SUPPORT.findall(ir))
+def _imports_of(code: bytes) -> list[str]:
+    """Support functions that machine code calls: of all symbols theirs alone begin so."""
+    return sorted({name.decode() for name in _SYMBOL.findall(code)})
 
 
 def scheduler_address(wave_size: int, watched: bool = False, by_lot: bool = False) -> int:
@@ -92,7 +93,7 @@ def _named(name: str, variant: object, text: Callable[[], str]) -> tuple[bytes, 
         if (code := kept_code(digest, Effort.OPTIMISE)) is not None:
             return code, called
     ir = text()
-    code, called = object_code(ir, Effort.OPTIMISE), sorted(imports_of(ir))
+    code, called = object_code(ir, Effort.OPTIMISE), sorted(set(_SUPPORT.findall(ir)))
     _NAMED.write(key, " ".join((cache_key(ir), *called)).encode())
     return code, called
 

@@ -9,8 +9,9 @@ Invariant: of a row that is not in the set no lane's value is used before it is 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
-from luthier_py.emulator.discover import CodeBlock
+from luthier_py.emulator.discover import CodeBlock, followers, inside_out
 from luthier_py.emulator.layout import AGPR_ROW, EVERYTHING
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.registers import EXEC
@@ -46,22 +47,26 @@ def rows_read_first(blocks: list[CodeBlock], entry: int) -> int:
     flags = [inst.op.flags for block in blocks for _, inst in block.insts]
     if any(each & (OpFlag.INDEXES_REGISTERS | OpFlag.CALL | OpFlag.INDIRECT) for each in flags):
         return EVERYTHING
-    by_start = {block.start: block for block in blocks}
-    states, work, found = {entry: _Written(0, 0, True)}, [entry], 0
+    order = [blocks[place] for place in reversed(inside_out(blocks))]
+    ranks = {block.start: rank for rank, block in enumerate(order)}
+    states, work, waiting, found = {entry: _Written(0, 0, True)}, [ranks[entry]], {entry}, 0
     while work:
-        block = by_start[work.pop()]
+        block = order[heappop(work)]  # what comes before it has been met, but for loops
+        waiting.discard(block.start)
         state = states[block.start]
         for _, inst in block.insts:
             found |= _unwritten(inst, state)
             state = state.after(inst)
-        for target in _followers(block):
-            if target not in by_start:
+        for target in followers(block):
+            if target not in ranks:
                 return EVERYTHING
             known = states.get(target)
             met = state if known is None else known.meet(state)
             if met != known:
                 states[target] = met
-                work.append(target)
+                if target not in waiting:
+                    waiting.add(target)
+                    heappush(work, ranks[target])
     return found
 
 
@@ -69,15 +74,3 @@ def _unwritten(inst: Inst, state: _Written) -> int:
     reads = inst.effects()[0]
     rows = reads.vgpr | reads.agpr << AGPR_ROW
     return rows if inst.op.flags & _OTHER_LANES else rows & ~state.now
-
-
-def _followers(block: CodeBlock) -> list[int]:
-    pc, last = block.insts[-1]
-    flags = last.op.flags
-    if OpFlag.END in flags:
-        return []
-    target = last.branch_target(pc) if OpFlag.BRANCH in flags else None
-    following = [] if target is None else [target]
-    if OpFlag.BRANCH not in flags or OpFlag.CONDITIONAL in flags:
-        following.append(block.end)
-    return following

@@ -9,10 +9,10 @@ from luthier_py import llvm
 from luthier_py.emulator.device import EmulatorDevice
 from luthier_py.emulator.discover import discover
 from luthier_py.emulator.engine import object_code
+from luthier_py.emulator.host_functions import translate
 from luthier_py.emulator.launch import mode_of
 from luthier_py.emulator.parts import effort
 from luthier_py.emulator.settings import Settings
-from luthier_py.emulator.translate import translate
 from luthier_py.loader import CodeObject
 
 

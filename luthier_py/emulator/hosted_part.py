@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from luthier_py import llvm
-from luthier_py.emulator.engine import keep_code, kept_code, object_code
+from luthier_py.emulator.engine import keep_code, kept_code
 from luthier_py.emulator.settings import FIRST_COUNTER, CounterKind
 from luthier_py.emulator.translation import HostPart
 from luthier_py.emulator.workshop import WORKSHOP, Job
@@ -29,7 +29,7 @@ class HostedPart:
     effort: Effort           # to begin with
     first: dict[str, int]    # its first counter and memory site
     starts: tuple[int, ...]  # where waves enter it, and nothing else that was there before
-    ir: str | None
+    ir: str | None           # until it is compiled
     job: Job | None = None   # in which code is being made
 
     def begin(self, text: Callable[[], str], effort: Effort) -> None:
@@ -41,23 +41,24 @@ class HostedPart:
         """Machine code to begin with, or better."""
         job, self.job = self.job, None
         for effort in {Effort.GENERATE: None, self.effort: None}:
-            if (code := kept_code(self.part.ir, effort)) is not None:
+            if (code := kept_code(self.part.digest, effort)) is not None:
                 return code, effort
         made = None if job is None else WORKSHOP.result(job)
         if made is None:
-            return object_code(text(), self.effort), self.effort
-        keep_code(self.part.ir, self.effort, made)
+            made = llvm.host_object(text(), self.effort)
+        keep_code(self.part.digest, self.effort, made)
+        self.ir = None
         return made, self.effort
 
     @property
     def is_kept(self) -> bool:
-        return any(kept_code(self.part.ir, effort) is not None for effort in (Effort.GENERATE, self.effort))
+        return any(kept_code(self.part.digest, effort) is not None for effort in (Effort.GENERATE, self.effort))
 
     def improved(self) -> bytes | None:
         """What a job for better code gave."""
         assert self.job is not None
         if (made := self.job.made) is not None:
-            keep_code(self.part.ir, Effort.GENERATE, made)
+            keep_code(self.part.digest, Effort.GENERATE, made)
         return made
 
 
@@ -66,18 +67,16 @@ class Improvable:
 
     def __init__(self) -> None:
         self.parts: tuple[HostedPart, ...] = ()
-        self._weights: list[list[tuple[int, int]]] = []
+        self._weights: dict[HostedPart, list[tuple[int, int]]] = {}
         self._executed: dict[HostedPart, int] = {}
 
     def add(self, part: HostedPart) -> None:
-        self._set((*self.parts, part))
+        self.parts, self._executed[part] = (*self.parts, part), 0
+        self._weights[part] = _counters(part)
 
     def remove(self, part: HostedPart) -> None:
-        self._set(tuple(one for one in self.parts if one is not part))
-
-    def _set(self, parts: tuple[HostedPart, ...]) -> None:
-        self._weights, self.parts = [_counters(part) for part in parts], parts
-        self._executed = {part: self._executed.get(part, 0) for part in parts}
+        self.parts = tuple(one for one in self.parts if one is not part)
+        del self._executed[part], self._weights[part]
 
     def note(self, counters: memoryview) -> None:
         """A launch has ended."""
@@ -91,7 +90,7 @@ class Improvable:
                 if self._executed[part] + sum(one[place] for one in each) >= HOT]
 
     def _executions(self, counters: memoryview) -> list[int]:
-        return [sum(counters[number] * length for number, length in weights) for weights in self._weights]
+        return [sum(counters[number] * length for number, length in self._weights[part]) for part in self.parts]
 
 
 def _counters(hosted: HostedPart) -> list[tuple[int, int]]:

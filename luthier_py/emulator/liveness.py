@@ -10,7 +10,9 @@ Invariant: a register that is not live is not read, in any lane, before it is wr
 
 from __future__ import annotations
 
-from luthier_py.emulator.discover import CodeBlock
+from heapq import heappop, heappush
+
+from luthier_py.emulator.discover import CodeBlock, followers, inside_out
 from luthier_py.emulator.layout import AGPR_ROW, EVERYTHING
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.registers import EXEC
@@ -20,17 +22,10 @@ def live_rows(blocks: list[CodeBlock]) -> dict[int, int]:
     """Bit mask of the rows live after the instruction at each address."""
     if any(OpFlag.INDEXES_REGISTERS in inst.op.flags for block in blocks for _, inst in block.insts):
         return {pc: EVERYTHING for block in blocks for pc, _ in block.insts}
-    changes = [[_change(inst) for _, inst in block.insts] for block in blocks]
+    kinds = {inst: _change(inst) for inst in {inst for block in blocks for _, inst in block.insts}}
+    changes = [[kinds[inst] for _, inst in block.insts] for block in blocks]
     wholes = [_whole(each) for each in changes]
-    before = dict.fromkeys((block.start for block in blocks), 0)
-    changed = True
-    while changed:
-        changed = False
-        for block, (kept, read) in zip(reversed(blocks), reversed(wholes), strict=True):
-            live = _at_end(block, before) & kept | read
-            if live != before[block.start]:
-                before[block.start] = live
-                changed = True
+    before = _before(blocks, wholes)
     after: dict[int, int] = {}
     for block, each in zip(blocks, changes, strict=True):
         live = _at_end(block, before)
@@ -38,6 +33,29 @@ def live_rows(blocks: list[CodeBlock]) -> dict[int, int]:
             after[pc] = EVERYTHING if read == EVERYTHING else live
             live = live & kept | read
     return after
+
+
+def _before(blocks: list[CodeBlock], wholes: list[tuple[int, int]]) -> dict[int, int]:
+    """Rows live at the start of each block. What follows a block is looked at before it, but for loops."""
+    before = dict.fromkeys((block.start for block in blocks), 0)
+    order = inside_out(blocks)
+    ranks: dict[int, list[int]] = {start: [] for start in before}
+    for rank, place in enumerate(order):
+        for target in followers(blocks[place]):
+            ranks.get(target, []).append(rank)
+    work, waiting = list(range(len(blocks))), set(range(len(blocks)))
+    while work:
+        rank = heappop(work)
+        waiting.discard(rank)
+        (kept, read), block = wholes[order[rank]], blocks[order[rank]]
+        live = _at_end(block, before) & kept | read
+        if live != before[block.start]:
+            before[block.start] = live
+            for other in ranks[block.start]:
+                if other not in waiting:
+                    waiting.add(other)
+                    heappush(work, other)
+    return before
 
 
 def _whole(changes: list[tuple[int, int]]) -> tuple[int, int]:

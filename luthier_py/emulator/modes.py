@@ -117,9 +117,7 @@ def modes(blocks: list[CodeBlock], entry: int, initial: int) -> dict[int, tuple[
                 if following in by_start:
                     found.setdefault(following, set()).update(after)
                     if len(found[following]) > MOST_VERSIONS:
-                        raise Unsupported(
-                            f"MODE may have more than {MOST_VERSIONS} values here, and code is made for each: write it "
-                            "by s_setreg_imm32_b32, whose value is known, or fewer values", Location(None, following))
+                        raise Unsupported(f"MODE has more than {MOST_VERSIONS} values here", Location(None, following))
     return {start: tuple(sorted(values)) for start, values in found.items()}
 
 

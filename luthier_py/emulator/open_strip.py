@@ -14,13 +14,14 @@ from typing import Any, Generic, TypeVar
 
 from luthier_py.emulator.emitter import Emitter
 from luthier_py.emulator.even_chunk import EvenChunk
+from luthier_py.emulator.forms import ItemForm
 from luthier_py.emulator.layout import CHUNK
 from luthier_py.emulator.progressions import SameMask
 from luthier_py.emulator.scalars import Scalars
 from luthier_py.emulator.strip import FULL, ChunkWrite, LaneChunk
 from luthier_py.isa.semantics.algebra import U32, Type, Value
 
-_EVERY_ROW = -1
+EVERY_ROW = -1
 Totals = dict[int, str]
 """Masks that were computed, by their scalar register."""
 Afterwards = Callable[[], None]
@@ -28,15 +29,18 @@ AnyChunk = TypeVar("AnyChunk", bound=LaneChunk)
 
 
 @dataclass(frozen=True, slots=True)
-class _PutOff:
-    """An instruction under the EXEC ``mask``; then rows ``live`` can be read. What is part of
-    loops for even lanes only has ``call``, which does it elsewhere, and ``done``, which is to follow such a loop."""
+class PutOff:
+    """An instruction under the EXEC ``mask``, which writes the scalar registers ``masks``; then rows ``live`` can be
+    read. What is part of loops for even lanes only has ``call``, which does it elsewhere, and ``done``, which is to
+    follow such a loop."""
 
     mask: str
     write: ChunkWrite
     live: int
-    call: Afterwards | None
-    done: Afterwards | None
+    masks: tuple[int, ...]
+    form: ItemForm | None
+    call: Afterwards | None = None
+    done: Afterwards | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +62,16 @@ class Strip:
         self._wave = wave
         self._wave_size = wave_size
         self._tries = even
-        self._items: list[_PutOff] = []
+        self._items: list[PutOff] = []
         self.masks: set[int] = set()
         """Scalar registers where a mask result of the open strip will go."""
 
     def add(self, exec_mask: Value, write: ChunkWrite, live: int, masks: tuple[int, ...] = (),
-            call: Afterwards | None = None, done: Afterwards | None = None) -> None:
+            form: ItemForm | None = None, call: Afterwards | None = None, done: Afterwards | None = None) -> None:
         """Put off ``write``; then rows ``live`` can be read. It will write masks to the scalar registers ``masks``."""
         text = str(exec_mask.ref)
         all_ones = {str((1 << self._wave_size) - 1), FULL}
-        self._items.append(_PutOff(FULL if text in all_ones else text, write, live, call, done))
+        self._items.append(PutOff(FULL if text in all_ones else text, write, live, masks, form, call, done))
         self.masks.update(masks)
 
     def flush(self, scalars: Scalars) -> None:
@@ -80,7 +84,7 @@ class Strip:
         for index, total in self._written(items, {}).items():
             scalars.write(index, Value(scalars.ops, Type(U32.kind, self._wave_size), total))
 
-    def _written(self, items: list[_PutOff], given: Totals) -> Totals:
+    def _written(self, items: list[PutOff], given: Totals) -> Totals:
         """``given``: masks that instructions before them have computed."""
         even = self._even(items, given) if self._tries else None
         if even is None:
@@ -104,7 +108,7 @@ class Strip:
         return {index: e.let(f"phi {kind} [ {fast[index]}, %{loop.names['after']} ], [ {total}, %{end} ]")
                 for index, total in slow.items()}
 
-    def _where_likely(self, items: list[_PutOff], chunk: EvenChunk, otherwise: str) -> None:
+    def _where_likely(self, items: list[PutOff], chunk: EvenChunk, otherwise: str) -> None:
         """Go on where all lanes are active in all items, and a look at some does not show that others are not even."""
         e, kind = self._emitter, f"i{self._wave_size}"
         likely = [e.let(f"icmp eq {kind} {mask}, -1") for mask in sorted({item.mask for item in items} - {FULL})]
@@ -118,7 +122,7 @@ class Strip:
             every = condition if every == "true" else e.let(f"and i1 {every}, {condition}")
         e.branch(every, then, otherwise)
 
-    def _in_turn(self, items: list[_PutOff], given: Totals, tries: bool) -> Totals:
+    def _in_turn(self, items: list[PutOff], given: Totals, tries: bool) -> Totals:
         """Loops between what is called. ``tries``: also for even lanes."""
         found: Totals = {}
         first = 0
@@ -132,14 +136,18 @@ class Strip:
                 item.call()
         return found
 
-    def _general(self, items: list[_PutOff], given: Totals) -> Totals:
-        loop = self._loop(items, given, LaneChunk)
+    def _general(self, items: list[PutOff], given: Totals) -> Totals:
+        return self.looped(items, given, LaneChunk)
+
+    def looped(self, items: list[PutOff], given: Totals, make: Callable[..., LaneChunk]) -> Totals:
+        """One loop for all lanes, whose chunks ``make`` makes."""
+        loop = self._loop(items, given, make)
         self._emitter.emit(f"br label %{loop.names['before']}")
         return self._emit(loop, loop.chunk.before_loop)
 
-    def _even(self, items: list[_PutOff], given: Totals) -> tuple[_Loop[EvenChunk], list[str]] | None:
+    def _even(self, items: list[PutOff], given: Totals) -> tuple[_Loop[EvenChunk], list[str]] | None:
         """The loop for even lanes, and the code of its conditions; None if it would not be another."""
-        calls, rows = any(item.call for item in items), _EVERY_ROW
+        calls, rows = any(item.call for item in items), EVERY_ROW
         while True:
             loop = self._loop(items, given, partial(EvenChunk, even_rows=rows))
             chunk = loop.chunk
@@ -152,7 +160,7 @@ class Strip:
             chunk.complete()
         return loop, lines
 
-    def _loop(self, items: list[_PutOff], given: Totals, make: Callable[..., AnyChunk]) -> _Loop[AnyChunk]:
+    def _loop(self, items: list[PutOff], given: Totals, make: Callable[..., AnyChunk]) -> _Loop[AnyChunk]:
         emitter = self._emitter
         names = {hint: emitter.label(hint) for hint in ("before", "lanes", "after")}
         lane, pointer = f"%{names['lanes']}.lane", f"%{names['lanes']}.chunk"
@@ -165,7 +173,7 @@ class Strip:
                 chunk.set_mask(item.mask)
                 item.write(chunk)
             # A row that is not live in the lanes of the last mask may be in those of an earlier one.
-            chunk.finish(items[-1].live if len({item.mask for item in items}) == 1 else _EVERY_ROW)
+            chunk.finish(items[-1].live if len({item.mask for item in items}) == 1 else EVERY_ROW)
             for index, value in chunk.results.items():
                 if isinstance(value.ref, SameMask):
                     same[index] = chunk.before(f"sext i1 {value.ref.flag} to i{self._wave_size}")

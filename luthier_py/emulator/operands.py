@@ -84,11 +84,17 @@ class Raw:
             self.scalar = read_scalar(operand, max(bits, 32), context)
         self.halves = () if self.scalar is None or bits < 64 else (self.scalar.to(U32), high_half(self.scalar))
 
+    def texts(self) -> list[str]:
+        """Of all scalars and literals that it may read."""
+        if self.constant is not None:
+            return [str(self.constant & (1 << 64) - 1), *(str(self.constant >> at & (1 << 32) - 1) for at in (0, 32))]
+        return [] if self.scalar is None else [str(one.ref) for one in (self.scalar, *self.halves)]
+
     def read(self, chunk: LaneChunk, bits: int) -> Value:
         """Unsigned, ``bits`` wide (32 or 64)."""
         type = Type(Kind.UINT, bits)
         if self.constant is not None:
-            return chunk.ops.constant(type, self.constant)
+            return chunk.literal(type, self.constant)
         if self.scalar is not None:
             return chunk.splat(self.scalar)
         assert self.row is not None
@@ -101,7 +107,7 @@ class Raw:
     def read_half(self, chunk: LaneChunk, high: int) -> Value:
         """One dword of a pair, or of more in vector registers."""
         if self.constant is not None:
-            return chunk.ops.constant(U32, self.constant >> 32 * high)
+            return chunk.literal(U32, self.constant >> 32 * high)
         if self.scalar is not None:
             return chunk.splat(self.halves[high])
         assert self.row is not None

@@ -39,7 +39,7 @@ def parts(blocks: list[CodeBlock]) -> list[list[CodeBlock]]:
 
 
 def effort(blocks: list[CodeBlock]) -> Effort:
-    """How to compile a function at first: what is large fast, and then it runs at a third of the speed."""
+    """How to compile a function at first: what is large fast, and then it runs at half the speed."""
     return Effort.FAST if sum(len(block.insts) for block in blocks) > sizes.LARGE else Effort.GENERATE
 
 

@@ -40,6 +40,14 @@ def number_of(symbol: str) -> str:
     return f"ptrtoint (ptr @{symbol} to i64)"
 
 
+class Style(Enum):
+    """What becomes of vector instructions. All styles give the same results and counts, and have the same counters."""
+
+    CALLS = auto()       # each is a call: soon there
+    LOOPS = auto()       # loops over chunks of lanes
+    EVEN_LOOPS = auto()  # and others for even lanes: twice as long, and faster
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What the generated code depends on beside the instructions."""

@@ -137,6 +137,10 @@ class LaneChunk:
             self._emitter.lines = body
         return self._splats[key]
 
+    def literal(self, type: Type, value: int) -> Value:
+        """A constant that the instruction names, in every lane."""
+        return self.ops.constant(type, value)
+
     def place(self, label: str) -> None:
         """Begin a basic block inside the loop's body."""
         self._emitter.place(label)

@@ -1,7 +1,7 @@
-"""One function of GPU code to one host function, or to several where it is large.
+"""Blocks of GPU code to one host function.
 
-In: the basic blocks of a function. Out: the text of LLVM functions ``i32 name(ptr wave)`` that
-run a wave from ``wave.pc`` until it has to give way, and return a Status. Invariant: between
+In: basic blocks of a function. Out: the text of an LLVM function ``i32 name(ptr wave)`` that
+runs a wave from ``wave.pc`` until it has to give way, and return a Status. Invariant: between
 blocks the wave's memory holds the whole state, so any block may be entered from outside.
 
 Counters: one per block counts its executions; two per stretch of instructions under one EXEC sum
@@ -11,19 +11,15 @@ known when it is linked, as the addresses of two symbols.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from luthier_py.emulator import barriers
 from luthier_py.emulator.access import AccessCode
 from luthier_py.emulator.asked import answer, wall_clock, wave_number
 from luthier_py.emulator.discover import CodeBlock, interrupts, traps
 from luthier_py.emulator.layout import SITE_BYTES, WORKER, Fault, Status
-from luthier_py.emulator.liveness import live_rows
-from luthier_py.emulator.modes import modes, sets_from_register
+from luthier_py.emulator.modes import sets_from_register
 from luthier_py.emulator.operands import destinations, read_scalar
-from luthier_py.emulator.parts import cut, effort, parts
 from luthier_py.emulator.scalar_code import hardware, set_mode
-from luthier_py.emulator.settings import FIRST_COUNTER, FIRST_SITE, CodeNumbers, CounterKind, Settings, number_of
+from luthier_py.emulator.settings import FIRST_COUNTER, FIRST_SITE, CodeNumbers, CounterKind, Settings, Style, number_of
 from luthier_py.emulator.vector_code import in_situation
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.emulator.writers import WRITERS
@@ -36,7 +32,6 @@ from luthier_py.isa.semantics.algebra import BOOL, U64, Value
 from luthier_py.isa.semantics.control import Action, Branch, Switch
 from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.refusals import refusal
-from luthier_py.llvm import Effort
 
 _ENDINGS = (
     Action.END, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_SIGNAL_FIRST, Action.BARRIER_WAIT,
@@ -46,31 +41,6 @@ _SHARED_BASE, _SHARED_LIMIT, _PRIVATE_BASE, _PRIVATE_LIMIT = 235, 236, 237, 238 
 _APERTURE_BYTES = 1 << 32
 _SKIPPED = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS  # by S_SETVSKIP (Vega ISA, 12.4)
 _LEAVES = Action.SETPC, Action.ADDPC, Action.SWAPPC, Action.CALL
-
-
-@dataclass(frozen=True, slots=True)
-class HostFunction:
-    """LLVM IR of the blocks that one host function runs."""
-
-    name: str
-    blocks: list[CodeBlock]
-    ir: str
-    numbers: CodeNumbers
-
-
-def translate(blocks: list[CodeBlock], entry: int, settings: Settings) -> list[HostFunction]:
-    """The blocks of a function as host functions; Unsupported if any instruction of it is."""
-    blocks = cut(blocks, settings.yields)
-    live, mode_at = live_rows(blocks), modes(blocks, entry, settings.mode)
-    restores = any(sets_from_register(inst) for block in blocks for _, inst in block.insts)
-    skips = any(meaning(inst.op) is Switch.SKIP for block in blocks for _, inst in block.insts)
-    functions = []
-    even = effort(blocks) is Effort.GENERATE and not (settings.cycles or settings.yields or settings.checks)
-    for part in parts([block for block in blocks if block.start in mode_at]):
-        name = f"gpu_{part[0].start:x}"
-        translator = Translator(name, part, live, mode_at, restores, skips, settings, even)
-        functions.append(HostFunction(name, part, translator.translate(), translator.numbers))
-    return functions
 
 
 def _label(start: int, mode: int) -> str:
@@ -88,11 +58,11 @@ class Translator(WaveCode):
     """Mutable: writes one host function."""
 
     def __init__(self, name: str, blocks: list[CodeBlock], live: dict[int, int], mode_at: dict[int, tuple[int, ...]],
-                 restores: bool, skips: bool, settings: Settings, even: bool) -> None:
+                 restores: bool, skips: bool, settings: Settings, style: Style) -> None:
         """``live``: :func:`live_rows`, and ``mode_at``: :func:`modes`, of the whole function; ``restores``: it writes
         MODE from a register, so that the value is known when it runs only; ``skips``: it has S_SETVSKIP.
         """
-        super().__init__(settings, CodeNumbers(), live, even)
+        super().__init__(settings, CodeNumbers(), live, style)
         self.name = name
         self.blocks = blocks
         self.access = AccessCode(self)

@@ -1,48 +1,55 @@
 """A GPU function made into LLVM IR, with what is known of that beside: what is done where nothing was kept.
 
-In: what decodes instructions, an entry. Out: a Translation, and the text of each of its host functions.
+In: what decodes instructions, an entry. Out: a Translation, and what writes the text of each of its host functions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from luthier_py.emulator.discover import direct_calls, discover
-from luthier_py.emulator.engine import imports_of
 from luthier_py.emulator.first_reads import rows_read_first
-from luthier_py.emulator.parts import effort
+from luthier_py.emulator.host_functions import DividedFunction, HostFunction
 from luthier_py.emulator.settings import Settings
-from luthier_py.emulator.translate import HostFunction, translate
 from luthier_py.emulator.translation import CodeRun, HostPart, Translation
 from luthier_py.isa.instruction import Inst
-from luthier_py.storage import cache_key
 
 
-def translated(decode: Callable[[int], Inst], entry: int, settings: Settings) -> tuple[Translation, dict[str, str]]:
-    """The function at ``entry``, and the text of each of its host functions."""
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """``texts``: of each host function as it is compiled at first, by name."""
+
+    function: DividedFunction
+    translation: Translation
+    texts: dict[str, str]
+
+
+def translated(decode: Callable[[int], Inst], entry: int, settings: Settings) -> Translated:
+    """The function at ``entry``."""
     blocks = discover(decode, entry)
-    functions = translate(blocks, entry, settings)
-    parts = tuple(_described(one, imports_of(one.ir), cache_key(one.ir)) for one in functions)
+    function = DividedFunction(blocks, entry, settings)
+    written = [function.written(name, function.effort) for name in function.parts]
     runs = _runs_of(pair for block in blocks for pair in block.insts)
     calls = tuple(sorted(direct_calls(blocks)))
-    translation = Translation(runs, calls, effort(blocks), parts, rows_read_first(blocks, entry))
-    return translation, {one.name: one.ir for one in functions}
+    parts = tuple(map(described, written))
+    translation = Translation(runs, calls, function.effort, parts, rows_read_first(blocks, entry))
+    return Translated(function, translation, {one.name: one.ir for one in written})
 
 
-def text_of(name: str, decode: Callable[[int], Inst], entry: int, settings: Settings) -> str:
-    """LLVM IR of the host function of that name; empty if there is none."""
-    functions = translate(discover(decode, entry), entry, settings)
-    return next((one.ir for one in functions if one.name == name), "")
+def divided(decode: Callable[[int], Inst], entry: int, settings: Settings) -> DividedFunction:
+    """The function at ``entry``, of which nothing is written yet."""
+    return DividedFunction(discover(decode, entry), entry, settings)
 
 
-def _described(function: HostFunction, imports: Iterable[str], ir: str) -> HostPart:
-    """``function`` without its text, of which ``ir`` is the digest."""
+def described(function: HostFunction) -> HostPart:
+    """``function`` without its text."""
     pcs = tuple(pc for block in function.blocks for pc, _ in block.insts)
     place = {pc: index for index, pc in enumerate(pcs)}
     counters = tuple((what, place[counted[0]], place[counted[-1]] + 1) for what, counted in function.numbers.counters)
     sites = tuple(place[pc] for pc in function.numbers.sites)
     starts = tuple(block.start for block in function.blocks)
-    return HostPart(function.name, pcs, starts, counters, sites, tuple(sorted(imports)), ir)
+    return HostPart(function.name, pcs, starts, counters, sites, function.digest)
 
 
 def _runs_of(insts: Iterable[tuple[int, Inst]]) -> tuple[CodeRun, ...]:

@@ -36,10 +36,8 @@ class HostPart:
     """(what it sums, the first instruction it counts, the one behind the last), as indices in ``pcs``."""
     sites: tuple[int, ...]
     """The instruction of each memory site, as an index in ``pcs``."""
-    imports: tuple[str, ...]
-    """Support functions that it calls."""
-    ir: str
-    """Digest of its LLVM IR."""
+    digest: str
+    """Of all that its code depends on."""
 
     def counted(self) -> Iterator[tuple[CounterKind, tuple[int, ...]]]:
         """What each counter sums, and the addresses of the instructions it counts."""
@@ -71,7 +69,7 @@ class Translation:
             "effort": self.effort.name,
             "rows_read_first": self.rows_read_first,
             "parts": [[part.name, part.pcs, part.starts, [[what.name, *places] for what, *places in part.counters],
-                       part.sites, part.imports, part.ir] for part in self.parts],
+                       part.sites, part.digest] for part in self.parts],
         }, separators=(",", ":")).encode()  # fmt: skip
 
 
@@ -90,7 +88,7 @@ def unpacked(text: bytes, runs: tuple[CodeRun, ...]) -> Translation:
 
 
 def _part(row: Any, known: set[int]) -> HostPart:
-    name, pcs, starts, counters, sites, imports, ir = row
+    name, pcs, starts, counters, sites, digest = row
     if not all(type(pc) is int for pc in (*pcs, *starts)):
         raise Malformed("addresses that are no whole numbers")
     if not known.issuperset(pcs) or not set(pcs).issuperset(starts) or sorted(set(pcs)) != pcs or not pcs:
@@ -100,9 +98,9 @@ def _part(row: Any, known: set[int]) -> HostPart:
         raise Malformed("a counter of no instruction")
     if not all(0 <= _whole(site) < len(pcs) for site in sites):
         raise Malformed("a memory site that is no instruction")
-    if not all(_NAME.fullmatch(word) for word in (name, *imports, ir)):
+    if not all(_NAME.fullmatch(word) for word in (name, digest)):
         raise Malformed("a name that is none")
-    return HostPart(name, tuple(pcs), tuple(starts), rows, tuple(sites), tuple(imports), ir)
+    return HostPart(name, tuple(pcs), tuple(starts), rows, tuple(sites), digest)
 
 
 def _whole(value: Any) -> int:

@@ -6,11 +6,13 @@ and writes the results, once for each chunk of lanes. Invariant: everything scal
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
 from luthier_py.emulator.dpp import Dpp
+from luthier_py.emulator.forms import ItemForm, form_of
 from luthier_py.emulator.indexing import index_of, relocated, write_back, writing_destination
 from luthier_py.emulator.operands import ResultWriter, SourceReader, destinations, field, row_of, value_operands
 from luthier_py.emulator.rounding import Arithmetic
@@ -37,9 +39,10 @@ def lanes(w: WaveCode, inst: Inst, row: Lanes) -> None:
     written, index = inst, w.index
     if index is not None:
         inst = relocated(w, written, index)
-    item = _item(w, inst, row)
+    item = _item(w, inst, row) if index is not None else _kept_item(w, inst, row)
     masks = [result for result in item.results if isinstance(result, int)]
-    w.put_off(lambda chunk: item.write(chunk, item.compute_all(chunk)), *masks)
+    form = _form(w, inst, item) if index is None else None
+    w.put_off(lambda chunk: item.write(chunk, item.compute_all(chunk)), *masks, form=form)
     if index is not None:
         write_back(w, written, index)
 
@@ -87,7 +90,12 @@ def dual(w: WaveCode, inst: Inst, row: Dual) -> None:
         for item, output in zip(items, outputs, strict=True):
             item.write(chunk, output)
 
-    w.put_off(write)
+    w.put_off(write, form=_form(w, inst, *items))
+
+
+def _form(w: WaveCode, inst: Inst, *items: _Item) -> ItemForm:
+    form, rows = form_of(inst)
+    return ItemForm((form, w.mode), rows, lambda given: [text for item in items for text in item.scalars(given)])
 
 
 def _item(w: WaveCode, inst: Inst, row: Lanes) -> _Item:
@@ -102,6 +110,16 @@ def _item(w: WaveCode, inst: Inst, row: Lanes) -> _Item:
     saturates = any(isinstance(result, ResultWriter) and result.clamp for result in results)
     compute = row.saturating if saturates and row.saturating is not None else row.compute
     return _Item(sources, results, compute, row.packed, row.whole, known, w.context.mode.arithmetic(inst, row))
+
+
+def _kept_item(w: WaveCode, inst: Inst, row: Lanes) -> _Item:
+    """The same, made once where it is of vector registers and constants alone."""
+    item: _Item | None = w.items.get((inst, w.mode))
+    if item is None:
+        item = _item(w, inst, row)
+        if OpFlag.DPP not in inst.op.flags and not item.reads_scalars:
+            w.items[inst, w.mode] = item
+    return item
 
 
 def _dpp(w: WaveCode, inst: Inst) -> Dpp | None:
@@ -160,6 +178,21 @@ class _Item:
     whole: bool
     known: dict[int, str]
     arithmetic: Arithmetic
+
+    @property
+    def reads_scalars(self) -> bool:
+        return any(isinstance(source, int) or source is not None and source.raw.scalar is not None
+                   for source in self.sources)
+
+    def scalars(self, given: Mapping[int, str]) -> list[str]:
+        """Texts of what it reads beside rows; ``given``: of masks that the strip has computed."""
+        texts: list[str] = []
+        for source in self.sources:
+            if isinstance(source, int):
+                texts.append(self.known[source] if source in self.known else given[source])
+            elif source is not None:
+                texts += source.raw.texts()
+        return texts
 
     def compute_all(self, chunk: LaneChunk) -> tuple[Taken, ...]:
         """A value for each result; two of packed ones."""

@@ -8,15 +8,19 @@ Invariant: after :meth:`WaveCode.finish_state` that memory holds the whole state
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from luthier_py.emulator.calling_strip import CallingStrip
 from luthier_py.emulator.cycle_code import CycleCode
 from luthier_py.emulator.emitter import Emitter
+from luthier_py.emulator.forms import ItemForm
 from luthier_py.emulator.layout import WAVE, WORKER, row_offset
 from luthier_py.emulator.modes import Mode
 from luthier_py.emulator.open_strip import Afterwards, Strip
 from luthier_py.emulator.scalars import Scalars
-from luthier_py.emulator.settings import CodeNumbers, Settings
+from luthier_py.emulator.settings import CodeNumbers, Settings, Style
 from luthier_py.emulator.strip import ChunkWrite
+from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import EXEC
 from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
 
@@ -50,20 +54,28 @@ class OperandContext:
         return self.flushes_results(type) and not self.mode.ieee
 
 
-class WaveCode:
-    """Mutable; ``live``: see liveness.live_rows; ``even``: whether code may be twice as long, to be faster."""
+def _strip(emitter: Emitter, wave_size: int, style: Style) -> Strip:
+    if style is Style.CALLS:
+        return CallingStrip(emitter, "%wave", wave_size)
+    return Strip(emitter, "%wave", wave_size, style is Style.EVEN_LOOPS)
 
-    def __init__(self, settings: Settings, numbers: CodeNumbers, live: dict[int, int], even: bool) -> None:
+
+class WaveCode:
+    """Mutable; ``live``: see liveness.live_rows."""
+
+    def __init__(self, settings: Settings, numbers: CodeNumbers, live: dict[int, int], style: Style) -> None:
         self.settings = settings
         self.numbers = numbers
-        self.even = even
+        self.style = style
         self.wave_size = settings.wave_size
         self.emitter = Emitter(self.wave_size)
         self.scalars = Scalars(self.emitter, "%wave", self.settle)
-        self.strip = Strip(self.emitter, "%wave", self.wave_size, even)
+        self.strip = _strip(self.emitter, self.wave_size, style)
         self.ops = self.scalars.ops
         self.apertures: dict[int, Value] = {}
         self.index: Index | None = None
+        self.items: dict[tuple[Inst, int], Any] = {}
+        """What vector_code keeps of an instruction under a MODE."""
         self.cycles = CycleCode(self.emitter, settings.target, settings.wave_size) if settings.cycles else None
         self.pc = 0
         self.left = 0  # instructions of the block behind this one
@@ -104,16 +116,16 @@ class WaveCode:
         self.settle()
         self.scalars.flush()
 
-    def put_off(self, write: ChunkWrite, *masks: int) -> None:
+    def put_off(self, write: ChunkWrite, *masks: int, form: ItemForm | None = None) -> None:
         """Add to the strip; ``write`` gives mask results for the scalar registers ``masks``."""
-        self.strip.add(self.exec(), write, self._live[self.pc], masks)
+        self.strip.add(self.exec(), write, self._live[self.pc], masks, form)
         for index in masks:
             self.scalars.pending |= ((1 << self.wave_size // 32) - 1) << index
 
     def put_off_call(self, write: ChunkWrite, call: Afterwards, done: Afterwards) -> None:
         """The same for an access that is part of loops for even lanes only: ``write`` makes it for a chunk, where
         nobody can tell in which order chunks do; ``done`` comes after them all. Elsewhere ``call`` makes it."""
-        self.strip.add(self.exec(), write, self._live[self.pc], (), call, done)
+        self.strip.add(self.exec(), write, self._live[self.pc], (), None, call, done)
 
     def put_off_ahead(self, write: ChunkWrite, *masks: int) -> None:
         """The same for an instruction that reads registers later, out of memory.

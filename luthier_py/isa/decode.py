@@ -96,7 +96,6 @@ class Decoder:
         self.reader = OperandReader(target, wave_size)
         self.registers = _implicit_registers(target, wave_size)
         self.formats: dict[int, Format] = {}
-        self.shapes: dict[int, tuple[OperandInfo, ...]] = {}
         self.by_prefix = match_order(table)
         self.telling = [reduce(or_, (mask for mask, _ in groups), 0x1FF << PREFIX_SHIFT) for groups in self.by_prefix]
         self.met: dict[int, Format] = {}  # by the bits that tell rows of the prefix apart, and those of the prefix
@@ -233,7 +232,7 @@ class Decoder:
     def _op(self, row_number: int) -> OpInfo:
         row: Row = self.table.rows[row_number]
         records = self.table.records
-        operands = self._operands(row.shape)
+        operands = tuple(self._operand_info(operand) for operand in records.shape(row.shape))
         reads, writes = (self._implicit(records.registers[number]) for number in (row.reads, row.writes))
         anything = ALL_SGPRS if row.base.startswith("S_") else ALL_VGPRS
         if row.base in READS_ANY | WRITES_ANY:
@@ -249,12 +248,6 @@ class Decoder:
                 info.name in FAIL_ENABLES for info in operands),
             literals=self._literal_operands(row, operands),
         )
-
-    def _operands(self, shape: int) -> tuple[OperandInfo, ...]:
-        """Those of all rows of this shape."""
-        if shape not in self.shapes:
-            self.shapes[shape] = tuple(map(self._operand_info, self.table.records.shape(shape)))
-        return self.shapes[shape]
 
     def _operand_info(self, operand: ShapeOperand) -> OperandInfo:
         kind, dwords, type_name, printer, signed, files, aligned = self.table.records.classes[operand.class_number]

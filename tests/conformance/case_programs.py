@@ -22,7 +22,7 @@ from program_builder import builder
 
 HERE = Path(__file__).parent
 TARGET = "gfx90a"
-SILENCE = float(os.environ.get("LUTHIER_CONFORMANCE_SECONDS", "180"))
+SILENCE = float(os.environ.get("LUTHIER_CONFORMANCE_SECONDS", "60"))
 """A program that prints nothing for so long hangs."""
 ENDING = 20.0
 """So long a program may take to end after its last word."""
@@ -64,8 +64,7 @@ def build(source: Path, folder: Path, headers: Path, libraries: Path, key: str =
         extra = found[1].split() if found else []
         made = folder / f"{output.name}.{os.getpid()}.part"
         lazy = "-fuse-ld=lld", "-Wl,--unresolved-symbols=ignore-all", "-Wl,-z,lazy", "-ldl"
-        kept = None if extra else folder
-        builder.build(source, made, headers, libraries, (TARGET,), extra, link=lazy, kept=kept, **how)
+        builder.build(source, made, headers, libraries, (TARGET,), extra, link=lazy, **how)
         made.rename(output)
     return output
 

@@ -35,6 +35,6 @@ def test_scripts_find_what_they_import(name: str) -> None:
 def test_what_is_missing_is_said(name: str) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LUTHIER_ROCM")}
     done = subprocess.run([sys.executable, str(FOLDER / f"{name}.py")], env={**environment, "PATH": "/nonexistent"},
-                          capture_output=True, text=True, timeout=300)
+                          capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert re.search("left out: .*needs|nothing to measure", done.stdout), done.stdout

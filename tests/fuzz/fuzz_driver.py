@@ -19,7 +19,7 @@ from luthier_py.errors import Invalid
 from luthier_py.runtime.kfd import device_library
 from luthier_py.samples import sample
 
-SECONDS = 300  # that the whole program may take; it takes one or two
+SECONDS = 60  # that the whole program may take; it takes one or two
 MOST_STEPS = 160
 DEVICE = "emulator:gfx90a"
 

@@ -14,18 +14,15 @@ import argparse
 import hashlib
 import importlib.util
 import os
-import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import zstandard
 
 HERE = Path(__file__).parent
-DEVICE_LIBRARY = HERE / "device_library.h"
 COMPILER = "clang++-22"
 MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 ALIGN = 4096
@@ -105,26 +102,11 @@ def options(headers: Path) -> list[str]:
         "-D__AMDGCN_WAVEFRONT_SIZE=64",
         "-isystem",
         str(headers),
+        "-include",
+        "hip/hip_runtime.h",
+        "-include",
+        str(HERE / "device_library.h"),
     ]
-
-
-def included() -> list[str]:
-    return ["-include", "hip/hip_runtime.h", "-include", str(DEVICE_LIBRARY)]
-
-
-def precompiled(headers: Path, how: Sequence[str], folder: Path) -> list[str]:
-    """What is included, as clang has read it: most of a small program's time. Made in ``folder`` if it is not there."""
-    compiler = shutil.which(COMPILER) or COMPILER
-    files = [path.stat() for path in (Path(compiler), headers / "hip" / "hip_runtime.h") if path.exists()]
-    facts = repr((compiler, options(headers), list(how), [(file.st_size, file.st_mtime_ns) for file in files]))
-    output = folder / f"headers-{hashlib.sha256(facts.encode() + DEVICE_LIBRARY.read_bytes()).hexdigest()[:16]}.pch"
-    if not output.exists():
-        with tempfile.TemporaryDirectory(dir=folder) as place:
-            made = Path(place) / output.name
-            words = "-fsyntax-only -Xclang -emit-pch -Xclang -fno-pch-timestamp -Xclang -o -Xclang".split()
-            run(COMPILER, *options(headers), *included(), *how, *words, str(made), os.devnull)
-            made.rename(output)
-    return ["-Xclang", "-include-pch", "-Xclang", str(output)]
 
 
 def bundle(objects: dict[str, bytes]) -> bytes:
@@ -152,36 +134,52 @@ def compress(fat: bytes, version: int) -> bytes:
 def build(
     source: Path, output: Path, headers: Path, libraries: Path, targets: Sequence[str], extra: Sequence[str] = (),
     abi: int | None = None, compressed: int = 0, entry: str = "", code_object: int = 6,
-    library: Path | None = None, link: Sequence[str] = (), kept: Path | None = None,
+    library: Path | None = None, link: Sequence[str] = (),
 ) -> Path:
     """Compile, and link libamdhip64.so.ABI (that of the headers by default); RuntimeError has the compiler's words.
 
     ``compressed``: the version of compressed bundles to use, 0 for a plain one. ``entry``: make a shared library, in
     which the source's main has this name. ``code_object``: its version. ``library``: ockl.bc, where
-    it is not the one beside the headers. ``link``: more options of the linker. ``kept``: a folder for HIP's headers as
-    clang has read them, for other programs that are compiled the same way.
+    it is not the one beside the headers. ``link``: more options of the linker.
     """
     bitcode = library or device_library(headers)
     extra = (*extra, f"-mcode-object-version={code_object}")
     if entry:
         extra = (*extra, "-fPIC", f"-Dmain={entry}")
-
-    def words(target: str, side: str) -> list[str]:
-        how = [f"--offload-arch={target}", side, *extra]
-        return [*options(headers), *(precompiled(headers, how, kept) if kept else included()), *how]
-
     objects = {}
     for name in targets:
         code = output.with_suffix(f".{name}.co")
-        linked = library_options(source, bitcode, name, code_object, output.parent, extra)
-        run(COMPILER, *words(name, "--cuda-device-only"), "--no-gpu-bundle-output", *linked, str(source),
-            "-o", str(code))
+        run(
+            COMPILER,
+            *options(headers),
+            f"--offload-arch={name}",
+            "--cuda-device-only",
+            "--no-gpu-bundle-output",
+            *library_options(source, bitcode, name, code_object, output.parent, extra),
+            *extra,
+            str(source),
+            "-o",
+            str(code),
+        )
         objects[name] = code.read_bytes()
     fat = output.with_suffix(".hipfb")
     fat.write_bytes(compress(bundle(objects), compressed) if compressed else bundle(objects))
     host = output.with_suffix(".o")
-    run(COMPILER, *words(targets[0], "--cuda-host-only"), "-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(fat),
-        "-c", str(source), "-o", str(host))
+    run(
+        COMPILER,
+        *options(headers),
+        f"--offload-arch={targets[0]}",
+        "--cuda-host-only",
+        "-Xclang",
+        "-fcuda-include-gpubinary",
+        "-Xclang",
+        str(fat),
+        *extra,
+        "-c",
+        str(source),
+        "-o",
+        str(host),
+    )
     runtime = f"-l:libamdhip64.so.{abi or hip_major(headers)}"
     kind = ["-shared"] if entry else []
     kind.append("-Wl,--allow-shlib-undefined")  # what ROCm's library itself needs is looked for when the program runs

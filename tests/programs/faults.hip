@@ -1,5 +1,5 @@
 // What programs survive: argv[1] is `kernel` for a bad address in a kernel, `constant` for a write to what is
-// read-only, `bounds` for a work-group that is too large, `fork` and `early` for a
+// read-only, `fork` and `early` for a
 // child of fork after and before HIP is used, `loop` for a program that is killed while a kernel runs, `endless` for a
 // kernel that a time limit ends, `barrier` for one whose waves wait for each other, `signal` for one that waits for us.
 #include <hip/hip_runtime.h>
@@ -12,8 +12,6 @@
 __constant__ int fixed = 7;
 
 __global__ void store(int *to) { *to = 1; }
-
-__global__ __launch_bounds__(64) void small() {}
 
 __global__ void address(const int **of) { *of = &fixed; }
 
@@ -66,10 +64,6 @@ int main(int argc, char **argv)
         CHECK(hipMemcpy(&to, place, sizeof to, hipMemcpyDeviceToHost));
         store<<<1, 1>>>(const_cast<int *>(to));
         REQUIRE(hipDeviceSynchronize() == hipErrorIllegalAddress);
-    } else if (std::strcmp(what, "bounds") == 0) {
-        small<<<1, 128>>>();
-        REQUIRE(hipGetLastError() == hipErrorLaunchFailure);
-        CHECK(hipDeviceSynchronize());
     } else if (std::strcmp(what, "fork") == 0) {
         pid_t child = fork();
         if (child == 0)

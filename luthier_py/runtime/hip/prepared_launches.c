@@ -63,12 +63,7 @@ hipError_t launch_check(const struct launch *l)
         return hipErrorInvalidValue;
     if (kernel->argument_count && !l->args && !l->extra)
         return hipErrorInvalidValue;
-    uint32_t threads = block_threads(l->block, facts);
-    if (threads <= kernel->max_threads)
-        return hipSuccess;
-    say("luthier: %s takes work-groups of at most %u work-items, its launch bounds, and not of %u", kernel->name,
-        kernel->max_threads, threads);
-    return hipErrorLaunchFailure;
+    return block_threads(l->block, facts) > kernel->max_threads ? hipErrorLaunchFailure : hipSuccess; /* its launch bounds */
 }
 
 hipError_t launch_make(const struct launch *l, struct operation *operation)

@@ -94,7 +94,7 @@ def test_json_has_no_bar() -> None:
     ours, theirs = pty.openpty()
     command = ["run", sample("saxpy").path, "--kernel", "saxpy", "--grid", "4", "--block", "256", "--json", *ARGUMENTS]
     script = "from luthier_py.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", script, *command], stdout=subprocess.PIPE, stderr=theirs, timeout=300)
+    done = subprocess.run([sys.executable, "-c", script, *command], stdout=subprocess.PIPE, stderr=theirs, timeout=60)
     os.close(theirs)
     assert done.returncode == 0
     with pytest.raises(OSError):  # the other side is closed, and nothing was written

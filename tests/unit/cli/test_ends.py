@@ -116,7 +116,7 @@ def test_tracebacks_on_demand(luthier: Luthier, tool: Path) -> None:
 def test_output_that_nobody_can_take(command: list[str | Path]) -> None:
     def ended(stdout: int) -> tuple[int, str]:
         script = [sys.executable, "-c", "from luthier_py.cli import main; main()", *command]
-        done = subprocess.run(script, text=True, timeout=300, stderr=subprocess.PIPE, stdout=stdout)
+        done = subprocess.run(script, text=True, timeout=60, stderr=subprocess.PIPE, stdout=stdout)
         os.close(stdout)
         return done.returncode, done.stderr
 
@@ -131,7 +131,7 @@ def test_stdout_that_is_closed() -> None:
     def ended(*command: str | Path) -> tuple[int, str]:
         script = [sys.executable, "-c", "from luthier_py.cli import main; main()", *map(str, command)]
         closing = ["sh", "-c", 'exec "$@" >&-', "sh", *script]
-        done = subprocess.run(closing, text=True, timeout=300, stderr=subprocess.PIPE)
+        done = subprocess.run(closing, text=True, timeout=60, stderr=subprocess.PIPE)
         return done.returncode, done.stderr
 
     for command in (["info", sample("nbody").path], ["info", sample("nbody").path, "--json"], ["tools"]):

@@ -37,11 +37,10 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(code, "LOOK_SECONDS", 0.01)
     others = set(threading.enumerate())  # of devices that other tests still have
     yield
-    monkeypatch.setattr(code, "LOOK_SECONDS", 0.1)  # what a thread looks at is not collected: now it looks seldom
+    gc.collect()  # devices, and their code
     for thread in set(threading.enumerate()) - others:
-        while thread.name == "luthier-watch" and thread.is_alive():
-            gc.collect()  # devices, and their code
-            thread.join(0.2)
+        if thread.name == "luthier-watch":
+            thread.join()
 
 
 def well_compiled(name: str, monkeypatch: pytest.MonkeyPatch) -> object:
@@ -90,9 +89,9 @@ def test_better_code_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
             time.sleep(0.02)
         assert replaced
         for hosted in replaced:
-            assert kept_code(hosted.part.ir, Effort.GENERATE) is not None
-            assert kept_code(hosted.part.ir, Effort.FAST) is not None
-            place = storage.cache_key(llvm.host_identity(), Effort.GENERATE.name, hosted.part.ir)
+            assert kept_code(hosted.part.digest, Effort.GENERATE) is not None
+            assert kept_code(hosted.part.digest, Effort.FAST) is not None
+            place = storage.cache_key(llvm.host_identity(), Effort.GENERATE.name, hosted.part.digest)
             Path(os.environ[storage.CACHE], "host", place[:2], place[2:]).unlink()
 
 
@@ -105,7 +104,7 @@ def test_what_was_made_well_is_used_at_once(monkeypatch: pytest.MonkeyPatch) -> 
 
     def noted(hosted: HostedPart, text: Callable[[], str]) -> tuple[bytes, Effort]:
         found = code_of(hosted, text)
-        used.append((found[1], kept_code(hosted.part.ir, Effort.GENERATE) is not None))
+        used.append((found[1], kept_code(hosted.part.digest, Effort.GENERATE) is not None))
         return found
 
     monkeypatch.setattr(HostedPart, "code", noted)

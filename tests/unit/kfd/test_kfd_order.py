@@ -26,7 +26,7 @@ class Nobody:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < end, "in vain"
         time.sleep(0.001)

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luthier_py.emulator.discover import discover
-from luthier_py.emulator.engine import imports_of, link_function, object_code
+from luthier_py.emulator.engine import link_function, object_code
+from luthier_py.emulator.host_functions import translate
 from luthier_py.emulator.launch import SHARED_BASE, private_base
 from luthier_py.emulator.layout import (
     AGPR_ROW,
@@ -28,7 +29,6 @@ from luthier_py.emulator.layout import (
     row_offset,
 )
 from luthier_py.emulator.settings import FIRST_COUNTER, FIRST_SITE, Settings
-from luthier_py.emulator.translate import translate
 from luthier_py.isa import EXEC, SCC, VCC, Inst, InstructionSet, instruction_set, sgpr, target
 from luthier_py.isa import MODE as MODE_REGISTER
 from luthier_py.llvm import Effort
@@ -111,7 +111,7 @@ def run(code: Sequence[Inst], setup: Setup | None = None, **changes: Any) -> Sta
     (host,) = translate(blocks, 0, Settings(size, setup.mode, setup.isa.target))
     numbers = host.numbers
     code = object_code(host.ir, Effort.GENERATE)
-    engine = link_function(host.name, code, imports_of(host.ir), size, {FIRST_COUNTER: 0, FIRST_SITE: 0})
+    engine = link_function(host.name, code, size, {FIRST_COUNTER: 0, FIRST_SITE: 0})
     space = np.zeros(row_offset(VECTOR_ROWS + TEMPORARY_ROWS, size) + 64, np.uint8)
     wave = space[-space.ctypes.data % 64 :]
     counters = np.zeros(max(len(numbers.counters), 1), np.uint64)

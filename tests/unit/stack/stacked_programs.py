@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "tests" / "programs"
 TARGET = "gfx90a"
 DEVICE = f"emulator:{TARGET}"
-SECONDS = 300
+SECONDS = 100
 OPENMP = "clang-19"
 RUNTIME = "-Wl,-rpath,/usr/lib/llvm-19/lib"  # libomptarget is in no folder that programs look into
 TOOLS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
@@ -76,7 +76,7 @@ class Programs:
             libraries = [builder.device_library(path) for path in builder.header_folders()]
             builder.build(
                 PROGRAMS / f"{name}.hip", output, self.stack.headers, self.stack.libraries, (TARGET,), ("-DNDEBUG",),
-                abi=ABI, code_object=CODE_OBJECT, library=next(filter(None, libraries), None), kept=self.folder,
+                abi=ABI, code_object=CODE_OBJECT, library=next(filter(None, libraries), None),
             )  # fmt: skip
         return output
 

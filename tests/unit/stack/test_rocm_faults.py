@@ -52,7 +52,7 @@ def test_killed(whom: str, programs: Programs, rocm_stack: RocmStack, tmp_path: 
         assert program.stdout is not None and program.stdout.readline() == "running\n"
         worker = worker_of(program.pid)
         os.kill(worker if whom == "worker" else program.pid, signal.SIGKILL)
-        _, errors = program.communicate(timeout=300)
+        _, errors = program.communicate(timeout=60)
     assert program.returncode == (ABORTED if whom == "worker" else -signal.SIGKILL)
     assert ("the worker process has ended" in errors) == (whom == "worker")
     until_gone(worker)
@@ -80,7 +80,7 @@ def links(process: int) -> list[Path]:
 
 
 def until_gone(process: int) -> None:
-    end = time.monotonic() + 300
+    end = time.monotonic() + 30
     while Path(f"/proc/{process}").exists():
         assert time.monotonic() < end, "it stays"
         time.sleep(0.01)

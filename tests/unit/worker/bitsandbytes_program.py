@@ -1,8 +1,7 @@
-"""bitsandbytes' kernels for ROCm, as its wheel has them: argv is the library, a kind or ``all``, a file for results.
+"""bitsandbytes' kernels for ROCm, as its wheel has them: argv is the library, ``few`` or ``all``, a file for results.
 
-Says PASSED when NumPy gets the same; else a line for each result that differs. ``fp32``, ``fp16``: one kernel of each
-sort and size, of that kind of numbers; ``all``: each that its C interface can reach, 172 of 175. The third argument is
-a .npz of all results.
+Says PASSED when NumPy gets the same; else a line for each result that differs. ``few`` takes one kernel of each kind
+and size, ``all`` each that its C interface can reach: 172 of 175. The third argument is a .npz of all results.
 The signatures are those of bitsandbytes/backends/cuda/ops.py (MIT licence).
 """
 
@@ -22,14 +21,14 @@ NF4 = np.array([  # Dettmers et al., "QLoRA", appendix E
 FP4 = np.array([0, 0.0625, 8, 12, 4, 6, 2, 3], np.float32) / np.float32(12)  # two bits of exponent, one of mantissa
 LEVELS = {"nf4": NF4, "fp4": np.concatenate([FP4, -FP4])}
 PLACES = {"fp32": 2.0**-22, "fp16": 2.0**-10, "bf16": 2.0**-7}  # twice the error of one rounding, relative
+SIZES = {"all": (32, 64, 128, 256, 512, 1024, 2048, 4096), "few": (64, 256)}
 B1, B2, B3, ALPHA, EPS, DECAY, RATE = 0.9, 0.99, 0.999, 5.0, 1e-3, 0.01, 1e-2  # of optimisers
 POINTER, SIZE = ctypes.c_void_p, ctypes.c_size_t
 Floats = np.ndarray
 hip = ctypes.CDLL("libamdhip64.so.7", ctypes.RTLD_GLOBAL)
 kernels = ctypes.CDLL(sys.argv[1])
 WHICH = sys.argv[2]
-KINDS = tuple(PLACES) if WHICH == "all" else (WHICH,)
-SIZES = (32, 64, 128, 256, 512, 1024, 2048, 4096) if WHICH == "all" else (64, 256)
+KINDS = tuple(PLACES) if WHICH == "all" else ("fp32", "fp16")
 random = np.random.default_rng(1)
 results: dict[str, np.ndarray] = {}
 wrong: list[str] = []
@@ -330,7 +329,7 @@ def elementwise() -> None:
 def parts() -> Iterator[tuple[object, ...]]:
     whole = WHICH == "all"
     for kind in KINDS:
-        for block in SIZES:
+        for block in SIZES[WHICH]:
             for form in ("", "nf4", "fp4"):
                 if (form or block > 32) and (whole or form != "fp4"):
                     yield blockwise, kind, form, block

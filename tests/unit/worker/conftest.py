@@ -19,7 +19,7 @@ from luthier_py.runtime.preload import tool_library
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "tests" / "programs"
 TARGET = "gfx90a"
-SECONDS = 300
+SECONDS = 60
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -51,8 +51,7 @@ def program(require_tool: Callable[[str], str], request: pytest.FixtureRequest) 
         digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in texts) + repr((targets, how)).encode())
         output = Path(folder) / f"{name}-{digest.hexdigest()[:16]}"
         if not output.exists():
-            kept = Path(folder) if targets == (TARGET,) and not entry else None
-            builder.build(source, output, headers, runtime_folder(), targets, kept=kept, **how)
+            builder.build(source, output, headers, runtime_folder(), targets, **how)
         return output
 
     return make

@@ -257,7 +257,7 @@ def told(calls: str, major: int = 7, **environment: str) -> list[str]:
     """Lines of a program without a device."""
     inherited = {name: value for name, value in os.environ.items() if name != "LUTHIER_DEVICE"}
     text = CALLS % {"major": major, "source": SOURCE.encode()} + calls
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300, env={
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, env={
         **inherited, "LD_LIBRARY_PATH": str(runtime_folder()), **environment})  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

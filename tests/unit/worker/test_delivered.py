@@ -48,7 +48,7 @@ class Broken(Tool):
 def luthier(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "--device", DEVICE]
     environment = {**os.environ, "LUTHIER_DEVICE": ""}
-    return subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, timeout=300, cwd=cwd,
+    return subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, timeout=60, cwd=cwd,
                           env=environment)  # fmt: skip
 
 

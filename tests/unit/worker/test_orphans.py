@@ -71,7 +71,7 @@ def started(host_program: HostProgram, tmp_path: Path) -> Iterator[Callable[...,
     for run in runs:
         for process in run.alive():
             os.kill(process, signal.SIGKILL)
-        run.process.communicate(timeout=300)
+        run.process.communicate(timeout=60)
 
 
 @pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
@@ -79,7 +79,7 @@ def test_the_program_gets_the_signal(number: signal.Signals, started: Callable[.
     run = started("PROGRAM")
     assert len(run.alive()) == 4  # exec, the program, two workers
     os.kill(run.process.pid, number)
-    _, err = run.process.communicate(timeout=300)
+    _, err = run.process.communicate(timeout=60)
     assert run.process.returncode == 128 + number and "1 launch, 1 selected, 1 instrumented" in err
     assert run.leaves_nothing()
 
@@ -87,7 +87,7 @@ def test_the_program_gets_the_signal(number: signal.Signals, started: Callable[.
 def test_the_program_decides_what_a_signal_does(started: Callable[..., Run]) -> None:
     run = started("PROGRAM", str(int(signal.SIGTERM)))
     os.kill(run.process.pid, signal.SIGTERM)
-    _, err = run.process.communicate(timeout=300)
+    _, err = run.process.communicate(timeout=60)
     assert run.process.returncode == 42 and "1 instrumented" in err and run.leaves_nothing()
 
 

@@ -50,19 +50,16 @@ def bitsandbytes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return library, folder
 
 
-@pytest.mark.parametrize("target, kind", (
-    ("gfx90a", "fp16"), ("gfx942", "fp32"), ("gfx950", "fp16"), ("gfx1010", "fp32"), ("gfx1030", "fp16"),
-    ("gfx1100", "fp32"), ("gfx1201", "fp16"),
-))  # fmt: skip
+@pytest.mark.parametrize("target", ("gfx90a", "gfx942", "gfx950", "gfx1010", "gfx1030", "gfx1100", "gfx1201"))
 def test_bitsandbytes(
-    target: str, kind: str, bitsandbytes: tuple[Path, Path], tooled: Callable[..., Any],
+    target: str, bitsandbytes: tuple[Path, Path], tooled: Callable[..., Any],
     counted: Callable[..., list[dict[str, Any]]],
 ) -> None:
-    """Compressed fat binaries of ROCm 7, in code object version 6; both kinds on all targets are `make foreign`."""
+    """Compressed fat binaries of ROCm 7, in code object version 6."""
     library, stubs = bitsandbytes
     path = os.pathsep.join([str(runtime_folder()), str(stubs)])
     environment = {"LD_LIBRARY_PATH": path, "LUTHIER_DEVICE": f"emulator:{target}"}
-    check([sys.executable, HERE / "bitsandbytes_program.py", library, kind], environment, tooled, counted)
+    check([sys.executable, HERE / "bitsandbytes_program.py", library, "few"], environment, tooled, counted)
 
 
 def check(

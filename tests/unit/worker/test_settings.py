@@ -39,7 +39,7 @@ def test_nothing_is_started(name: str, value: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "--device", "emulator:gfx90a"]
     started = tmp_path / "started"
     done = subprocess.run(
-        [*command, "--", "touch", started], env={**os.environ, name: value}, capture_output=True, text=True, timeout=300
+        [*command, "--", "touch", started], env={**os.environ, name: value}, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 2 and f"{name}=" in done.stderr and not started.exists()
 

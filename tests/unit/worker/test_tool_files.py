@@ -20,7 +20,7 @@ def exec_with(tool: str, program: Path, **options: object) -> str:
     given = [text for name, value in options.items() for text in ("-O", f"{name}={value}")]
     command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "-t", tool, *given]
     done = subprocess.run(
-        [*command, "--device", DEVICE, "--", program], capture_output=True, text=True, timeout=300,
+        [*command, "--device", DEVICE, "--", program], capture_output=True, text=True, timeout=120,
         env={**os.environ, "LUTHIER_DEVICE": ""},
     )  # fmt: skip
     assert (done.returncode, done.stdout[-7:]) == (0, "PASSED\n"), done.stdout + done.stderr
