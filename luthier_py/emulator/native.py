@@ -27,7 +27,11 @@ from functools import cache
 from luthier_py.emulator.atomics import atomic
 from luthier_py.emulator.layout import CHUNK
 from luthier_py.emulator.native_parts import (
+    ALL,
+    ALL_POSSIBLE,
     ALSO_UNIFORM,
+    BOUNDS,
+    BY_CHUNK,
     CHECK,
     CHUNK_OF_LDS,
     DECIDE,
@@ -95,9 +99,10 @@ class _Move:
         elif self.gather:
             fast = self._window() + self._check() + SOME + self._loop()
         elif self.addresses == "lds" and self.store and self.bytes == 4 and len(self.parts) == 1:
-            some = (DECIDE + SOME + self._vectors()).replace("label %loop", "label %chunk0")
+            all_lanes = self._in_window() + "  br label %all\n" + ALL + self._vectors()
             chunks = "".join(map(self._some_of_chunk, range(0, self.lanes, CHUNK)))
-            fast = self._window() + self._check() + some + chunks
+            fast = self._window() + BOUNDS + BY_CHUNK + all_lanes.replace("label %loop", "label %chunk0") + chunks
+            fast = fast.replace("CHUNKS", _CHUNK)
         else:
             fast = self._window() + self._check() + DECIDE + SOME + self._vectors() + self._loop()
         numbers: dict[str, int | str] = {
@@ -119,6 +124,9 @@ class _Move:
         return SITE_WINDOW + (FAR_START if self.far else "  %start = add i64 %base, 0\n")
 
     def _check(self) -> str:
+        return BOUNDS + ALL_POSSIBLE + self._in_window()
+
+    def _in_window(self) -> str:
         return CHECK + (HIGH_HALVES if self.far else "  %wrong = or $v %over, zeroinitializer\n")
 
     def _vectors(self) -> str:
@@ -250,10 +258,9 @@ class _Move:
     def _some_of_chunk(self, lane: int) -> str:
         """Lanes of EXEC in LDS, which nobody else sees meanwhile: what is stored between them stays what it was."""
         after = f"chunk{lane + CHUNK}" if lane + CHUNK < self.lanes else "done"
-        lanes = ", ".join(f"i32 {lane + i}" for i in range(CHUNK))
         steps = ", ".join(f"i32 {4 * i}" for i in range(CHUNK))
-        text = CHUNK_OF_LDS.replace("LANES", lanes).replace("STEPS", steps).replace("AFTER", after)
-        text = text.replace("LANE", str(lane)).replace("%c.", f"%c{lane}.").replace("CHUNKS", _CHUNK)
+        text = CHUNK_OF_LDS.replace("STEPS", steps).replace("AFTER", after)
+        text = text.replace("LANE", str(lane)).replace("%c.", f"%c{lane}.")
         return text + ("done:\n  ret i1 true\n" if after == "done" else "")
 
     def _private(self) -> str:
