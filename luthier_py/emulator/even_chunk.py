@@ -120,8 +120,7 @@ class EvenChunk(LaneChunk):
             found = e.let(f"load {_WORDS}, ptr {place}, align 64")
             unlike = e.let(f"xor {_WORDS} {found}, {expected}")
             wrong = e.let(f"or {_WORDS} {wrong}, {unlike}") if wrong else unlike
-        some = e.let(f"icmp ne {_WORDS} {wrong}, zeroinitializer")
-        return e.let(f"icmp eq i{CHUNK} {e.let(f'bitcast <{CHUNK} x i1> {some} to i{CHUNK}')}, 0")
+        return e.all_zero(CHUNK, wrong)
 
     # Values
 
