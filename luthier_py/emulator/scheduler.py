@@ -17,6 +17,7 @@ from enum import IntEnum
 from string import Template
 
 from luthier_py.emulator.layout import AGPR_ROW, LAUNCH, Fault, Outcome, Status, row_offset, wave_stride
+from luthier_py.emulator.next_wave import MOVED
 from luthier_py.emulator.template import expand
 from luthier_py.emulator.turns import BY_LOT, IN_ORDER
 
@@ -35,12 +36,13 @@ def scheduler(wave_size: int, watched: bool = False, by_lot: bool = False) -> st
                if member.name not in ("FAULT", "MESSAGE")}
     tells = {f"ON_{event.name}": f"call void @watch(ptr %launch, ptr %group, i64 {event})" if watched else ""
              for event in GroupEvent}
-    run = Template(_RUN).safe_substitute(BY_LOT if by_lot else IN_ORDER)
+    turns = BY_LOT if by_lot else IN_ORDER
+    run = turns["resume"] + Template(_RUN).safe_substitute(turns)
     return expand(_START + _RELEASE + _WATCH * watched + run, **numbers, **tells,
                   FAULT_OUTCOME=Outcome.FAULT, MESSAGE_STATUS=Status.MESSAGE, MESSAGE_OUTCOME=Outcome.MESSAGE,
                   edge_waves=LAUNCH["waves_0"], BAD_JUMP=Fault.JUMP,
                   stride=wave_stride(wave_size), agprs=row_offset(AGPR_ROW, wave_size),
-                  stop_place=LAUNCH["stop"])
+                  stop_place=LAUNCH["stop"], moved=MOVED, status_bits=MOVED - 1)
 
 
 _START = """
@@ -244,7 +246,9 @@ $budget
   br label %jump
 jump:
   %jumps = phi i64 [ 0, %runs ], [ %jumps.next, %go.on ]
-  %pc = get wave.pc of %this
+  %i.now = phi i64 [ %i, %runs ], [ %i.then, %go.on ]
+  %now = phi ptr [ %this, %runs ], [ %then, %go.on ]
+  %pc = get wave.pc of %now
   %distance = sub i64 %pc, %code.start
   %number = lshr i64 %distance, 2
   %in.code = icmp ult i64 %number, %entries
@@ -253,7 +257,7 @@ jump:
   %inside = and i1 %in.code, %even
   br i1 %inside, label %look, label %nowhere
 nowhere:
-  put wave.fault_kind of %this, $BAD_JUMP
+  put wave.fault_kind of %now, $BAD_JUMP
   br label %fault
 look:
   %slot = getelementptr ptr, ptr %table, i64 %number
@@ -261,58 +265,71 @@ look:
   %unknown = icmp eq ptr %function, null
   br i1 %unknown, label %needs.code, label %call
 needs.code:
-  put group.wave of %group, %i
-  put group.resume of %group, %same.again
+  put group.wave of %group, %i.now
+  %same.now = call i64 @same_again(i64 %i.now)
+  put group.resume of %group, %same.now
   ret i64 $NEEDS_CODE
 call:
-  %result = call i32 %function(ptr %this)
+  %result = call i32 %function(ptr %now)
   %result64 = zext i32 %result to i64
-  put wave.status of %this, %result64
-  switch i64 %result64, label %fault [ i64 $DONE, label %ended  i64 $BARRIER, label %arrived
-                                       i64 $JUMP, label %go.on  i64 $YIELD, label %after
-                                       i64 $MEETING, label %after  i64 $MESSAGE_STATUS, label %message
+  %status.then = and i64 %result64, $status_bits
+  %moved = udiv i64 %result64, $moved
+  %i.then = add i64 %i.now, %moved
+  %moved.bytes = mul i64 %moved, $stride
+  %then = getelementptr i8, ptr %now, i64 %moved.bytes
+  put wave.status of %then, %status.then
+  switch i64 %status.then, label %faulty [ i64 $DONE, label %ended  i64 $BARRIER, label %arrived
+                                       i64 $JUMP, label %go.on  i64 $YIELD, label %over
+                                       i64 $MEETING, label %over  i64 $MESSAGE_STATUS, label %message
                                        i64 $SIGNAL, label %signals  i64 $WAIT, label %waits ]
 signals:  ; the first half of a barrier
-  put wave.signalled of %this, 1
+  put wave.signalled of %then, 1
   %here = get group.waiting of %group
   %here.more = add i64 %here, 1
   put group.waiting of %group, %here.more
   br label %go.on
 waits:  ; the second half
-  %pending = get wave.signalled of %this
+  %pending = get wave.signalled of %then
   %all.came = icmp eq i64 %pending, 0
   br i1 %all.came, label %go.on, label %blocked
 blocked:
-  put wave.status of %this, $BARRIER
-  br label %after
+  put wave.status of %then, $BARRIER
+  br label %over
 message:
-  put wave.status of %this, $JUMP
-  put group.wave of %group, %i
-  put group.resume of %group, %another.then
+  put wave.status of %then, $JUMP
+  put group.wave of %group, %i.then
+  %another = call i64 @another_then(i64 %i.then)
+  put group.resume of %group, %another
   ret i64 $MESSAGE_OUTCOME
 go.on:
   %jumps.next = add i64 %jumps, 1
 $enough
-  br i1 %enough, label %after, label %jump
+  br i1 %enough, label %over, label %jump
 ended:  ; perhaps between the two halves of a barrier
   %left = get group.left of %group
   %left.less = add i64 %left, -1
   put group.left of %group, %left.less
-  %came.first = get wave.signalled of %this
-  put wave.signalled of %this, 0
+  %came.first = get wave.signalled of %then
+  put wave.signalled of %then, 0
   %waiting.then = get group.waiting of %group
   %waiting.less = sub i64 %waiting.then, %came.first
   put group.waiting of %group, %waiting.less
-  br label %after
+  br label %over
 arrived:
   %waiting = get group.waiting of %group
   %waiting.more = add i64 %waiting, 1
   put group.waiting of %group, %waiting.more
-  br label %after
+  br label %over
+faulty:
+  br label %fault
 fault:
-  put group.wave of %group, %i
+  %i.wrong = phi i64 [ %i.now, %nowhere ], [ %i.then, %faulty ]
+  put group.wave of %group, %i.wrong
+  %same.again = call i64 @same_again(i64 %i.wrong)
   put group.resume of %group, %same.again
   ret i64 $FAULT_OUTCOME
+over:
+  br label %after
 $after
 
 tally:

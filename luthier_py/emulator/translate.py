@@ -1,7 +1,7 @@
 """One function of GPU code to one host function, or to several where it is large.
 
 In: the basic blocks of a function. Out: the text of LLVM functions ``i32 name(ptr wave)`` that
-run a wave from ``wave.pc`` until it has to give way, and return a Status. Invariant: between
+run a wave from ``wave.pc`` until it has to give way, and return a Status (see also next_wave). Invariant: between
 blocks the wave's memory holds the whole state, so any block may be entered from outside.
 
 Counters: one per block counts its executions; two per stretch of instructions under one EXEC sum
@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from luthier_py.emulator import barriers
+from luthier_py.emulator import barriers, next_wave
 from luthier_py.emulator.access import AccessCode
 from luthier_py.emulator.asked import answer, wall_clock, wave_number
 from luthier_py.emulator.discover import CodeBlock, interrupts, traps
-from luthier_py.emulator.layout import SITE_BYTES, WORKER, Fault, Status
+from luthier_py.emulator.layout import SITE_BYTES, WAVE, WORKER, Fault, Status
 from luthier_py.emulator.liveness import live_rows
 from luthier_py.emulator.modes import modes, sets_from_register
 from luthier_py.emulator.operands import destinations, read_scalar
@@ -114,13 +114,17 @@ class Translator(WaveCode):
                 self.set_mode(mode)
                 self._block(block)
         emitter.place("fault")
-        emitter.emit(f"ret i32 {Status.FAULT}")
-        emitter.define(f"i32 @{self.name}(ptr noalias %wave)")
+        self._return(Status.FAULT)
+        if self.even:
+            for status in next_wave.THROUGH:
+                next_wave.hand_on(emitter, status)
+        emitter.define(f"i32 @{self.name}(ptr noalias {next_wave.FIRST_WAVE if self.even else '%wave'})")
         return "".join(f"@{name} = external global i8\n" for name in (FIRST_COUNTER, FIRST_SITE)) + emitter.module()
 
     def _entry(self) -> None:
         emitter = self.emitter
-        emitter.emit(f"%worker = load ptr, ptr {self.field('worker')}")
+        place = self.at(next_wave.FIRST_WAVE, WAVE["worker"]) if self.even else self.field("worker")
+        emitter.emit(f"%worker = load ptr, ptr {place}")
         for name in ("code_base", "shared_base", "private_base"):
             emitter.emit(f"%{name} = load i64, ptr {self.at('%worker', WORKER[name])}")
         for name, first, size in (("counters", FIRST_COUNTER, 8), ("sites", FIRST_SITE, SITE_BYTES)):
@@ -131,10 +135,17 @@ class Translator(WaveCode):
             self.apertures[limit] = self.apertures[base] + (_APERTURE_BYTES - 1)
         if self.settings.target.scratch_base_sources:
             self.apertures |= dict.fromkeys(SCRATCH_BASE, self.apertures[_PRIVATE_BASE])
+        if self.even:
+            next_wave.begin(emitter)
         pc = emitter.let(f"load i64, ptr {self.field('pc')}")
         relative = emitter.let(f"sub i64 {pc}, %code_base")
-        cases = " ".join(f"i64 {block.start}, label %{self._entrance(block.start)}" for block in self.blocks)
-        emitter.emit(f"switch i64 {relative}, label %nowhere [ {cases} ]")
+        # In dwords, which lie close enough together for a table; an odd byte is nowhere.
+        number = emitter.call("i64", "llvm.fshl.i64", [("i64", relative), ("i64", relative), ("i64", "62")])
+        cases = " ".join(f"i64 {block.start // 4}, label %{self._entrance(block.start)}" for block in self.blocks)
+        emitter.emit(f"switch i64 {number}, label %{'elsewhere' if self.even else 'nowhere'} [ {cases} ]")
+        if self.even:
+            emitter.place("elsewhere")
+            next_wave.elsewhere(emitter, "nowhere")
         emitter.place("nowhere")
         emitter.emit(f"store i64 {Fault.JUMP}, ptr {self.field('fault_kind')}")
         emitter.emit("br label %fault")
@@ -231,7 +242,15 @@ class Translator(WaveCode):
         """Return; the wave goes on at ``pc``."""
         self.finish_state()
         self.emitter.emit(f"store i64 {pc.ref}, ptr {self.field('pc')}")
-        self.emitter.emit(f"ret i32 {status}")
+        self._return(status)
+
+    def _return(self, status: Status) -> None:
+        if not self.even:
+            self.emitter.emit(f"ret i32 {int(status)}")
+        elif status in next_wave.THROUGH:
+            self.emitter.emit(f"br label %{next_wave.THROUGH[status]}")
+        else:
+            next_wave.leave(self.emitter, status)
 
     def _leave_for(self, place: Value) -> None:
         """The same for what a register says, where there may be no code."""
