@@ -90,12 +90,12 @@ class Strip:
         even = self._even(items, given) if self._tries else None
         if even is None:
             return self._in_turn(items, given, any(item.call for item in items))
-        e, (loop, conditions) = self._emitter, even
+        e, (loop, holds, conditions) = self._emitter, even
         general, end, met = (e.label(hint) for hint in ("general", "uneven", "met"))
         self._where_likely(items, loop.chunk, general)
         e.lines.extend(loop.chunk.before_loop)
         e.lines.extend(conditions)
-        self._go_where(loop.chunk.guards, loop.names["before"], general)
+        e.branch(holds, loop.names["before"], general)
         fast = self._emit(loop)
         for item in items:
             if item.done is not None:
@@ -141,14 +141,11 @@ class Strip:
         e, kind = self._emitter, f"i{self._wave_size}"
         likely = [e.let(f"icmp eq {kind} {mask}, -1") for mask in sorted({item.mask for item in items} - {FULL})]
         checks = e.label("checks")
-        self._go_where(likely + chunk.signs(), checks, otherwise)
+        every = "true"
+        for sign in likely + chunk.signs():
+            every = sign if every == "true" else e.let(f"and i1 {every}, {sign}")
+        e.branch(every, checks, otherwise)
         e.place(checks)
-
-    def _go_where(self, conditions: list[str], then: str, otherwise: str) -> None:
-        e, every = self._emitter, "true"
-        for condition in conditions:
-            every = condition if every == "true" else e.let(f"and i1 {every}, {condition}")
-        e.branch(every, then, otherwise)
 
     def _in_turn(self, items: list[_PutOff], given: Totals, tries: bool) -> Totals:
         """Loops between what is called. ``tries``: also for even lanes."""
@@ -176,8 +173,8 @@ class Strip:
             found = self._emitter.let(f"or i{self._wave_size} {found}, {mask}")
         return found
 
-    def _even(self, items: list[_PutOff], given: Totals) -> tuple[_Loop[EvenChunk], list[str]] | None:
-        """The loop for even lanes, and the code of its conditions; None if it would not be another."""
+    def _even(self, items: list[_PutOff], given: Totals) -> tuple[_Loop[EvenChunk], str, list[str]] | None:
+        """The loop for even lanes, whether its conditions hold, and their code; None if it would not be another."""
         calls, rows = any(item.call for item in items), _EVERY_ROW
         while True:
             loop = self._loop(items, given, partial(EvenChunk, even_rows=rows))
@@ -188,8 +185,8 @@ class Strip:
                 break
             rows = chunk.decided  # what no address comes from is more likely to be anything
         with self._emitter.diverted() as lines:
-            chunk.complete()
-        return loop, lines
+            holds = chunk.complete()
+        return loop, holds, lines
 
     def _loop(self, items: list[_PutOff], given: Totals, make: Callable[..., AnyChunk],
               mask: str = FULL) -> _Loop[AnyChunk]:
