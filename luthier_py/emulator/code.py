@@ -88,6 +88,8 @@ class HostedCode:
         self._improvable = Improvable()
         self.rows_read_first: dict[int, int] = {}
         """Rows that a wave has to find cleared, by the address of each function that was found; see first_reads."""
+        self.scalars_named: dict[int, int] = {}
+        """In the same way, how many SGPRs a wave needs."""
         self._watched = False
 
     @property
@@ -169,6 +171,7 @@ class HostedCode:
             self._reuse(translation)
         self._make_room(translation)
         self.rows_read_first[entry] = translation.rows_read_first
+        self.scalars_named[entry] = translation.scalars_named
         hosted = [self._hosted(part, entry, translation, texts.get(part.name)) for part in translation.parts]
         self._waiting.update((start, one) for one in hosted for start in one.starts)
         if translation.effort is Effort.FAST:

@@ -24,9 +24,10 @@ from luthier_py.emulator.launch import (
     preloaded_range,
     private_base,
     record,
+    scalar_bytes,
     user_sgprs,
 )
-from luthier_py.emulator.layout import EVERYTHING, LAUNCH, MEETINGS, READY, WORKER, Outcome
+from luthier_py.emulator.layout import EVERYTHING, LAUNCH, MEETINGS, NAMED_SCALARS, READY, WORKER, Outcome
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.segments import LaunchSegments, apertures
@@ -77,6 +78,8 @@ class ReadyLaunch:
         rows = code.rows_read_first.get(shape.record.entry, EVERYTHING)
         for name, size in cleared_bytes(shape, rows).items():
             self.launch[LAUNCH[name] // 8] = size
+        named = code.scalars_named.get(shape.record.entry, NAMED_SCALARS)
+        self.launch[LAUNCH["scalar_bytes"] // 8] = scalar_bytes(named)
         self.worker = worker_record(memory, self.meetings, shape.target)
         enter_code(self.worker, code, tally)
         entry = code.base + shape.record.entry

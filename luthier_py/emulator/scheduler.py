@@ -16,7 +16,19 @@ from __future__ import annotations
 from enum import IntEnum
 from string import Template
 
-from luthier_py.emulator.layout import AGPR_ROW, LAUNCH, Fault, Outcome, Status, row_offset, wave_stride
+from luthier_py.emulator.layout import (
+    AGPR_ROW,
+    COPIED_BYTES,
+    LAUNCH,
+    NAMED_SCALARS,
+    WAVE_HEADER_BYTES,
+    Fault,
+    Outcome,
+    Status,
+    row_offset,
+    sgpr_offset,
+    wave_stride,
+)
 from luthier_py.emulator.next_wave import MOVED
 from luthier_py.emulator.template import expand
 from luthier_py.emulator.turns import BY_LOT, IN_ORDER
@@ -42,11 +54,11 @@ def scheduler(wave_size: int, watched: bool = False, by_lot: bool = False) -> st
                   FAULT_OUTCOME=Outcome.FAULT, MESSAGE_STATUS=Status.MESSAGE, MESSAGE_OUTCOME=Outcome.MESSAGE,
                   edge_waves=LAUNCH["waves_0"], BAD_JUMP=Fault.JUMP,
                   stride=wave_stride(wave_size), agprs=row_offset(AGPR_ROW, wave_size),
-                  stop_place=LAUNCH["stop"], moved=MOVED, status_bits=MOVED - 1)
+                  at_once=COPIED_BYTES, header=WAVE_HEADER_BYTES, always=sgpr_offset(NAMED_SCALARS),
+                  always_bytes=WAVE_HEADER_BYTES - sgpr_offset(NAMED_SCALARS), stop_place=LAUNCH["stop"], moved=MOVED, status_bits=MOVED - 1)
 
 
 _START = """
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 ; memset of no bytes takes 150 ns on AMD's hosts: glibc does it by a masked store.
@@ -56,6 +68,23 @@ define internal void @clear(ptr %memory, i64 %bytes) {
 fill:
   call void @llvm.memset.p0.i64(ptr %memory, i8 0, i64 %bytes, i1 false)
   br label %done
+done:
+  ret void
+}
+
+; What is so short is copied before memcpy knows how; volatile, or LLVM makes a call of it. At least $at_once bytes.
+define internal void @copy(ptr %to, ptr %from, i64 %bytes) alwaysinline {
+entry:
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
+  %from.place = getelementptr i8, ptr %from, i64 %i
+  %to.place = getelementptr i8, ptr %to, i64 %i
+  %part = load <8 x i32>, ptr %from.place, align $at_once
+  store volatile <8 x i32> %part, ptr %to.place, align $at_once
+  %i.next = add i64 %i, $at_once
+  %more = icmp ult i64 %i.next, %bytes
+  br i1 %more, label %next, label %done
 done:
   ret void
 }
@@ -105,7 +134,9 @@ entry:
   %edge.offset = mul i64 %edge, %edge.stride
   %waves = get launch.waves of %launch
   %image.stride = get launch.image_stride of %launch
-  %image.bytes = get launch.image_bytes of %launch
+  %scalar.bytes = get launch.scalar_bytes of %launch
+  %id.bytes = get launch.id_bytes of %launch
+  %initial = add i64 %id.bytes, $header
   %vector.bytes = get launch.vector_bytes of %launch
   %agpr.bytes = get launch.agpr_bytes of %launch
   %first = get group.waves of %group
@@ -128,8 +159,14 @@ next:
   %image = inttoptr i64 %image.at to ptr
   %wave.at = add i64 %first, %offset
   %wave = inttoptr i64 %wave.at to ptr
-  call void @llvm.memcpy.p0.p0.i64(ptr %wave, ptr %image, i64 %image.bytes, i1 false)
-  %vectors = getelementptr i8, ptr %wave, i64 %image.bytes
+  call void @copy(ptr %wave, ptr %image, i64 %scalar.bytes)
+  %always = getelementptr i8, ptr %wave, i64 $always
+  %always.image = getelementptr i8, ptr %image, i64 $always
+  call void @copy(ptr %always, ptr %always.image, i64 $always_bytes)
+  %ids = getelementptr i8, ptr %wave, i64 $header
+  %ids.image = getelementptr i8, ptr %image, i64 $header
+  call void @copy(ptr %ids, ptr %ids.image, i64 %id.bytes)
+  %vectors = getelementptr i8, ptr %wave, i64 %initial
   call void @clear(ptr %vectors, i64 %vector.bytes)
   %accumulators = getelementptr i8, ptr %wave, i64 $agprs
   call void @clear(ptr %accumulators, i64 %agpr.bytes)

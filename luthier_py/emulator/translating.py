@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from luthier_py.emulator.discover import direct_calls, discover
 from luthier_py.emulator.engine import imports_of
-from luthier_py.emulator.first_reads import rows_read_first
+from luthier_py.emulator.first_reads import rows_read_first, scalars_named
 from luthier_py.emulator.parts import effort
 from luthier_py.emulator.settings import Settings
 from luthier_py.emulator.translate import HostFunction, translate
@@ -25,7 +25,8 @@ def translated(decode: Callable[[int], Inst], entry: int, settings: Settings) ->
     parts = tuple(_described(one, imports_of(one.ir), cache_key(one.ir)) for one in functions)
     runs = _runs_of(pair for block in blocks for pair in block.insts)
     calls = tuple(sorted(direct_calls(blocks)))
-    translation = Translation(runs, calls, effort(blocks), parts, rows_read_first(blocks, entry))
+    firsts = rows_read_first(blocks, entry), scalars_named(blocks)
+    translation = Translation(runs, calls, effort(blocks), parts, *firsts)
     return translation, {one.name: one.ir for one in functions}
 
 
