@@ -53,6 +53,10 @@ class Tally:
         self.places = self._blocks[0].address, self._blocks[1].address
         """Of counters and sites."""
 
+    def counted(self, numbers: CodeNumbers) -> memoryview:
+        """The counters as they are now."""
+        return memoryview(self.counters[: len(numbers.counters)].tobytes()).cast("Q")
+
     def clear(self, numbers: CodeNumbers) -> None:
         self._clock.settle(self.counters)
         for place, size in zip(self.places, (8 * len(numbers.counters), SITE_BYTES * len(numbers.sites)), strict=True):

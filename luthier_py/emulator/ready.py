@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -128,11 +128,16 @@ class ReadyLaunch:
         enter_code(self.worker, self.code, self.tally)
         self.launch[LAUNCH["stop"] // 8] = 0
 
-    def profile(self, seconds: float) -> LaunchProfile:
-        """Of a launch that has ended natively."""
-        from luthier_py.emulator.counted import launch_profile  # few ask, and a program's start is not to wait for it
+    def profile(self, seconds: float) -> Callable[[], LaunchProfile]:
+        """Of a launch that has ended natively: counters are read now, and added up for who asks."""
+        counted = self.tally.counted(self.code.numbers)
 
-        return launch_profile(self.shape, [self.code], [{self.code: self.tally}], seconds)
+        def profile() -> LaunchProfile:
+            from luthier_py.emulator.counted import launch_profile  # a program's start is not to wait for it
+
+            return launch_profile(self.shape, [self.code], [{self.code: counted}], seconds)
+
+        return profile
 
     def clear_counters(self) -> None:
         self.code.clear(self.tally)

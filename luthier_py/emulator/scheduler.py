@@ -55,7 +55,8 @@ def scheduler(wave_size: int, watched: bool = False, by_lot: bool = False) -> st
                   edge_waves=LAUNCH["waves_0"], BAD_JUMP=Fault.JUMP,
                   stride=wave_stride(wave_size), agprs=row_offset(AGPR_ROW, wave_size),
                   at_once=COPIED_BYTES, header=WAVE_HEADER_BYTES, always=sgpr_offset(NAMED_SCALARS),
-                  always_bytes=WAVE_HEADER_BYTES - sgpr_offset(NAMED_SCALARS), stop_place=LAUNCH["stop"], moved=MOVED, status_bits=MOVED - 1)
+                  always_bytes=WAVE_HEADER_BYTES - sgpr_offset(NAMED_SCALARS), stop_place=LAUNCH["stop"],
+                  moved=MOVED, status_bits=MOVED - 1)
 
 
 _START = """
