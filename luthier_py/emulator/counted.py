@@ -1,7 +1,7 @@
 """What the counters of a launch's workers come to.
 
-In: counters by code. Out: a LaunchProfile. Invariant: addresses are those of the kernel's own code, and of other code by
-its distance from there.
+In: counters by code. Out: a LaunchProfile. Invariant: addresses are those of the kernel's own code, and of other code
+by its distance from there.
 """
 
 from __future__ import annotations
