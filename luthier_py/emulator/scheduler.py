@@ -336,8 +336,8 @@ blocked:
 message:
   put wave.status of %then, $JUMP
   put group.wave of %group, %i.then
-  %another = call i64 @another_then(i64 %i.then)
-  put group.resume of %group, %another
+  %resume.then = call i64 @another_then(i64 %i.then)
+  put group.resume of %group, %resume.then
   ret i64 $MESSAGE_OUTCOME
 go.on:
   %jumps.next = add i64 %jumps, 1
