@@ -9,6 +9,7 @@ from __future__ import annotations
 from luthier_py.emulator.layout import CHUNK
 
 _CHUNK = f"<{CHUNK} x i32>"
+_LANE_BITS = [1 << lane for lane in range(CHUNK)]
 
 HEADER = """
 declare ptr @luthier_resolve(ptr, i64, i64, ptr, i64, i64)
@@ -141,7 +142,7 @@ perhaps.uniform:
 """
 
 # Some lanes in LDS are checked when it is their chunk's turn.
-BY_CHUNK = """
+_BY_CHUNK = """
   br i1 %possible, label %decide, label %slow
 decide:
   %every.least.one = insertelement CHUNKS poison, i32 %least32, i64 0
@@ -153,14 +154,18 @@ decide:
 """
 
 # The slow way begins with the first lane again: what was stored is stored once more, and stays what it was.
-CHUNK_OF_LDS = """
+_CHUNK_OF_LDS = """
 chunkLANE:
   %c.up = lshr i64 %exec, LANE
   %c.bits = trunc i64 %c.up to i16
   %c.none = icmp eq i16 %c.bits, 0
   br i1 %c.none, label %AFTER, label %someLANE
 someLANE:
-  %c.mask = bitcast i16 %c.bits to <16 x i1>
+  %c.wide.bits = zext i16 %c.bits to i32
+  %c.bits.one = insertelement CHUNKS poison, i32 %c.wide.bits, i64 0
+  %c.bits.all = shufflevector CHUNKS %c.bits.one, CHUNKS poison, CHUNKS zeroinitializer
+  %c.own.bits = and CHUNKS %c.bits.all, <BITS>
+  %c.mask = icmp ne CHUNKS %c.own.bits, zeroinitializer
   %c.addresses = getelementptr i32, ptr %addresses, i64 LANE
   %c.offsets = load CHUNKS, ptr %c.addresses, align 4
   %c.inner = sub CHUNKS %c.offsets, %every.least
@@ -317,6 +322,18 @@ stored:
   put worker.changes of %change.worker, %changes.now
   ret i1 true
 """
+
+
+def stores_by_chunk(lanes: int, all_lanes: str) -> str:
+    """Lanes of EXEC in LDS, which nobody else sees meanwhile: what is stored between them stays what it was. Behind
+    BOUNDS; ``all_lanes``: what is tried where EXEC is full, with a branch to %loop where that does not do."""
+    text = _BY_CHUNK + all_lanes.replace("label %loop", "label %chunk0")
+    steps, bits = (", ".join(f"i32 {each}" for each in of) for of in (range(0, 4 * CHUNK, 4), _LANE_BITS))
+    for lane in range(0, lanes, CHUNK):
+        after = f"chunk{lane + CHUNK}" if lane + CHUNK < lanes else "done"
+        chunk = _CHUNK_OF_LDS.replace("STEPS", steps).replace("BITS", bits).replace("AFTER", after)
+        text += chunk.replace("LANE", str(lane)).replace("%c.", f"%c{lane}.")
+    return text.replace("CHUNKS", _CHUNK) + "done:\n  ret i1 true\n"
 
 
 def pick() -> str:

@@ -101,6 +101,7 @@ class Translator(WaveCode):
         self._modes = mode_at
         self._restores = restores
         self._skips = skips
+        self._called_with = next_wave.FIRST_WAVE if even else "%wave"
 
     def translate(self) -> str:
         """The function's text; Unsupported if any instruction of it is."""
@@ -116,15 +117,13 @@ class Translator(WaveCode):
         emitter.place("fault")
         self._return(Status.FAULT)
         if self.even:
-            for status in next_wave.THROUGH:
-                next_wave.hand_on(emitter, status)
-        emitter.define(f"i32 @{self.name}(ptr noalias {next_wave.FIRST_WAVE if self.even else '%wave'})")
+            next_wave.hand_on(emitter)
+        emitter.define(f"i32 @{self.name}(ptr noalias {self._called_with})")
         return "".join(f"@{name} = external global i8\n" for name in (FIRST_COUNTER, FIRST_SITE)) + emitter.module()
 
     def _entry(self) -> None:
         emitter = self.emitter
-        place = self.at(next_wave.FIRST_WAVE, WAVE["worker"]) if self.even else self.field("worker")
-        emitter.emit(f"%worker = load ptr, ptr {place}")
+        emitter.emit(f"%worker = load ptr, ptr {self.at(self._called_with, WAVE['worker'])}")
         for name in ("code_base", "shared_base", "private_base"):
             emitter.emit(f"%{name} = load i64, ptr {self.at('%worker', WORKER[name])}")
         for name, first, size in (("counters", FIRST_COUNTER, 8), ("sites", FIRST_SITE, SITE_BYTES)):
@@ -135,17 +134,7 @@ class Translator(WaveCode):
             self.apertures[limit] = self.apertures[base] + (_APERTURE_BYTES - 1)
         if self.settings.target.scratch_base_sources:
             self.apertures |= dict.fromkeys(SCRATCH_BASE, self.apertures[_PRIVATE_BASE])
-        if self.even:
-            next_wave.begin(emitter)
-        pc = emitter.let(f"load i64, ptr {self.field('pc')}")
-        relative = emitter.let(f"sub i64 {pc}, %code_base")
-        # In dwords, which lie close enough together for a table; an odd byte is nowhere.
-        number = emitter.call("i64", "llvm.fshl.i64", [("i64", relative), ("i64", relative), ("i64", "62")])
-        cases = " ".join(f"i64 {block.start // 4}, label %{self._entrance(block.start)}" for block in self.blocks)
-        emitter.emit(f"switch i64 {number}, label %{'elsewhere' if self.even else 'nowhere'} [ {cases} ]")
-        if self.even:
-            emitter.place("elsewhere")
-            next_wave.elsewhere(emitter, "nowhere")
+        next_wave.enter(emitter, self.even, {block.start: self._entrance(block.start) for block in self.blocks})
         emitter.place("nowhere")
         emitter.emit(f"store i64 {Fault.JUMP}, ptr {self.field('fault_kind')}")
         emitter.emit("br label %fault")
@@ -245,19 +234,15 @@ class Translator(WaveCode):
         self._return(status)
 
     def _return(self, status: Status) -> None:
-        if not self.even:
-            self.emitter.emit(f"ret i32 {int(status)}")
-        elif status in next_wave.THROUGH:
+        if self.even and status in next_wave.THROUGH:
             self.emitter.emit(f"br label %{next_wave.THROUGH[status]}")
         else:
-            next_wave.leave(self.emitter, status)
+            next_wave.leave(self.emitter, status, self.even)
 
     def _leave_for(self, place: Value) -> None:
         """The same for what a register says, where there may be no code."""
         self.emitter.emit(f"store i64 {self._absolute(self.pc).ref}, ptr {self.field('left_at')}")
         self._leave(Status.JUMP, place)
-
-    # Instructions
 
     def _instruction(self, inst: Inst) -> None:
         row, why = meaning(inst.op), refusal(inst.op, self.settings.target)
