@@ -54,6 +54,10 @@ class Tally:
         self.places = self._blocks[0].address, self._blocks[1].address
         """Of counters and sites."""
 
+    def counted(self, numbers: CodeNumbers) -> memoryview:
+        """The counters as they are now."""
+        return memoryview(self.counters[: len(numbers.counters)].tobytes()).cast("Q")
+
     def clear(self, numbers: CodeNumbers) -> None:
         self._clock.settle(self.counters)
         for place, size in zip(self.places, (8 * len(numbers.counters), SITE_BYTES * len(numbers.sites)), strict=True):
@@ -93,6 +97,8 @@ class HostedCode:
         self._improvable = Improvable()
         self.rows_read_first: dict[int, int] = {}
         """Rows that a wave has to find cleared, by the address of each function that was found; see first_reads."""
+        self.scalars_named: dict[int, int] = {}
+        """In the same way, how many SGPRs a wave needs."""
         self._watched = False
 
     @property
@@ -178,6 +184,7 @@ class HostedCode:
             self._reuse(translation)
         self._make_room(translation)
         self.rows_read_first[entry] = translation.rows_read_first
+        self.scalars_named[entry] = translation.scalars_named
         hosted = [self._hosted(part, entry, translation, texts.get(part.name)) for part in translation.parts]
         self._waiting.update((start, one) for one in hosted for start in one.starts)
         if translation.effort is Effort.FAST:

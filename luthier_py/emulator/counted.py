@@ -1,7 +1,7 @@
 """What the counters of a launch's workers come to.
 
-In: tallies by code. Out: a LaunchProfile. Invariant: addresses are those of the kernel's own code, and of other code by
-its distance from there.
+In: counters by code. Out: a LaunchProfile. Invariant: addresses are those of the kernel's own code, and of other code
+by its distance from there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from luthier_py.emulator.code import HostedCode, Tally
+from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.cycle_account import LaunchCycles
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.settings import CounterKind
@@ -18,14 +18,13 @@ from luthier_py.emulator.shape import Shape
 from luthier_py.isa.instruction import Inst
 
 
-def launch_profile(shape: Shape, codes: Sequence[HostedCode], workers: Sequence[Mapping[HostedCode, Tally]],
+def launch_profile(shape: Shape, codes: Sequence[HostedCode], workers: Sequence[Mapping[HostedCode, memoryview]],
                    seconds: float, cycles: LaunchCycles | None = None) -> LaunchProfile:
     """``codes``: the kernel's own first; ``workers``: what each has counted."""
     found: dict[CounterKind, dict[int, int]] = {what: {} for what in CounterKind}
     base = codes[0].base
     for code in codes:
-        tallies = [worker[code] for worker in workers if code in worker]
-        _add_up(code, tallies, code.base - base, found)
+        _add_up(code, [worker[code] for worker in workers if code in worker], code.base - base, found)
     insts: Mapping[int, Inst] = codes[0].insts
     if len(codes) > 1:
         insts = {pc + code.base - base: inst for code in codes for pc, inst in code.insts.items()}
@@ -33,10 +32,11 @@ def launch_profile(shape: Shape, codes: Sequence[HostedCode], workers: Sequence[
                          found[CounterKind.LANES], found[CounterKind.ACTIVE_WAVES], seconds, insts, base, cycles)
 
 
-def _add_up(code: HostedCode, tallies: Sequence[Tally], offset: int, found: dict[CounterKind, dict[int, int]]) -> None:
+def _add_up(code: HostedCode, counters: Sequence[memoryview], offset: int,
+            found: dict[CounterKind, dict[int, int]]) -> None:
     """Add what was counted in ``code`` to ``found``, at addresses that are ``offset`` higher."""
-    numbers = code.numbers.counters
-    totals = sum((np.array(tally.counters[: len(numbers)]) for tally in tallies), np.zeros(len(numbers), np.uint64))
+    numbers = code.numbers.counters[: min(map(len, counters), default=0)]
+    totals = sum((np.array(each[: len(numbers)]) for each in counters), np.zeros(len(numbers), np.uint64))
     for number in np.flatnonzero(totals).tolist():
         what, pcs = numbers[number]
         counts, total = found[what], int(totals[number])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -60,8 +61,7 @@ class EmulatorDevice:
         self.memory = memory or Memory()
         self._pool = PagePool()
         self._cycles = CycleClock() if clock is ClockKind.MODEL else None
-        self.profile: LaunchProfile | None = None
-        """Of the last launch."""
+        self._profile: LaunchProfile | Callable[[], LaunchProfile] | None = None
         self.natively = self._cycles is None and not self.scrutiny.wanted
         """Whether native code begins launches; if not, all of them are dispatch's from their start."""
         self._counts = counts
@@ -138,7 +138,7 @@ class EmulatorDevice:
 
     def run(self, ready: LoadedLaunch, kernarg: bytes) -> None:
         """Launch it once."""
-        self.profile, self.findings = None, []
+        self._profile, self.findings = None, []
         with self._lock, self.memory.reading():
             started = time.perf_counter()
             self._enter(ready)
@@ -146,12 +146,19 @@ class EmulatorDevice:
                 begun = self._begin(ready, kernarg)
                 profile = None if begun is not None and begun.outcome is Outcome.FINISHED else self._go_on(ready, begun)
                 if self._counts:
-                    self.profile = profile or ready.profile(time.perf_counter() - started)
+                    self._profile = profile or ready.profile(time.perf_counter() - started)
             finally:
                 self._enter(None)
                 ready.renew()
                 if self._counts:
                     ready.clear_counters()
+
+    @property
+    def profile(self) -> LaunchProfile | None:
+        """Of the last launch, where there are counts."""
+        if callable(self._profile):
+            self._profile = self._profile()
+        return self._profile
 
     def _enter(self, ready: LoadedLaunch | None) -> None:
         with self._changing:

@@ -393,5 +393,6 @@ class RunningLaunch:
         return FaultyWave(group, wave, partial(self.field, slot))
 
     def profile(self, seconds: float) -> LaunchProfile:
-        return launch_profile(self.shape, self.codes, [worker.tallies for worker in self.workers], seconds,
+        counters = [{code: tally.counters for code, tally in worker.tallies.items()} for worker in self.workers]
+        return launch_profile(self.shape, self.codes, counters, seconds,
                               None if self.cycles is None else self.cycles.taken)

@@ -77,6 +77,11 @@ class Emitter:
         begins, room = self.let(f"icmp ult i64 {into}, {length}"), self.let(f"sub i64 {length}, {into}")
         return self.let(f"and i1 {begins}, {self.let(f'icmp ule i64 {size}, {room}')}")
 
+    def all_zero(self, lanes: int, words: str) -> str:
+        """Whether all of a vector of i32 are: a form for which the host has one instruction."""
+        found = self.call("i32", f"llvm.vector.reduce.or.v{lanes}i32", [(f"<{lanes} x i32>", words)])
+        return self.let(f"icmp eq i32 {found}, 0")
+
     def numbers(self, values: Iterable[int]) -> str:
         """A constant array of i32: a pointer to it."""
         name, words = f"@numbers.{len(self.constants)}", [f"i32 {value}" for value in values]

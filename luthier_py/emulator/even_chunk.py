@@ -41,7 +41,9 @@ class EvenChunk(LaneChunk):
         super().__init__(emitter, wave_size, lane, pointer, wave, label)
         self.ops: EvenOps = EvenOps(emitter, CHUNK, self)
         self.ops.lane_numbers = self._number_lanes
-        self.guards: list[str] = []
+        self._guards: set[str] = set()
+        self.guard = ""
+        """Not 0 where all conditions so far hold, an i8; the rest is said by ``complete``."""
         self.decided = 0
         """Rows that addresses come from, which have to be progressions."""
         self._roots: dict[int, Progression] = {}
@@ -59,15 +61,26 @@ class EvenChunk(LaneChunk):
         return self._wave_size - 1
 
     def require(self, condition: str, roots: int = 0) -> None:
-        if condition not in self.guards:
-            self.guards.append(condition)
+        if condition not in self._guards:
+            self._guards.add(condition)
+            body, self._emitter.lines = self._emitter.lines, self.before_loop
+            self._guard(condition)
+            self._emitter.lines = body
 
-    def complete(self) -> None:
-        """Work out the other guards, behind ``before_loop``."""
+    def _guard(self, condition: str) -> None:
+        """A number, and at once: of a chain of flags LLVM makes branches, and keeps them all in memory until then."""
+        flag = self._emitter.let(f"zext i1 {condition} to i8")
+        self.guard = self._emitter.let(f"and i8 {self.guard}, {flag}") if self.guard else flag
+
+    def complete(self) -> str:
+        """Work out the other conditions, behind ``before_loop``; whether all hold."""
         for one, other in ((a, b) for place, a in enumerate(self._ranges) for b in self._ranges[:place]):
             if (one.stores or other.stores) and one.kind in _MEETS[other.kind]:
-                self.guards += self._apart(one, other)
-        self.guards += [self._is_even(row) for row in sorted(self._roots)]
+                for condition in self._apart(one, other):
+                    self._guard(condition)
+        for row in sorted(self._roots):
+            self._guard(self._is_even(row))
+        return self._emitter.let(f"icmp ne i8 {self.guard}, 0") if self.guard else "true"
 
     def signs(self) -> list[str]:
         """Of each row that has to be a progression, that its ends look like it: cheap, and elsewhere mostly false."""
@@ -120,8 +133,7 @@ class EvenChunk(LaneChunk):
             found = e.let(f"load {_WORDS}, ptr {place}, align 64")
             unlike = e.let(f"xor {_WORDS} {found}, {expected}")
             wrong = e.let(f"or {_WORDS} {wrong}, {unlike}") if wrong else unlike
-        some = e.let(f"icmp ne {_WORDS} {wrong}, zeroinitializer")
-        return e.let(f"icmp eq i{CHUNK} {e.let(f'bitcast <{CHUNK} x i1> {some} to i{CHUNK}')}, 0")
+        return e.all_zero(CHUNK, wrong)
 
     # Values
 

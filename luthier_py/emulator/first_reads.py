@@ -1,4 +1,5 @@
-"""Which vector registers a kernel may read before it has written them: the others need not be cleared for a wave.
+"""Which vector registers a kernel may read before it has written them: the others need not be cleared for a wave. And
+which scalar registers it names at all.
 
 In: the blocks of a function in which waves start. Out: a set of rows. A write counts for the lanes that are active: for
 all reads if EXEC is still what the wave started with, else up to the next change of EXEC.
@@ -12,12 +13,14 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from luthier_py.emulator.discover import CodeBlock, followers, inside_out
-from luthier_py.emulator.layout import AGPR_ROW, EVERYTHING
+from luthier_py.emulator.layout import AGPR_ROW, EVERYTHING, NAMED_SCALARS
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.registers import EXEC
 
 # Their lanes may see what others have that are not active, or that do not exist.
 _OTHER_LANES = (OpFlag.IGNORES_EXEC | OpFlag.READS_OTHER_LANES | OpFlag.READS_FIRST_LANE | OpFlag.DPP | OpFlag.MATRIX)
+
+_UNKNOWN = OpFlag.INDEXES_REGISTERS | OpFlag.CALL | OpFlag.INDIRECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +45,24 @@ class _Written:
         return _Written(ever, self.now | rows, self.full)
 
 
+def scalars_named(blocks: list[CodeBlock]) -> int:
+    """How many of the first SGPRs a wave needs: up to the last one that an instruction reads or writes; all
+    NAMED_SCALARS where code is not known, or registers are relative."""
+    starts, found = {block.start for block in blocks}, 0
+    for block in blocks:
+        if not starts.issuperset(followers(block)):
+            return NAMED_SCALARS
+        for _, inst in block.insts:
+            if inst.op.flags & _UNKNOWN:
+                return NAMED_SCALARS
+            reads, writes, _ = inst.effects()
+            found |= reads.sgpr | writes.sgpr
+    return (found & ((1 << NAMED_SCALARS) - 1)).bit_length()
+
+
 def rows_read_first(blocks: list[CodeBlock], entry: int) -> int:
     """Bit mask of rows; all of them where code is not known, or registers are relative."""
-    flags = [inst.op.flags for block in blocks for _, inst in block.insts]
-    if any(each & (OpFlag.INDEXES_REGISTERS | OpFlag.CALL | OpFlag.INDIRECT) for each in flags):
+    if any(inst.op.flags & _UNKNOWN for block in blocks for _, inst in block.insts):
         return EVERYTHING
     order = [blocks[place] for place in reversed(inside_out(blocks))]
     ranks = {block.start: rank for rank, block in enumerate(order)}

@@ -11,7 +11,17 @@ import struct
 from array import array
 from dataclasses import dataclass
 
-from luthier_py.emulator.layout import AGPR_ROW, EVERYTHING, LAUNCH, WAVE, Status, row_offset
+from luthier_py.emulator.layout import (
+    AGPR_ROW,
+    COPIED_BYTES,
+    EVERYTHING,
+    LAUNCH,
+    NAMED_SCALARS,
+    WAVE,
+    Status,
+    row_offset,
+    sgpr_offset,
+)
 from luthier_py.emulator.shape import Shape, with_shape
 from luthier_py.emulator.words import Words, zero_words
 from luthier_py.errors import Invalid
@@ -203,8 +213,14 @@ def launch_record(shape: Shape) -> Words:
         LAUNCH, total=shape.groups, count_x=shape.grid[0], count_y=shape.grid[1], sgpr_x=x, sgpr_y=y, sgpr_z=z,
         ids_share=int(shape.target.architected_sgprs),
         waves=shape.waves, image_stride=image_stride(shape),
-        image_bytes=row_offset(id_rows(shape), shape.wave_size), lds_bytes=shape.lds_bytes, edges=shape.edges,
+        scalar_bytes=scalar_bytes(NAMED_SCALARS), id_bytes=4 * shape.wave_size * id_rows(shape),
+        lds_bytes=shape.lds_bytes, edges=shape.edges,
         edge_stride=image_stride(shape) * shape.waves, **edges, **cleared_bytes(shape, EVERYTHING))
+
+
+def scalar_bytes(named: int) -> int:
+    """Of a wave's image, for the launch's record: at least the first ``named`` SGPRs."""
+    return max(-(-sgpr_offset(named) // COPIED_BYTES), 1) * COPIED_BYTES
 
 
 def cleared_bytes(shape: Shape, rows: int) -> dict[str, int]:

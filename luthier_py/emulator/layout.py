@@ -17,6 +17,8 @@ CHUNK = 16
 # A wave: scalar registers, then fields, then rows of vector registers.
 SCALARS = 140  # dwords, by index in the scalar file; SCC and MODE among them, and TEMPORARY_MASKS
 assert max(EXEC + 1, SCC, MODE) < SCALARS
+NAMED_SCALARS = 104
+"""So many of the first ones are SGPRs like any other: a wave that has no instruction that names one needs no value."""
 
 
 def sgpr_offset(index: int) -> int:
@@ -53,6 +55,9 @@ WAVE = _fields(
     "ignored",        # where work-group ids go that the kernel does not ask for, and atomics that do nothing
 )
 WAVE_HEADER_BYTES = 768
+COPIED_BYTES = 32
+"""At once, of a wave's image."""
+assert not (sgpr_offset(NAMED_SCALARS) % COPIED_BYTES or WAVE_HEADER_BYTES % COPIED_BYTES)
 assert max(WAVE.values()) < WAVE_HEADER_BYTES
 AGPR_ROW = 256
 """AGPRs are rows from here on, whatever accum_offset is: an instruction names the file."""
@@ -203,7 +208,8 @@ LAUNCH = _fields(
     "sgpr_x", "sgpr_y", "sgpr_z",  # byte offset in the wave of each work-group id, or of a field nobody reads
     "waves",                 # of a work-group that is complete
     "image_stride",          # distance of the images of two waves
-    "image_bytes",           # of a wave's initial image: header and work-item ids
+    "scalar_bytes",          # of a wave's initial image: NAMED_SCALARS that it needs, a multiple of COPIED_BYTES
+    "id_bytes",              # and rows of work-item ids; what is between these parts it always gets
     "vector_bytes",          # bytes after the image to clear: the other VGPRs
     "agpr_bytes",            # bytes of AGPR rows to clear
     "lds_bytes",

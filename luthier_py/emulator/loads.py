@@ -122,9 +122,8 @@ class ChunkLoad(_ChunkMove):
         limit = chunk.splat(Value(self.w.ops, U32, chunk.before(f"trunc i64 {most} to i32")))
         if active:
             offsets = e.let(f"select <{CHUNK} x i1> {active}, {_WORDS} {offsets}, {_ZEROS}")
-        beyond = e.let(f"icmp ugt {_WORDS} {offsets}, {limit.ref}")
-        none = e.let(f"icmp eq i{CHUNK} {e.let(f'bitcast <{CHUNK} x i1> {beyond} to i{CHUNK}')}, 0")
-        e.branch(e.let(f"and i1 {room}, {none}"), label, f"{label}.not")
+        beyond = e.call(_WORDS, f"llvm.usub.sat.v{CHUNK}i32", [(_WORDS, offsets), (_WORDS, str(limit.ref))])
+        e.branch(e.let(f"and i1 {room}, {e.all_zero(CHUNK, beyond)}"), label, f"{label}.not")
         chunk.place(label)
         found = []
         for part in range(len(self.rows)):
@@ -320,8 +319,7 @@ class _Lanes:
         e = self.e
         if self.highs:
             words = e.let(f"or {_WORDS} {words}, {self._others()}")
-        some = e.let(f"icmp ne {_WORDS} {words}, zeroinitializer")
-        return e.let(f"icmp eq i{CHUNK} {e.let(f'bitcast <{CHUNK} x i1> {some} to i{CHUNK}')}, 0")
+        return e.all_zero(CHUNK, words)
 
 
 def _splat(e: Emitter, value: str) -> str:

@@ -27,9 +27,11 @@ from functools import cache
 from luthier_py.emulator.atomics import atomic
 from luthier_py.emulator.layout import CHUNK
 from luthier_py.emulator.native_parts import (
+    ALL,
+    ALL_POSSIBLE,
     ALSO_UNIFORM,
+    BOUNDS,
     CHECK,
-    CHUNK_OF_LDS,
     DECIDE,
     FAR_START,
     HEADER,
@@ -47,6 +49,7 @@ from luthier_py.emulator.native_parts import (
     SOME,
     STORED,
     pick,
+    stores_by_chunk,
 )
 from luthier_py.emulator.resolve import FLAT, IN_LDS, IN_SCRATCH, WRITES, refuse, resolve
 from luthier_py.emulator.template import expand
@@ -95,9 +98,8 @@ class _Move:
         elif self.gather:
             fast = self._window() + self._check() + SOME + self._loop()
         elif self.addresses == "lds" and self.store and self.bytes == 4 and len(self.parts) == 1:
-            some = (DECIDE + SOME + self._vectors()).replace("label %loop", "label %chunk0")
-            chunks = "".join(map(self._some_of_chunk, range(0, self.lanes, CHUNK)))
-            fast = self._window() + self._check() + some + chunks
+            all_lanes = self._in_window() + "  br label %all\n" + ALL + self._vectors()
+            fast = self._window() + BOUNDS + stores_by_chunk(self.lanes, all_lanes)
         else:
             fast = self._window() + self._check() + DECIDE + SOME + self._vectors() + self._loop()
         numbers: dict[str, int | str] = {
@@ -119,6 +121,9 @@ class _Move:
         return SITE_WINDOW + (FAR_START if self.far else "  %start = add i64 %base, 0\n")
 
     def _check(self) -> str:
+        return BOUNDS + ALL_POSSIBLE + self._in_window()
+
+    def _in_window(self) -> str:
         return CHECK + (HIGH_HALVES if self.far else "  %wrong = or $v %over, zeroinitializer\n")
 
     def _vectors(self) -> str:
@@ -246,15 +251,6 @@ class _Move:
                 text += f"  {t}.d{word} = getelementptr i8, ptr {t}.d, i64 {word * self.row}\n"
                 text += self._move_word(f"{t}.x{word}", f"{t}.p{word}", f"{t}.d{word}")
         return text
-
-    def _some_of_chunk(self, lane: int) -> str:
-        """Lanes of EXEC in LDS, which nobody else sees meanwhile: what is stored between them stays what it was."""
-        after = f"chunk{lane + CHUNK}" if lane + CHUNK < self.lanes else "done"
-        lanes = ", ".join(f"i32 {lane + i}" for i in range(CHUNK))
-        steps = ", ".join(f"i32 {4 * i}" for i in range(CHUNK))
-        text = CHUNK_OF_LDS.replace("LANES", lanes).replace("STEPS", steps).replace("AFTER", after)
-        text = text.replace("LANE", str(lane)).replace("%c.", f"%c{lane}.").replace("CHUNKS", _CHUNK)
-        return text + ("done:\n  ret i1 true\n" if after == "done" else "")
 
     def _private(self) -> str:
         """Where all lanes of EXEC have one offset, a word of scratch is a row like any other."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from luthier_py.emulator.layout import CHUNK
 
 _CHUNK = f"<{CHUNK} x i32>"
+_LANE_BITS = [1 << lane for lane in range(CHUNK)]
 
 HEADER = """
 declare ptr @luthier_resolve(ptr, i64, i64, ptr, i64, i64)
@@ -18,6 +19,7 @@ declare i64 @llvm.smin.i64(i64, i64)
 declare $v @llvm.usub.sat.v${n}i32($v, $v)
 declare i32 @llvm.vector.reduce.or.v${n}i32($v)
 declare i32 @llvm.vector.reduce.or.v16i32(<16 x i32>)
+declare <16 x i32> @llvm.usub.sat.v16i32(<16 x i32>, <16 x i32>)
 
 define i1 @$name(ptr %wave, i64 %exec, i64 %base, ptr %addresses, ptr %data, ptr %site, i64 %distance, ptr %data2) {
 entry:
@@ -49,9 +51,9 @@ FAR_START = """
   %start = add i64 %base, %high.bits
 """
 
-# Branches to %slow unless every active lane lies inside the window; to %pattern if EXEC is full, else to %loop.
-# %least and %most: the offsets that do. Overflow makes %most negative, except in a window too small for anything.
-CHECK = """
+# %least and %most: the offsets that lie inside the window, if it is %possible that one does. Overflow makes %most
+# negative, except in a window too small for anything.
+BOUNDS = """
   %least.signed = sub i64 %begin, %start
   %least = call i64 @llvm.smax.i64(i64 %least.signed, i64 0)
   %last = add i64 %start, $bytes
@@ -63,14 +65,21 @@ CHECK = """
   %needed = add i64 $bytes, $distance
   %holds.one = icmp uge i64 %window, %needed
   %possible = and i1 %ordered, %holds.one
-  br i1 %possible, label %check, label %slow
-check:
-  %offsets = load $v, ptr %addresses, align 4
   %least32 = trunc i64 %least to i32
-  %least.one = insertelement $v poison, i32 %least32, i64 0
-  %least.all = shufflevector $v %least.one, $v poison, $v zeroinitializer
   %span = sub i64 %most, %least
   %span32 = trunc i64 %span to i32
+"""
+
+ALL_POSSIBLE = """
+  br i1 %possible, label %check, label %slow
+"""
+
+# How far the lanes are %over: 0 inside.
+CHECK = """
+check:
+  %offsets = load $v, ptr %addresses, align 4
+  %least.one = insertelement $v poison, i32 %least32, i64 0
+  %least.all = shufflevector $v %least.one, $v poison, $v zeroinitializer
   %span.one = insertelement $v poison, i32 %span32, i64 0
   %span.all = shufflevector $v %span.one, $v poison, $v zeroinitializer
   %inner = sub $v %offsets, %least.all
@@ -85,13 +94,18 @@ HIGH_HALVES = """
   %wrong = or $v %over, %different
 """
 
-DECIDE = """
-  %full = icmp eq i64 %exec, $all
-  br i1 %full, label %all, label %some
+ALL = """
 all:
   %bad.all = call i32 @llvm.vector.reduce.or.v${n}i32($v %wrong)
   %ok.all = icmp eq i32 %bad.all, 0
   br i1 %ok.all, label %pattern, label %slow
+"""
+
+# Branches to %slow unless every active lane lies inside the window; to %pattern if EXEC is full, else to %loop.
+DECIDE = """
+  %full = icmp eq i64 %exec, $all
+  br i1 %full, label %all, label %some
+""" + ALL + """
 some:
 """
 
@@ -127,15 +141,40 @@ perhaps.uniform:
   br i1 %same, label %uniform, label %loop
 """
 
-CHUNK_OF_LDS = """
+# Some lanes in LDS are checked when it is their chunk's turn.
+_BY_CHUNK = """
+  br i1 %possible, label %decide, label %slow
+decide:
+  %every.least.one = insertelement CHUNKS poison, i32 %least32, i64 0
+  %every.least = shufflevector CHUNKS %every.least.one, CHUNKS poison, CHUNKS zeroinitializer
+  %every.span.one = insertelement CHUNKS poison, i32 %span32, i64 0
+  %every.span = shufflevector CHUNKS %every.span.one, CHUNKS poison, CHUNKS zeroinitializer
+  %full = icmp eq i64 %exec, $all
+  br i1 %full, label %check, label %chunk0
+"""
+
+# The slow way begins with the first lane again: what was stored is stored once more, and stays what it was.
+_CHUNK_OF_LDS = """
 chunkLANE:
   %c.up = lshr i64 %exec, LANE
   %c.bits = trunc i64 %c.up to i16
   %c.none = icmp eq i16 %c.bits, 0
   br i1 %c.none, label %AFTER, label %someLANE
 someLANE:
-  %c.offsets = shufflevector $v %offsets, $v poison, CHUNKS <LANES>
-  %c.over = shufflevector $v %over, $v poison, CHUNKS <LANES>
+  %c.wide.bits = zext i16 %c.bits to i32
+  %c.bits.one = insertelement CHUNKS poison, i32 %c.wide.bits, i64 0
+  %c.bits.all = shufflevector CHUNKS %c.bits.one, CHUNKS poison, CHUNKS zeroinitializer
+  %c.own.bits = and CHUNKS %c.bits.all, <BITS>
+  %c.mask = icmp ne CHUNKS %c.own.bits, zeroinitializer
+  %c.addresses = getelementptr i32, ptr %addresses, i64 LANE
+  %c.offsets = load CHUNKS, ptr %c.addresses, align 4
+  %c.inner = sub CHUNKS %c.offsets, %every.least
+  %c.over = call CHUNKS @llvm.usub.sat.v16i32(CHUNKS %c.inner, CHUNKS %every.span)
+  %c.wrong = select <16 x i1> %c.mask, CHUNKS %c.over, CHUNKS zeroinitializer
+  %c.any.wrong = call i32 @llvm.vector.reduce.or.v16i32(CHUNKS %c.wrong)
+  %c.right = icmp eq i32 %c.any.wrong, 0
+  br i1 %c.right, label %rightLANE, label %slow
+rightLANE:
   %c.first = extractelement CHUNKS %c.offsets, i64 0
   %c.first.one = insertelement CHUNKS poison, i32 %c.first, i64 0
   %c.first.all = shufflevector CHUNKS %c.first.one, CHUNKS poison, CHUNKS zeroinitializer
@@ -155,7 +194,6 @@ evenLANE:
   %c.p = inttoptr i64 %c.at to ptr
   %c.new = load CHUNKS, ptr %c.data, align 4
   %c.old = load CHUNKS, ptr %c.p, align 1
-  %c.mask = bitcast i16 %c.bits to <16 x i1>
   %c.kept = select <16 x i1> %c.mask, CHUNKS %c.new, CHUNKS %c.old
   store volatile CHUNKS %c.kept, ptr %c.p, align 1
   br label %AFTER
@@ -284,6 +322,18 @@ stored:
   put worker.changes of %change.worker, %changes.now
   ret i1 true
 """
+
+
+def stores_by_chunk(lanes: int, all_lanes: str) -> str:
+    """Lanes of EXEC in LDS, which nobody else sees meanwhile: what is stored between them stays what it was. Behind
+    BOUNDS; ``all_lanes``: what is tried where EXEC is full, with a branch to %loop where that does not do."""
+    text = _BY_CHUNK + all_lanes.replace("label %loop", "label %chunk0")
+    steps, bits = (", ".join(f"i32 {each}" for each in of) for of in (range(0, 4 * CHUNK, 4), _LANE_BITS))
+    for lane in range(0, lanes, CHUNK):
+        after = f"chunk{lane + CHUNK}" if lane + CHUNK < lanes else "done"
+        chunk = _CHUNK_OF_LDS.replace("STEPS", steps).replace("BITS", bits).replace("AFTER", after)
+        text += chunk.replace("LANE", str(lane)).replace("%c.", f"%c{lane}.")
+    return text.replace("CHUNKS", _CHUNK) + "done:\n  ret i1 true\n"
 
 
 def pick() -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -24,9 +24,19 @@ from luthier_py.emulator.launch import (
     preloaded_range,
     private_base,
     record,
+    scalar_bytes,
     user_sgprs,
 )
-from luthier_py.emulator.layout import EVERYTHING, GRID_RESOURCE_BYTES, GRID_RESOURCES, LAUNCH, READY, WORKER, Outcome
+from luthier_py.emulator.layout import (
+    EVERYTHING,
+    GRID_RESOURCE_BYTES,
+    GRID_RESOURCES,
+    LAUNCH,
+    NAMED_SCALARS,
+    READY,
+    WORKER,
+    Outcome,
+)
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.segments import LaunchSegments, apertures
@@ -77,6 +87,8 @@ class ReadyLaunch:
         rows = code.rows_read_first.get(shape.record.entry, EVERYTHING)
         for name, size in cleared_bytes(shape, rows).items():
             self.launch[LAUNCH[name] // 8] = size
+        named = code.scalars_named.get(shape.record.entry, NAMED_SCALARS)
+        self.launch[LAUNCH["scalar_bytes"] // 8] = scalar_bytes(named)
         self.worker = worker_record(memory, self.meetings, shape.target)
         enter_code(self.worker, code, tally)
         entry = code.base + shape.record.entry
@@ -125,11 +137,16 @@ class ReadyLaunch:
         enter_code(self.worker, self.code, self.tally)
         self.launch[LAUNCH["stop"] // 8] = 0
 
-    def profile(self, seconds: float) -> LaunchProfile:
-        """Of a launch that has ended natively."""
-        from luthier_py.emulator.counted import launch_profile  # few ask, and a program's start is not to wait for it
+    def profile(self, seconds: float) -> Callable[[], LaunchProfile]:
+        """Of a launch that has ended natively: counters are read now, and added up for who asks."""
+        counted = self.tally.counted(self.code.numbers)
 
-        return launch_profile(self.shape, [self.code], [{self.code: self.tally}], seconds)
+        def profile() -> LaunchProfile:
+            from luthier_py.emulator.counted import launch_profile  # a program's start is not to wait for it
+
+            return launch_profile(self.shape, [self.code], [{self.code: counted}], seconds)
+
+        return profile
 
     def clear_counters(self) -> None:
         self.code.clear(self.tally)

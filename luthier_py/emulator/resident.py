@@ -148,7 +148,7 @@ class PacketDevice:
                 self._begun[ready] = queue
             outcome = ready.begin_at(places, self.patience.time_limit is not None)
             if outcome is Outcome.FINISHED:
-                return ready.profile(time.perf_counter() - started) if self._counts else None
+                return ready.profile(time.perf_counter() - started)() if self._counts else None
             threads = threads_for(groups, self.threads)
             with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, places, threads, self.patience,
                                self._interrupt, find, begun=Begun(ready, outcome)) as run:

@@ -16,7 +16,20 @@ from __future__ import annotations
 from enum import IntEnum
 from string import Template
 
-from luthier_py.emulator.layout import AGPR_ROW, LAUNCH, Fault, Outcome, Status, row_offset, wave_stride
+from luthier_py.emulator.layout import (
+    AGPR_ROW,
+    COPIED_BYTES,
+    LAUNCH,
+    NAMED_SCALARS,
+    WAVE_HEADER_BYTES,
+    Fault,
+    Outcome,
+    Status,
+    row_offset,
+    sgpr_offset,
+    wave_stride,
+)
+from luthier_py.emulator.next_wave import MOVED
 from luthier_py.emulator.template import expand
 from luthier_py.emulator.turns import BY_LOT, IN_ORDER
 
@@ -35,16 +48,18 @@ def scheduler(wave_size: int, watched: bool = False, by_lot: bool = False) -> st
                if member.name not in ("FAULT", "MESSAGE")}
     tells = {f"ON_{event.name}": f"call void @watch(ptr %launch, ptr %group, i64 {event})" if watched else ""
              for event in GroupEvent}
-    run = Template(_RUN).safe_substitute(BY_LOT if by_lot else IN_ORDER)
+    turns = BY_LOT if by_lot else IN_ORDER
+    run = turns["resume"] + Template(_RUN).safe_substitute(turns)
     return expand(_START + _RELEASE + _WATCH * watched + run, **numbers, **tells,
                   FAULT_OUTCOME=Outcome.FAULT, MESSAGE_STATUS=Status.MESSAGE, MESSAGE_OUTCOME=Outcome.MESSAGE,
                   edge_waves=LAUNCH["waves_0"], BAD_JUMP=Fault.JUMP,
                   stride=wave_stride(wave_size), agprs=row_offset(AGPR_ROW, wave_size),
-                  stop_place=LAUNCH["stop"])
+                  at_once=COPIED_BYTES, header=WAVE_HEADER_BYTES, always=sgpr_offset(NAMED_SCALARS),
+                  always_bytes=WAVE_HEADER_BYTES - sgpr_offset(NAMED_SCALARS), stop_place=LAUNCH["stop"],
+                  moved=MOVED, status_bits=MOVED - 1)
 
 
 _START = """
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 ; memset of no bytes takes 150 ns on AMD's hosts: glibc does it by a masked store.
@@ -54,6 +69,23 @@ define internal void @clear(ptr %memory, i64 %bytes) {
 fill:
   call void @llvm.memset.p0.i64(ptr %memory, i8 0, i64 %bytes, i1 false)
   br label %done
+done:
+  ret void
+}
+
+; What is so short is copied before memcpy knows how; volatile, or LLVM makes a call of it. At least $at_once bytes.
+define internal void @copy(ptr %to, ptr %from, i64 %bytes) alwaysinline {
+entry:
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
+  %from.place = getelementptr i8, ptr %from, i64 %i
+  %to.place = getelementptr i8, ptr %to, i64 %i
+  %part = load <8 x i32>, ptr %from.place, align $at_once
+  store volatile <8 x i32> %part, ptr %to.place, align $at_once
+  %i.next = add i64 %i, $at_once
+  %more = icmp ult i64 %i.next, %bytes
+  br i1 %more, label %next, label %done
 done:
   ret void
 }
@@ -103,7 +135,9 @@ entry:
   %edge.offset = mul i64 %edge, %edge.stride
   %waves = get launch.waves of %launch
   %image.stride = get launch.image_stride of %launch
-  %image.bytes = get launch.image_bytes of %launch
+  %scalar.bytes = get launch.scalar_bytes of %launch
+  %id.bytes = get launch.id_bytes of %launch
+  %initial = add i64 %id.bytes, $header
   %vector.bytes = get launch.vector_bytes of %launch
   %agpr.bytes = get launch.agpr_bytes of %launch
   %first = get group.waves of %group
@@ -126,8 +160,14 @@ next:
   %image = inttoptr i64 %image.at to ptr
   %wave.at = add i64 %first, %offset
   %wave = inttoptr i64 %wave.at to ptr
-  call void @llvm.memcpy.p0.p0.i64(ptr %wave, ptr %image, i64 %image.bytes, i1 false)
-  %vectors = getelementptr i8, ptr %wave, i64 %image.bytes
+  call void @copy(ptr %wave, ptr %image, i64 %scalar.bytes)
+  %always = getelementptr i8, ptr %wave, i64 $always
+  %always.image = getelementptr i8, ptr %image, i64 $always
+  call void @copy(ptr %always, ptr %always.image, i64 $always_bytes)
+  %ids = getelementptr i8, ptr %wave, i64 $header
+  %ids.image = getelementptr i8, ptr %image, i64 $header
+  call void @copy(ptr %ids, ptr %ids.image, i64 %id.bytes)
+  %vectors = getelementptr i8, ptr %wave, i64 %initial
   call void @clear(ptr %vectors, i64 %vector.bytes)
   %accumulators = getelementptr i8, ptr %wave, i64 $agprs
   call void @clear(ptr %accumulators, i64 %agpr.bytes)
@@ -244,7 +284,9 @@ $budget
   br label %jump
 jump:
   %jumps = phi i64 [ 0, %runs ], [ %jumps.next, %go.on ]
-  %pc = get wave.pc of %this
+  %i.now = phi i64 [ %i, %runs ], [ %i.then, %go.on ]
+  %now = phi ptr [ %this, %runs ], [ %then, %go.on ]
+  %pc = get wave.pc of %now
   %distance = sub i64 %pc, %code.start
   %number = lshr i64 %distance, 2
   %in.code = icmp ult i64 %number, %entries
@@ -253,7 +295,7 @@ jump:
   %inside = and i1 %in.code, %even
   br i1 %inside, label %look, label %nowhere
 nowhere:
-  put wave.fault_kind of %this, $BAD_JUMP
+  put wave.fault_kind of %now, $BAD_JUMP
   br label %fault
 look:
   %slot = getelementptr ptr, ptr %table, i64 %number
@@ -261,58 +303,71 @@ look:
   %unknown = icmp eq ptr %function, null
   br i1 %unknown, label %needs.code, label %call
 needs.code:
-  put group.wave of %group, %i
-  put group.resume of %group, %same.again
+  put group.wave of %group, %i.now
+  %same.now = call i64 @same_again(i64 %i.now)
+  put group.resume of %group, %same.now
   ret i64 $NEEDS_CODE
 call:
-  %result = call i32 %function(ptr %this)
+  %result = call i32 %function(ptr %now)
   %result64 = zext i32 %result to i64
-  put wave.status of %this, %result64
-  switch i64 %result64, label %fault [ i64 $DONE, label %ended  i64 $BARRIER, label %arrived
-                                       i64 $JUMP, label %go.on  i64 $YIELD, label %after
-                                       i64 $MEETING, label %after  i64 $MESSAGE_STATUS, label %message
+  %status.then = and i64 %result64, $status_bits
+  %moved = udiv i64 %result64, $moved
+  %i.then = add i64 %i.now, %moved
+  %moved.bytes = mul i64 %moved, $stride
+  %then = getelementptr i8, ptr %now, i64 %moved.bytes
+  put wave.status of %then, %status.then
+  switch i64 %status.then, label %faulty [ i64 $DONE, label %ended  i64 $BARRIER, label %arrived
+                                       i64 $JUMP, label %go.on  i64 $YIELD, label %over
+                                       i64 $MEETING, label %over  i64 $MESSAGE_STATUS, label %message
                                        i64 $SIGNAL, label %signals  i64 $WAIT, label %waits ]
 signals:  ; the first half of a barrier
-  put wave.signalled of %this, 1
+  put wave.signalled of %then, 1
   %here = get group.waiting of %group
   %here.more = add i64 %here, 1
   put group.waiting of %group, %here.more
   br label %go.on
 waits:  ; the second half
-  %pending = get wave.signalled of %this
+  %pending = get wave.signalled of %then
   %all.came = icmp eq i64 %pending, 0
   br i1 %all.came, label %go.on, label %blocked
 blocked:
-  put wave.status of %this, $BARRIER
-  br label %after
+  put wave.status of %then, $BARRIER
+  br label %over
 message:
-  put wave.status of %this, $JUMP
-  put group.wave of %group, %i
-  put group.resume of %group, %another.then
+  put wave.status of %then, $JUMP
+  put group.wave of %group, %i.then
+  %resume.then = call i64 @another_then(i64 %i.then)
+  put group.resume of %group, %resume.then
   ret i64 $MESSAGE_OUTCOME
 go.on:
   %jumps.next = add i64 %jumps, 1
 $enough
-  br i1 %enough, label %after, label %jump
+  br i1 %enough, label %over, label %jump
 ended:  ; perhaps between the two halves of a barrier
   %left = get group.left of %group
   %left.less = add i64 %left, -1
   put group.left of %group, %left.less
-  %came.first = get wave.signalled of %this
-  put wave.signalled of %this, 0
+  %came.first = get wave.signalled of %then
+  put wave.signalled of %then, 0
   %waiting.then = get group.waiting of %group
   %waiting.less = sub i64 %waiting.then, %came.first
   put group.waiting of %group, %waiting.less
-  br label %after
+  br label %over
 arrived:
   %waiting = get group.waiting of %group
   %waiting.more = add i64 %waiting, 1
   put group.waiting of %group, %waiting.more
-  br label %after
+  br label %over
+faulty:
+  br label %fault
 fault:
-  put group.wave of %group, %i
+  %i.wrong = phi i64 [ %i.now, %nowhere ], [ %i.then, %faulty ]
+  put group.wave of %group, %i.wrong
+  %same.again = call i64 @same_again(i64 %i.wrong)
   put group.resume of %group, %same.again
   ret i64 $FAULT_OUTCOME
+over:
+  br label %after
 $after
 
 tally:

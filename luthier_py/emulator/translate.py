@@ -1,7 +1,7 @@
 """Blocks of GPU code to one host function.
 
-In: basic blocks of a function. Out: the text of an LLVM function ``i32 name(ptr wave)`` that
-runs a wave from ``wave.pc`` until it has to give way, and return a Status. Invariant: between
+In: basic blocks of a function. Out: the text of LLVM functions ``i32 name(ptr wave)`` that
+run a wave from ``wave.pc`` until it has to give way, and return a Status (see also next_wave). Invariant: between
 blocks the wave's memory holds the whole state, so any block may be entered from outside.
 
 Counters: one per block counts its executions; two per stretch of instructions under one EXEC sum
@@ -11,11 +11,11 @@ known when it is linked, as the addresses of two symbols.
 
 from __future__ import annotations
 
-from luthier_py.emulator import barriers
+from luthier_py.emulator import barriers, next_wave
 from luthier_py.emulator.access import AccessCode
 from luthier_py.emulator.asked import answer, wall_clock, wave_number
 from luthier_py.emulator.discover import CodeBlock, interrupts, traps
-from luthier_py.emulator.layout import SITE_BYTES, WORKER, Fault, Status
+from luthier_py.emulator.layout import SITE_BYTES, WAVE, WORKER, Fault, Status
 from luthier_py.emulator.modes import sets_from_register
 from luthier_py.emulator.operands import destinations, read_scalar
 from luthier_py.emulator.scalar_code import hardware, set_mode
@@ -71,6 +71,8 @@ class Translator(WaveCode):
         self._modes = mode_at
         self._restores = restores
         self._skips = skips
+        self.even = style is Style.EVEN_LOOPS
+        self._called_with = next_wave.FIRST_WAVE if self.even else "%wave"
 
     def translate(self) -> str:
         """The function's text; Unsupported if any instruction of it is."""
@@ -84,13 +86,15 @@ class Translator(WaveCode):
                 self.set_mode(mode)
                 self._block(block)
         emitter.place("fault")
-        emitter.emit(f"ret i32 {Status.FAULT}")
-        emitter.define(f"i32 @{self.name}(ptr noalias %wave)")
+        self._return(Status.FAULT)
+        if self.even:
+            next_wave.hand_on(emitter)
+        emitter.define(f"i32 @{self.name}(ptr noalias {self._called_with})")
         return "".join(f"@{name} = external global i8\n" for name in (FIRST_COUNTER, FIRST_SITE)) + emitter.module()
 
     def _entry(self) -> None:
         emitter = self.emitter
-        emitter.emit(f"%worker = load ptr, ptr {self.field('worker')}")
+        emitter.emit(f"%worker = load ptr, ptr {self.at(self._called_with, WAVE['worker'])}")
         for name in ("code_base", "shared_base", "private_base"):
             emitter.emit(f"%{name} = load i64, ptr {self.at('%worker', WORKER[name])}")
         for name, first, size in (("counters", FIRST_COUNTER, 8), ("sites", FIRST_SITE, SITE_BYTES)):
@@ -101,10 +105,7 @@ class Translator(WaveCode):
             self.apertures[limit] = self.apertures[base] + (_APERTURE_BYTES - 1)
         if self.settings.target.scratch_base_sources:
             self.apertures |= dict.fromkeys(SCRATCH_BASE, self.apertures[_PRIVATE_BASE])
-        pc = emitter.let(f"load i64, ptr {self.field('pc')}")
-        relative = emitter.let(f"sub i64 {pc}, %code_base")
-        cases = " ".join(f"i64 {block.start}, label %{self._entrance(block.start)}" for block in self.blocks)
-        emitter.emit(f"switch i64 {relative}, label %nowhere [ {cases} ]")
+        next_wave.enter(emitter, self.even, {block.start: self._entrance(block.start) for block in self.blocks})
         emitter.place("nowhere")
         emitter.emit(f"store i64 {Fault.JUMP}, ptr {self.field('fault_kind')}")
         emitter.emit("br label %fault")
@@ -201,14 +202,18 @@ class Translator(WaveCode):
         """Return; the wave goes on at ``pc``."""
         self.finish_state()
         self.emitter.emit(f"store i64 {pc.ref}, ptr {self.field('pc')}")
-        self.emitter.emit(f"ret i32 {status}")
+        self._return(status)
+
+    def _return(self, status: Status) -> None:
+        if self.even and status in next_wave.THROUGH:
+            self.emitter.emit(f"br label %{next_wave.THROUGH[status]}")
+        else:
+            next_wave.leave(self.emitter, status, self.even)
 
     def _leave_for(self, place: Value) -> None:
         """The same for what a register says, where there may be no code."""
         self.emitter.emit(f"store i64 {self._absolute(self.pc).ref}, ptr {self.field('left_at')}")
         self._leave(Status.JUMP, place)
-
-    # Instructions
 
     def _instruction(self, inst: Inst) -> None:
         row, why = meaning(inst.op), refusal(inst.op, self.settings.target)

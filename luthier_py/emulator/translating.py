@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from luthier_py.emulator.discover import direct_calls, discover
-from luthier_py.emulator.first_reads import rows_read_first
+from luthier_py.emulator.first_reads import rows_read_first, scalars_named
 from luthier_py.emulator.host_functions import DividedFunction, HostFunction
 from luthier_py.emulator.settings import Settings
 from luthier_py.emulator.translation import CodeRun, HostPart, Translation
@@ -33,7 +33,8 @@ def translated(decode: Callable[[int], Inst], entry: int, settings: Settings) ->
     runs = _runs_of(pair for block in blocks for pair in block.insts)
     calls = tuple(sorted(direct_calls(blocks)))
     parts = tuple(map(described, written))
-    translation = Translation(runs, calls, function.effort, parts, rows_read_first(blocks, entry))
+    firsts = rows_read_first(blocks, entry), scalars_named(blocks)
+    translation = Translation(runs, calls, function.effort, parts, *firsts)
     return Translated(function, translation, {one.name: one.ir for one in written})
 
 

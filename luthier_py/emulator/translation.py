@@ -59,6 +59,7 @@ class Translation:
     effort: Effort
     parts: tuple[HostPart, ...]
     rows_read_first: int
+    scalars_named: int
     """See first_reads."""
 
     def packed(self) -> bytes:
@@ -68,6 +69,7 @@ class Translation:
             "calls": self.calls,
             "effort": self.effort.name,
             "rows_read_first": self.rows_read_first,
+            "scalars_named": self.scalars_named,
             "parts": [[part.name, part.pcs, part.starts, [[what.name, *places] for what, *places in part.counters],
                        part.sites, part.digest] for part in self.parts],
         }, separators=(",", ":")).encode()  # fmt: skip
@@ -82,7 +84,8 @@ def unpacked(text: bytes, runs: tuple[CodeRun, ...]) -> Translation:
         known = {pc for start, data in runs for pc in range(start, start + len(data), 4)}
         parts = tuple(_part(row, known) for row in facts["parts"])
         calls = tuple(_whole(call) for call in facts["calls"])
-        return Translation(runs, calls, Effort[facts["effort"]], parts, _whole(facts["rows_read_first"]))
+        firsts = _whole(facts["rows_read_first"]), _whole(facts["scalars_named"])
+        return Translation(runs, calls, Effort[facts["effort"]], parts, *firsts)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise Malformed(f"not a translation: {error}") from error
 

@@ -2,11 +2,21 @@
 
 In: nothing. Out: parts of the scheduler's text by name, for waves in their order and by lot. Invariant: both define the
 same names: the wave %i, and for one that is to have the same turn again, or whose turn is over, what `resume` becomes.
+A turn that begins with %i may end with a wave behind it, %i.then (see next_wave).
 """
 
 from __future__ import annotations
 
-IN_ORDER = {"name": "luthier_run", "choice": """
+IN_ORDER = {"name": "luthier_run", "resume": """
+define internal i64 @same_again(i64 %i) {
+  ret i64 %i
+}
+
+define internal i64 @another_then(i64 %i) {
+  %next = add i64 %i, 1
+  ret i64 %next
+}
+""", "choice": """
 resume:  ; with the wave at which the round was broken off
   %had = get group.resume of %group
   put group.resume of %group, 0
@@ -15,21 +25,29 @@ resume:  ; with the wave at which the round was broken off
 
 wave:
   %i = phi i64 [ %had, %resume ], [ %i.next, %after ]
-  %same.again = add i64 %i, 0
-  %another.then = add i64 %i, 1
 """, "budget": """
   put wave.budget of %this, %slice
 """, "enough": """
   %enough = icmp ugt i64 %jumps.next, %slice
 """, "after": """
 after:
-  %i.next = add i64 %i, 1
+  %i.last = phi i64 [ %i, %wave ], [ %i, %meeting ], [ %i.then, %over ]
+  %i.next = add i64 %i.last, 1
   %more = icmp ult i64 %i.next, %waves
   br i1 %more, label %wave, label %tally
 """}
 
 # Turns are short, since what goes wrong does so between two accesses; one in 16 is long enough to get somewhere.
-BY_LOT = {"name": "luthier_run_by_lot", "choice": """
+BY_LOT = {"name": "luthier_run_by_lot", "resume": """
+define internal i64 @same_again(i64 %i) {
+  %behind = add i64 %i, 1
+  ret i64 %behind
+}
+
+define internal i64 @another_then(i64 %i) {
+  ret i64 0
+}
+""", "choice": """
 resume:  ; with the wave whose turn was broken off, and the rest of it
   %had = get group.resume of %group
   put group.resume of %group, 0
@@ -70,8 +88,6 @@ lot:  ; Marsaglia's xorshift
 
 wave:
   %i = phi i64 [ %whose, %same ], [ %chosen, %lot ]
-  %same.again = add i64 %i, 1
-  %another.then = add i64 0, 0
 """, "budget": """
   %length.now = get group.budget of %group
   put wave.budget of %this, %length.now
