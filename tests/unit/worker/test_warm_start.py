@@ -18,7 +18,7 @@ MOST = 90
 NEVER = ("luthier_py.isa.semantics", "luthier_py.isa.decode", "luthier_py.isa.text", "luthier_py.isa.assembly",
          "luthier_py.emulator.translat(e|ing)$", "luthier_py.emulator.dispatch", "luthier_py.emulator.native",
          "luthier_py.emulator.scheduler", "luthier_py.analysis", "luthier_py.tool", "luthier_py.session",
-         "luthier_py.cli", "zstandard", "rich", "typer", "asyncio", "concurrent")  # fmt: skip
+         "luthier_py.cli", "zstandard", "rich", "click", "asyncio", "concurrent")  # fmt: skip
 
 
 @pytest.fixture
