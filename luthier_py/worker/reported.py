@@ -17,12 +17,18 @@ SHORTEST_NAP, LONGEST_NAP = 50e-6, 2e-3  # seconds, while a launch runs
 LOOK_AGAIN = 0.5  # seconds, where no launch is
 MOST_IN_A_ROW = 64  # reports, while there may be a message
 
+_WRITTEN, _FAILED, _TAKEN, _ASLEEP = (
+    place // 8 for place in (Report.WRITTEN, Report.FAILED, Report.TAKEN, Report.ASLEEP)
+)
+_FIRST_SLOT, _SLOTS, _SLOT_BYTES = int(Report.FIRST_SLOT), int(Report.SLOTS), int(Report.SLOT_BYTES)
+_HEAD_BYTES = 16  # of a slot
+
 
 class ReportRing:
     """Mutable: slots in a file that ``process`` has open, from ``offset`` on; OSError where it cannot be had."""
 
     def __init__(self, process: int, file: int, offset: int) -> None:
-        size = Report.FIRST_SLOT + Report.SLOTS * Report.SLOT_BYTES
+        size = _FIRST_SLOT + _SLOTS * _SLOT_BYTES
         with open(f"/proc/{process}/fd/{file}", "r+b", buffering=0) as shared:
             self._memory = mmap.mmap(shared.fileno(), size, offset=offset)
         view = memoryview(self._memory)
@@ -31,26 +37,27 @@ class ReportRing:
     @property
     def waits(self) -> bool:
         """Whether there are slots that were not taken."""
-        return self._words[Report.WRITTEN // 8] != self._words[Report.TAKEN // 8]
+        return self._words[_WRITTEN] != self._words[_TAKEN]
 
     def take(self, results: int) -> bytes | None:
         """The next, if it is filled, and behind no more messages than ``results``. One that failed never is."""
-        while self.waits:
-            taken = self._words[Report.TAKEN // 8]
-            at = Report.FIRST_SLOT + taken % Report.SLOTS * Report.SLOT_BYTES
-            failed = self._words[Report.FAILED // 8]
+        taken = self._words[_TAKEN]
+        while taken != self._words[_WRITTEN]:
+            at = _FIRST_SLOT + taken % _SLOTS * _SLOT_BYTES
+            failed = self._words[_FAILED]
             filled = self._halves[at // 4] == (taken + 1) & 0xFFFFFFFF
             if (not filled and not failed) or self._words[at // 8 + 1] > results:
                 return None
-            content = self._memory[at + 16 : at + 16 + self._halves[at // 4 + 1]]
-            self._words[Report.TAKEN // 8] = taken + 1
+            content = self._memory[at + _HEAD_BYTES : at + _HEAD_BYTES + self._halves[at // 4 + 1]]
+            taken += 1
+            self._words[_TAKEN] = taken
             if filled:
                 return content
         return None
 
     def sleep(self) -> None:
         """From now on the program says when there is more."""
-        self._words[Report.ASLEEP // 8] = 1
+        self._words[_ASLEEP] = 1
 
 
 class ToolWire(Wire):

@@ -71,6 +71,7 @@ struct copy {
     struct dim3 last_grid, last_block;
     uint64_t told;   /* so many slots until its last report was, and the stream on which */
     stream_t told_on;
+    unsigned long told_before; /* so many streams were destroyed until then */
 };
 struct copy *copy_of(struct image *image, const char *name, int device); /* the image is locked */
 void copies_forget(struct image *image); /* which is locked: everything that the tool knows of it */
@@ -97,6 +98,7 @@ bool told(struct copy *copy, const struct counted *counted, stream_t stream); /*
 void told_not(void); /* it was not begun */
 /* One that was waited for, behind all others. */
 void told_waited(const struct copy *copy, const struct counted *counted, const void *values, size_t bytes);
+void told_stream_gone(void);
 void told_settle(void); /* until the worker has all of them */
 void told_drop(void);   /* the tool goes */
 /* Our own runtime calls it when it is loaded. `file`: in which its memory is, and where; `failed`: nothing gets done any more. */

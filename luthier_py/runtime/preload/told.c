@@ -35,6 +35,7 @@ static bool (*has_failed)(void);
 static void *memory;     /* in which the ring is */
 static struct ring *ring; /* NULL where launches are waited for */
 static bool tried;
+static atomic_ulong streams_gone;
 static uint64_t results; /* as messages, since there is a ring */
 
 static void after_fork(void)
@@ -108,6 +109,8 @@ void told_settle(void)
     pthread_mutex_unlock(&lock);
 }
 
+void told_stream_gone(void) { streams_gone++; }
+
 void told_drop(void)
 {
     told_settle();
@@ -136,7 +139,7 @@ bool told_later(struct copy *copy, stream_t stream)
         told_settle();
         return false;
     }
-    if (copy->told_on != stream) /* another order: its variables are still in use */
+    if (copy->told_on != stream || copy->told_before != streams_gone) /* in another order: its variables are in use */
         wait_for(copy->told);
     if (ring->written >= REPORT_SLOTS)
         wait_for(ring->written - REPORT_SLOTS + 1);
@@ -162,6 +165,7 @@ bool told(struct copy *copy, const struct counted *counted, stream_t stream)
     if (!error) {
         copy->told = ++ring->written;
         copy->told_on = stream;
+        copy->told_before = streams_gone;
         if (atomic_exchange(&ring->asleep, 0))
             tool_tell(MESSAGE_REPORTED, NULL, 0);
     }
