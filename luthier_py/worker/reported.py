@@ -15,7 +15,7 @@ from luthier_py.worker.wire import Request, Wire
 
 SHORTEST_NAP, LONGEST_NAP = 50e-6, 2e-3  # seconds, while a launch runs
 LOOK_AGAIN = 0.5  # seconds, where no launch is
-MOST_IN_A_ROW = 64  # reports, while there may be a message
+MOST_IN_A_ROW = 32  # reports, while there may be a message
 
 _WRITTEN, _FAILED, _TAKEN, _ASLEEP = (
     place // 8 for place in (Report.WRITTEN, Report.FAILED, Report.TAKEN, Report.ASLEEP)
