@@ -7,6 +7,7 @@ reaches the program except as a status, with one line on stderr.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import socket
@@ -67,6 +68,8 @@ def main(service: str) -> NoReturn:
 
 def _serve_all(wire: Wire, name: str) -> None:
     opened = guarded(partial(open_service, name, wire))
+    gc.freeze()
+    gc.enable()  # the boot of wire.c has turned it off
     with suppress(ConnectionError):
         if isinstance(opened, Exception):
             refuse(wire)
