@@ -10,7 +10,7 @@ import mmap
 import select
 import socket
 
-from luthier_py.runtime.native.protocol import Message, Report
+from luthier_py.runtime.native.protocol import Message, ReportPlace
 from luthier_py.worker.wire import Request, Wire
 
 SHORTEST_NAP, LONGEST_NAP = 50e-6, 2e-3  # seconds, while a launch runs
@@ -18,9 +18,9 @@ LOOK_AGAIN = 0.5  # seconds, where no launch is
 MOST_IN_A_ROW = 32  # reports, while there may be a message
 
 _WRITTEN, _FAILED, _TAKEN, _ASLEEP = (
-    place // 8 for place in (Report.WRITTEN, Report.FAILED, Report.TAKEN, Report.ASLEEP)
+    place // 8 for place in (ReportPlace.WRITTEN, ReportPlace.FAILED, ReportPlace.TAKEN, ReportPlace.ASLEEP)
 )
-_FIRST_SLOT, _SLOTS, _SLOT_BYTES = int(Report.FIRST_SLOT), int(Report.SLOTS), int(Report.SLOT_BYTES)
+_FIRST_SLOT, _SLOTS, _SLOT_BYTES = int(ReportPlace.FIRST_SLOT), int(ReportPlace.SLOTS), int(ReportPlace.SLOT_BYTES)
 _HEAD_BYTES = 16  # of a slot
 
 

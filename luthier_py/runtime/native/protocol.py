@@ -32,7 +32,7 @@ class Control(IntEnum):
     BYTES = (1 << 22) + (1 << 19)  # of all of this
 
 
-class Report(IntEnum):
+class ReportPlace(IntEnum):
     """Places in memory of the program that has what launches counted (preload/told.c), until a tool's worker has it."""
 
     WRITTEN = 0    # u64, the program: slots, counted from the first use and not wrapped
@@ -68,7 +68,7 @@ class Message(IntEnum):
     GRAIN = 17  # u64 address of an allocation, 1 if it is fine-grained from now on
     BEGIN = 20  # as RESULT, without variables: a launch begins -> the values of its parameters, u64 each
     SIZES = 21  # as BEGIN -> u64 bytes of each variable that this launch sizes; a status: it is to run as it is
-    REPORTS = 22  # u32 process, number of a file that it has open; u64 where reports (Report) begin there -> status
+    REPORTS = 22  # u32 process, number of a file that it has open; u64 where reports begin there (ReportPlace)
     MAP = 18  # u64 address and bytes of reserved pages, offset; then a file's name: its pages are there from now on
     UNMAP = 19  # u64 address, bytes: no longer
     LAUNCH = 64  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative, number and count of the
@@ -97,6 +97,6 @@ def header() -> str:
     """protocol.h."""
     lines = [f"#define MESSAGE_{message.name} {message.value}u" for message in Message]
     lines += [f"#define FORM_{form.name} {form.value}u" for form in Form]
-    lines += [f"#define REPORT_{place.name} {place.value}u" for place in Report]
+    lines += [f"#define REPORT_{place.name} {place.value}u" for place in ReportPlace]
     lines += [f"#define CONTROL_{place.name} {place.value}u" for place in Control]
     return "\n".join([*lines, f"#define PROPERTIES_BYTES {PROPERTIES_BYTES}u", ""])

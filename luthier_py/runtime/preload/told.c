@@ -101,6 +101,18 @@ static void wait_for(uint64_t slots)
     }
 }
 
+/* Until the device is done with the launch that has this slot; that is sooner. */
+static void wait_for_device(uint64_t slots)
+{
+    enum { LOOKS = 20000 }; /* some microseconds, as a short launch */
+    const struct slot *slot = &ring->slots[(slots - 1) % REPORT_SLOTS];
+    for (int looks = 0; looks < LOOKS && ring->taken < slots && slot->number != (uint32_t)slots; looks++)
+        continue;
+    struct timespec pause = {.tv_nsec = 20 * 1000};
+    while (ring->taken < slots && slot->number != (uint32_t)slots && !has_failed() && tool_lives())
+        nanosleep(&pause, NULL);
+}
+
 void told_settle(void)
 {
     pthread_mutex_lock(&lock);
@@ -140,7 +152,7 @@ bool told_later(struct copy *copy, stream_t stream)
         return false;
     }
     if (copy->told_on != stream || copy->told_before != streams_gone) /* in another order: its variables are in use */
-        wait_for(copy->told);
+        wait_for_device(copy->told);
     if (ring->written >= REPORT_SLOTS)
         wait_for(ring->written - REPORT_SLOTS + 1);
     return true;

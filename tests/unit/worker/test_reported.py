@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from luthier_py.runtime.native.protocol import Message, Report
+from luthier_py.runtime.native.protocol import Message, ReportPlace
 from luthier_py.worker.reported import MOST_IN_A_ROW, ReportRing, ToolWire
 from luthier_py.worker.wire import HEAD
 
-BYTES = Report.FIRST_SLOT + Report.SLOTS * Report.SLOT_BYTES
+BYTES = ReportPlace.FIRST_SLOT + ReportPlace.SLOTS * ReportPlace.SLOT_BYTES
 
 
 class Program:
@@ -26,7 +26,7 @@ class Program:
         self.file = os.memfd_create("reports")
         os.ftruncate(self.file, mmap.PAGESIZE + BYTES)
         self.memory = mmap.mmap(self.file, BYTES, offset=mmap.PAGESIZE)
-        self.set(Report.ASLEEP, 1)
+        self.set(ReportPlace.ASLEEP, 1)
         self.socket, other = socket.socketpair()
         self.wire = ToolWire(other)
         self.written = 0
@@ -42,14 +42,14 @@ class Program:
 
     def post(self, content: bytes, results: int = 0, filled: bool = True) -> int:
         """Gives the slot's place."""
-        at = Report.FIRST_SLOT + self.written % Report.SLOTS * Report.SLOT_BYTES
+        at = ReportPlace.FIRST_SLOT + self.written % ReportPlace.SLOTS * ReportPlace.SLOT_BYTES
         struct.pack_into(f"<2IQ{len(content)}s", self.memory, at, self.written, len(content), results, content)
         self.written += 1
         if filled:
             self.fill(at)
-        self.set(Report.WRITTEN, self.written)
-        asleep = self.word(Report.ASLEEP)
-        self.set(Report.ASLEEP, 0)
+        self.set(ReportPlace.WRITTEN, self.written)
+        asleep = self.word(ReportPlace.ASLEEP)
+        self.set(ReportPlace.ASLEEP, 0)
         if asleep:
             self.send(Message.REPORTED)
         return at
@@ -79,14 +79,14 @@ def program() -> Iterator[Program]:
 def test_reports_come_in_order_and_once_around_the_ring(program: Program) -> None:
     """Also what a program has left behind that has ended since."""
     found: list[bytes] = []
-    for number in range(3 * Report.SLOTS + 5):
+    for number in range(3 * ReportPlace.SLOTS + 5):
         program.post(b"%d" % number)
         if number % 3 == 2:
             while len(found) <= number:
                 request = program.wire.receive()
                 assert request is not None
                 found += [request.content] * (request.code == Message.RESULT)
-    assert found + program.received() == [b"%d" % number for number in range(3 * Report.SLOTS + 5)]
+    assert found + program.received() == [b"%d" % number for number in range(3 * ReportPlace.SLOTS + 5)]
 
 
 def test_messages_keep_their_place(program: Program) -> None:
@@ -117,30 +117,30 @@ def test_what_failed_is_left_out(program: Program) -> None:
     program.post(b"done")
     program.post(b"failed", filled=False)
     program.post(b"too late", filled=False)
-    program.set(Report.FAILED, 1)
-    assert program.received() == [b"done"] and program.word(Report.TAKEN) == 3
+    program.set(ReportPlace.FAILED, 1)
+    assert program.received() == [b"done"] and program.word(ReportPlace.TAKEN) == 3
 
 
 def test_the_worker_sleeps_until_it_is_told(program: Program) -> None:
     """It takes none of the computer's time where nothing is launched, and says that it is to be woken."""
-    program.set(Report.ASLEEP, 0)
+    program.set(ReportPlace.ASLEEP, 0)
     found: list[object] = []
     reader = threading.Thread(target=lambda: found.append(program.wire.receive()))
     used = time.process_time()
     reader.start()
     time.sleep(0.3)
-    assert program.word(Report.ASLEEP) == 1 and not found and time.process_time() - used < 0.2
+    assert program.word(ReportPlace.ASLEEP) == 1 and not found and time.process_time() - used < 0.2
     program.post(b"at last")
     reader.join()
     assert program.received() == [b"at last"]
 
 
 def test_a_message_waits_for_few_reports(program: Program) -> None:
-    for number in range(Report.SLOTS):
+    for number in range(ReportPlace.SLOTS):
         program.post(b"%d" % number)
     program.send(Message.FORGET, b"message")
     before = program.received().index(b"message")  # and what wakes the worker is a message as well
-    assert 2 * MOST_IN_A_ROW >= before < Report.SLOTS
+    assert 2 * MOST_IN_A_ROW >= before < ReportPlace.SLOTS
 
 
 def test_a_file_that_is_not_there() -> None:
