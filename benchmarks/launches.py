@@ -46,7 +46,7 @@ in turn with each other{before}. Load when the page was written: {load} on {core
 
 A launch that is like one before goes from the program to the emulator through a ring in memory that both have, and is
 begun, run and told in native code. With *all together* a tool's variables grow from launch to launch; with *each
-launch* the program waits for each one, and the tool prints a line of it.
+launch* they are copied behind each one to memory that the tool's worker sees, and the tool prints a line of it.
 """
 
 

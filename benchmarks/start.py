@@ -54,7 +54,9 @@ def run(command: list[str], environment: dict[str, str], folder: Path) -> tuple[
 
 
 def ways(program: Path, checkout: Path, library: str) -> dict[str, tuple[list[str], dict[str, str]]]:
-    """Commands, and their environments."""
+    """Commands, and their environments. Modules are compiled when they are first imported, as for every user."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(program.parent / "compiled")
     command = [str(program), str(sample("vector_add").path), LAUNCHES]
     own = {**os.environ, "LUTHIER_DEVICE": f"emulator:{TARGET}", "LD_LIBRARY_PATH": library}
     luthier = [sys.executable, "-m", "luthier_py", "exec", "--device", f"emulator:{TARGET}", "--", *command]

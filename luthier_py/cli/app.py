@@ -3,26 +3,63 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
-import typer
+import click
+from click.exceptions import Exit
 
+from luthier_py.cli.ending import ExitCode
+from luthier_py.cli.parameters import ByName, parameters
 from luthier_py.worker.edge import TRACEBACK
 
-app = typer.Typer(
-    invoke_without_command=True,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+Added = TypeVar("Added", bound=Callable[..., object])
 
 
-@app.callback()
+class Commands(click.Group):
+    """Addeds, in the order in which they were added; what one takes is read from it when it is used."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._added: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {}
+
+    def command_of(self, name: str | None = None, **settings: Any) -> Callable[[Added], Added]:
+        """Adds a function, by its own name or another; ``settings``: click.Command's."""
+
+        def add(function: Added) -> Added:
+            self._added[name or function.__name__] = function, settings
+            return function
+
+        return add
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # click's own end of it has another exit code
+            raise Exit(ExitCode.INTERRUPTED) from None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._added)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._added:
+            return None
+        function, settings = self._added[cmd_name]
+        return click.Command(cmd_name, params=parameters(function), callback=_with_lists(function),
+                             help=function.__doc__, **settings)
+
+
+def _with_lists(function: Callable[..., object]) -> Callable[..., object]:
+    """What there may be several of comes as tuples."""
+    return lambda **given: function(**{
+        name: list(value) if isinstance(value, tuple) else value for name, value in given.items()
+    })
+
+
 def every_command(
-    version: Annotated[bool, typer.Option("--version", help="print the version", is_eager=True)] = False,
+    version: Annotated[bool, ByName("--version", help="print the version", is_eager=True)] = False,
     traceback: Annotated[
-        bool, typer.Option("--traceback", help="show how an error came about; LUTHIER_TRACEBACK=1 does so, too")
+        bool, ByName("--traceback", help="show how an error came about; LUTHIER_TRACEBACK=1 does so, too")
     ] = False,
 ) -> None:
     """Instrument AMD GPU code objects with Python, and run them on a GPU or on an emulator."""
@@ -30,6 +67,10 @@ def every_command(
         from importlib.metadata import version as version_of
 
         print(f"luthier-py {version_of('luthier-py')}")
-        raise typer.Exit
+        raise Exit
     if traceback:
         os.environ[TRACEBACK] = "1"
+
+
+app = Commands(name="luthier", invoke_without_command=True, no_args_is_help=True, params=parameters(every_command),
+               subcommand_metavar="COMMAND [ARGS]...", callback=every_command, help=every_command.__doc__)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from click.exceptions import Exit
 
 from luthier_py.cli.app import app
 from luthier_py.cli.console import aside, print_all, show
 from luthier_py.cli.ending import ExitCode
 from luthier_py.cli.options import AsJson, File, KeepGoing, TargetOption, ToolName, ToolOptions, chosen_tool
+from luthier_py.cli.parameters import ByName
 from luthier_py.errors import Invalid
 from luthier_py.worker.edge import say
 
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
     from luthier_py.tool import Tool
 
 
-@app.command()
+@app.command_of()
 def info(
     file: File,
-    kernels: Annotated[bool, typer.Option("--kernels", help="list kernels, however many objects there are")] = False,
+    kernels: Annotated[bool, ByName("--kernels", help="list kernels, however many objects there are")] = False,
     as_json: AsJson = False,
 ) -> None:
     """What a code object, or a fat binary or program with several, holds: target, kernels, registers, memory."""
@@ -34,12 +35,12 @@ def info(
         print_all(info_json(parts) if as_json else info_lines(parts, kernels))
 
 
-@app.command()
+@app.command_of()
 def disasm(
     file: File,
-    kernel: Annotated[str | None, typer.Option("--kernel", help="only this kernel")] = None,
-    blocks: Annotated[bool, typer.Option("--blocks", help="as basic blocks with live registers")] = False,
-    host: Annotated[bool, typer.Option("--host", help="the emulator's code for this computer")] = False,
+    kernel: Annotated[str | None, ByName("--kernel", help="only this kernel")] = None,
+    blocks: Annotated[bool, ByName("--blocks", help="as basic blocks with live registers")] = False,
+    host: Annotated[bool, ByName("--host", help="the emulator's code for this computer")] = False,
 ) -> None:
     """Machine code as text, in llvm-objdump's format; of a code object, or of all in a fat binary or a program."""
     from luthier_py.loader import load_each, open_code
@@ -52,18 +53,18 @@ def disasm(
         print_all(disassemble_parts(load_each(data, str(file)), kernel, lines))
 
 
-@app.command()
+@app.command_of()
 def instrument(
     file: File,
     tool: ToolName,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="default: FILE with .luthier before its suffix")
+        Path | None, ByName("-o", "--output", help="default: FILE with .luthier before its suffix")
     ] = None,
     option: ToolOptions = None,
     keep_going: KeepGoing = False,
     target: TargetOption = None,
     kernel: Annotated[
-        str | None, typer.Option("--kernel", help="only this kernel; of a library, in the code object that has it")
+        str | None, ByName("--kernel", help="only this kernel; of a library, in the code object that has it")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -97,15 +98,15 @@ def instrument(
         _check_inserted(loaded, made)
 
 
-@app.command()
+@app.command_of()
 def explain(
     file: File,
     tool: ToolName,
     option: ToolOptions = None,
     target: TargetOption = None,
-    kernel: Annotated[str | None, typer.Option("--kernel", help="only this kernel")] = None,
+    kernel: Annotated[str | None, ByName("--kernel", help="only this kernel")] = None,
     keep_going: KeepGoing = False,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="a page instead of a listing")] = None,
+    html: Annotated[Path | None, ByName("--html", metavar="FILE", help="a page instead of a listing")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Why an instrumented copy is what it is: the clones' code, where values of hooks live, what all of it costs."""
@@ -137,4 +138,4 @@ def _check_inserted(tool: Tool, made: Instrumented) -> None:
 
     if made.data == made.obj.data:
         say(f"tool {tool.name} inserted nothing: {Verdict(tool).nothing_inserted(k.name for k in made.obj.kernels)}")
-        raise typer.Exit(ExitCode.NOTHING_OBSERVED)
+        raise Exit(ExitCode.NOTHING_OBSERVED)

@@ -8,9 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from rich.console import Console, Group
-from rich.text import Text
-
 FILE_COLUMNS = 180  # of tables that go to a file or a pipe
 
 
@@ -18,6 +15,9 @@ def show(what: Any, as_json: bool) -> None:
     if as_json:
         print(json.dumps(what, indent=2))
     else:
+        from rich.console import Console, Group
+        from rich.text import Text
+
         console = Console(highlight=False, markup=False, emoji=False)  # names out of files are no markup
         parts = what.renderables if isinstance(what, Group) else [what]
         if console.is_terminal:
@@ -41,6 +41,7 @@ def aside() -> Iterator[None]:
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[], None]]:
     """A bar on stderr, if that is a terminal; call what it gives when one more is done."""
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
     console = Console(stderr=True)

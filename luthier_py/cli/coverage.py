@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-import typer
-
 from luthier_py.cli.app import app
 from luthier_py.cli.console import show
 from luthier_py.cli.options import AsJson, OutputOption, Report
+from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.cli.running import execute
 from luthier_py.errors import Invalid
 
@@ -21,23 +20,23 @@ def looks_like_a_target(what: list[str]) -> bool:
     return len(what) == 1 and re.match(r"gfx\d", what[0], re.IGNORECASE) is not None
 
 
-@app.command()
+@app.command_of()
 def coverage(
     what: Annotated[
         list[str],
-        typer.Argument(help="a target, or a program and its arguments", metavar="TARGET | -- PROGRAM [ARG]"),
+        ByPlace(help="a target, or a program and its arguments", metavar="TARGET | -- PROGRAM [ARG]"),
     ],
     device: Annotated[
-        str | None, typer.Option("--device", envvar="LUTHIER_DEVICE", help="of a program: as `luthier exec` takes it")
+        str | None, ByName("--device", envvar="LUTHIER_DEVICE", help="of a program: as `luthier exec` takes it")
     ] = None,
     stack: Annotated[
-        str | None, typer.Option("--stack", envvar="LUTHIER_STACK", metavar="luthier|rocm", help="of a program, too")
+        str | None, ByName("--stack", envvar="LUTHIER_STACK", metavar="luthier|rocm", help="of a program, too")
     ] = None,
     kernels: Annotated[
-        str | None, typer.Option("--kernels", metavar="REGEX", help="of a program: only kernels with such names")
+        str | None, ByName("--kernels", metavar="REGEX", help="of a program: only kernels with such names")
     ] = None,
     match: Annotated[
-        str, typer.Option("--match", metavar="REGEX", help="of a target: operations with such names, exact ones, too")
+        str, ByName("--match", metavar="REGEX", help="of a target: operations with such names, exact ones, too")
     ] = "",
     output: OutputOption = None,
     report: Report = None,

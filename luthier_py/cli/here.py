@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-from rich.console import Console
+from click.exceptions import Exit
 
 from luthier_py.cli.app import app
 from luthier_py.cli.console import aside, show
 from luthier_py.cli.ending import ExitCode
 from luthier_py.cli.options import AsJson
+from luthier_py.cli.parameters import ByPlace
 
 
-@app.command()
+@app.command_of()
 def tools(
-    tool: Annotated[str | None, typer.Argument(help="only this one, or those of a file or folder")] = None,
+    tool: Annotated[str | None, ByPlace(help="only this one, or those of a file or folder")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Installed tools and their options, or those of a .py file or a folder."""
@@ -28,7 +28,7 @@ def tools(
     show(facts if as_json else toolbox_text(facts), as_json)
 
 
-@app.command()
+@app.command_of()
 def doctor(as_json: AsJson = False) -> None:
     """What of compilers, ROCm and GPUs is found on this computer, what works with that, and what to install."""
     from luthier_py.report.doctor import doctor_tables
@@ -38,16 +38,18 @@ def doctor(as_json: AsJson = False) -> None:
         facts = examine()
     show(facts if as_json else doctor_tables(facts), as_json)
     if not facts["healthy"]:
-        raise typer.Exit(ExitCode.ERROR)
+        raise Exit(ExitCode.ERROR)
 
 
-@app.command()
+@app.command_of()
 def demo(as_json: AsJson = False) -> None:
     """Instrument and run the sample kernels, and compare every count and every output."""
+    from rich.console import Console
+
     from luthier_py.report.demo import demo_table
     from luthier_py.session.demo import demonstrate
 
     rows = demonstrate(lambda text: None if as_json else Console(stderr=True).print(text, highlight=False))
     show(rows.facts() if as_json else demo_table(rows), as_json)
     if not rows.passed:
-        raise typer.Exit(ExitCode.ERROR)
+        raise Exit(ExitCode.ERROR)

@@ -6,55 +6,58 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
+from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.errors import Invalid
 
 if TYPE_CHECKING:
     from luthier_py.tool import Tool
 
 File = Annotated[
-    Path, typer.Argument(help="a code object (ELF for AMDGPU), or a fat binary or program with some", metavar="FILE")
+    Path, ByPlace(help="a code object (ELF for AMDGPU), or a fat binary or program with some", metavar="FILE")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="print JSON for programs")]
+AsJson = Annotated[bool, ByName("--json", help="print JSON for programs")]
 ToolName = Annotated[
-    str, typer.Option("-t", "--tool", help="a tool's name, or its .py file or folder; `none` inserts nothing")
+    str, ByName("-t", "--tool", help="a tool's name, or its .py file or folder; `none` inserts nothing")
 ]
 ToolOptions = Annotated[
     list[str] | None,
-    typer.Option("-O", "--option", metavar="NAME=VALUE", help="of the tool: see `luthier tools`; may be repeated"),
+    ByName("-O", "--option", metavar="NAME=VALUE", help="of the tool: see `luthier tools`; may be repeated"),
 ]
 OutputOption = Annotated[
-    Path | None, typer.Option("--output", metavar="FILE", help="what each launch counted, as .txt, .csv or .json")
+    Path | None, ByName("--output", metavar="FILE", help="what each launch counted, as .txt, .csv or .json")
 ]
-TimeLimitOption = Annotated[float | None, typer.Option(
+TimeLimitOption = Annotated[float | None, ByName(
     "--time-limit", metavar="SECONDS", help="of a launch on the emulator; then it ends, and says where its waves stand"
 )]
-ClockOption = Annotated[str | None, typer.Option(
+ClockOption = Annotated[str | None, ByName(
     "--clock", metavar="instructions|model",
     help="on the emulator: what kernels' clocks count, executed instructions (default) or cycles of a model"
 )]
-ScheduleOption = Annotated[str | None, typer.Option(
+ScheduleOption = Annotated[str | None, ByName(
     "--schedule", metavar="seed=N", help="on the emulator: waves take turns by lot, the same again for the same N"
 )]
-ShuffleOption = Annotated[int, typer.Option(
-    "--shuffle", min=0, metavar="COUNT", help="run by seeds 0 to COUNT-1, too, and tell which end otherwise"
+ShuffleOption = Annotated[int, ByName(
+    "--shuffle", type=click.IntRange(min=0), metavar="COUNT",
+    help="run by seeds 0 to COUNT-1, too, and tell which end otherwise"
 )]
-CheckOption = Annotated[str | None, typer.Option(
+CheckOption = Annotated[str | None, ByName(
     "--check", metavar="all|bounds,...",
     help="look for mistakes on the emulator: bounds, waits, races, init, barriers, which are all; or for alignment"
 )]
-ErrorExitCode = Annotated[int, typer.Option(
-    "--error-exitcode", min=0, max=255, metavar="N", help="exit code if --check or --shuffle found something"
+ErrorExitCode = Annotated[int, ByName(
+    "--error-exitcode", type=click.IntRange(0, 255), metavar="N",
+    help="exit code if --check or --shuffle found something"
 )]
-StackOption = Annotated[str | None, typer.Option(
+StackOption = Annotated[str | None, ByName(
     "--stack", envvar="LUTHIER_STACK", metavar="luthier|rocm",
     help="on the emulator: our HIP runtime (default), or ROCm as it is installed"
 )]
-Report = Annotated[Path | None, typer.Option("--report", metavar="DIR", help="folder for the tool's own files")]
-KeepGoing = Annotated[bool, typer.Option("--keep-going", help="leave kernels alone that cannot be instrumented")]
+Report = Annotated[Path | None, ByName("--report", metavar="DIR", help="folder for the tool's own files")]
+KeepGoing = Annotated[bool, ByName("--keep-going", help="leave kernels alone that cannot be instrumented")]
 TargetOption = Annotated[
-    str | None, typer.Option("--target", help="of a library with code for several: its target ID, as `info` has it")
+    str | None, ByName("--target", help="of a library with code for several: its target ID, as `info` has it")
 ]
 
 

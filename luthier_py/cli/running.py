@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
-import typer
+import click
+from click.exceptions import Exit
 
 from luthier_py.cli.app import app
 from luthier_py.cli.console import aside, progress, show
@@ -30,28 +31,29 @@ from luthier_py.cli.options import (
     echoed_tool,
     pairs,
 )
+from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.worker.edge import say
 
 if TYPE_CHECKING:
     from luthier_py.session.shuffled_program import ShuffledProgram
 
 
-@app.command()
+@app.command_of()
 def run(
     file: File,
-    kernel: Annotated[str, typer.Option("--kernel", help="name of the kernel")],
-    grid: Annotated[str, typer.Option("--grid", help="work-groups, X[,Y,Z]")],
-    block: Annotated[str, typer.Option("--block", help="work-items of a work-group, X[,Y,Z]")],
+    kernel: Annotated[str, ByName("--kernel", help="name of the kernel")],
+    grid: Annotated[str, ByName("--grid", help="work-groups, X[,Y,Z]")],
+    block: Annotated[str, ByName("--block", help="work-items of a work-group, X[,Y,Z]")],
     arguments: Annotated[
         list[str] | None,
-        typer.Argument(help="in:f32[1024]=random:1, inout:u32[512]=arange, out:f32[1024], i32=7", metavar="ARG"),
+        ByPlace(help="in:f32[1024]=random:1, inout:u32[512]=arange, out:f32[1024], i32=7", metavar="[ARG]..."),
     ] = None,
     tool: ToolName = "none",
     option: ToolOptions = None,
     device: Annotated[
-        str, typer.Option("--device", help="`emulator`, `emulator:TARGET`, or `hip` for the first AMD GPU")
+        str, ByName("--device", help="`emulator`, `emulator:TARGET`, or `hip` for the first AMD GPU")
     ] = "emulator",
-    save: Annotated[Path | None, typer.Option("--save", help="folder for the out and inout buffers, as .npy")] = None,
+    save: Annotated[Path | None, ByName("--save", help="folder for the out and inout buffers, as .npy")] = None,
     time_limit: TimeLimitOption = None,
     clock: ClockOption = None,
     schedule: ScheduleOption = None,
@@ -94,28 +96,28 @@ def run(
     say_summary(scrutiny.checks, 1, len(findings_of(done)))
     if done.verdict is not None and not done.observed:
         say(nothing_observed(tool, done.verdict.reasons()))
-        raise typer.Exit(ExitCode.NOTHING_OBSERVED)
-    raise typer.Exit(error_exitcode if facts["run"]["findings"] or others is not None and others.others else 0)
+        raise Exit(ExitCode.NOTHING_OBSERVED)
+    raise Exit(error_exitcode if facts["run"]["findings"] or others is not None and others.others else 0)
 
 
-@app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@app.command_of("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def execute(
-    command: Annotated[list[str], typer.Argument(help="the program and its arguments, after --", metavar="PROGRAM")],
-    tool: Annotated[str | None, typer.Option("-t", "--tool", help="a tool's name, or its .py file or folder")] = None,
+    command: Annotated[list[str], ByPlace(help="the program and its arguments, after --", metavar="PROGRAM...")],
+    tool: Annotated[str | None, ByName("-t", "--tool", help="a tool's name, or its .py file or folder")] = None,
     option: ToolOptions = None,
     device: Annotated[
-        str | None, typer.Option("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET; without it, the GPU")
+        str | None, ByName("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET; without it, the GPU")
     ] = None,
     stack: StackOption = None,
     kernels: Annotated[
-        str | None, typer.Option("--kernels", metavar="REGEX", help="only kernels with such names")
+        str | None, ByName("--kernels", metavar="REGEX", help="only kernels with such names")
     ] = None,
     own_kernels: Annotated[
-        bool, typer.Option("--own-kernels", help="at the HSA level: the HIP runtime's own kernels, too, as for copies")
+        bool, ByName("--own-kernels", help="at the HSA level: the HIP runtime's own kernels, too, as for copies")
     ] = False,
     level: Annotated[
         str | None,
-        typer.Option("--level", metavar="auto|hip|hsa",
+        ByName("--level", metavar="auto|hip|hsa",
                      help="where the tool stands; auto, as without it: HSA unless the program uses HIP, and with "
                           "--own-kernels; LUTHIER_LEVEL says it, too"),
     ] = None,
@@ -156,20 +158,20 @@ def execute(
     say_summary(chosen_checks(check), len(done.checked), len(done.findings))
     if tool is not None and not done.observed:
         say(nothing_observed(tool, done.reasons))
-        raise typer.Exit(done.exit_code or ExitCode.NOTHING_OBSERVED)
+        raise Exit(done.exit_code or ExitCode.NOTHING_OBSERVED)
     found = error_exitcode if done.findings else ExitCode.OK
-    raise typer.Exit(done.exit_code or (ExitCode.ERROR if done.undelivered else found))
+    raise Exit(done.exit_code or (ExitCode.ERROR if done.undelivered else found))
 
 
-@app.command()
+@app.command_of()
 def build(
-    tool: Annotated[str, typer.Argument(help="a tool's name, or its .py file or folder", metavar="TOOL")],
+    tool: Annotated[str, ByPlace(help="a tool's name, or its .py file or folder", metavar="TOOL")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="LIB", help="default: TOOL.so")
+        Path | None, ByName("-o", "--output", metavar="LIB", help="default: TOOL.so")
     ] = None,
     option: ToolOptions = None,
     level: Annotated[
-        str, typer.Option("--level", metavar="hip|hsa", help="hip: for LD_PRELOAD, or hsa: for HSA_TOOLS_LIB")
+        str, ByName("--level", metavar="hip|hsa", help="hip: for LD_PRELOAD, or hsa: for HSA_TOOLS_LIB")
     ] = "hip",
 ) -> None:
     """Make a library of a tool for LD_PRELOAD, or at the HSA level for HSA_TOOLS_LIB.
@@ -185,16 +187,18 @@ def build(
     print(loading(level, path.resolve()))
 
 
-@app.command()
+@app.command_of()
 def study(
-    file: Annotated[Path, typer.Argument(help="what to run, as TOML: docs/studies.md", metavar="FILE.toml")],
+    file: Annotated[Path, ByPlace(help="what to run, as TOML: docs/studies.md", metavar="FILE.toml")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="folder of results; default: FILE.study, here")
+        Path | None, ByName("-o", "--output", help="folder of results; default: FILE.study, here")
     ] = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="runs at a time; default: as many as CPUs")] = None,
-    scheduler: Annotated[str | None, typer.Option("--scheduler", help="tcp://...: run on a Dask cluster")] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="make runs again that failed or took too long")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="show the runs, and make none")] = False,
+    jobs: Annotated[
+        int | None, ByName("--jobs", type=click.IntRange(min=1), help="runs at a time; default: as many as CPUs")
+    ] = None,
+    scheduler: Annotated[str | None, ByName("--scheduler", help="tcp://...: run on a Dask cluster")] = None,
+    retry: Annotated[bool, ByName("--retry", help="make runs again that failed or took too long")] = False,
+    dry_run: Annotated[bool, ByName("--dry-run", help="show the runs, and make none")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run programs x arguments x tools x devices, repeated; goes on where it was left."""
@@ -217,8 +221,8 @@ def study(
         say(line)
     if not facts["observed"]:
         say("nothing was observed in any run")
-        raise typer.Exit(ExitCode.NOTHING_OBSERVED)
-    raise typer.Exit(ExitCode.ERROR if missing else ExitCode.OK)
+        raise Exit(ExitCode.NOTHING_OBSERVED)
+    raise Exit(ExitCode.ERROR if missing else ExitCode.OK)
 
 
 def tell_shuffled(others: ShuffledProgram, error_exitcode: int) -> NoReturn:
@@ -227,7 +231,7 @@ def tell_shuffled(others: ShuffledProgram, error_exitcode: int) -> NoReturn:
     sys.stdout.buffer.write(others.printed)
     for line in (*others.hints, *others.lines):
         say(line)
-    raise typer.Exit(others.exit_code or (error_exitcode if others.shuffled.others or others.findings else ExitCode.OK))
+    raise Exit(others.exit_code or (error_exitcode if others.shuffled.others or others.findings else ExitCode.OK))
 
 
 def nothing_observed(tool: str, reasons: list[str]) -> str:

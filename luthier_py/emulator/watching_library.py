@@ -60,12 +60,13 @@ def _header() -> str:
 @cache
 def watching_library() -> ctypes.CDLL:
     texts = {path.name: path.read_text() for path in sorted(_SOURCES.glob("*.[ch]"))}
+    texts["watching_layout.h"] = _header()
     sources = [name for name in texts if name.endswith(".c")]
 
     def compile_all(folder: Path) -> None:
         link_library(folder / _LIBRARY, compile_sources(folder, [folder / name for name in sources]))
 
-    folder = build("watching", {**texts, "watching_layout.h": _header()}, compile_all)
+    folder = build("watching", texts.values(), lambda: texts, compile_all)
     library = ctypes.CDLL(str(folder / _LIBRARY))
     library.luthier_watch_new.argtypes = [ctypes.c_uint64] * 6
     library.luthier_watch_new.restype = library.luthier_watch_findings.restype = ctypes.c_uint64

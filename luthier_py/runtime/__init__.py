@@ -1,6 +1,15 @@
 """Devices: what all of them can do, and how arguments reach a kernel."""
 
-from luthier_py.runtime.arguments import hidden_value, pack_arguments
-from luthier_py.runtime.device import Buffer, Device, Dim3, KernelHandle, Module
+from typing import TYPE_CHECKING
+
+from luthier_py.exports import loaded_when_asked
+
+if TYPE_CHECKING:
+    from luthier_py.runtime.arguments import hidden_value, pack_arguments
+    from luthier_py.runtime.device import Buffer, Device, Dim3, KernelHandle, Module
 
 __all__ = ["Buffer", "Device", "Dim3", "KernelHandle", "Module", "hidden_value", "pack_arguments"]
+__getattr__ = loaded_when_asked(__name__, {
+    "arguments": "hidden_value pack_arguments",
+    "device": "Buffer Device Dim3 KernelHandle Module",
+})  # fmt: skip

@@ -7,13 +7,11 @@ program that both would see, one of them takes the launches, and the other is si
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from luthier_py.errors import Invalid
-from luthier_py.runtime.hsa import hsa_tool_library
-from luthier_py.runtime.preload import tool_library
 
 if TYPE_CHECKING:
     from luthier_py.tool import Tool
@@ -21,11 +19,8 @@ if TYPE_CHECKING:
 LEVEL = "LUTHIER_LEVEL"
 PRELOADED, HSA_TOOLS = "LD_PRELOAD", "HSA_TOOLS_LIB"
 AUTO, HIP, HSA = "auto", "hip", "hsa"
-_LIBRARIES: Mapping[str, tuple[str, Callable[..., Path]]] = {
-    HIP: (PRELOADED, tool_library),
-    HSA: (HSA_TOOLS, hsa_tool_library),
-}
-LEVELS = (AUTO, *_LIBRARIES)
+_VARIABLES = {HIP: PRELOADED, HSA: HSA_TOOLS}
+LEVELS = (AUTO, *_VARIABLES)
 
 
 def chosen_level(level: str | None, ours: bool, tool: Tool | None) -> str:
@@ -51,26 +46,33 @@ def level_environment(level: str, environment: Mapping[str, str]) -> dict[str, s
     """What loads the tool's libraries; lists of ``environment`` are kept behind them."""
     if level not in LEVELS:
         raise Invalid(f"level {level} is unknown; give {', '.join(LEVELS)}")
-    chosen = tuple(_LIBRARIES) if level == AUTO else (level,)
     settings = {LEVEL: level}
-    for name in chosen:
-        variable, library = _level(name)
+    for name in _VARIABLES if level == AUTO else (level,):
+        variable, library = _VARIABLES[name], level_library(name)
         others = environment.get(variable)
-        settings[variable] = f"{library()} {others}" if others else str(library())
+        settings[variable] = f"{library} {others}" if others else str(library)
     return settings
 
 
-def level_library(level: str, tool: str, options: str) -> Path:
-    """With this tool in it."""
-    return _level(level)[1](tool, options)
+def level_library(level: str, tool: str | None = None, options: str = "") -> Path:
+    """With this tool in it, or for the one that the environment names."""
+    check_level(level)
+    if level == HSA:
+        from luthier_py.runtime.hsa import hsa_tool_library
+
+        return hsa_tool_library(tool, options)
+    from luthier_py.runtime.preload import tool_library
+
+    return tool_library(tool, options)
 
 
 def loading(level: str, library: Path) -> str:
     """The setting with which a program loads it."""
-    return f"{_level(level)[0]}={library}"
+    check_level(level)
+    return f"{_VARIABLES[level]}={library}"
 
 
-def _level(level: str) -> tuple[str, Callable[..., Path]]:
-    if level not in _LIBRARIES:
-        raise Invalid(f"level {level} is unknown; give {' or '.join(_LIBRARIES)}")
-    return _LIBRARIES[level]
+def check_level(level: str) -> None:
+    """Invalid if no library stands there."""
+    if level not in _VARIABLES:
+        raise Invalid(f"level {level} is unknown; give {' or '.join(_VARIABLES)}")

@@ -45,6 +45,7 @@ from luthier_py.worker import bundles, properties
 from luthier_py.worker.edge import Refused, guarded, is_on, say
 from luthier_py.worker.orphan import nobody_waits
 from luthier_py.worker.patching import Copy, patch
+from luthier_py.worker.reported import ReportRing, ToolWire
 from luthier_py.worker.wire import Request, counted
 
 TOOL, OPTIONS = "LUTHIER_TOOL", "LUTHIER_TOOL_OPTIONS"
@@ -54,7 +55,7 @@ VERDICT_REPORTS = "LUTHIER_VERDICT_REPORTS"
 NOT_SELECTED, SELECTED = struct.pack("<I", 0), struct.pack("<I", 1)
 _RESULT = struct.Struct("<11I")
 _COUNTS = struct.Struct("<5Q")
-_RECORDS = struct.Struct("<2IQ")
+_RECORDS = _REPORTS = struct.Struct("<2IQ")
 _STATE, _CHANNEL, _PARAMETER, _SIZED = range(4)  # tool.h's enum role
 
 
@@ -156,17 +157,17 @@ def _facts(copy: Copy, wave_size: int) -> CopyFacts:
 
 
 class ToolService:
-    """Mutable: the tool of process ``program``: the environment's from the start, or the one that SETTINGS names."""
+    """Mutable: the tool of the program at ``wire``: the environment's from the start, or that of SETTINGS."""
 
-    def __init__(self, program: int) -> None:
-        self.program = program
+    def __init__(self, wire: ToolWire) -> None:
+        self._wire, self.program = wire, wire.program
         self.strict = is_on(STRICT)
         self._run: ToolRun | None = None
         self._code: dict[tuple[int, int], bytes] = {}
         self._channels: list[Channel] = []  # by number
         self._kept: dict[tuple[int, int, str], CopyFacts] = {}
         if name := os.environ.get(TOOL):
-            self._run = open_tool(name, os.environ.get(OPTIONS, ""), program, kept_reports())
+            self._run = open_tool(name, os.environ.get(OPTIONS, ""), self.program, kept_reports())
 
     @property
     def run(self) -> ToolRun:
@@ -194,6 +195,10 @@ class ToolService:
             self.run.report(result)
             self.run.received.end(result.index)
             return None
+        if request.code == Message.REPORTED:
+            return None
+        if request.code == Message.REPORTS:
+            return self._reports(content)
         if request.code == Message.BEGIN:
             return self._begin(content)
         if request.code == Message.SIZES:
@@ -246,6 +251,14 @@ class ToolService:
             "<2Q4I", chosen.start_grid_num, chosen.end_grid_num, chosen.active_from_start, bool(run.tool.per_launch),
             chosen.own_kernels, 0,
         )
+
+    def _reports(self, content: bytes) -> bytes:
+        """Refused: launches are to be waited for."""
+        try:
+            self._wire.listen_to(ReportRing(*_REPORTS.unpack(content)))
+        except (OSError, ValueError) as error:  # the process hides what it has open
+            raise Refused("no reports", protocol.STATUS_NOT_SUPPORTED) from error
+        return b""
 
     def _count(self, content: bytes) -> None:
         verdict = self.run.verdict

@@ -7,6 +7,7 @@ reaches the program except as a status, with one line on stderr.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import socket
@@ -55,7 +56,7 @@ def main(service: str) -> NoReturn:
     if hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(_MMAP_THRESHOLD, LARGE_BYTES)
     os.closerange(FIRST_FOREIGN_FD, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 1 << 16 else 1 << 16)
-    wire = Wire(socket.socket(fileno=SOCKET_FD))
+    wire = wire_of(service, socket.socket(fileno=SOCKET_FD))
     watch = ProgramWatch(wire.program)
     guarded(partial(_serve_all, wire, service))
     with suppress(OSError, ValueError, AttributeError):
@@ -66,7 +67,9 @@ def main(service: str) -> NoReturn:
 
 
 def _serve_all(wire: Wire, name: str) -> None:
-    opened = guarded(partial(open_service, name, wire.program))
+    opened = guarded(partial(open_service, name, wire))
+    gc.freeze()
+    gc.enable()  # the boot of wire.c has turned it off
     with suppress(ConnectionError):
         if isinstance(opened, Exception):
             refuse(wire)
@@ -74,8 +77,16 @@ def _serve_all(wire: Wire, name: str) -> None:
             serve(wire, opened)
 
 
-def open_service(name: str, program: int) -> Service:
-    """``program``: the process that it is for."""
+def wire_of(service: str, connection: socket.socket) -> Wire:
+    if service != "tool":
+        return Wire(connection)
+    from luthier_py.worker.reported import ToolWire
+
+    return ToolWire(connection)
+
+
+def open_service(name: str, wire: Wire) -> Service:
+    """``wire``: to the process that it is for."""
     if name == "device":
         from luthier_py.worker.device import DeviceService
 
@@ -83,11 +94,14 @@ def open_service(name: str, program: int) -> Service:
     if name == "tool":
         from luthier_py.tool.selection import numbered
         from luthier_py.worker.instrumentation import VERDICT, ToolService
+        from luthier_py.worker.reported import ToolWire
+
+        assert isinstance(wire, ToolWire)
 
         sys.path += [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(path)]
         if path := os.environ.get(VERDICT):
-            os.environ[VERDICT] = numbered(path, program)
-        return ToolService(program)
+            os.environ[VERDICT] = numbered(path, wire.program)
+        return ToolService(wire)
     if name == "kfd":
         from luthier_py.worker.kfd.driver import DriverService
 

@@ -81,6 +81,11 @@ class Wire:
         content = self._read(size)
         return None if content is None else Request(code, content)
 
+    @property
+    def has_more(self) -> bool:
+        """Whether some of the next message has come."""
+        return self._at < len(self._received)
+
     def reply(self, status: int, content: bytes = b"") -> None:
         self._socket.sendall(HEAD.pack(status, len(content)) + content)
 

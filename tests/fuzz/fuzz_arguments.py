@@ -13,7 +13,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-import typer
+import click
 from fuzz_bundles import bundle
 from fuzzer import Case, Fuzzer
 from object_mutations import mutated
@@ -25,8 +25,6 @@ from luthier_py.runtime.hip import runtime_folder
 from luthier_py.runtime.preload import tool_library
 from luthier_py.samples import sample
 
-# The library of typer that this is of differs between its versions.
-USAGE = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 SKIPPED = ("demo",)  # takes no arguments worth a try
 WORDS = ("", "-", "--", "x", "0", "1", "-1", "1,1,1", "2,3", "4", "1,2,3,4", "0,1,1", "4294967296", "1e9", "0x10",
          "99999999999999999999",
@@ -88,7 +86,8 @@ def _make(rng: random.Random) -> Case:
 
 
 def _arguments(rng: random.Random) -> list[str]:
-    commands = typer.main.get_command(app).commands
+    root = click.Context(app)
+    commands = {name: app.get_command(root, name) for name in app.list_commands(root)}
     if rng.random() < 0.4:
         arguments = [*GOOD_RUN[:2], *_options(rng, commands["run"], False), *GOOD_RUN[2:]]
     else:
@@ -145,9 +144,9 @@ def _trial(case: Case, folder: Path) -> None:
     _fill(folder, random.Random(wanted["seed"]))
     try:
         app(args=[word for word in wanted["arguments"] if "\0" not in word], prog_name="luthier", standalone_mode=False)
-    except typer.Exit:
+    except click.exceptions.Exit:
         return
-    except (USAGE, typer.Abort, OSError) as error:
+    except (click.ClickException, click.Abort, OSError) as error:
         raise Invalid(type(error).__name__) from error
 
 

@@ -8,10 +8,13 @@ Invariant: sources that are the same for all versions of HIP are compiled once.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from luthier_py.runtime import hiprtc
-from luthier_py.runtime.hip import table
 from luthier_py.runtime.native.build import NATIVE, build, compilation, compile_each, link_library, object_file
+
+if TYPE_CHECKING:
+    from luthier_py.runtime.hip.table import ApiFunction
 
 ABI_MAJORS = (5, 6, 7)
 """Of libamdhip64.so: programs built for ROCm 5, 6 and 7."""
@@ -22,29 +25,39 @@ ABI = "ABI_MAJOR"  # in sources that are compiled for each; all others are compi
 
 def runtime_folder() -> Path:
     """A folder for LD_LIBRARY_PATH; raises Unsupported when there is no C compiler."""
+    return build("hip", (), _texts, _compile_all)
+
+
+def _texts() -> dict[str, str]:
+    from luthier_py.runtime.hip import table  # not for who finds the libraries in the cache
+
     rows = table.functions()
-    generated = {"checked.c": table.checks(rows), "missing.c": table.stubs(rows)}
-    texts = {**headers(rows, inside=True), **generated, "hip.map": table.version_script(rows),
-             "hiprtc_protocol.h": hiprtc.header(), "hiprtc.map": hiprtc.VERSION_SCRIPT}  # fmt: skip
-
-    def compile_all(folder: Path) -> None:
-        compilers = compile_for_majors(folder, [*hiprtc.HIPRTC_SOURCES, *NATIVE])
-        objects = compile_for_majors(folder, [*sorted(HERE.glob("*.c")), *(folder / name for name in generated)])
-        for major in ABI_MAJORS:
-            name = f"libamdhip64.so.{major}"
-            script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / 'hip.map'}"
-            link_library(folder / name, [*objects[major], *compilers[major]], *script, *table.aliases(rows))
-            name = f"libhiprtc.so.{major}"
-            script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / 'hiprtc.map'}"
-            link_library(folder / name, compilers[major], *script)
-        for name in ("libamdhip64.so", "libhiprtc.so"):
-            (folder / name).symlink_to(f"{name}.{ABI_MAJORS[-1]}")
-        (folder / "lib").symlink_to(".")  # so that the folder can be a ROCM_PATH
-
-    return build("hip", texts, compile_all)
+    return {**headers(rows, inside=True), "checked.c": table.checks(rows), "missing.c": table.stubs(rows),
+            "hip.map": table.version_script(rows), "hiprtc_protocol.h": hiprtc.header(),
+            "hiprtc.map": hiprtc.VERSION_SCRIPT}  # fmt: skip
 
 
-def headers(rows: tuple[table.ApiFunction, ...], inside: bool) -> dict[str, str]:
+def _compile_all(folder: Path) -> None:
+    from luthier_py.runtime.hip import table
+
+    compilers = compile_for_majors(folder, [*hiprtc.HIPRTC_SOURCES, *NATIVE])
+    objects = compile_for_majors(folder, [*sorted(HERE.glob("*.c")), folder / "checked.c", folder / "missing.c"])
+    for major in ABI_MAJORS:
+        name = f"libamdhip64.so.{major}"
+        script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / 'hip.map'}"
+        aliases = table.aliases(table.functions())
+        link_library(folder / name, [*objects[major], *compilers[major]], *script, *aliases)
+        name = f"libhiprtc.so.{major}"
+        script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / 'hiprtc.map'}"
+        link_library(folder / name, compilers[major], *script)
+    for name in ("libamdhip64.so", "libhiprtc.so"):
+        (folder / name).symlink_to(f"{name}.{ABI_MAJORS[-1]}")
+    (folder / "lib").symlink_to(".")  # so that the folder can be a ROCM_PATH
+
+
+def headers(rows: tuple[ApiFunction, ...], inside: bool) -> dict[str, str]:
+    from luthier_py.runtime.hip import table
+
     names = {"errors.h": table.errors_header(), "api_names.h": table.api_names_header()}
     return {**names, "functions.h": table.declarations(rows, inside)}
 

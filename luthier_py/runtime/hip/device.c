@@ -191,6 +191,8 @@ static hipError_t failure(void)
     return control ? (hipError_t)control->failure : state == BROKEN ? broken : hipSuccess;
 }
 
+bool device_failed(void) { return device_lost() || failure(); }
+
 bool device_lost(void)
 {
     if (control && !gone && wire_gone(&wire) && !atomic_exchange(&gone, true))

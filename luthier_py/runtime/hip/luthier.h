@@ -51,6 +51,7 @@ hipError_t device_wait(uint64_t ticket); /* until everything up to this ticket h
 bool device_done(uint64_t ticket);
 bool device_tried(void);                 /* somebody has asked for it: its parts may have something */
 void device_after_fork(void);
+bool device_failed(void);                /* nothing that is not done will be */
 bool device_lost(void);                  /* the worker has ended, and not by itself */
 uint64_t device_submitted(void);
 hipError_t device_submit(uint32_t code, const struct part *parts, int count, uint64_t *ticket);

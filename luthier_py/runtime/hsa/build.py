@@ -24,4 +24,4 @@ def hsa_tool_library(tool: str | None = None, options: str = "") -> Path:
         objects = compile_sources(folder, sources, *baked, f"-I{HERE}", f"-I{COMMON_TOOL}")
         link_library(folder / HSA_TOOL_LIBRARY, objects, "-Wl,-z,nodelete")
 
-    return build("hsa-tool", {"settings": repr(baked)}, compile_all) / HSA_TOOL_LIBRARY
+    return build("hsa-tool", baked, dict, compile_all) / HSA_TOOL_LIBRARY

@@ -18,4 +18,4 @@ def device_library() -> Path:
         objects = compile_sources(folder, [*sorted(HERE.glob("*.c")), *NATIVE], f"-I{HERE}")
         link_library(folder / DEVICE_LIBRARY, objects)
 
-    return build("kfd", {"kfd_protocol.h": protocol.header()}, compile_all) / DEVICE_LIBRARY
+    return build("kfd", (), lambda: {"kfd_protocol.h": protocol.header()}, compile_all) / DEVICE_LIBRARY

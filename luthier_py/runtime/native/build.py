@@ -1,8 +1,8 @@
 """Building C libraries that run in programs: by the system's compiler at first use, kept by content in the cache.
 
-In: sources of the rooms beside this one, generated texts, this Python's path. Out: a folder with libraries.
-Invariant: a folder appears whole or not at all, and its name says everything that it was made of; one that was damaged
-since is made again.
+In: sources of the rooms beside this one, texts that they generate, this Python's path. Out: a folder with libraries.
+Invariant: a folder appears whole or not at all, and its name says everything that it was made of: for what is generated
+that is what it is generated from. One that was damaged since is made again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +30,7 @@ RUNTIME_ROOT = HERE.parent
 PACKAGE_ROOT = RUNTIME_ROOT.parent.parent
 STRICT = "LUTHIER_WERROR"
 """Set where a compiler's warning is an error: in CI, not with the compiler of whoever installs this."""
+SOURCES = (".c", ".h", ".py", ".txt")
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-pthread", "-fvisibility=hidden")
 LINK = ("-shared", "-pthread", "-Wl,-z,defs", "-Wl,-Bsymbolic-functions", "-ldl")
 
@@ -55,6 +55,8 @@ def compilation(folder: Path, source: Path, *extra: str) -> list[str]:
 
 def compile_each(jobs: Mapping[Path, Sequence[str]]) -> None:
     """Arguments by their output."""
+    from concurrent.futures import ThreadPoolExecutor  # who finds the libraries in the cache does without
+
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(run_compiler, ([*arguments, "-o", str(output)] for output, arguments in jobs.items())))
 
@@ -68,21 +70,24 @@ def definitions() -> list[str]:
     return [f'-DLUTHIER_PYTHON="{sys.executable}"', f'-DLUTHIER_ROOT="{PACKAGE_ROOT}"']
 
 
-def build(kind: str, texts: dict[str, str], compile_all: Callable[[Path], None]) -> Path:
-    """The cached folder for these texts and our sources, made by ``compile_all(folder)`` if it is not there."""
-    texts = {"protocol.h": protocol.header(), **texts}
+def build(
+    kind: str, made_of: Iterable[str], texts: Callable[[], Mapping[str, str]], compile_all: Callable[[Path], None]
+) -> Path:
+    """The cached folder, made by ``compile_all(folder)`` if it is not there. ``texts``: files that are to be in it
+    then, generated from ``made_of`` and from what is in the rooms beside this one, and from nothing else."""
     digest = hashlib.sha256()
-    found = (path for pattern in ("*/*.[ch]", "*/build.py") for path in sorted(RUNTIME_ROOT.glob(pattern)))
-    sources = [path.read_text() for path in found]
-    for part in (*texts.values(), *sources, *definitions()):
+    for part in (*made_of, *definitions()):
         digest.update(part.encode() + b"\0")
+    for path in sorted(RUNTIME_ROOT.glob("*/*.*")):
+        if path.suffix in SOURCES:
+            digest.update(path.read_bytes() + b"\0")
     name, cache = f"{kind}-{digest.hexdigest()[:24]}", cache_folder()
     if cache is not None and (kept := _kept(cache / "native" / name)):
         return kept
     made = _own_folder() / name
     if not made.is_dir():
         draft = Path(tempfile.mkdtemp(prefix=f".{kind}-", dir=made.parent))
-        for file, text in texts.items():
+        for file, text in {"protocol.h": protocol.header(), **texts()}.items():
             (draft / file).write_text(text)
         compile_all(draft)
         for compiled in draft.glob("*.o"):

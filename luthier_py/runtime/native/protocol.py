@@ -32,6 +32,19 @@ class Control(IntEnum):
     BYTES = (1 << 22) + (1 << 19)  # of all of this
 
 
+class ReportPlace(IntEnum):
+    """Places in memory of the program that has what launches counted (preload/told.c), until a tool's worker has it."""
+
+    WRITTEN = 0    # u64, the program: slots, counted from the first use and not wrapped
+    FAILED = 8     # u64, the program: 1: launches that are not done will not be
+    TAKEN = 64     # u64, the worker: of these slots
+    ASLEEP = 72    # u64, both: REPORTED is to come with the next one
+    FIRST_SLOT = 4096
+    SLOTS = 128
+    SLOT_BYTES = 8192  # u32 its number, counted from 1, when what follows is there; u32 bytes; u64 how many RESULT
+    # messages since REPORTS are before it; then what these have
+
+
 class Message(IntEnum):
     """Requests; those from FIRST_TICKET on have no reply, and are carried out in their order. To a device they come
     through the ring of tickets, as long as there is room."""
@@ -55,6 +68,7 @@ class Message(IntEnum):
     GRAIN = 17  # u64 address of an allocation, 1 if it is fine-grained from now on
     BEGIN = 20  # as RESULT, without variables: a launch begins -> the values of its parameters, u64 each
     SIZES = 21  # as BEGIN -> u64 bytes of each variable that this launch sizes; a status: it is to run as it is
+    REPORTS = 22  # u32 process, number of a file that it has open; u64 where reports begin there (ReportPlace)
     MAP = 18  # u64 address and bytes of reserved pages, offset; then a file's name: its pages are there from now on
     UNMAP = 19  # u64 address, bytes: no longer
     LAUNCH = 64  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative, number and count of the
@@ -64,6 +78,7 @@ class Message(IntEnum):
     FORGET = 67  # u32 image: its module was unloaded
     RECORDS = 68  # u32 channel, device; u64 records dropped there so far; slots that were taken from its ring
     COPY = 69  # u64 address to copy to, address to copy from, bytes
+    REPORTED = 71  # nothing: there is a report
     FILL = 70  # u64 address, elements, their value, bytes of one (1, 2 or 4)
 
 
@@ -82,5 +97,6 @@ def header() -> str:
     """protocol.h."""
     lines = [f"#define MESSAGE_{message.name} {message.value}u" for message in Message]
     lines += [f"#define FORM_{form.name} {form.value}u" for form in Form]
+    lines += [f"#define REPORT_{place.name} {place.value}u" for place in ReportPlace]
     lines += [f"#define CONTROL_{place.name} {place.value}u" for place in Control]
     return "\n".join([*lines, f"#define PROPERTIES_BYTES {PROPERTIES_BYTES}u", ""])

@@ -63,8 +63,9 @@ static char **worker_environment(void)
 static bool spawn(const char *service, int socket_fd, int shared_fd)
 {
     static const char boot[] =
-        "import os, sys\n"
+        "import gc, os, sys\n"
         "if os.fork(): os._exit(0)\n"
+        "gc.disable()\n" /* until everything is loaded: there is no garbage in modules */
         "sys.path.insert(0, sys.argv[1])\n"
         "from luthier_py.worker.serve import main\n"
         "main(sys.argv[2])\n";

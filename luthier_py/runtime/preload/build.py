@@ -14,18 +14,19 @@ from luthier_py.runtime.tool import COMMON_TOOL, COMMON_TOOL_SOURCES, baked_in
 
 TOOL_LIBRARY = "libluthier_tool.so"
 HERE = Path(__file__).parent
+OWN = ("hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel")
+"""Other names of these are the tool's, too."""
 
 
 def tool_library(tool: str | None = None, options: str = "") -> Path:
     """A library for LD_PRELOAD: with a tool's name and options in it, or one that takes them from the environment."""
-    rows = table.functions()
     baked = baked_in(tool, options)
-    own = [row for row in rows if row.alias_of in {"hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"}]
     sources = [*sorted(HERE.glob("*.c")), hip.HERE / "image.c", *COMMON_TOOL_SOURCES, *NATIVE]
     flags = f"-D{hip.ABI}={hip.ABI_MAJORS[-1]}", f"-I{HERE}", f"-I{hip.HERE}", f"-I{COMMON_TOOL}", *baked
 
     def compile_all(folder: Path) -> None:
         objects = compile_sources(folder, sources, *flags)
+        own = [row for row in table.functions() if row.alias_of in OWN]
         link_library(folder / TOOL_LIBRARY, objects, *table.aliases(tuple(own)))
 
-    return build("tool", {**hip.headers(rows, inside=False), "settings": repr(baked)}, compile_all) / TOOL_LIBRARY
+    return build("tool", baked, lambda: hip.headers(table.functions(), inside=False), compile_all) / TOOL_LIBRARY

@@ -6,6 +6,7 @@
 
 void image_unloaded(struct image *image)
 {
+    told_settle();
     image_lock(image);
     for (struct copy *copy = image->copies; copy; copy = copy->next)
         send_results(copy);
@@ -21,6 +22,7 @@ void image_unloaded(struct image *image)
 
 void copies_collect(void)
 {
+    told_settle();
     for (struct image *image = image_first(); image; image = image->next) {
         image_lock(image);
         for (struct copy *copy = image->copies; copy; copy = copy->next)
@@ -31,6 +33,7 @@ void copies_collect(void)
 
 void copies_drop(void)
 {
+    told_drop();
     for (struct image *image = image_first(); image; image = image->next) {
         image_lock(image);
         if (image->copies)

@@ -1,7 +1,7 @@
 /* Launches of clones, and what the tool's variables say after them.
  *
- * A tool that asks for each launch has its variables cleared before it and read after it, which waits for the stream. One
- * that does not lets them grow: they are read when the program or its module ends, or when someone asks. Where the
+ * A tool that asks for each launch has its variables cleared before it and read after it, which waits for the stream
+ * unless told.c has the report. One that does not lets them grow: they are read when the program or its module ends, or when someone asks. Where the
  * program's own variables change in a launch, the next one waits for it either way.
  */
 #include "preloaded.h"
@@ -119,7 +119,7 @@ void send_values(struct copy *copy)
     }
     struct counted counted = counted_of(copy, copy->last_index, copy->unread, copy->last_grid, copy->last_block);
     if (!error)
-        clone_counted(&counted, copy->name, values, bytes);
+        told_waited(copy, &counted, values, bytes);
     free(values);
     copy->unread = 0;
 }
@@ -150,16 +150,25 @@ static hipError_t launch_clone(const struct copy *copy, const struct launch_shap
 /* False when it could not be begun, and the original is to run. */
 static bool launch_copy(struct copy *copy, const struct launch_shape *shape, unsigned long index, hipError_t *error)
 {
-    if (prepare_variables(copy, index, shape, shape->stream))
+    bool later = settings.per_launch && told_later(copy, shape->stream);
+    if (prepare_variables(copy, index, shape, shape->stream)) {
+        if (later)
+            told_not();
         return false;
+    }
     hipError_t before = REAL(hipPeekAtLastError)();
     *error = launch_clone(copy, shape);
     if (*error) { /* if the original does not begin either, it says why: each way to launch has errors of its own */
+        if (later)
+            told_not();
         launches_failed++;
         sized_end(copy, shape->stream);
         restore_error(before);
         return false;
     }
+    struct counted counted = counted_of(copy, index, 1, shape->grid, shape->block);
+    if (later && told(copy, &counted, shape->stream))
+        return true;
     note_launches(copy, index, 1, shape);
     if (settings.per_launch && tool_waits(shape->stream) == hipSuccess)
         send_values(copy);

@@ -306,6 +306,7 @@ static hipError_t launch_twin(struct executable *executable, stream_t stream, un
 /* False: the graph is to run as it is. */
 static bool run_twin(struct executable *executable, stream_t stream, unsigned long index, hipError_t *error)
 {
+    told_settle();
     bool prepared = prepare_twin(executable, stream, index);
     if (prepared)
         *error = launch_twin(executable, stream, index);

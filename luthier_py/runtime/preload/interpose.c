@@ -28,6 +28,13 @@ hipError_t hipDeviceReset(void)
     return REAL(hipDeviceReset)();
 }
 
+/* Another stream may get its handle, whose launches are in no order with those that it has left behind. */
+hipError_t hipStreamDestroy(stream_t stream)
+{
+    told_stream_gone();
+    return REAL(hipStreamDestroy)(stream);
+}
+
 /* Above the deepest stacks is the tools' memory (loader/codeobject.py, MOST_STACK_BYTES). */
 hipError_t hipDeviceSetLimit(int limit, size_t value)
 {
@@ -70,7 +77,7 @@ const struct own_function OWN[] = {
     OURS(hipGraphExecEventRecordNodeSetEvent), OURS(hipGraphExecEventWaitNodeSetEvent),
     OURS(hipGraphExecExternalSemaphoresSignalNodeSetParams), OURS(hipGraphExecExternalSemaphoresWaitNodeSetParams),
     OURS(hipGraphExecBatchMemOpNodeSetParams), OURS(hipDrvGraphExecMemcpyNodeSetParams), OURS(hipDrvGraphExecMemsetNodeSetParams),
-    OURS(hipDeviceReset), OURS(hipDeviceSetLimit),
+    OURS(hipDeviceReset), OURS(hipStreamDestroy), OURS(hipDeviceSetLimit),
 };
 const size_t OWN_COUNT = sizeof OWN / sizeof *OWN;
 

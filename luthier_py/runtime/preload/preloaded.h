@@ -2,7 +2,7 @@
  *
  * From below: runtime.c finds the runtime's functions; captured.c knows what is captured, images.c the program's code
  * objects; copies.c has the instrumented copies of their kernels, sized.c memory for launches of these, counted.c launches
- * them, collected.c asks what they have counted; known.c knows what handles stand for; graphs are graphed.c's, their changes changed.c's, launches launched.c's;
+ * them, told.c has their reports, collected.c asks what they have counted; known.c knows what handles stand for; graphs are graphed.c's, their changes changed.c's, launches launched.c's;
  * interpose.c puts our functions before the runtime's, redirect.c before a runtime that was loaded without us, attached.c
  * lets a program bring its tool. What is the same for HIP and HSA is in runtime/tool.
  */
@@ -69,6 +69,9 @@ struct copy {
     unsigned long unread;     /* launches that have added to its variables since these were read */
     unsigned long last_index; /* of these the last, and its shape */
     struct dim3 last_grid, last_block;
+    uint64_t told;   /* so many slots until its last report was, and the stream on which */
+    stream_t told_on;
+    unsigned long told_before; /* so many streams were destroyed until then */
 };
 struct copy *copy_of(struct image *image, const char *name, int device); /* the image is locked */
 void copies_forget(struct image *image); /* which is locked: everything that the tool knows of it */
@@ -88,6 +91,18 @@ void send_results(struct copy *copy); /* when the device has done its launches; 
 bool sized_begin(struct copy *copy, const struct counted *counted, stream_t stream);
 void sized_end(struct copy *copy, stream_t stream);
 void sized_drop(void); /* the tool goes, and no launch of it is left */
+
+/* told.c: reports of single launches for which nobody waits. */
+bool told_later(struct copy *copy, stream_t stream); /* whether this one is: then `told` or `told_not` comes */
+bool told(struct copy *copy, const struct counted *counted, stream_t stream); /* false: it is to be waited for */
+void told_not(void); /* it was not begun */
+/* One that was waited for, behind all others. */
+void told_waited(const struct copy *copy, const struct counted *counted, const void *values, size_t bytes);
+void told_stream_gone(void);
+void told_settle(void); /* until the worker has all of them */
+void told_drop(void);   /* the tool goes */
+/* Our own runtime calls it when it is loaded. `file`: in which its memory is, and where; `failed`: nothing gets done any more. */
+API void luthier_tool_memory(int (*file)(const void *address, uint64_t *offset), bool (*failed)(void));
 
 /* rings.c */
 void *ring_head(const struct declared *about, int device); /* NULL: there is no memory for it */

@@ -32,7 +32,7 @@ static void (*leave)(void);               /* NULL: nothing looks at the program'
 static uint64_t launched_before;          /* the tool came */
 static char *attached_tool, *attached_options;
 
-static bool strict(void)
+bool tool_strict(void)
 {
     const char *text = secure_getenv("LUTHIER_STRICT");
     return text && *text && strcmp(text, "0") != 0;
@@ -40,7 +40,7 @@ static bool strict(void)
 
 static void stop_if_strict(void)
 {
-    if (!strict())
+    if (!tool_strict())
         return;
     say("luthier: stopped, since LUTHIER_STRICT is set");
     fflush(NULL);
@@ -120,8 +120,15 @@ bool tool_ask(uint32_t code, const struct part *parts, int count, struct reply *
 
 void tool_tell(uint32_t code, const struct part *parts, int count)
 {
-    if (!wire_send(&wire, code, parts, count) || (strict() && wire_gone(&wire)))
+    if (!wire_send(&wire, code, parts, count) || (tool_strict() && wire_gone(&wire)))
         gone();
+}
+
+bool tool_lives(void)
+{
+    if (state == READY && wire_gone(&wire))
+        gone();
+    return state == READY;
 }
 
 void tool_forget(uint32_t image)

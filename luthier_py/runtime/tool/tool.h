@@ -26,6 +26,8 @@ bool tool_on(void);                 /* its worker is there, and its settings are
 bool tool_selects(unsigned long index, unsigned long launches); /* any of these */
 bool tool_ask(uint32_t code, const struct part *parts, int count, struct reply *reply);
 void tool_tell(uint32_t code, const struct part *parts, int count);
+bool tool_lives(void);              /* its worker answers */
+bool tool_strict(void);             /* the first failure is the program's end */
 void tool_forget(uint32_t image);   /* the worker needs it no longer */
 void tool_refused(void);            /* a kernel runs as it is that should not: the end under LUTHIER_STRICT */
 bool tool_exchange(const char *tool, const char *options); /* by this one; false where there is one already */

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from luthier_py.cli import app
 from luthier_py.errors import Invalid, Malformed, Unsupported

@@ -7,10 +7,10 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from crowded import EASY, FULL, full_and_easy
 from emulated import code_object
 from squeezed import crowded, marker
-from typer.testing import CliRunner
 
 from luthier_py import Tool, Variable, hook, ptr, u64
 from luthier_py.analysis import analyse

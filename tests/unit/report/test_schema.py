@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from luthier_py.cli import app
 from luthier_py.errors import ToolError

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 TRAP = "import pathlib; pathlib.Path(__file__).with_suffix('.run').touch(); raise RuntimeError('a trap')\n"
-LIBRARIES = ("numpy", "llvmlite", "typer", "rich", "msgpack", "luthier_py", "sitecustomize", "elftools")
+LIBRARIES = ("numpy", "llvmlite", "click", "rich", "msgpack", "luthier_py", "sitecustomize", "elftools")
 
 
 @pytest.fixture

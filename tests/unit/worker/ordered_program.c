@@ -1,7 +1,7 @@
 /* CODE HOW SEED: launches, copies, fills, events on several streams, as the seed has it, and the same on the host in the order of
  * the calls. CODE has kernels bump, *word = 3 * *word + value, and hold, which ends when *word is not 0.
  *
- * HOW: "random"; "fault", with an address in between that is wrong; "held", behind a kernel that waits for the program.
+ * HOW: "random"; "mixed", with the thread's own stream among the streams; "fault", with an address in between that is wrong; "held", behind a kernel that waits for the program.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -183,6 +183,8 @@ int main(int count, char **words)
         MUST(hipStreamCreate(&streams[i]));
         MUST(hipEventCreate(&events[i]));
     }
+    if (strcmp(words[2], "mixed") == 0)
+        streams[1] = (stream_t)2;
     for (int i = 0; i < BUFFERS; i++) {
         MUST(hipMalloc((void **)&buffers[i], 4 * WORDS));
         MUST(hipMemcpy(buffers[i], expected[i], sizeof expected[i], TO_DEVICE));

@@ -57,14 +57,26 @@ def test_a_fault_is_told_once_and_final(ordered: tuple[Path, Path], run: Callabl
                         done.stderr)
 
 
-@pytest.mark.parametrize("each", "01")
+@pytest.mark.parametrize("each, how", (("0", "random"), ("1", "random"), ("1", "mixed")))
 def test_under_a_tool(
-    each: str, ordered: tuple[Path, Path], tooled: Callable[..., Any], counted: Callable[..., Any]
+    each: str, how: str, ordered: tuple[Path, Path], tooled: Callable[..., Any], counted: Callable[..., Any]
 ) -> None:
-    """Whether it waits for each launch or for none, it counts what the emulator counts."""
-    own = [launch["instructions"] for launch in counted(*ordered, "random", "7")]
-    done = tooled(*ordered, "random", "7", LUTHIER_TOOL_OPTIONS=f"per_launch={each}")
+    """Whether it tells each launch or none, it counts what the emulator counts; each in the order of the launches, of
+    which some are waited for and others not."""
+    own = [launch["instructions"] for launch in counted(*ordered, how, "7")]
+    done = tooled(*ordered, how, "7", LUTHIER_TOOL_OPTIONS=f"per_launch={each}")
     assert done.code == 0, done.err
     reports = [row["report"]["instructions"] for row in done.verdict["reports"]]
     assert sum(reports) == sum(own) and done.verdict["launches"] == len(own) > 1000
     assert reports == own if each == "1" else len(reports) < len(own)
+
+
+def test_a_fault_under_a_tool(
+    ordered: tuple[Path, Path], tooled: Callable[..., Any], counted: Callable[..., Any]
+) -> None:
+    """What was done before it is told; of the launch itself, and of those that come too late, nothing is."""
+    own = [launch["instructions"] for launch in counted(*ordered, "random", "6")]
+    done = tooled(*ordered, "fault", "6")
+    assert done.code == 3 and "bad address 0x40" in done.err
+    assert [row["report"]["instructions"] for row in done.verdict["reports"]] == own
+    assert done.verdict["ended"] and done.verdict["launches"] > len(own)

@@ -1,0 +1,197 @@
+/* What launches have counted, told without waiting for them: reports in memory that the tool's worker sees, too.
+ *
+ * Behind a launch its variables are copied to the next slot, in the order of its stream, and then the slot's number is
+ * written: so the worker knows that they are there. It takes slots in the order of the launches. So nobody can know that a
+ * launch is done before what it has counted is told, however the program ends then. Where reports come as messages as well,
+ * each slot says how many of these are before it. This is for the emulator's runtime,
+ * whose memory is a file; under others, and where a report is large, launches are waited for.
+ */
+#include "preloaded.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct slot { _Atomic uint32_t number; uint32_t bytes; uint64_t results; char content[REPORT_SLOT_BYTES - 16]; };
+
+struct ring {
+    _Atomic uint64_t written; /* slots, counted from the first use and not wrapped */
+    _Atomic uint64_t failed;  /* launches that are not done will not be */
+    char line_of_program[REPORT_TAKEN - 16];
+    _Atomic uint64_t taken;   /* of those that are written, by the worker */
+    _Atomic uint64_t asleep;  /* the worker is to be told of more */
+    char rest[REPORT_FIRST_SLOT - REPORT_TAKEN - 16];
+    struct slot slots[REPORT_SLOTS];
+};
+
+_Static_assert(offsetof(struct ring, taken) == REPORT_TAKEN && offsetof(struct ring, asleep) == REPORT_ASLEEP &&
+                   offsetof(struct ring, slots) == REPORT_FIRST_SLOT && sizeof(struct slot) == REPORT_SLOT_BYTES,
+               "protocol.py has other places");
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int (*file_of)(const void *, uint64_t *); /* NULL: the runtime has no such memory */
+static bool (*has_failed)(void);
+static void *memory;     /* in which the ring is */
+static struct ring *ring; /* NULL where launches are waited for */
+static bool tried;
+static atomic_ulong streams_gone;
+static uint64_t results; /* as messages, since there is a ring */
+
+static void after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    memory = ring = NULL;
+    tried = false;
+}
+
+void luthier_tool_memory(int (*file)(const void *, uint64_t *), bool (*failed)(void))
+{
+    pthread_atfork(NULL, NULL, after_fork);
+    file_of = file;
+    has_failed = failed;
+}
+
+/* The worker maps it, too. */
+static struct ring *shared_ring(void)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    int mode = capture_relax();
+    hipError_t error = REAL(hipHostMalloc)(&memory, sizeof(struct ring) + page, 0);
+    capture_restore(mode);
+    if (error)
+        return NULL;
+    struct ring *made = (struct ring *)(((uintptr_t)memory + page - 1) / page * page);
+    memset(made, 0, sizeof *made);
+    made->asleep = 1;
+    results = 0;
+    uint64_t offset;
+    uint32_t head[] = {(uint32_t)getpid(), (uint32_t)file_of(made, &offset)};
+    struct part parts[] = {{head, sizeof head}, {&offset, sizeof offset}};
+    struct reply reply;
+    if (!tool_ask(MESSAGE_REPORTS, parts, 2, &reply))
+        return NULL;
+    free(reply.data);
+    return reply.status == 0 ? made : NULL;
+}
+
+static bool is_open(void)
+{
+    if (!tried && file_of && !tool_strict()) {
+        hipError_t before = REAL(hipPeekAtLastError)();
+        ring = shared_ring();
+        restore_error(before);
+    }
+    tried = true;
+    return ring != NULL;
+}
+
+/* Until the worker has taken so many. */
+static void wait_for(uint64_t slots)
+{
+    struct timespec pause = {.tv_nsec = 20 * 1000};
+    while (ring->taken < slots) {
+        if (has_failed())
+            ring->failed = 1;
+        if (!tool_lives())
+            return;
+        nanosleep(&pause, NULL);
+        if (pause.tv_nsec < 1000 * 1000)
+            pause.tv_nsec *= 2;
+    }
+}
+
+/* Until the device is done with the launch that has this slot; that is sooner. */
+static void wait_for_device(uint64_t slots)
+{
+    enum { LOOKS = 20000 }; /* some microseconds, as a short launch */
+    const struct slot *slot = &ring->slots[(slots - 1) % REPORT_SLOTS];
+    for (int looks = 0; looks < LOOKS && ring->taken < slots && slot->number != (uint32_t)slots; looks++)
+        continue;
+    struct timespec pause = {.tv_nsec = 20 * 1000};
+    while (ring->taken < slots && slot->number != (uint32_t)slots && !has_failed() && tool_lives())
+        nanosleep(&pause, NULL);
+}
+
+void told_settle(void)
+{
+    pthread_mutex_lock(&lock);
+    if (ring)
+        wait_for(ring->written);
+    pthread_mutex_unlock(&lock);
+}
+
+void told_stream_gone(void) { streams_gone++; }
+
+void told_drop(void)
+{
+    told_settle();
+    pthread_mutex_lock(&lock);
+    if (memory)
+        REAL(hipHostFree)(memory);
+    memory = ring = NULL;
+    tried = false;
+    pthread_mutex_unlock(&lock);
+}
+
+static size_t report_bytes(const struct copy *copy)
+{
+    size_t bytes = sizeof(struct counted) + sizeof(uint32_t) + strlen(copy->name);
+    for (uint32_t i = 0; i < copy->variable_count; i++)
+        bytes += copy->variables[i].bytes;
+    return bytes;
+}
+
+bool told_later(struct copy *copy, stream_t stream)
+{
+    bool fits = !copy->begins && !copy->sized && report_bytes(copy) <= sizeof ring->slots->content;
+    pthread_mutex_lock(&lock);
+    if (!fits || stream == (stream_t)STREAM_PER_THREAD || !is_open()) {
+        pthread_mutex_unlock(&lock);
+        told_settle();
+        return false;
+    }
+    if (copy->told_on != stream || copy->told_before != streams_gone) /* in another order: its variables are in use */
+        wait_for_device(copy->told);
+    if (ring->written >= REPORT_SLOTS)
+        wait_for(ring->written - REPORT_SLOTS + 1);
+    return true;
+}
+
+void told_not(void) { pthread_mutex_unlock(&lock); }
+
+bool told(struct copy *copy, const struct counted *counted, stream_t stream)
+{
+    struct slot *slot = &ring->slots[ring->written % REPORT_SLOTS];
+    uint32_t number = (uint32_t)ring->written + 1, name_bytes = (uint32_t)strlen(copy->name);
+    slot->number = number - 1;
+    slot->results = results;
+    slot->bytes = (uint32_t)report_bytes(copy);
+    char *at = mempcpy(slot->content, counted, sizeof *counted);
+    at = mempcpy(mempcpy(at, &name_bytes, sizeof name_bytes), copy->name, name_bytes);
+    hipError_t before = REAL(hipPeekAtLastError)(), error = hipSuccess;
+    for (uint32_t i = 0; !error && i < copy->variable_count; at += copy->variables[i++].bytes)
+        error = REAL(hipMemcpyAsync)(at, copy->variables[i].address, copy->variables[i].bytes, COPY_TO_HOST, stream);
+    if (!error)
+        error = REAL(hipMemsetD32Async)((void *)&slot->number, (int)number, 1, stream);
+    if (!error) {
+        copy->told = ++ring->written;
+        copy->told_on = stream;
+        copy->told_before = streams_gone;
+        if (atomic_exchange(&ring->asleep, 0))
+            tool_tell(MESSAGE_REPORTED, NULL, 0);
+    }
+    restore_error(before);
+    pthread_mutex_unlock(&lock);
+    if (error)
+        told_settle();
+    return !error;
+}
+
+void told_waited(const struct copy *copy, const struct counted *counted, const void *values, size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    results++;
+    clone_counted(counted, copy->name, values, bytes);
+    pthread_mutex_unlock(&lock);
+}
