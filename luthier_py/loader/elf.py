@@ -255,7 +255,7 @@ def _check_identity(ident: bytes, kind: int, machine: int, name: str) -> None:
     if machine != _AMDGPU:
         what = _MACHINES.get(machine, f"machine {machine}")
         raise Malformed(f"{name}: an ELF for {what}, and no code for AMD GPUs is found in it; give a code object, or a "
-                        "program or library that carries some (in Python its file; for bytes: luthier_py.loader.unbundle)")
+                        "program or library that carries some (in Python: of its bytes, luthier_py.loader.unbundle)")
     if ident[7] != 64:
         raise Unsupported(f"{name}: an AMD GPU ELF with OS ABI {ident[7]}, not HSA (64); compile for amdgcn-amd-amdhsa")
     if kind != ET_DYN:
