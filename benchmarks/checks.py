@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.checks import ALL, NAMES
+from luthier_py.emulator.launch_options import LaunchOptions
 from luthier_py.emulator.schedule import Schedule
-from luthier_py.emulator.scrutiny import Scrutiny
 from luthier_py.loader import load
 from luthier_py.samples import Sample, large, sample
 from luthier_py.session.demo import launch_of
@@ -23,9 +23,9 @@ MATMUL = replace(sample("matmul"), grid=(8, 8, 1), args=(
 REPEATED = 2
 
 
-def milliseconds(one: Sample, scrutiny: Scrutiny) -> float:
+def milliseconds(one: Sample, options: LaunchOptions) -> float:
     code = one.path.read_bytes()
-    device = EmulatorDevice(load(code).target, scrutiny=scrutiny)
+    device = EmulatorDevice(load(code).target, options=options)
     launch, best = launch_of(one), float("inf")
     for _ in range(REPEATED + 1):  # the first time compiles
         began = time.process_time()
@@ -36,12 +36,12 @@ def milliseconds(one: Sample, scrutiny: Scrutiny) -> float:
 
 
 def main() -> None:
-    ways = [("bare", Scrutiny()), ("by lot", Scrutiny(Schedule(1))),
-            *((name, Scrutiny(checks=check)) for name, check in NAMES.items()), ("all", Scrutiny(checks=ALL))]
+    ways = [("bare", LaunchOptions()), ("by lot", LaunchOptions(schedule=Schedule(1))),
+            *((name, LaunchOptions(checks=check)) for name, check in NAMES.items()), ("all", LaunchOptions(checks=ALL))]
     print(f"| sample | {' | '.join(name for name, _ in ways)} |")
     print("|---" * (len(ways) + 1) + "|")
     for one in (*map(sample, SMALL), large()[0], MATMUL):
-        row = [milliseconds(one, scrutiny) for _, scrutiny in ways]
+        row = [milliseconds(one, options) for _, options in ways]
         print(f"| {one.name} | {' | '.join(f'{each:.0f}' for each in row)} |", flush=True)
 
 

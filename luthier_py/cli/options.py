@@ -11,6 +11,7 @@ import typer
 from luthier_py.errors import Invalid
 
 if TYPE_CHECKING:
+    from luthier_py.session.run_settings import RunSettings
     from luthier_py.tool import Tool
 
 File = Annotated[
@@ -74,13 +75,11 @@ def echoed_tool(name: str, options: dict[str, str]) -> Tool:
     return loaded
 
 
-def check_looked_at(schedule: str | None, shuffle: int, check: str | None, error_exitcode: int) -> None:
+def check_settings(settings: RunSettings, there_is_a_tool: bool, error_exitcode: int) -> None:
     """Invalid for options that say nothing together."""
-    from luthier_py.worker.findings import chosen_checks
-
-    if shuffle and schedule is not None:
-        raise Invalid("--shuffle takes the seeds 0 to COUNT-1; leave out --schedule")
-    if error_exitcode and not shuffle and not chosen_checks(check):
+    if settings.shuffle and there_is_a_tool:
+        raise Invalid("--shuffle compares what the program itself writes; leave out -t")
+    if error_exitcode and not settings.shuffle and not settings.launch.checks:
         raise Invalid("--error-exitcode tells what --check or --shuffle found; give one of them")
 
 

@@ -232,6 +232,11 @@ def _diverged(row: FindingRow) -> str:
     return f"wave {row['other_wave']} of the work-group came to another barrier"
 
 
+def check_names(checks: Checks) -> list[str]:
+    """As ``parse_checks`` takes them."""
+    return [name for name, check in NAMES.items() if check in checks]
+
+
 def parse_checks(text: str) -> Checks:
     """Names with commas between them, or ``all``; nothing for none. Invalid for other names."""
     found = Checks.NONE

@@ -17,12 +17,12 @@ from emulated import ISA, KERNARG_BYTES, LANES, code_object
 from launching import compile_hip, launch, run_sample
 from packets import Host
 
-from luthier_py.emulator import EmulatorDevice, LaunchCycles
+from luthier_py.emulator import EmulatorDevice, LaunchCycles, LaunchOptions
 from luthier_py.emulator.residency import COMPUTE_UNITS
 from luthier_py.errors import Invalid
 from luthier_py.isa import agpr, sgpr, target, vgpr
 from luthier_py.loader import load
-from luthier_py.runtime.clock_kind import ClockKind, chosen_clock
+from luthier_py.runtime.clock_kind import ClockKind, parse_clock
 from luthier_py.samples import sample
 from luthier_py.session.specs import parse_argument
 
@@ -34,7 +34,7 @@ STEP, BRANCH, LDS_LATENCY, MEMORY_LATENCY = 4, 32, 48, 320
 
 
 def modelled(name: str = "gfx90a", **options: Any) -> EmulatorDevice:
-    return EmulatorDevice(target(name), clock=ClockKind.MODEL, **options)
+    return EmulatorDevice(target(name), options=LaunchOptions(clock=ClockKind.MODEL), **options)
 
 
 def run(rows: Sequence[Any], groups: int = 1, waves: int = 1, words: int = 1, device: EmulatorDevice | None = None,
@@ -223,7 +223,7 @@ def test_the_same_on_each_run_and_for_any_number_of_workers(name):
 
 def test_packets_take_the_same_cycles_as_launches():
     """Two after each other, on one clock."""
-    one, host, device = sample("vector_add"), Host(clock=ClockKind.MODEL, threads=3), modelled()
+    one, host, device = sample("vector_add"), Host(options=LaunchOptions(clock=ClockKind.MODEL), threads=3), modelled()
     data = one.path.read_bytes()
     base, record = host.place(data), load(data).kernel(one.kernel)
     values = [value.data.copy() if hasattr(value, "data") else value.value for value in map(parse_argument, one.args)]
@@ -330,7 +330,7 @@ def test_results_of_rdna_are_there_after_five_cycles(name, cycles, require_tool,
 def test_each_generations_clock(name, kind, require_tool, tmp_path):
     """s_memtime, SHADER_CYCLES, its halves, s_get_shader_cycles_u64; sleeping takes 128 cycles, or an instruction."""
     out = np.zeros(1, np.uint64)
-    device = EmulatorDevice(target(name), clock=kind)
+    device = EmulatorDevice(target(name), options=LaunchOptions(clock=kind))
     launch(device, compiled(require_tool("clang-22"), tmp_path, CYCLES, name), "k", [out])
     low, high = (128, 220) if kind is ClockKind.MODEL else (2, 20)
     assert low <= out[0] <= high
@@ -342,7 +342,7 @@ def test_without_the_model_there_are_no_cycles():
 
 
 def test_the_words_of_the_option():
-    assert [chosen_clock(text) for text in ("", "instructions", "model")] == [
+    assert [parse_clock(text) for text in ("", "instructions", "model")] == [
         ClockKind.INSTRUCTIONS, ClockKind.INSTRUCTIONS, ClockKind.MODEL]
     with pytest.raises(Invalid, match="clock `cycles`: give instructions or model"):
-        chosen_clock("cycles")
+        parse_clock("cycles")

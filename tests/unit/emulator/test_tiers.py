@@ -18,8 +18,8 @@ from luthier_py.emulator.checks import ALL, Checks
 from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.engine import kept_code
 from luthier_py.emulator.hosted_part import HostedPart
+from luthier_py.emulator.launch_options import LaunchOptions
 from luthier_py.emulator.schedule import Schedule
-from luthier_py.emulator.scrutiny import Scrutiny
 from luthier_py.emulator.workshop import Workshop
 from luthier_py.errors import Invalid
 from luthier_py.llvm import Effort
@@ -62,7 +62,7 @@ def test_the_same_results(name: str, places: int, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("checks", [Checks.NONE, ALL])
 def test_the_same_results_by_lot_and_under_checks(checks: Checks, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = well_compiled("bitonic_sort", monkeypatch)
-    assert ran("bitonic_sort", Scrutiny(Schedule(3), checks)) == expected
+    assert ran("bitonic_sort", LaunchOptions(schedule=Schedule(3), checks=checks)) == expected
 
 
 def improved(monkeypatch: pytest.MonkeyPatch) -> list[HostedPart]:
