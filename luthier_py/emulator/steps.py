@@ -81,10 +81,10 @@ class RegisterRole(IntEnum):
     STORED = 6      # to memory that others see
 
 
-_STEPS = {Action.BARRIER: Step.BARRIER, Action.END: Step.END, Action.GRID_BARRIER: Step.MEET}
+_STEPS = {Action.BARRIER: Step.BARRIER, Action.END: Step.END, Action.GWS_BARRIER: Step.MEET}
 _HALVES_OF_BARRIERS = {
     Action.BARRIER_SIGNAL: (Step.SIGNAL, Step.NAMED_SIGNAL), Action.BARRIER_WAIT: (Step.WAIT, Step.NAMED_WAIT),
-    Action.BARRIER_SIGNAL_FIRST: (Step.SIGNAL, Step.NAMED_SIGNAL),
+    Action.BARRIER_SIGNAL_ISFIRST: (Step.SIGNAL, Step.NAMED_SIGNAL),
 }  # fmt: skip
 """Of the work-group's own barrier, and of those with names; others are nothing to it."""
 _ADDRESSES = frozenset({"addr", "vaddr", "saddr", "sbase", "soffset", "srsrc"})
