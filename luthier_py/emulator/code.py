@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from luthier_py.emulator import kept
-from luthier_py.emulator.clocks import InstructionClock
+from luthier_py.emulator.clocks import ExecutedInstructions, InstructionClock
 from luthier_py.emulator.engine import link_function
 from luthier_py.emulator.hosted_part import HostedPart, Improvable
 from luthier_py.emulator.known_code import KnownCode
@@ -60,13 +60,13 @@ class Tally:
 
 
 class HostedCode:
-    """Mutable: the code of one text as host functions, for one wave size and MODE."""
+    """Mutable: the code of one text as host functions, for one wave size and MODE. ``executed``: on its device."""
 
-    def __init__(self, text: Text, settings: Settings) -> None:
+    def __init__(self, text: Text, settings: Settings, executed: ExecutedInstructions) -> None:
         self.source = text
         self.settings = settings
         self.numbers = CodeNumbers()
-        self.clock = InstructionClock(COUNTERS)
+        self.clock = InstructionClock(COUNTERS, executed)
         self.base = text.base
         self.start = text.extent.start
         self.entries = (len(text.extent) + 3) // 4

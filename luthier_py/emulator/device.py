@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from luthier_py.emulator.checks import Checks, Finding
-from luthier_py.emulator.clocks import CycleClock
+from luthier_py.emulator.clocks import CycleClock, ExecutedInstructions
 from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.launch import mode_of
 from luthier_py.emulator.launch_options import NO_OPTIONS, LaunchOptions, Reporter, no_report
@@ -57,6 +57,7 @@ class EmulatorDevice:
         self.patience = Patience(options.time_limit, others_write)
         self.memory = memory or Memory()
         self._pool = PagePool()
+        self._executed = ExecutedInstructions()
         self._cycles = CycleClock() if options.models_cycles else None
         self.profile: LaunchProfile | None = None
         """Of the last launch."""
@@ -81,7 +82,7 @@ class EmulatorDevice:
         if not self._target.runs(code_object.target):
             own, mine = code_object.target.name, self._target.name
             raise Invalid(f"{name}: compiled for {own}, but this device is a {mine}; it runs on emulator:{own}")
-        module = EmulatorModule(self.memory, code_object)
+        module = EmulatorModule(self.memory, code_object, self._executed)
         self._modules.add(module)
         return module
 

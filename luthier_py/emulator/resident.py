@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from luthier_py.emulator.clocks import CycleClock
+from luthier_py.emulator.clocks import CycleClock, ExecutedInstructions
 from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.cycle_account import CycleAccount
 from luthier_py.emulator.dispatch import RunningLaunch
@@ -44,15 +44,15 @@ _HALTED = "its queue was destroyed while it ran"
 
 
 class ResidentCode:
-    """Mutable: what was translated of one allocation."""
+    """Mutable: what was translated of one allocation. ``executed``: on its device."""
 
-    def __init__(self, text: MemoryText) -> None:
-        self.text = text
+    def __init__(self, text: MemoryText, executed: ExecutedInstructions) -> None:
+        self.text, self._executed = text, executed
         self._codes: dict[Settings, HostedCode] = {}
 
     def code(self, settings: Settings) -> HostedCode:
         if settings not in self._codes:
-            self._codes[settings] = HostedCode(self.text, settings)
+            self._codes[settings] = HostedCode(self.text, settings, self._executed)
         return self._codes[settings]
 
 
@@ -78,6 +78,7 @@ class PacketDevice:
         self._counts = counts
         self._name_of, self._base_of, self._interrupt = name_of, base_of, interrupt
         self._pool = PagePool()
+        self._executed = ExecutedInstructions()
         self._cycles = CycleClock() if options.models_cycles else None
         self._alone = threading.Lock()  # launches of the cycle model come one after the other
         self._resident: dict[tuple[int, int, int], ResidentCode] = {}  # by start and size of the allocation, and base
@@ -236,7 +237,7 @@ class PacketDevice:
             resident = self._resident.get(key)
             if resident is None or not resident.text.unchanged():
                 text = MemoryText(self.target, base, found.address, found.size)
-                resident = self._resident[key] = ResidentCode(text)
+                resident = self._resident[key] = ResidentCode(text, self._executed)
             return resident.code(settings)
 
     def _places(self, packet: int, queue: int, fields: DispatchPacket, descriptor: KernelDescriptor,

@@ -60,6 +60,14 @@ def test_the_clock_goes_on_from_launch_to_launch():
     assert second - first == third - second == instructions == len(rows)
 
 
+def test_each_device_has_a_clock_of_its_own():
+    """Whatever others of this process execute meanwhile; a new one begins at nothing."""
+    rows = [BUFFER, ("s_memtime", sgpr(8, 2)), *stored(8), END]
+    data, first, second = code_object({"k": rows}), Bench(bytes(8)), Bench(bytes(8))
+    read = [readings(bench, data)[0] for bench in (first, second, second, first)]
+    assert read == [2, 2, 2 + len(rows), 2 + len(rows)]
+
+
 def test_waves_of_a_worker_count_together():
     """Work-group by work-group, as they are dispatched."""
     rows = [BUFFER, ("s_memtime", sgpr(8, 2)), ("s_lshl_b32", sgpr(7), sgpr(6), 3), *stored(8, at=sgpr(7)), END]
