@@ -136,6 +136,7 @@ def execute(
     The exit code is the program's own; if that is 0, then 3 if the tool observed nothing, 1 if anything that was
     asked of it was not delivered, and --error-exitcode's if a check found something.
     """
+    from luthier_py.report.cycles import cycle_lines
     from luthier_py.session.execute import execute as run_program
     from luthier_py.session.run_settings import run_settings
     from luthier_py.worker.findings import say_summary
@@ -150,9 +151,9 @@ def execute(
         tell_shuffled(command, settings, error_exitcode)
     with aside():
         done = run_program(command, settings, tool, options, level)
-    for line in (*done.hints, *done.undelivered):
+    for line in (*done.hints, *done.undelivered, *cycle_lines(done.launches)):
         say(line)
-    say_summary(settings.launch.checks, len(done.checked), len(done.findings))
+    say_summary(settings.launch.checks, len(done.launches), len(done.findings))
     if tool is not None and not done.observed:
         say(nothing_observed(tool, done.reasons))
         raise typer.Exit(done.exit_code or ExitCode.NOTHING_OBSERVED)

@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Flag, IntEnum, auto
+from typing import TYPE_CHECKING
 
 from luthier_py.errors import Invalid, how_many
+
+if TYPE_CHECKING:
+    from luthier_py.emulator.cycle_account import LaunchCycles
 
 
 class Checks(Flag):
@@ -159,15 +163,16 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """What checks say of a launch. ``left_out``: where they stopped looking, in words."""
+class LaunchReport:
+    """What checks and the cycle model say of a launch. ``left_out``: where checks stopped looking, in words;
+    ``cycles``: None without the model, and of a launch that failed."""
 
     kernel: str
     findings: list[Finding]
     left_out: tuple[str, ...] = ()
+    cycles: LaunchCycles | None = None
 
 
-NOT_CHECKED = Checked("", [])
 FindingRow = Mapping[str, int]
 _SPACES = ("LDS", "memory", "scratch")
 _ACCESSES = {AccessUse.READS: "a read", AccessUse.WRITES: "a write", AccessUse.MODIFIES: "an atomic"}

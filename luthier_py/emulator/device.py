@@ -43,7 +43,7 @@ class EmulatorDevice:
     """Mutable: one emulated GPU. ``threads``: how many work-groups run at once; ``memory``: what several share.
 
     ``others_write``: somebody else may write memory while a kernel runs; if not, one that waits for it is an error.
-    ``counts``: there is a profile of each launch. ``report`` gets what checks say of each.
+    ``counts``: there is a profile of each launch. ``report`` gets what checks and the cycle model say of each.
     """
 
     def __init__(self, target: Target, threads: int = 1, options: LaunchOptions = NO_OPTIONS,
@@ -183,10 +183,10 @@ class EmulatorDevice:
                 run.execute()
             finally:
                 self._running = None
-                checked = run.checked()
-                self.findings = checked.findings
-                if self.options.checks:
-                    self._report(checked)
+                report = run.report()
+                self.findings = report.findings
+                if self.options.reported:
+                    self._report(report)
             return run.profile(time.perf_counter() - started) if self._counts else None
 
     def _code_of_others(self, settings: Settings, address: int) -> HostedCode | None:

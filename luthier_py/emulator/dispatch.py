@@ -16,10 +16,10 @@ from functools import partial
 from types import TracebackType
 
 from luthier_py.emulator.by_lot import Scheduler, scheduler_call, work_by_lot
-from luthier_py.emulator.checks import NOT_CHECKED, Checked, Checks
+from luthier_py.emulator.checks import Checks, LaunchReport
 from luthier_py.emulator.code import HostedCode, Tally
 from luthier_py.emulator.counted import launch_profile
-from luthier_py.emulator.cycle_account import CycleAccount
+from luthier_py.emulator.cycle_account import CycleAccount, LaunchCycles
 from luthier_py.emulator.faults import FaultyWave, device_error, illegal_instruction
 from luthier_py.emulator.launch import LaunchMemory, launch_record
 from luthier_py.emulator.layout import GROUP, LAUNCH, MEETINGS, WORKER, Fault, Outcome, Status
@@ -276,9 +276,15 @@ class RunningLaunch:
     def watch_address(self) -> int:
         return 0 if self._watch is None else self._watch.address
 
-    def checked(self) -> Checked:
-        """By checks, as long as the launch has not been left."""
-        return NOT_CHECKED if self._watch is None else self._watch.checked(self.codes, self.memory)
+    def report(self) -> LaunchReport:
+        """As long as the launch has not been left."""
+        if self._watch is None:
+            return LaunchReport(self.shape.record.name, [], (), self._cycles_taken)
+        return self._watch.report(self.codes, self.memory, self._cycles_taken)
+
+    @property
+    def _cycles_taken(self) -> LaunchCycles | None:
+        return None if self.cycles is None else self.cycles.taken
 
     def code_at(self, pc: int) -> HostedCode | None:
         """Of this launch: the same for all its workers, whatever happens to memory meanwhile."""
@@ -385,4 +391,4 @@ class RunningLaunch:
 
     def profile(self, seconds: float) -> LaunchProfile:
         return launch_profile(self.shape, self.codes, [worker.tallies for worker in self.workers], seconds,
-                              None if self.cycles is None else self.cycles.taken)
+                              self._cycles_taken)

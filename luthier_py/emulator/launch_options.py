@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from luthier_py.emulator.checks import Checked, Checks
+from luthier_py.emulator.checks import Checks, LaunchReport
 from luthier_py.emulator.schedule import Schedule
 from luthier_py.emulator.settings import Settings
 from luthier_py.runtime.clock_kind import ClockKind
 from luthier_py.runtime.time_limit import check_time_limit
 
-Reporter = Callable[[Checked], None]
-"""Gets what checks say of a launch, from the thread that launched."""
+Reporter = Callable[[LaunchReport], None]
+"""Gets what is known of a launch, from the thread that launched."""
 
 
-def no_report(checked: Checked) -> None:
+def no_report(report: LaunchReport) -> None:
     """Nobody asks."""
 
 
@@ -44,6 +44,11 @@ class LaunchOptions:
     def watched(self) -> bool:
         """Whether native code may not begin such launches: all of them are dispatch's from their start."""
         return self.models_cycles or self.schedule is not None or bool(self.checks)
+
+    @property
+    def reported(self) -> bool:
+        """Whether there is anything to say of such launches."""
+        return self.models_cycles or bool(self.checks)
 
     def settings(self, settings: Settings) -> Settings:
         """For code of such launches."""

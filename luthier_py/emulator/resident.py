@@ -62,7 +62,7 @@ class PacketDevice:
     ``name_of`` gives the name of the kernel whose descriptor is at an address, ``base_of`` where address 0 is of the
     code object that has code at an address (otherwise, the start of the allocation): errors and profiles speak of
     addresses from there on. ``interrupt`` is called when a wave interrupts the host (s_sendmsg), which it does after
-    it wrote an event's mailbox. ``report`` gets what checks say of each dispatch.
+    it wrote an event's mailbox. ``report`` gets what checks and the cycle model say of each.
     """
 
     def __init__(self, target: Target, memory: Memory, *, threads: int = 1, options: LaunchOptions = NO_OPTIONS,
@@ -137,8 +137,8 @@ class PacketDevice:
             try:
                 return self._execute(run, queue, time.perf_counter())
             finally:
-                if self.options.checks:
-                    self._report(run.checked())
+                if self.options.reported:
+                    self._report(run.report())
 
     def _run(self, ready: PacketLaunch, places: LaunchMemory, queue: int,
              find: Callable[[int], HostedCode | None]) -> LaunchProfile | None:

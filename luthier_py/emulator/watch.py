@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.emulator.checks import Actor, Checked, Checks, CodePlace, Finding, FindingKind, finding_text
+from luthier_py.emulator.checks import Actor, Checks, CodePlace, Finding, FindingKind, LaunchReport, finding_text
 from luthier_py.emulator.code import HostedCode
+from luthier_py.emulator.cycle_account import LaunchCycles
 from luthier_py.emulator.launch import group_id_places, id_rows
 from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.shape import Shape
@@ -44,11 +45,11 @@ class LaunchWatch:
     def close(self) -> None:
         watching_library().luthier_watch_free(self.address)
 
-    def checked(self, codes: Sequence[HostedCode], memory: Memory) -> Checked:
+    def report(self, codes: Sequence[HostedCode], memory: Memory, cycles: LaunchCycles | None) -> LaunchReport:
         """So far."""
         stopped = watching_library().luthier_watch_stopped(self.address)
         left_out = tuple(words for bit, words in _STOPPED.items() if stopped & bit)
-        return Checked(self._shape.record.name, self._findings(codes, memory), left_out)
+        return LaunchReport(self._shape.record.name, self._findings(codes, memory), left_out, cycles)
 
     def _findings(self, codes: Sequence[HostedCode], memory: Memory) -> list[Finding]:
         """In the order in which they came."""

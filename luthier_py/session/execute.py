@@ -45,12 +45,13 @@ class Executed:
     """What was asked of the tool and did not come, a line for each."""
     hints: tuple[str, ...] = ()
     """Where the program failed or nothing was observed: what about it, or this computer, may be why."""
-    checked: tuple[Mapping[str, Any], ...] = ()
-    """Launches that were: ``kernel``, ``findings``, these as `luthier run --json` has them."""
+    launches: tuple[Mapping[str, Any], ...] = ()
+    """Those that were checked, or ran by the cycle model: ``kernel``, ``findings`` and ``cycles`` with its like, as
+    `luthier run --json` has them."""
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
-        return [finding for launch in self.checked for finding in launch["findings"]]
+        return [finding for launch in self.launches for finding in launch["findings"]]
 
     @property
     def verdict(self) -> Mapping[str, Any] | None:
@@ -82,7 +83,7 @@ def execute(
         with _signals_blocked() as mask, _folder() as folder:
             code = _run(command, {**environment, **_told_by(folder)}, mask, output)
             hints = _hints(program, settings, code) if code else ()
-            return Executed(code, (), hints=hints, checked=_checked(folder))
+            return Executed(code, (), hints=hints, launches=_launches(folder))
     from luthier_py.session.observation import Observation  # tools and reports: longer to import than a program's start
 
     # what is wrong is said before the program starts
@@ -94,7 +95,7 @@ def execute(
         verdicts = observation.verdicts(folder)
         observed = any(facts["observed"] for facts in verdicts)
         hints = () if observed else _hints(program, settings, code, tool)
-        done = Executed(code, verdicts, observation.undelivered(verdicts), hints, _checked(folder))
+        done = Executed(code, verdicts, observation.undelivered(verdicts), hints, _launches(folder))
         observation.hand_out(done.verdict)
     return done
 
@@ -104,8 +105,9 @@ def _told_by(folder: Path) -> dict[str, str]:
     return {FOLDER: str(folder), FINDINGS: str(folder / FOUND)}
 
 
-def _checked(folder: Path) -> tuple[Mapping[str, Any], ...]:
-    """What checks say of all processes, in the order in which it was written; who named a file for it has it, too."""
+def _launches(folder: Path) -> tuple[Mapping[str, Any], ...]:
+    """What was reported of launches of all processes, in the order in which it was written; who named a file for it
+    has it, too."""
     path = folder / FOUND
     data = path.read_bytes() if path.exists() else b""
     if name := os.environ.get(FINDINGS):

@@ -1,7 +1,7 @@
-"""What checks of launches found, told to people and to who started the program.
+"""What checks and the cycle model say of launches, told to people and to who started the program.
 
-In: findings of a launch. Out: each in lines on stderr; a line of JSON for the launch in the file that LUTHIER_FINDINGS
-names, findings or not. Invariant: a file that cannot be written stops no launch; it is said once.
+In: the report of a launch. Out: findings in lines on stderr; a line of JSON for the launch in the file that
+LUTHIER_FINDINGS names, findings or not. Invariant: a file that cannot be written stops no launch; it is said once.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from luthier_py.emulator.checks import Checked, Checks, check_names
+from luthier_py.emulator.checks import Checks, LaunchReport, check_names
 from luthier_py.emulator.launch_options import Reporter
 from luthier_py.errors import how_many
 from luthier_py.worker.edge import say
 
 FILE = "LUTHIER_FINDINGS"
-"""A file that gets one line of JSON for each launch that is checked."""
+"""A file that gets one line of JSON for each launch that is checked, or runs by the cycle model."""
 
 
 def reporter(environment: Mapping[str, str]) -> Reporter:
@@ -24,17 +24,17 @@ def reporter(environment: Mapping[str, str]) -> Reporter:
     file = environment.get(FILE, "")
     failed: list[OSError] = []
 
-    def tell(checked: Checked) -> None:
-        for finding in checked.findings:
+    def tell(report: LaunchReport) -> None:
+        for finding in report.findings:
             say(finding.text(_shown))
-        for words in checked.left_out:
-            say(f"checks stopped in kernel {_shown(checked.kernel)}: {words}")
+        for words in report.left_out:
+            say(f"checks stopped in kernel {_shown(report.kernel)}: {words}")
         if not file or failed:
             return
         try:
             with Path(file).open("a") as output:
-                row = {"kernel": checked.kernel, "findings": [finding.facts() for finding in checked.findings],
-                       "left_out": checked.left_out}
+                row = {"kernel": report.kernel, "findings": [finding.facts() for finding in report.findings],
+                       "left_out": report.left_out, **({} if report.cycles is None else report.cycles.facts())}
                 output.write(json.dumps(row) + "\n")
         except OSError as error:
             failed.append(error)
