@@ -6,7 +6,7 @@ mistake is told once for each pair of instructions, with the first occurrence an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Flag, IntEnum, auto
 from typing import TYPE_CHECKING
@@ -100,17 +100,28 @@ class UndefinedUse(IntEnum):
     STORED = 4
 
 
+def inlined_text(lines: Iterable[object]) -> str:
+    """The line of an instruction, and where that was inlined; nothing without lines."""
+    return " inlined at ".join(map(str, lines))
+
+
 @dataclass(frozen=True, slots=True)
 class CodePlace:
-    """An instruction. ``pc`` as the code object has it; ``line``: of the source, where it is known."""
+    """An instruction. ``pc`` as the code object has it; ``lines``: of the source, where they are known, that of the
+    innermost function first and then where it was inlined."""
 
     pc: int
     text: str | None
-    line: str | None
+    lines: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         text = f" `{self.text}`" if self.text is not None else ""
-        return f"pc 0x{self.pc:x}{text}" + (f" ({self.line})" if self.line is not None else "")
+        return f"pc 0x{self.pc:x}{text}" + (f" ({inlined_text(self.lines)})" if self.lines else "")
+
+    def facts(self) -> dict[str, object]:
+        """JSON-ready."""
+        return {"pc": self.pc, "instruction": self.text, "line": next(iter(self.lines), None),
+                "inlined_at": list(self.lines[1:])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +162,12 @@ class Finding:
 
     def facts(self) -> dict[str, object]:
         """JSON-ready."""
-        def place(at: CodePlace | None) -> dict[str, object] | None:
-            return None if at is None else {"pc": at.pc, "instruction": at.text, "line": at.line}
-
         def actor(who: Actor | None) -> dict[str, object] | None:
             return None if who is None else {"work_group": who.group, "wave": who.wave, "lane": who.lane}
 
         return {"kind": self.kind.name.lower(), "kernel": self.kernel, "what": self.what, "count": self.count,
-                "address": self.address, "at": place(self.where), "by": actor(self.who),
-                "other_at": place(self.other), "other_by": actor(self.other_who)}
+                "address": self.address, "at": self.where.facts(), "by": actor(self.who),
+                "other_at": None if self.other is None else self.other.facts(), "other_by": actor(self.other_who)}
 
 
 @dataclass(frozen=True, slots=True)

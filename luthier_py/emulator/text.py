@@ -9,7 +9,7 @@ executes is not followed.
 from __future__ import annotations
 
 import ctypes
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from luthier_py.emulator.known_code import MOST_BYTES
@@ -18,7 +18,8 @@ from luthier_py.isa.target import Target
 from luthier_py.loader import CodeObject
 
 if TYPE_CHECKING:
-    from luthier_py.analysis.lines import SourceLines
+    from luthier_py.analysis.frames import Frames
+    from luthier_py.analysis.lines import SourceLine
 
 CLOSE = 4096  # bytes between functions that are cheaper to compare than another run
 
@@ -42,7 +43,9 @@ class Text(Protocol):
         """One instruction was decoded, or several that follow each other."""
         ...
 
-    def lines(self) -> SourceLines: ...
+    def lines(self, pc: int) -> tuple[SourceLine, ...]:
+        """Of the source: the innermost function's, then those that it was inlined at; none where none is known."""
+        ...
 
 
 class ObjectText:
@@ -64,10 +67,14 @@ class ObjectText:
     def used(self, pc: int, raw: bytes) -> None:
         """A file does not change."""
 
-    def lines(self) -> SourceLines:
-        from luthier_py.analysis.lines import source_lines  # takes a while to import, and few ask
+    def lines(self, pc: int) -> tuple[SourceLine, ...]:
+        return self._frames.lines_at(pc)
 
-        return source_lines(self._object)
+    @cached_property
+    def _frames(self) -> Frames:
+        from luthier_py.analysis.frames import source_frames  # takes a while to import, and few ask
+
+        return source_frames(self._object)
 
 
 class MemoryText:
@@ -95,10 +102,9 @@ class MemoryText:
     def used(self, pc: int, raw: bytes) -> None:
         self._used[pc] = raw
 
-    def lines(self) -> SourceLines:
-        from luthier_py.analysis.lines import SourceLines
-
-        return SourceLines((), ())
+    def lines(self, pc: int) -> tuple[SourceLine, ...]:
+        """Memory has no tables."""
+        return ()
 
     def unchanged(self) -> bool:
         """Whether memory holds everything that was decoded as it was then."""

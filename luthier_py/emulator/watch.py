@@ -77,7 +77,6 @@ class LaunchWatch:
 def _place(address: int, codes: Sequence[HostedCode]) -> CodePlace:
     code = next((code for code in codes if code.holds(address)), None)
     if code is None:
-        return CodePlace(address, None, None)
+        return CodePlace(address, None)
     pc = address - code.base
-    line = code.source.lines().at(pc)
-    return CodePlace(pc, code.text(pc), None if line is None else str(line))
+    return CodePlace(pc, code.text(pc), tuple(map(str, code.source.lines(pc))))
