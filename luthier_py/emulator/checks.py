@@ -108,20 +108,25 @@ def inlined_text(lines: Iterable[object]) -> str:
 @dataclass(frozen=True, slots=True)
 class CodePlace:
     """An instruction. ``pc`` as the code object has it; ``lines``: of the source, where they are known, that of the
-    innermost function first and then where it was inlined."""
+    innermost function first and then where it was inlined. ``inserted``: an instruction of a tool, in front of that
+    at ``pc``."""
 
     pc: int
     text: str | None
     lines: tuple[str, ...] = ()
+    inserted: bool = False
 
     def __str__(self) -> str:
-        text = f" `{self.text}`" if self.text is not None else ""
-        return f"pc 0x{self.pc:x}{text}" + (f" ({inlined_text(self.lines)})" if self.lines else "")
+        text = f"`{self.text}`" if self.text is not None else ""
+        lines = f" ({inlined_text(self.lines)})" if self.lines else ""
+        if self.inserted:
+            return f"{text or 'code'} that the tool inserted before pc 0x{self.pc:x}{lines}"
+        return f"pc 0x{self.pc:x}{f' {text}' if text else ''}{lines}"
 
     def facts(self) -> dict[str, object]:
         """JSON-ready."""
         return {"pc": self.pc, "instruction": self.text, "line": next(iter(self.lines), None),
-                "inlined_at": list(self.lines[1:])}
+                "inlined_at": list(self.lines[1:]), "inserted": self.inserted}
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ from luthier_py.emulator.settings import Settings
 from luthier_py.emulator.shape import shape_of
 from luthier_py.errors import Invalid
 from luthier_py.isa.target import Target
-from luthier_py.loader import MEMORY, load
+from luthier_py.loader import MEMORY, CodeObject, load
+from luthier_py.loader.origins import kept_original, object_name
 from luthier_py.runtime.device import Buffer, Dim3, KernelHandle
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class EmulatorDevice:
         if not self._target.runs(code_object.target):
             own, mine = code_object.target.name, self._target.name
             raise Invalid(f"{name}: compiled for {own}, but this device is a {mine}; it runs on emulator:{own}")
-        module = EmulatorModule(self.memory, code_object, self._executed)
+        module = EmulatorModule(self.memory, code_object, self._executed, self._object_named)
         self._modules.add(module)
         return module
 
@@ -193,6 +194,11 @@ class EmulatorDevice:
         """Whichever module's it is: kernels may be given pointers to any function."""
         module = next((one for one in tuple(self._modules) if one.holds_code(address)), None)
         return None if module is None else module.code(settings)
+
+    def _object_named(self, name: bytes) -> CodeObject | None:
+        """Of this device, or what a tool has kept, whose copies may run without the original."""
+        loaded = (one.object for one in tuple(self._modules) if object_name(one.object.data) == name)
+        return next(loaded, None) or kept_original(name)
 
     def _lots(self) -> Lots | None:
         """Of the next launch."""

@@ -36,6 +36,7 @@ from luthier_py.emulator.standing import told
 from luthier_py.emulator.watch import LaunchWatch
 from luthier_py.emulator.words import address_of, zero_words
 from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
+from luthier_py.loader.origins import CLONE_SUFFIX
 
 POLL_SECONDS = 0.0002  # between looks at work-groups that all wait for another's memory
 
@@ -279,7 +280,7 @@ class RunningLaunch:
     def report(self) -> LaunchReport:
         """As long as the launch has not been left."""
         if self._watch is None:
-            return LaunchReport(self.shape.record.name, [], (), self._cycles_taken)
+            return LaunchReport(self.shape.record.name.removesuffix(CLONE_SUFFIX), [], (), self._cycles_taken)
         return self._watch.report(self.codes, self.memory, self._cycles_taken)
 
     @property

@@ -9,6 +9,7 @@ executes is not followed.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +17,7 @@ from luthier_py.emulator.known_code import MOST_BYTES
 from luthier_py.emulator.memory import read_bytes
 from luthier_py.isa.target import Target
 from luthier_py.loader import CodeObject
+from luthier_py.loader.origins import HERE, Origins, read_origins
 
 if TYPE_CHECKING:
     from luthier_py.analysis.frames import Frames
@@ -47,12 +49,22 @@ class Text(Protocol):
         """Of the source: the innermost function's, then those that it was inlined at; none where none is known."""
         ...
 
+    @property
+    def origins(self) -> Origins | None:
+        """Where its instructions come from, if it is a tool's copy of something."""
+        ...
+
+    @property
+    def original(self) -> Text | None:
+        """What it is a copy of, if that is there."""
+        ...
+
 
 class ObjectText:
-    """A code object's executable segments."""
+    """A code object's executable segments. ``find`` gives another one by its :func:`object_name`."""
 
-    def __init__(self, code_object: CodeObject, base: int) -> None:
-        self.base, self.target = base, code_object.target
+    def __init__(self, code_object: CodeObject, base: int, find: Callable[[bytes], CodeObject | None]) -> None:
+        self.base, self.target, self._find = base, code_object.target, find
         self._object = code_object
         ranges = code_object.text_ranges
         self.extent = range(min((r.start for r in ranges), default=0), max((r.stop for r in ranges), default=0))
@@ -69,6 +81,17 @@ class ObjectText:
 
     def lines(self, pc: int) -> tuple[SourceLine, ...]:
         return self._frames.lines_at(pc)
+
+    @cached_property
+    def origins(self) -> Origins | None:
+        return read_origins(self._object)
+
+    @cached_property
+    def original(self) -> Text | None:
+        if self.origins is None or self.origins.original == HERE:
+            return self
+        found = self._find(self.origins.original)
+        return None if found is None else ObjectText(found, 0, self._find)
 
     @cached_property
     def _frames(self) -> Frames:
@@ -105,6 +128,14 @@ class MemoryText:
     def lines(self, pc: int) -> tuple[SourceLine, ...]:
         """Memory has no tables."""
         return ()
+
+    @property
+    def origins(self) -> Origins | None:
+        return None
+
+    @property
+    def original(self) -> Text | None:
+        return None
 
     def unchanged(self) -> bool:
         """Whether memory holds everything that was decoded as it was then."""

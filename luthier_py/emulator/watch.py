@@ -12,14 +12,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.emulator.checks import Actor, Checks, CodePlace, Finding, FindingKind, LaunchReport, finding_text
+from luthier_py.emulator.checks import Actor, Checks, Finding, FindingKind, LaunchReport, finding_text
 from luthier_py.emulator.code import HostedCode
+from luthier_py.emulator.code_place import code_place
 from luthier_py.emulator.cycle_account import LaunchCycles
 from luthier_py.emulator.launch import group_id_places, id_rows
 from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.steps import register_name
 from luthier_py.emulator.watching_library import MOST_BYTES, MOST_PAGES, PAGE, watching_library
+from luthier_py.loader.origins import CLONE_SUFFIX
 
 _COLUMNS = ("kind", "detail", "pc", "other_pc", "group", "wave", "lane", "other_group", "other_wave", "other_lane",
             "address", "size", "count", "lanes")
@@ -42,6 +44,11 @@ class LaunchWatch:
         self.address: int = watching_library().luthier_watch_new(
             checks.value, shape.wave_size, shape.waves, shape.groups, scalars, vectors)
 
+    @property
+    def _name(self) -> str:
+        """The program's, whoever has put a copy in the kernel's place."""
+        return self._shape.record.name.removesuffix(CLONE_SUFFIX)
+
     def close(self) -> None:
         watching_library().luthier_watch_free(self.address)
 
@@ -49,7 +56,7 @@ class LaunchWatch:
         """So far."""
         stopped = watching_library().luthier_watch_stopped(self.address)
         left_out = tuple(words for bit, words in _STOPPED.items() if stopped & bit)
-        return LaunchReport(self._shape.record.name, self._findings(codes, memory), left_out, cycles)
+        return LaunchReport(self._name, self._findings(codes, memory), left_out, cycles)
 
     def _findings(self, codes: Sequence[HostedCode], memory: Memory) -> list[Finding]:
         """In the order in which they came."""
@@ -65,18 +72,10 @@ class LaunchWatch:
     def _finding(self, row: dict[str, int], codes: Sequence[HostedCode], nearest: Callable[[int], str]) -> Finding:
         kind = FindingKind(row["kind"])
         limits = self._shape.lds_bytes, self._shape.scratch_bytes
-        other = _place(row["other_pc"], codes) if row["other_pc"] else None
+        other = code_place(row["other_pc"], codes) if row["other_pc"] else None
         raced = kind is FindingKind.RACE
         return Finding(
-            kind, self._shape.record.name, finding_text(row, register_name, nearest, limits), _place(row["pc"], codes),
+            kind, self._name, finding_text(row, register_name, nearest, limits), code_place(row["pc"], codes),
             Actor(row["group"], row["wave"], row["lane"]), row["count"], other,
             Actor(row["other_group"], row["other_wave"], row["other_lane"]) if raced else None,
             row["address"] if row["size"] else None)
-
-
-def _place(address: int, codes: Sequence[HostedCode]) -> CodePlace:
-    code = next((code for code in codes if code.holds(address)), None)
-    if code is None:
-        return CodePlace(address, None)
-    pc = address - code.base
-    return CodePlace(pc, code.text(pc), tuple(map(str, code.source.lines(pc))))

@@ -29,13 +29,14 @@ class _Spelling:
     text: Callable[[Any], str]
 
 
+_CHECK = _Spelling("checks", "--check", "LUTHIER_CHECK", parse_checks, lambda checks: ",".join(check_names(checks)))
 _SPELLINGS = (
     _Spelling("time_limit", "--time-limit", "LUTHIER_TIME_LIMIT", parse_time_limit,
               lambda seconds: "" if seconds is None else repr(seconds)),
     _Spelling("clock", "--clock", "LUTHIER_CLOCK", parse_clock, lambda clock: str(clock.value)),
     _Spelling("schedule", "--schedule", "LUTHIER_SCHEDULE", parse_schedule,
               lambda schedule: "" if schedule is None else str(schedule)),
-    _Spelling("checks", "--check", "LUTHIER_CHECK", parse_checks, lambda checks: ",".join(check_names(checks))),
+    _CHECK,
 )
 LAUNCH_VARIABLES = tuple(spelling.variable for spelling in _SPELLINGS)
 
@@ -43,7 +44,7 @@ LAUNCH_VARIABLES = tuple(spelling.variable for spelling in _SPELLINGS)
 def launch_options(environment: Mapping[str, str], given: Mapping[str, str] | None = None) -> LaunchOptions:
     """``given``: texts by option; what is not there is the environment's."""
     given = given or {}
-    if not given.get("--check", "all").strip(" ,"):
+    if not given.get(_CHECK.option, "all").strip(" ,"):
         raise Invalid("--check names no check; give all, or some as bounds,races")
     return LaunchOptions(**{spelling.name: _parsed(spelling, environment, given) for spelling in _SPELLINGS})
 
@@ -51,6 +52,11 @@ def launch_options(environment: Mapping[str, str], given: Mapping[str, str] | No
 def launch_environment(options: LaunchOptions) -> dict[str, str]:
     """By which :func:`launch_options` gives the same again."""
     return {spelling.variable: spelling.text(getattr(options, spelling.name)) for spelling in _SPELLINGS}
+
+
+def checks_are_wanted(environment: Mapping[str, str]) -> bool:
+    """For who takes no part in launches; what is wrong with them others say."""
+    return bool(environment.get(_CHECK.variable))
 
 
 def _parsed(spelling: _Spelling, environment: Mapping[str, str], given: Mapping[str, str]) -> Any:
