@@ -93,7 +93,10 @@ class Worker:
 
     def turn(self, native: Scheduler, slot: ResidentGroup) -> Outcome:
         """Run a work-group until more is needed than code, or a message was told."""
-        return self._served(slot, Outcome(native(self.address, address_of(self.run.record), slot.address, ROUNDS)))
+        outcome = Outcome(native(self.address, address_of(self.run.record), slot.address, ROUNDS))
+        if self.run.watch is not None:
+            self.run.watch.require_memory()
+        return self._served(slot, outcome)
 
     def _served(self, slot: ResidentGroup, outcome: Outcome) -> Outcome:
         """What native code came back for is done."""
@@ -197,7 +200,7 @@ class RunningLaunch:
             cycles.watch(self.record)
         self.meetings = zero_words(MEETINGS) if begun is None else begun.ready.meetings
         self.native = scheduler_call(shape.wave_size, watched=cycles is not None)
-        self._watch = LaunchWatch(checks, shape) if checks else None
+        self.watch = LaunchWatch(checks, shape, self.record) if checks else None
         threads = 1 if lots is not None or checks or cycles is not None else threads
         count = min(threads, shape.groups, self.residency.groups)
         self.workers = [Worker(self, None if number else begun) for number in range(count)]
@@ -212,8 +215,8 @@ class RunningLaunch:
                  trace: TracebackType | None) -> None:
         for worker in self.workers:
             worker.leave()
-        if self._watch is not None:
-            self._watch.close()
+        if self.watch is not None:
+            self.watch.close()
         self._reading.__exit__(kind, error, trace)
 
     def execute(self) -> None:
@@ -275,13 +278,13 @@ class RunningLaunch:
 
     @property
     def watch_address(self) -> int:
-        return 0 if self._watch is None else self._watch.address
+        return 0 if self.watch is None else self.watch.address
 
     def report(self) -> LaunchReport:
         """As long as the launch has not been left."""
-        if self._watch is None:
+        if self.watch is None:
             return LaunchReport(self.shape.record.name.removesuffix(CLONE_SUFFIX), [], (), self._cycles_taken)
-        return self._watch.report(self.codes, self.memory, self._cycles_taken)
+        return self.watch.report(self.codes, self.memory, self._cycles_taken)
 
     @property
     def _cycles_taken(self) -> LaunchCycles | None:

@@ -17,10 +17,13 @@ from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.code_place import code_place
 from luthier_py.emulator.cycle_account import LaunchCycles
 from luthier_py.emulator.launch import group_id_places, id_rows
+from luthier_py.emulator.layout import LAUNCH
 from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.steps import register_name
 from luthier_py.emulator.watching_library import MOST_BYTES, MOST_PAGES, PAGE, watching_library
+from luthier_py.emulator.words import Words, address_of
+from luthier_py.errors import DeviceError, Location
 from luthier_py.loader.origins import CLONE_SUFFIX
 
 _COLUMNS = ("kind", "detail", "pc", "other_pc", "group", "wave", "lane", "other_group", "other_wave", "other_lane",
@@ -30,19 +33,36 @@ _STOPPED = {
     2: "more kinds of findings than are kept", 4: "more code objects than are told apart",
     8: f"of the first {MOST_BYTES} dwords that were accessed in parts, each byte; of others the last access alone",
 }
+_STOPPED_MEMORY = 16
+MOST_MEMORY = 1 << 62
+"""Bytes that may be taken for one launch."""
 Rows = NDArray[np.uint64]
 
 
 class LaunchWatch:
     """Mutable: of one launch, until it is closed."""
 
-    def __init__(self, checks: Checks, shape: Shape) -> None:
+    def __init__(self, checks: Checks, shape: Shape, launch: Words) -> None:
+        """``launch``: its record; what is watched stops it where memory runs out."""
         self._shape = shape
         scalars = group_id_places(shape.target, shape.record.descriptor)[3]
         scalars += int(shape.record.descriptor.enable_private_segment)
         vectors = id_rows(shape)
         self.address: int = watching_library().luthier_watch_new(
-            checks.value, shape.wave_size, shape.waves, shape.groups, scalars, vectors)
+            checks.value, shape.wave_size, shape.waves, shape.groups, scalars, vectors, MOST_MEMORY,
+            address_of(launch) + LAUNCH["stop"])
+        if not self.address:
+            raise self._out_of_memory()
+
+    def require_memory(self) -> None:
+        """DeviceError where it ran out; accesses are left out from then on."""
+        if watching_library().luthier_watch_stopped(self.address) & _STOPPED_MEMORY:
+            raise self._out_of_memory()
+
+    def _out_of_memory(self) -> DeviceError:
+        what = (f"no memory for what checks know of {self._shape.groups} work-groups and what they touch; look for "
+                "less at a time, or at a smaller launch")
+        return DeviceError(what, Location(self._name))
 
     @property
     def _name(self) -> str:

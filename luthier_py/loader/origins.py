@@ -25,7 +25,7 @@ CODE_SECTION, ORIGINS_SECTION = ".text.luthier", ".luthier.origins"
 _ROW = struct.Struct("<3I")
 _NAME_BYTES = 16
 HERE = bytes(_NAME_BYTES)
-Row = tuple[int, int, int]
+OriginRow = tuple[int, int, int]
 _ORIGINALS = Shelf("originals", 1 << 30)
 
 
@@ -47,7 +47,7 @@ def kept_original(name: bytes) -> CodeObject | None:
     return None if data is None else read_object(data, "original")
 
 
-def pack_origins(original: bytes, rows: Iterable[Row]) -> bytes:
+def pack_origins(original: bytes, rows: Iterable[OriginRow]) -> bytes:
     """``original``: its :func:`object_name`, or HERE."""
     return original + b"".join(_ROW.pack(*row) for row in sorted(rows))
 
@@ -58,7 +58,7 @@ class Origins:
 
     original: bytes
     code: range
-    rows: tuple[Row, ...]
+    rows: tuple[OriginRow, ...]
 
     def at(self, pc: int) -> int | None:
         """The original's address; None for what was inserted."""
@@ -70,7 +70,7 @@ class Origins:
         place = bisect_right(self.rows, (pc, 1 << 32, 0))
         return self.rows[place][1] if place < len(self.rows) else None
 
-    def _row(self, pc: int) -> Row | None:
+    def _row(self, pc: int) -> OriginRow | None:
         place = bisect_right(self.rows, (pc, 1 << 32, 0)) - 1
         return self.rows[place] if place >= 0 else None
 
