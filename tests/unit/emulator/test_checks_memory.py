@@ -1,4 +1,4 @@
-"""What checks know of a launch takes memory: where there is none the launch ends with an error, and the device lives."""
+"""Checks take memory: where there is none the launch ends with an error, and the device lives on."""
 
 from __future__ import annotations
 
