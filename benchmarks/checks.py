@@ -1,4 +1,4 @@
-"""What checks and schedules cost: large launches bare, by lot, and under each check, as a Markdown table.
+"""What checks, schedules and the cycle model cost: launches bare and under each of them, as a Markdown table.
 
 In: nothing. Out: milliseconds of processor time for a launch, the least of some, all code compiled before.
 """
@@ -13,6 +13,7 @@ from luthier_py.emulator.checks import ALL, NAMES
 from luthier_py.emulator.launch_options import LaunchOptions
 from luthier_py.emulator.schedule import Schedule
 from luthier_py.loader import load
+from luthier_py.runtime.clock_kind import ClockKind
 from luthier_py.samples import Sample, large, sample
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_original
@@ -36,7 +37,8 @@ def milliseconds(one: Sample, options: LaunchOptions) -> float:
 
 
 def main() -> None:
-    ways = [("bare", LaunchOptions()), ("by lot", LaunchOptions(schedule=Schedule(1))),
+    ways = [("bare", LaunchOptions()), ("--schedule", LaunchOptions(schedule=Schedule(1))),
+            ("--clock model", LaunchOptions(clock=ClockKind.MODEL)),
             *((name, LaunchOptions(checks=check)) for name, check in NAMES.items()), ("all", LaunchOptions(checks=ALL))]
     print(f"| sample | {' | '.join(name for name, _ in ways)} |")
     print("|---" * (len(ways) + 1) + "|")

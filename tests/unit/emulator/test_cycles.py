@@ -142,6 +142,16 @@ def test_lanes_that_are_off_ask_for_nothing():
     assert cycles_of(*lanes_apart(128), few, LOAD, WAIT) == STEP + 4 + 4 + 4 + MEMORY_LATENCY
 
 
+@pytest.mark.parametrize("branch", ["s_cbranch_scc0", "s_cbranch_scc1"])
+def test_branches_cost_the_same_taken_or_not(branch):
+    assert cycles_of(("s_cmp_eq_u32", 1, 1), (branch, "on"), "on:") == STEP + STEP + BRANCH
+
+
+def test_what_leaves_hardware_a_choice_is_an_issue():
+    assert cycles_of(("s_setprio", 3), ADD, ("s_setprio", 0)) == STEP + 3 * STEP
+    assert cycles_of(("s_sendmsg", 0)) == STEP + STEP
+
+
 def test_loops_cost_their_turns():
     def loop(turns: int) -> int:
         return cycles_of(("s_mov_b32", sgpr(7), turns), "again:", ADD, ("s_sub_u32", sgpr(7), sgpr(7), 1),

@@ -11,7 +11,9 @@ from collections import Counter
 
 import pytest
 
+from luthier_py.isa import target
 from luthier_py.tool.names import demangled
+from luthier_py.worker.properties import properties
 
 LUTHIER = sys.executable, "-c", "from luthier_py.cli import main; main()"
 
@@ -59,3 +61,9 @@ def test_exec_says_how_long_each_kernel_took(program, tmp_path):
 def test_a_word_that_is_none(program, run, word):
     done = run(program("transpose"), LUTHIER_CLOCK=word)
     assert done.returncode != 0 and f"clock `{word}`: give instructions or model" in done.stderr
+
+
+def test_the_rates_that_a_program_is_told():
+    """In kHz: as if an instruction or a cycle took a nanosecond, and 100 MHz."""
+    told = properties(target("gfx90a"), 0)
+    assert (told["clockRate"], told["wallClockRate"]) == (1_000_000, 100_000)
