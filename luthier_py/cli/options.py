@@ -36,7 +36,7 @@ ClockOption = Annotated[str | None, typer.Option(
     help="on the emulator: what kernels' clocks count, executed instructions (default) or cycles of a model"
 )]
 ScheduleOption = Annotated[str | None, typer.Option(
-    "--schedule", metavar="seed=N", help="on the emulator: waves take turns by lot, the same again for the same N"
+    "--schedule", metavar="seed=N", help="on the emulator: waves take turns at random, the same again for the same N"
 )]
 ShuffleOption = Annotated[int, typer.Option(
     "--shuffle", min=0, metavar="COUNT", help="run by seeds 0 to COUNT-1, too, and tell which end otherwise"

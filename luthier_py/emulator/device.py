@@ -26,7 +26,7 @@ from luthier_py.emulator.poison import poison
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.ready import Begun, LoadedLaunch
 from luthier_py.emulator.residency import of_device
-from luthier_py.emulator.schedule import Lots
+from luthier_py.emulator.schedule import RandomTurns
 from luthier_py.emulator.settings import Settings
 from luthier_py.emulator.shape import shape_of
 from luthier_py.errors import Invalid
@@ -175,7 +175,8 @@ class EmulatorDevice:
         cycles = None if self._cycles is None else CycleAccount(self._cycles, ready.shape)
         with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, ready.places, self.threads, self.patience,
                            find=partial(self._code_of_others, ready.code.settings), outsiders=tuple(self.outsiders),
-                           begun=begun, cycles=cycles, lots=self._lots(), checks=self.options.checks) as run:
+                           begun=begun, cycles=cycles, random_turns=self._random_turns(),
+                           checks=self.options.checks) as run:
             with self._changing:
                 self._running = run
                 if self._cancelled:
@@ -200,11 +201,11 @@ class EmulatorDevice:
         loaded = (one.object for one in tuple(self._modules) if object_name(one.object.data) == name)
         return next(loaded, None) or kept_original(name)
 
-    def _lots(self) -> Lots | None:
+    def _random_turns(self) -> RandomTurns | None:
         """Of the next launch."""
         self._launches += 1
         schedule = self.options.schedule
-        return None if schedule is None else Lots(schedule, self._launches)
+        return None if schedule is None else RandomTurns(schedule, self._launches)
 
     def cancel(self, why: str) -> None:
         """The launch in progress, if there is one, ends with a DeviceError that says why."""

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
 
-from luthier_py.emulator.by_lot import Scheduler, scheduler_call, work_by_lot
 from luthier_py.emulator.checks import Checks, LaunchReport
 from luthier_py.emulator.code import HostedCode, Tally
 from luthier_py.emulator.counted import launch_profile
@@ -27,9 +26,10 @@ from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.patience import Outsider, Patience
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.random_schedule import Scheduler, scheduler_call, work_at_random
 from luthier_py.emulator.ready import ROUNDS, Begun, enter_code, worker_record
 from luthier_py.emulator.residency import of_device
-from luthier_py.emulator.schedule import Lots
+from luthier_py.emulator.schedule import RandomTurns
 from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.slot import ResidentGroup
 from luthier_py.emulator.standing import told
@@ -84,8 +84,8 @@ class Worker:
                 self.run.halt()
 
     def _work(self) -> None:
-        if self.run.lots is not None:
-            found = work_by_lot(self, self.run.lots)
+        if self.run.random_turns is not None:
+            found = work_at_random(self, self.run.random_turns)
         else:
             found = deque([self.new_slot()] if self._begun is None else self.slots)
         if found:
@@ -181,9 +181,10 @@ class RunningLaunch:
                  threads: int, patience: Patience, interrupt: Callable[[], None] = lambda: None,
                  find: Callable[[int], HostedCode | None] = lambda pc: None,
                  outsiders: Sequence[Outsider] = (), begun: Begun | None = None,
-                 cycles: CycleAccount | None = None, lots: Lots | None = None, checks: Checks = Checks.NONE) -> None:
+                 cycles: CycleAccount | None = None, random_turns: RandomTurns | None = None,
+                 checks: Checks = Checks.NONE) -> None:
         self.memory, self.pool, self.codes, self._find = memory, pool, [code], find
-        self._outsiders, self.lots = outsiders, lots
+        self._outsiders, self.random_turns = outsiders, random_turns
         self.shape, self.places, self.patience, self.interrupt = shape, places, patience, interrupt
         self.stop = threading.Event()
         self.standing_since: float | None = None
@@ -201,7 +202,7 @@ class RunningLaunch:
         self.meetings = zero_words(MEETINGS) if begun is None else begun.ready.meetings
         self.native = scheduler_call(shape.wave_size, watched=cycles is not None)
         self.watch = LaunchWatch(checks, shape, self.record) if checks else None
-        threads = 1 if lots is not None or checks or cycles is not None else threads
+        threads = 1 if random_turns is not None or checks or cycles is not None else threads
         count = min(threads, shape.groups, self.residency.groups)
         self.workers = [Worker(self, None if number else begun) for number in range(count)]
         self._lock = threading.Lock()

@@ -29,7 +29,7 @@ from luthier_py.emulator.patience import Patience
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.ready import Begun, PacketLaunch, threads_for
-from luthier_py.emulator.schedule import Lots
+from luthier_py.emulator.schedule import RandomTurns
 from luthier_py.emulator.settings import Settings
 from luthier_py.emulator.shape import Shape, shape_of_packet
 from luthier_py.emulator.text import MemoryText
@@ -129,11 +129,11 @@ class PacketDevice:
     def _run_looked_at(self, code: HostedCode, shape: Shape, places: LaunchMemory, queue: int,
                        find: Callable[[int], HostedCode | None], cycles: CycleAccount | None = None
                        ) -> LaunchProfile | None:
-        """By the cycle model, by lot or under checks: all of it by dispatch."""
+        """By the cycle model, at random or under checks: all of it by dispatch."""
         schedule = self.options.schedule
-        lots = None if schedule is None else Lots(schedule, next(self._launches))
+        random_turns = None if schedule is None else RandomTurns(schedule, next(self._launches))
         with RunningLaunch(self.memory, self._pool, code, shape, places, 1, self.patience, self._interrupt, find,
-                           cycles=cycles, lots=lots, checks=self.options.checks) as run:
+                           cycles=cycles, random_turns=random_turns, checks=self.options.checks) as run:
             try:
                 return self._execute(run, queue, time.perf_counter())
             finally:

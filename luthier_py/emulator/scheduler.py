@@ -7,8 +7,9 @@ rounds, or when the launch is to stop, Python gets a chance to let another work-
 a group's records say all there is to know, so its worker can leave it and take it up at any time; a round that was
 broken off goes on where it was, so that no wave gets more turns than another.
 
-By lot (``luthier_run_by_lot``) each turn is some wave's, and of some length, both drawn from pseudo-random numbers
-whose state is in the group's record; it ends after ``turns`` turns. Whether code had to be compiled changes nothing.
+At random (``luthier_run_at_random``) each turn is some wave's, and of some length, both drawn from pseudo-random
+numbers whose state is in the group's record; it ends after ``turns`` turns. Whether code had to be compiled changes
+nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from string import Template
 
 from luthier_py.emulator.layout import AGPR_ROW, LAUNCH, Fault, Outcome, Status, row_offset, wave_stride
 from luthier_py.emulator.template import expand
-from luthier_py.emulator.turns import BY_LOT, IN_ORDER
+from luthier_py.emulator.turns import AT_RANDOM, IN_ORDER
 
 
 class GroupEvent(IntEnum):
@@ -29,13 +30,13 @@ class GroupEvent(IntEnum):
     ENDS = 2
 
 
-def scheduler(wave_size: int, watched: bool = False, by_lot: bool = False) -> str:
+def scheduler(wave_size: int, watched: bool = False, at_random: bool = False) -> str:
     """The module. ``watched``: the launch has a watcher, who is told what becomes of work-groups."""
     numbers = {member.name: int(member) for enum in (Outcome, Status) for member in enum
                if member.name not in ("FAULT", "MESSAGE")}
     tells = {f"ON_{event.name}": f"call void @watch(ptr %launch, ptr %group, i64 {event})" if watched else ""
              for event in GroupEvent}
-    run = Template(_RUN).safe_substitute(BY_LOT if by_lot else IN_ORDER)
+    run = Template(_RUN).safe_substitute(AT_RANDOM if at_random else IN_ORDER)
     return expand(_START + _RELEASE + _WATCH * watched + run, **numbers, **tells,
                   FAULT_OUTCOME=Outcome.FAULT, MESSAGE_STATUS=Status.MESSAGE, MESSAGE_OUTCOME=Outcome.MESSAGE,
                   edge_waves=LAUNCH["waves_0"], BAD_JUMP=Fault.JUMP,

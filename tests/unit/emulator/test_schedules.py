@@ -1,4 +1,4 @@
-"""Waves and work-groups by lot: other orders for other seeds, the same one for the same, and right results in all."""
+"""Waves and work-groups at random: another order for each seed, the same again for the same, right results in all."""
 
 from __future__ import annotations
 
