@@ -1,4 +1,4 @@
-"""What checks and schedules cost: large launches bare, by lot, and under each check, as a Markdown table.
+"""What checks, schedules and the cycle model cost: launches bare and under each of them, as a Markdown table.
 
 In: nothing. Out: milliseconds of processor time for a launch, the least of some, all code compiled before.
 """
@@ -10,9 +10,10 @@ from dataclasses import replace
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.checks import ALL, NAMES
+from luthier_py.emulator.launch_options import LaunchOptions
 from luthier_py.emulator.schedule import Schedule
-from luthier_py.emulator.scrutiny import Scrutiny
 from luthier_py.loader import load
+from luthier_py.runtime.clock_kind import ClockKind
 from luthier_py.samples import Sample, large, sample
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_original
@@ -23,9 +24,9 @@ MATMUL = replace(sample("matmul"), grid=(8, 8, 1), args=(
 REPEATED = 2
 
 
-def milliseconds(one: Sample, scrutiny: Scrutiny) -> float:
+def milliseconds(one: Sample, options: LaunchOptions) -> float:
     code = one.path.read_bytes()
-    device = EmulatorDevice(load(code).target, scrutiny=scrutiny)
+    device = EmulatorDevice(load(code).target, options=options)
     launch, best = launch_of(one), float("inf")
     for _ in range(REPEATED + 1):  # the first time compiles
         began = time.process_time()
@@ -36,12 +37,13 @@ def milliseconds(one: Sample, scrutiny: Scrutiny) -> float:
 
 
 def main() -> None:
-    ways = [("bare", Scrutiny()), ("by lot", Scrutiny(Schedule(1))),
-            *((name, Scrutiny(checks=check)) for name, check in NAMES.items()), ("all", Scrutiny(checks=ALL))]
+    ways = [("bare", LaunchOptions()), ("--schedule", LaunchOptions(schedule=Schedule(1))),
+            ("--clock model", LaunchOptions(clock=ClockKind.MODEL)),
+            *((name, LaunchOptions(checks=check)) for name, check in NAMES.items()), ("all", LaunchOptions(checks=ALL))]
     print(f"| sample | {' | '.join(name for name, _ in ways)} |")
     print("|---" * (len(ways) + 1) + "|")
     for one in (*map(sample, SMALL), large()[0], MATMUL):
-        row = [milliseconds(one, scrutiny) for _, scrutiny in ways]
+        row = [milliseconds(one, options) for _, options in ways]
         print(f"| {one.name} | {' | '.join(f'{each:.0f}' for each in row)} |", flush=True)
 
 

@@ -17,7 +17,7 @@ from compiled_samples import CompiledSamples
 from narrowed import LANES, MOST, QUIET, RECORDS, affordable, filter_of, keeps_lanes, of_profile
 from truth import wrong
 
-from luthier_py.emulator import EmulatorDevice, LaunchProfile
+from luthier_py.emulator import EmulatorDevice, LaunchOptions, LaunchProfile
 from luthier_py.isa import RegFile
 from luthier_py.isa.registers import VCC
 from luthier_py.loader import load
@@ -54,7 +54,7 @@ def compiled(cell: Cell) -> bytes:
 @lru_cache(maxsize=1)
 def bare(cell: Cell) -> Bare:
     one, code = sample(cell.name), compiled(cell)
-    device, launch = EmulatorDevice(load(code).target, time_limit=SECONDS), launch_of(one)
+    device, launch = EmulatorDevice(load(code).target, options=LaunchOptions(time_limit=SECONDS)), launch_of(one)
     ran = run_original(device, code, launch)
     named = SimpleNamespace(reference=one.reference, agrees=one.agrees)
     return Bare(code, launch, device, ran, profile_of(device), is_right(named, launch, ran))

@@ -55,6 +55,12 @@ class Frames:
             line = scope.call
         return tuple(found)
 
+    def lines_at(self, pc: int) -> tuple[SourceLine, ...]:
+        """Of these frames, those that are known; that of the instruction alone where no function is known."""
+        around = self.at(pc)
+        lines = [frame.line for frame in around] if around else [self.lines.at(pc)]
+        return tuple(line for line in lines if line is not None)
+
 
 def source_frames(obj: CodeObject) -> Frames:
     """All frames of ``obj``; none if it has no debug information that can be read."""

@@ -12,6 +12,7 @@ from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.errors import Invalid
 
 if TYPE_CHECKING:
+    from luthier_py.session.run_settings import RunSettings
     from luthier_py.tool import Tool
 
 File = Annotated[
@@ -36,7 +37,7 @@ ClockOption = Annotated[str | None, ByName(
     help="on the emulator: what kernels' clocks count, executed instructions (default) or cycles of a model"
 )]
 ScheduleOption = Annotated[str | None, ByName(
-    "--schedule", metavar="seed=N", help="on the emulator: waves take turns by lot, the same again for the same N"
+    "--schedule", metavar="seed=N", help="on the emulator: waves take turns at random, the same again for the same N"
 )]
 ShuffleOption = Annotated[int, ByName(
     "--shuffle", type=click.IntRange(min=0), metavar="COUNT",
@@ -77,13 +78,11 @@ def echoed_tool(name: str, options: dict[str, str]) -> Tool:
     return loaded
 
 
-def check_looked_at(schedule: str | None, shuffle: int, check: str | None, error_exitcode: int) -> None:
+def check_settings(settings: RunSettings, there_is_a_tool: bool, error_exitcode: int) -> None:
     """Invalid for options that say nothing together."""
-    from luthier_py.worker.findings import chosen_checks
-
-    if shuffle and schedule is not None:
-        raise Invalid("--shuffle takes the seeds 0 to COUNT-1; leave out --schedule")
-    if error_exitcode and not shuffle and not chosen_checks(check):
+    if settings.shuffle and there_is_a_tool:
+        raise Invalid("--shuffle compares what the program itself writes; leave out -t")
+    if error_exitcode and not settings.shuffle and not settings.launch.checks:
         raise Invalid("--error-exitcode tells what --check or --shuffle found; give one of them")
 
 

@@ -26,7 +26,7 @@ from luthier_py.cli.options import (
     TimeLimitOption,
     ToolName,
     ToolOptions,
-    check_looked_at,
+    check_settings,
     check_taken,
     echoed_tool,
     pairs,
@@ -35,7 +35,7 @@ from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.worker.edge import say
 
 if TYPE_CHECKING:
-    from luthier_py.session.shuffled_program import ShuffledProgram
+    from luthier_py.session.run_settings import RunSettings
 
 
 @app.command_of()
@@ -75,25 +75,26 @@ def run(
     from luthier_py.session.files import symbol_of
     from luthier_py.session.launched import findings_of, launch_file, parse_dim, save_all, shuffle_file
     from luthier_py.session.run import Launch
+    from luthier_py.session.run_settings import run_settings
     from luthier_py.session.specs import parse_argument
-    from luthier_py.worker.findings import chosen_scrutiny, given_or_set, say_summary
+    from luthier_py.worker.findings import say_summary
 
-    check_looked_at(schedule, shuffle, check, error_exitcode)
+    settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
+                                     "--check": check}, shuffle=shuffle)
+    check_settings(settings, tool != "none", error_exitcode)
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
                     tuple(map(parse_argument, arguments or [])))
     options = pairs(option, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     check_taken(options, tool != "none")
-    scrutiny = chosen_scrutiny(given_or_set(schedule, check))
     with aside():
         loaded = echoed_tool(tool, options) if tool != "none" else None
         with waiting(not as_json) as bar:
-            done = launch_file(file, launch, loaded, device, time_limit=time_limit, scrutiny=scrutiny, onlooker=bar,
-                               clock=clock)
-        others = shuffle_file(file, launch, device, shuffle, done, time_limit, scrutiny.checks, clock)
+            done = launch_file(file, launch, loaded, settings, bar)
+        others = shuffle_file(file, launch, settings, done)
         saved, files = save_all(done, save)
     facts = launch_facts(done, launch, saved, files, findings_of(done), others)
     show(facts if as_json else launch_table(facts), as_json)
-    say_summary(scrutiny.checks, 1, len(findings_of(done)))
+    say_summary(settings.launch.checks, 1, len(findings_of(done)))
     if done.verdict is not None and not done.observed:
         say(nothing_observed(tool, done.verdict.reasons()))
         raise Exit(ExitCode.NOTHING_OBSERVED)
@@ -137,25 +138,24 @@ def execute(
     The exit code is the program's own; if that is 0, then 3 if the tool observed nothing, 1 if anything that was
     asked of it was not delivered, and --error-exitcode's if a check found something.
     """
+    from luthier_py.report.cycles import cycle_lines
     from luthier_py.session.execute import execute as run_program
-    from luthier_py.session.shuffled_program import shuffle_program
-    from luthier_py.worker.findings import chosen_checks, say_summary
+    from luthier_py.session.run_settings import run_settings
+    from luthier_py.worker.findings import say_summary
 
-    check_looked_at(schedule, shuffle, check, error_exitcode)
+    settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
+                                     "--check": check}, stack, shuffle)
+    check_settings(settings, tool is not None, error_exitcode)
     options = pairs(option, LUTHIER_KERNELS=kernels, LUTHIER_OWN_KERNELS="1" if own_kernels else None,
                     LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     check_taken(options, tool is not None)
+    if shuffle:
+        tell_shuffled(command, settings, error_exitcode)
     with aside():
-        others = shuffle_program(
-            command, tool, device, shuffle, time_limit, stack, check, clock) if shuffle else None
-    if others is not None:
-        tell_shuffled(others, error_exitcode)
-    with aside():
-        done = run_program(command, tool, options, device, time_limit=time_limit, stack=stack, level=level,
-                           clock=clock, schedule=schedule, check=check)
-    for line in (*done.hints, *done.undelivered):
+        done = run_program(command, settings, tool, options, level)
+    for line in (*done.hints, *done.undelivered, *cycle_lines(done.launches)):
         say(line)
-    say_summary(chosen_checks(check), len(done.checked), len(done.findings))
+    say_summary(settings.launch.checks, len(done.launches), len(done.findings))
     if tool is not None and not done.observed:
         say(nothing_observed(tool, done.reasons))
         raise Exit(done.exit_code or ExitCode.NOTHING_OBSERVED)
@@ -225,8 +225,12 @@ def study(
     raise Exit(ExitCode.ERROR if missing else ExitCode.OK)
 
 
-def tell_shuffled(others: ShuffledProgram, error_exitcode: int) -> NoReturn:
-    """What the program printed in order, and what about other orders."""
+def tell_shuffled(command: list[str], settings: RunSettings, error_exitcode: int) -> NoReturn:
+    """What the program prints in order, and what about other orders."""
+    from luthier_py.session.shuffled_program import shuffle_program
+
+    with aside():
+        others = shuffle_program(command, settings)
     sys.stdout.flush()
     sys.stdout.buffer.write(others.printed)
     for line in (*others.hints, *others.lines):

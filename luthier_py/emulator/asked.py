@@ -11,9 +11,9 @@ from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.semantics.algebra import U32, U64, Value
-from luthier_py.isa.semantics.control import Question
+from luthier_py.isa.semantics.control import AnsweredMessage
 
-_ANSWERED = {question.value for question in Question}
+_ANSWERED = {message.value for message in AnsweredMessage}
 
 
 def wall_clock(w: WaveCode) -> Value:
@@ -38,6 +38,6 @@ def answer(w: WaveCode, inst: Inst) -> Value:
         raise Unsupported(f"message 0x{message:x}, which nobody answers here; of those that LLVM names GET_REALTIME, "
                           "GET_DOORBELL, GET_DDID, GET_TMA and GET_TBA are")
     width = U64 if target is not None and target.dwords == 2 else U32
-    if message != Question.GET_REALTIME.value:
+    if message != AnsweredMessage.GET_REALTIME.value:
         return w.ops.constant(width, 0)
     return wall_clock(w).to(width)

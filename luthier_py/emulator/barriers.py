@@ -29,7 +29,7 @@ from luthier_py.isa.semantics.algebra import U32, U64, Value, select
 from luthier_py.isa.semantics.control import Action
 
 GROUPS, TRAP, CLUSTERS, CLUSTER_TRAP = -1, -2, -3, -4
-OF_SEMAPHORES = (Action.GRID_SETUP, Action.GRID_GIVE, Action.GRID_OPEN)
+OF_SEMAPHORES = (Action.GWS_INIT, Action.GWS_SEMA_V, Action.GWS_SEMA_RELEASE_ALL)
 """Numbers of barriers that have no name."""
 _NUMBERS, _COUNTS = 31, 127  # bits of M0 that name a barrier, and those that count its members, from bit 16 on
 
@@ -191,8 +191,9 @@ def change_semaphore(w: WaveCode, inst: Inst, row: Action) -> None:
     """How many may go on: more, as many as the instruction says, or all that wait."""
     resource, data = GridResource(w, inst), inst.find("data0")
     count = w.ops.constant(U64, 1) if data is None else read_first(w, data).to(U64)
-    if row is Action.GRID_GIVE:
+    if row is Action.GWS_SEMA_V:
         resource.add("given", count)
         return
     taken, given = resource.read("taken"), resource.read("given")
-    resource.write("given", taken if row is Action.GRID_OPEN else select(given < taken, given, taken) + count)
+    every = row is Action.GWS_SEMA_RELEASE_ALL
+    resource.write("given", taken if every else select(given < taken, given, taken) + count)

@@ -6,11 +6,15 @@ mistake is told once for each pair of instructions, with the first occurrence an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Flag, IntEnum, auto
+from typing import TYPE_CHECKING
 
 from luthier_py.errors import Invalid, how_many
+
+if TYPE_CHECKING:
+    from luthier_py.emulator.cycle_account import LaunchCycles
 
 
 class Checks(Flag):
@@ -96,17 +100,33 @@ class UndefinedUse(IntEnum):
     STORED = 4
 
 
+def inlined_text(lines: Iterable[object]) -> str:
+    """The line of an instruction, and where that was inlined; nothing without lines."""
+    return " inlined at ".join(map(str, lines))
+
+
 @dataclass(frozen=True, slots=True)
 class CodePlace:
-    """An instruction. ``pc`` as the code object has it; ``line``: of the source, where it is known."""
+    """An instruction. ``pc`` as the code object has it; ``lines``: of the source, where they are known, that of the
+    innermost function first and then where it was inlined. ``inserted``: an instruction of a tool, in front of that
+    at ``pc``."""
 
     pc: int
     text: str | None
-    line: str | None
+    lines: tuple[str, ...] = ()
+    inserted: bool = False
 
     def __str__(self) -> str:
-        text = f" `{self.text}`" if self.text is not None else ""
-        return f"pc 0x{self.pc:x}{text}" + (f" ({self.line})" if self.line is not None else "")
+        text = f"`{self.text}`" if self.text is not None else ""
+        lines = f" ({inlined_text(self.lines)})" if self.lines else ""
+        if self.inserted:
+            return f"{text or 'code'} that the tool inserted before pc 0x{self.pc:x}{lines}"
+        return f"pc 0x{self.pc:x}{f' {text}' if text else ''}{lines}"
+
+    def facts(self) -> dict[str, object]:
+        """JSON-ready."""
+        return {"pc": self.pc, "instruction": self.text, "line": next(iter(self.lines), None),
+                "inlined_at": list(self.lines[1:]), "inserted": self.inserted}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,27 +167,25 @@ class Finding:
 
     def facts(self) -> dict[str, object]:
         """JSON-ready."""
-        def place(at: CodePlace | None) -> dict[str, object] | None:
-            return None if at is None else {"pc": at.pc, "instruction": at.text, "line": at.line}
-
         def actor(who: Actor | None) -> dict[str, object] | None:
             return None if who is None else {"work_group": who.group, "wave": who.wave, "lane": who.lane}
 
         return {"kind": self.kind.name.lower(), "kernel": self.kernel, "what": self.what, "count": self.count,
-                "address": self.address, "at": place(self.where), "by": actor(self.who),
-                "other_at": place(self.other), "other_by": actor(self.other_who)}
+                "address": self.address, "at": self.where.facts(), "by": actor(self.who),
+                "other_at": None if self.other is None else self.other.facts(), "other_by": actor(self.other_who)}
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """What checks say of a launch. ``left_out``: where they stopped looking, in words."""
+class LaunchReport:
+    """What checks and the cycle model say of a launch. ``left_out``: where checks stopped looking, in words;
+    ``cycles``: None without the model, and of a launch that failed."""
 
     kernel: str
     findings: list[Finding]
     left_out: tuple[str, ...] = ()
+    cycles: LaunchCycles | None = None
 
 
-NOT_CHECKED = Checked("", [])
 FindingRow = Mapping[str, int]
 _SPACES = ("LDS", "memory", "scratch")
 _ACCESSES = {AccessUse.READS: "a read", AccessUse.WRITES: "a write", AccessUse.MODIFIES: "an atomic"}
@@ -230,6 +248,11 @@ def _diverged(row: FindingRow) -> str:
     if kind is Divergence.WITHOUT_WAVE:
         return f"wave {row['other_wave']} of the work-group ended and did not come to this barrier"
     return f"wave {row['other_wave']} of the work-group came to another barrier"
+
+
+def check_names(checks: Checks) -> list[str]:
+    """As ``parse_checks`` takes them."""
+    return [name for name, check in NAMES.items() if check in checks]
 
 
 def parse_checks(text: str) -> Checks:

@@ -11,6 +11,7 @@ takes off what is left of its own. With the cycle model (see cycles) the core's 
 from __future__ import annotations
 
 import ctypes
+import threading
 import time
 from array import array
 from collections.abc import Sequence
@@ -28,17 +29,32 @@ _MONOTONIC = time.CLOCK_MONOTONIC  # clock_gettime(2)
 NANOSECONDS_OF_WALL_CYCLE = 1_000_000 // WALL_CLOCK_KHZ
 _LOOKED, _COUNT, _BEFORE, _FIRST = range(4)  # words: somebody did; how many weights; address of what was counted before
 
-_EXECUTED: Words = zero_words(1)
-"""Instructions of launches that are over."""
+
+class ExecutedInstructions:
+    """Mutable: those of one device's launches that are over; several may end at once."""
+
+    def __init__(self) -> None:
+        self._words: Words = zero_words(1)
+        self._lock = threading.Lock()
+
+    @property
+    def address(self) -> int:
+        return address_of(self._words)
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self._words[0] = self._words[0] + count & (1 << 64) - 1
 
 
 class InstructionClock:
-    """Mutable: how many instructions each counter of a code stands for. ``most``: how many counters there may be."""
+    """Mutable: how many instructions each counter of a code stands for. ``most``: how many counters there may be;
+    ``executed``: on the code's device."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, executed: ExecutedInstructions) -> None:
+        self._executed = executed
         self._pages = Pages(8 * (most + _FIRST))
         self._words = memoryview(self._pages.memory).cast("Q")
-        self._words[_BEFORE] = address_of(_EXECUTED)
+        self._words[_BEFORE] = executed.address
 
     @property
     def address(self) -> int:
@@ -59,7 +75,7 @@ class InstructionClock:
         """These counters are about to be cleared."""
         if self._words[_LOOKED]:
             self._words[_LOOKED] = 0
-            _EXECUTED[0] = _EXECUTED[0] + self._sum(counters) & (1 << 64) - 1
+            self._executed.add(self._sum(counters))
 
     def _sum(self, counters: Sequence[int] | memoryview) -> int:
         count = self.counters

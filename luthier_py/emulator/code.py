@@ -18,7 +18,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from luthier_py.emulator import kept
-from luthier_py.emulator.clocks import InstructionClock
+from luthier_py.emulator.clocks import ExecutedInstructions, InstructionClock
+from luthier_py.emulator.compile_queue import COMPILE_QUEUE
 from luthier_py.emulator.engine import link_function
 from luthier_py.emulator.hosted_part import HostedPart, Improvable
 from luthier_py.emulator.known_code import KnownCode
@@ -28,7 +29,6 @@ from luthier_py.emulator.settings import FIRST_COUNTER, FIRST_SITE, CodeNumbers,
 from luthier_py.emulator.text import Text
 from luthier_py.emulator.translation import HostPart, Translation
 from luthier_py.emulator.words import zero_words
-from luthier_py.emulator.workshop import WORKSHOP
 from luthier_py.errors import Location, LuthierError, Malformed, Unsupported
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.target import Target
@@ -65,13 +65,13 @@ class Tally:
 
 
 class HostedCode:
-    """Mutable: the code of one text as host functions, for one wave size and MODE."""
+    """Mutable: the code of one text as host functions, for one wave size and MODE. ``executed``: on its device."""
 
-    def __init__(self, text: Text, settings: Settings) -> None:
+    def __init__(self, text: Text, settings: Settings, executed: ExecutedInstructions) -> None:
         self.source = text
         self.settings = settings
         self.numbers = CodeNumbers()
-        self.clock = InstructionClock(COUNTERS)
+        self.clock = InstructionClock(COUNTERS, executed)
         self.base = text.base
         self.start = text.extent.start
         self.entries = (len(text.extent) + 3) // 4
@@ -252,10 +252,10 @@ class HostedCode:
 
     def _link(self, hosted: HostedPart) -> None:
         """Make the table's entries of a host function; those that follow it are likely to be wanted next."""
-        if hosted.effort is Effort.FAST and WORKSHOP.places > 1:
+        if hosted.effort is Effort.FAST and COMPILE_QUEUE.places > 1:
             following = self._parts[hosted.entry]
             at = following.index(hosted)
-            for one in following[at : at + 1 + AHEAD * WORKSHOP.places]:
+            for one in following[at : at + 1 + AHEAD * COMPILE_QUEUE.places]:
                 if self._waits(one) and not one.is_kept:
                     one.begin(self._text(one, Effort.FAST), Effort.FAST)
         code, effort = hosted.code(lambda: self._text(hosted, hosted.effort)())

@@ -15,9 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from luthier_py.emulator.checks import Checks, Finding
-from luthier_py.emulator.clocks import CycleClock
+from luthier_py.emulator.clocks import CycleClock, ExecutedInstructions
 from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.launch import mode_of
+from luthier_py.emulator.launch_options import NO_OPTIONS, LaunchOptions, Reporter, no_report
 from luthier_py.emulator.layout import LAUNCH, Outcome
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.module import EmulatorModule
@@ -26,14 +27,13 @@ from luthier_py.emulator.poison import poison
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.ready import Begun, LoadedLaunch
 from luthier_py.emulator.residency import of_device
-from luthier_py.emulator.schedule import Lots
-from luthier_py.emulator.scrutiny import NO_SCRUTINY, Scrutiny
+from luthier_py.emulator.schedule import RandomTurns
 from luthier_py.emulator.settings import Settings
 from luthier_py.emulator.shape import shape_of
 from luthier_py.errors import Invalid
 from luthier_py.isa.target import Target
-from luthier_py.loader import MEMORY, load
-from luthier_py.runtime.clock_kind import ClockKind
+from luthier_py.loader import MEMORY, CodeObject, load
+from luthier_py.loader.origins import kept_original, object_name
 from luthier_py.runtime.device import Buffer, Dim3, KernelHandle
 
 if TYPE_CHECKING:
@@ -45,24 +45,24 @@ class EmulatorDevice:
     """Mutable: one emulated GPU. ``threads``: how many work-groups run at once; ``memory``: what several share.
 
     ``others_write``: somebody else may write memory while a kernel runs; if not, one that waits for it is an error.
-    ``counts``: there is a profile of each launch. ``clock``: what the core's clock counts; by the model, one work-group
-    runs at a time.
+    ``counts``: there is a profile of each launch. ``report`` gets what checks and the cycle model say of each.
     """
 
-    def __init__(self, target: Target, threads: int = 1, time_limit: float | None = None,
+    def __init__(self, target: Target, threads: int = 1, options: LaunchOptions = NO_OPTIONS,
                  memory: Memory | None = None, others_write: bool = False, counts: bool = True,
-                 clock: ClockKind = ClockKind.INSTRUCTIONS, scrutiny: Scrutiny = NO_SCRUTINY) -> None:
+                 report: Reporter = no_report) -> None:
         self._target = target
-        self.scrutiny, self._launches = scrutiny, 0
+        self.options, self._report, self._launches = options, report, 0
         self.findings: list[Finding] = []
         """Of the last launch."""
         self.threads = max(threads, 1)
-        self.patience = Patience(time_limit, others_write)
+        self.patience = Patience(options.time_limit, others_write)
         self.memory = memory or Memory()
         self._pool = PagePool()
-        self._cycles = CycleClock() if clock is ClockKind.MODEL else None
+        self._executed = ExecutedInstructions()
+        self._cycles = CycleClock() if options.models_cycles else None
         self._profile: LaunchProfile | Callable[[], LaunchProfile] | None = None
-        self.natively = self._cycles is None and not self.scrutiny.wanted
+        self.natively = not options.watched
         """Whether native code begins launches; if not, all of them are dispatch's from their start."""
         self._counts = counts
         self._running: RunningLaunch | None = None
@@ -83,13 +83,13 @@ class EmulatorDevice:
         if not self._target.runs(code_object.target):
             own, mine = code_object.target.name, self._target.name
             raise Invalid(f"{name}: compiled for {own}, but this device is a {mine}; it runs on emulator:{own}")
-        module = EmulatorModule(self.memory, code_object)
+        module = EmulatorModule(self.memory, code_object, self._executed, self._object_named)
         self._modules.add(module)
         return module
 
     def alloc(self, size: int) -> Buffer:
         buffer = self.alloc_shared(size)
-        if self.scrutiny.checks & Checks.INIT:
+        if self.options.checks & Checks.INIT:
             poison(buffer.address, size)
         return buffer
 
@@ -127,8 +127,7 @@ class EmulatorDevice:
             shape = shape_of(kernel.record, self._target, grid, block, lds_bytes)
             of_device(shape)  # refuses what does not fit
             mode = mode_of(shape.target, kernel.record.descriptor)
-            code = module.code(self.scrutiny.settings(
-                Settings(shape.wave_size, mode, shape.target, self._cycles is not None)))
+            code = module.code(self.options.settings(Settings(shape.wave_size, mode, shape.target)))
             code.require(kernel.record.entry, kernel.name)
             kernel_object = module.base + kernel.record.descriptor_address
             return LoadedLaunch(self.memory, self._pool, code, shape, kernel_object, kernarg_bytes, dict(fixed))
@@ -183,7 +182,8 @@ class EmulatorDevice:
         cycles = None if self._cycles is None else CycleAccount(self._cycles, ready.shape)
         with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, ready.places, self.threads, self.patience,
                            find=partial(self._code_of_others, ready.code.settings), outsiders=tuple(self.outsiders),
-                           begun=begun, cycles=cycles, lots=self._lots(), checks=self.scrutiny.checks) as run:
+                           begun=begun, cycles=cycles, random_turns=self._random_turns(),
+                           checks=self.options.checks) as run:
             with self._changing:
                 self._running = run
                 if self._cancelled:
@@ -192,9 +192,10 @@ class EmulatorDevice:
                 run.execute()
             finally:
                 self._running = None
-                checked = run.checked()
-                self.findings = checked.findings
-                self.scrutiny.tell(checked)
+                report = run.report()
+                self.findings = report.findings
+                if self.options.reported:
+                    self._report(report)
             return run.profile(time.perf_counter() - started) if self._counts else None
 
     def _code_of_others(self, settings: Settings, address: int) -> HostedCode | None:
@@ -202,11 +203,16 @@ class EmulatorDevice:
         module = next((one for one in tuple(self._modules) if one.holds_code(address)), None)
         return None if module is None else module.code(settings)
 
-    def _lots(self) -> Lots | None:
+    def _object_named(self, name: bytes) -> CodeObject | None:
+        """Of this device, or what a tool has kept, whose copies may run without the original."""
+        loaded = (one.object for one in tuple(self._modules) if object_name(one.object.data) == name)
+        return next(loaded, None) or kept_original(name)
+
+    def _random_turns(self) -> RandomTurns | None:
         """Of the next launch."""
         self._launches += 1
-        schedule = self.scrutiny.schedule
-        return None if schedule is None else Lots(schedule, self._launches)
+        schedule = self.options.schedule
+        return None if schedule is None else RandomTurns(schedule, self._launches)
 
     def cancel(self, why: str) -> None:
         """The launch in progress, if there is one, ends with a DeviceError that says why."""

@@ -20,8 +20,8 @@ from luthier_py.isa.semantics.readers.evaluate import evaluate
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, constant
 
 _ENDS = (
-    Action.SLEEP, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_SIGNAL_FIRST, Action.BARRIER_WAIT,
-    Action.GRID_BARRIER, Action.GRID_TAKE, Action.SETREG,
+    Action.SLEEP, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_SIGNAL_ISFIRST, Action.BARRIER_WAIT,
+    Action.GWS_BARRIER, Action.GWS_SEMA_P, Action.SETREG,
 )
 _STOPS = OpFlag.TERMINATOR | OpFlag.CALL | OpFlag.BARRIER | OpFlag.END
 
@@ -129,7 +129,7 @@ def traps(inst: Inst) -> bool:
 
 def interrupts(inst: Inst) -> bool:
     """Whether the host is to be told that a wave came here."""
-    return meaning(inst.op) is Action.MESSAGE and inst["simm16"].value & 15 == INTERRUPT_MESSAGE
+    return meaning(inst.op) is Action.SENDMSG and inst["simm16"].value & 15 == INTERRUPT_MESSAGE
 
 
 def _ways(inst: Inst, pc: int) -> tuple[list[int], bool]:

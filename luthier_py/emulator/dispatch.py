@@ -15,11 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
 
-from luthier_py.emulator.by_lot import Scheduler, scheduler_call, work_by_lot
-from luthier_py.emulator.checks import NOT_CHECKED, Checked, Checks
+from luthier_py.emulator.checks import Checks, LaunchReport
 from luthier_py.emulator.code import HostedCode, Tally
 from luthier_py.emulator.counted import launch_profile
-from luthier_py.emulator.cycle_account import CycleAccount
+from luthier_py.emulator.cycle_account import CycleAccount, LaunchCycles
 from luthier_py.emulator.faults import FaultyWave, device_error, illegal_instruction
 from luthier_py.emulator.launch import LaunchMemory, launch_record
 from luthier_py.emulator.layout import (
@@ -36,15 +35,17 @@ from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.patience import Outsider, Patience
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.random_schedule import Scheduler, scheduler_call, work_at_random
 from luthier_py.emulator.ready import ROUNDS, Begun, enter_code, worker_record
 from luthier_py.emulator.residency import of_device
-from luthier_py.emulator.schedule import Lots
+from luthier_py.emulator.schedule import RandomTurns
 from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.slot import ResidentGroup
 from luthier_py.emulator.standing import told
 from luthier_py.emulator.watch import LaunchWatch
 from luthier_py.emulator.words import address_of, zero_words
 from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
+from luthier_py.loader.origins import CLONE_SUFFIX
 
 POLL_SECONDS = 0.0002  # between looks at work-groups that all wait for another's memory
 
@@ -92,8 +93,8 @@ class Worker:
                 self.run.halt()
 
     def _work(self) -> None:
-        if self.run.lots is not None:
-            found = work_by_lot(self, self.run.lots)
+        if self.run.random_turns is not None:
+            found = work_at_random(self, self.run.random_turns)
         else:
             found = deque([self.new_slot()] if self._begun is None else self.slots)
         if found:
@@ -101,7 +102,10 @@ class Worker:
 
     def turn(self, native: Scheduler, slot: ResidentGroup) -> Outcome:
         """Run a work-group until more is needed than code, or a message was told."""
-        return self._served(slot, Outcome(native(self.address, address_of(self.run.record), slot.address, ROUNDS)))
+        outcome = Outcome(native(self.address, address_of(self.run.record), slot.address, ROUNDS))
+        if self.run.watch is not None:
+            self.run.watch.require_memory()
+        return self._served(slot, outcome)
 
     def _served(self, slot: ResidentGroup, outcome: Outcome) -> Outcome:
         """What native code came back for is done."""
@@ -186,9 +190,10 @@ class RunningLaunch:
                  threads: int, patience: Patience, interrupt: Callable[[], None] = lambda: None,
                  find: Callable[[int], HostedCode | None] = lambda pc: None,
                  outsiders: Sequence[Outsider] = (), begun: Begun | None = None,
-                 cycles: CycleAccount | None = None, lots: Lots | None = None, checks: Checks = Checks.NONE) -> None:
+                 cycles: CycleAccount | None = None, random_turns: RandomTurns | None = None,
+                 checks: Checks = Checks.NONE) -> None:
         self.memory, self.pool, self.codes, self._find = memory, pool, [code], find
-        self._outsiders, self.lots = outsiders, lots
+        self._outsiders, self.random_turns = outsiders, random_turns
         self.shape, self.places, self.patience, self.interrupt = shape, places, patience, interrupt
         self.stop = threading.Event()
         self.standing_since: float | None = None
@@ -205,8 +210,8 @@ class RunningLaunch:
             cycles.watch(self.record)
         self.meetings = zero_words(GRID_RESOURCES * GRID_RESOURCE_BYTES // 8) if begun is None else begun.ready.meetings
         self.native = scheduler_call(shape.wave_size, watched=cycles is not None)
-        self._watch = LaunchWatch(checks, shape) if checks else None
-        threads = 1 if lots is not None or checks or cycles is not None else threads
+        self.watch = LaunchWatch(checks, shape, self.record) if checks else None
+        threads = 1 if random_turns is not None or checks or cycles is not None else threads
         count = min(threads, shape.groups, self.residency.groups)
         self.workers = [Worker(self, None if number else begun) for number in range(count)]
         self._lock = threading.Lock()
@@ -220,8 +225,8 @@ class RunningLaunch:
                  trace: TracebackType | None) -> None:
         for worker in self.workers:
             worker.leave()
-        if self._watch is not None:
-            self._watch.close()
+        if self.watch is not None:
+            self.watch.close()
         self._reading.__exit__(kind, error, trace)
 
     def execute(self) -> None:
@@ -283,11 +288,17 @@ class RunningLaunch:
 
     @property
     def watch_address(self) -> int:
-        return 0 if self._watch is None else self._watch.address
+        return 0 if self.watch is None else self.watch.address
 
-    def checked(self) -> Checked:
-        """By checks, as long as the launch has not been left."""
-        return NOT_CHECKED if self._watch is None else self._watch.checked(self.codes, self.memory)
+    def report(self) -> LaunchReport:
+        """As long as the launch has not been left."""
+        if self.watch is None:
+            return LaunchReport(self.shape.record.name.removesuffix(CLONE_SUFFIX), [], (), self._cycles_taken)
+        return self.watch.report(self.codes, self.memory, self._cycles_taken)
+
+    @property
+    def _cycles_taken(self) -> LaunchCycles | None:
+        return None if self.cycles is None else self.cycles.taken
 
     def code_at(self, pc: int) -> HostedCode | None:
         """Of this launch: the same for all its workers, whatever happens to memory meanwhile."""
@@ -395,4 +406,4 @@ class RunningLaunch:
     def profile(self, seconds: float) -> LaunchProfile:
         counters = [{code: tally.counters for code, tally in worker.tallies.items()} for worker in self.workers]
         return launch_profile(self.shape, self.codes, counters, seconds,
-                              None if self.cycles is None else self.cycles.taken)
+                              self._cycles_taken)

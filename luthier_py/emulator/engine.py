@@ -35,13 +35,13 @@ def _imports_of(code: bytes) -> list[str]:
     return sorted({name.decode() for name in _SYMBOL.findall(code)})
 
 
-def scheduler_address(wave_size: int, watched: bool = False, by_lot: bool = False) -> int:
+def scheduler_address(wave_size: int, watched: bool = False, at_random: bool = False) -> int:
     def text() -> str:
         from luthier_py.emulator.scheduler import scheduler  # as for _support
 
-        return scheduler(wave_size, watched, by_lot)
+        return scheduler(wave_size, watched, at_random)
 
-    return native_function("luthier_run_by_lot" if by_lot else "luthier_run", text, {}, (wave_size, watched))
+    return native_function("luthier_run_at_random" if at_random else "luthier_run", text, {}, (wave_size, watched))
 
 
 def begin_address() -> int:

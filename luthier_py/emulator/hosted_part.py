@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from luthier_py import llvm
+from luthier_py.emulator.compile_queue import COMPILE_QUEUE, Job
 from luthier_py.emulator.engine import keep_code, kept_code
 from luthier_py.emulator.settings import FIRST_COUNTER, CounterKind
 from luthier_py.emulator.translation import HostPart
-from luthier_py.emulator.workshop import WORKSHOP, Job
 from luthier_py.llvm import Effort
 
 HOT = 4_000_000
@@ -35,7 +35,7 @@ class HostedPart:
     def begin(self, text: Callable[[], str], effort: Effort) -> None:
         """Have code made, while others go on."""
         if self.job is None:
-            self.job = WORKSHOP.begin(lambda: llvm.host_object(text(), effort))
+            self.job = COMPILE_QUEUE.begin(lambda: llvm.host_object(text(), effort))
 
     def code(self, text: Callable[[], str]) -> tuple[bytes, Effort]:
         """Machine code to begin with, or better."""
@@ -43,7 +43,7 @@ class HostedPart:
         for effort in {Effort.GENERATE: None, self.effort: None}:
             if (code := kept_code(self.part.digest, effort)) is not None:
                 return code, effort
-        made = None if job is None else WORKSHOP.result(job)
+        made = None if job is None else COMPILE_QUEUE.result(job)
         if made is None:
             made = llvm.host_object(text(), self.effort)
         keep_code(self.part.digest, self.effort, made)

@@ -231,9 +231,9 @@ GROUP = _fields(
     "wave",                  # the wave that needs attention
     "index",                 # of the work-group in the launch
     "slice",                 # backward branches of a wave before the next one gets its turn
-    "resume",                # waves that have had their turn in a round that was broken off; by lot: 1 + the wave
-    "turns",                 # by lot: how many are left
-    "lots",                  # the state that the next one comes from
+    "resume",                # waves that have had their turn in a round that was broken off; at random: 1 + the wave
+    "turns",                 # at random: how many are left
+    "random",                # the state that the next one comes from
     "budget",                # of the wave whose turn it is
 )
 GROUP_BYTES = 8 * len(GROUP)

@@ -85,7 +85,7 @@ def mode_after(inst: Inst, mode: int) -> int:
         return mode
     if row is Action.ROUND_MODE:
         return mode & ~0xF | inst["simm16"].value & 0xF
-    if row is Action.DENORMAL_MODE:
+    if row is Action.DENORM_MODE:
         return mode & ~0xF0 | (inst["simm16"].value & 0xF) << 4
     number, first, _ = hardware_register(inst)
     if number != HardwareRegister.MODE.value:
@@ -98,7 +98,7 @@ def mode_after(inst: Inst, mode: int) -> int:
     return after
 
 
-_WRITES = (Action.SETREG, Action.SETREG_IMM, Action.ROUND_MODE, Action.DENORMAL_MODE)
+_WRITES = (Action.SETREG, Action.SETREG_IMM, Action.ROUND_MODE, Action.DENORM_MODE)
 
 
 def modes(blocks: list[CodeBlock], entry: int, initial: int) -> dict[int, tuple[int, ...]]:

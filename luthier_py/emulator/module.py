@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
+from luthier_py.emulator.clocks import ExecutedInstructions
 from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.memory import Allocation, Memory, write_bytes
 from luthier_py.emulator.ready import LoadedLaunch
@@ -23,10 +24,11 @@ _PAGE = 4096
 
 
 class EmulatorModule:
-    """A loaded code object."""
+    """A loaded code object. ``executed``: on its device; ``find`` gives others there, by their :func:`object_name`."""
 
-    def __init__(self, memory: Memory, code_object: CodeObject) -> None:
-        self.memory = memory
+    def __init__(self, memory: Memory, code_object: CodeObject, executed: ExecutedInstructions,
+                 find: Callable[[bytes], CodeObject | None]) -> None:
+        self.memory, self._executed, self._find = memory, executed, find
         self.object = code_object
         loads = [s for s in code_object.segments if s.load]
         if not loads:
@@ -82,7 +84,8 @@ class EmulatorModule:
 
     def code(self, settings: Settings) -> HostedCode:
         if settings not in self._codes:
-            self._codes[settings] = HostedCode(ObjectText(self.object, self.base), settings)
+            self._codes[settings] = HostedCode(
+                ObjectText(self.object, self.base, self._find), settings, self._executed)
         return self._codes[settings]
 
     def holds_code(self, address: int) -> bool:

@@ -1,14 +1,13 @@
 """How long a launch may take, and for whom it may wait.
 
-In: seconds, and others who write memory. Out: the same, checked. Invariant: a time limit is one that a timer takes.
+In: seconds, and others who write memory. Out: the same. Invariant: a time limit is one that a timer takes, as
+LaunchOptions have it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
-
-from luthier_py.runtime.time_limit import check_time_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +17,6 @@ class Patience:
     time_limit: float | None = None  # seconds
     others_write: bool = False
     standstill: float = 30.0         # seconds until waiting for work-groups that cannot start is an error all the same
-
-    def __post_init__(self) -> None:
-        if self.time_limit is not None:
-            check_time_limit(self.time_limit)
 
 
 class Outsider(Protocol):

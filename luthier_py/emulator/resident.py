@@ -15,12 +15,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from luthier_py.emulator.clocks import CycleClock
+from luthier_py.emulator.clocks import CycleClock, ExecutedInstructions
 from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.cycle_account import CycleAccount
 from luthier_py.emulator.dispatch import RunningLaunch
 from luthier_py.emulator.faults import illegal_instruction
 from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, LaunchMemory, mode_of, preloaded_range
+from luthier_py.emulator.launch_options import NO_OPTIONS, LaunchOptions, Reporter, no_report
 from luthier_py.emulator.layout import Outcome
 from luthier_py.emulator.memory import Allocation, Memory, read_bytes, write_bytes
 from luthier_py.emulator.packet import QUEUE_BYTES, DispatchPacket, dispatch_id, queue_record
@@ -28,8 +29,7 @@ from luthier_py.emulator.patience import Patience
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.ready import Begun, PacketLaunch, threads_for
-from luthier_py.emulator.schedule import Lots
-from luthier_py.emulator.scrutiny import NO_SCRUTINY, Scrutiny
+from luthier_py.emulator.schedule import RandomTurns
 from luthier_py.emulator.settings import Settings
 from luthier_py.emulator.shape import Shape, shape_of_packet
 from luthier_py.emulator.text import MemoryText
@@ -37,7 +37,6 @@ from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Mal
 from luthier_py.isa.target import Target
 from luthier_py.loader import KernelDescriptor, KernelRecord
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES
-from luthier_py.runtime.clock_kind import ClockKind
 
 KEPT_SHAPES = 256
 KEPT_LAUNCHES, KEPT_BYTES = 64, 1 << 28
@@ -45,15 +44,15 @@ _HALTED = "its queue was destroyed while it ran"
 
 
 class ResidentCode:
-    """Mutable: what was translated of one allocation."""
+    """Mutable: what was translated of one allocation. ``executed``: on its device."""
 
-    def __init__(self, text: MemoryText) -> None:
-        self.text = text
+    def __init__(self, text: MemoryText, executed: ExecutedInstructions) -> None:
+        self.text, self._executed = text, executed
         self._codes: dict[Settings, HostedCode] = {}
 
     def code(self, settings: Settings) -> HostedCode:
         if settings not in self._codes:
-            self._codes[settings] = HostedCode(self.text, settings)
+            self._codes[settings] = HostedCode(self.text, settings, self._executed)
         return self._codes[settings]
 
 
@@ -63,24 +62,24 @@ class PacketDevice:
     ``name_of`` gives the name of the kernel whose descriptor is at an address, ``base_of`` where address 0 is of the
     code object that has code at an address (otherwise, the start of the allocation): errors and profiles speak of
     addresses from there on. ``interrupt`` is called when a wave interrupts the host (s_sendmsg), which it does after
-    it wrote an event's mailbox.
+    it wrote an event's mailbox. ``report`` gets what checks and the cycle model say of each.
     """
 
-    def __init__(self, target: Target, memory: Memory, *, threads: int = 1, time_limit: float | None = None,
-                 clock: ClockKind = ClockKind.INSTRUCTIONS,
+    def __init__(self, target: Target, memory: Memory, *, threads: int = 1, options: LaunchOptions = NO_OPTIONS,
                  name_of: Callable[[int], str | None] = lambda kernel_object: None,
                  base_of: Callable[[int], int | None] = lambda pc: None,
                  interrupt: Callable[[], None] = lambda: None, counts: bool = True,
-                 scrutiny: Scrutiny = NO_SCRUTINY) -> None:
-        self.scrutiny, self._launches = scrutiny, itertools.count(1)
+                 report: Reporter = no_report) -> None:
+        self.options, self._report, self._launches = options, report, itertools.count(1)
         self.target = target
         self.memory = memory
         self.threads = max(threads, 1)
-        self.patience = Patience(time_limit, others_write=True)
+        self.patience = Patience(options.time_limit, others_write=True)
         self._counts = counts
         self._name_of, self._base_of, self._interrupt = name_of, base_of, interrupt
         self._pool = PagePool()
-        self._cycles = CycleClock() if clock is ClockKind.MODEL else None
+        self._executed = ExecutedInstructions()
+        self._cycles = CycleClock() if options.models_cycles else None
         self._alone = threading.Lock()  # launches of the cycle model come one after the other
         self._resident: dict[tuple[int, int, int], ResidentCode] = {}  # by start and size of the allocation, and base
         self._running: dict[RunningLaunch, int] = {}  # launches, with their queues
@@ -103,8 +102,8 @@ class PacketDevice:
         name = self._name_of(kernel_object) or f"kernel@0x{kernel_object:x}"
         descriptor = self._descriptor(kernel_object, name)
         entry = kernel_object + descriptor.kernel_code_entry_byte_offset
-        settings = self.scrutiny.settings(Settings(
-            descriptor.wave_size, mode_of(self.target, descriptor), self.target, self._cycles is not None))
+        settings = self.options.settings(
+            Settings(descriptor.wave_size, mode_of(self.target, descriptor), self.target))
         code = self._code(entry, settings)
         if code is None:
             what = f"kernel entry 0x{entry:x}; {self.memory.nearest(entry)}"
@@ -119,7 +118,7 @@ class PacketDevice:
         if self._cycles is not None:
             with self._alone:
                 return self._run_looked_at(code, shape, places, queue, find, CycleAccount(self._cycles, shape))
-        if self.scrutiny.wanted:
+        if self.options.watched:
             return self._run_looked_at(code, shape, places, queue, find)
         ready = self._take(code, shape, places)
         try:
@@ -130,15 +129,16 @@ class PacketDevice:
     def _run_looked_at(self, code: HostedCode, shape: Shape, places: LaunchMemory, queue: int,
                        find: Callable[[int], HostedCode | None], cycles: CycleAccount | None = None
                        ) -> LaunchProfile | None:
-        """By the cycle model, by lot or under checks: all of it by dispatch."""
-        schedule = self.scrutiny.schedule
-        lots = None if schedule is None else Lots(schedule, next(self._launches))
+        """By the cycle model, at random or under checks: all of it by dispatch."""
+        schedule = self.options.schedule
+        random_turns = None if schedule is None else RandomTurns(schedule, next(self._launches))
         with RunningLaunch(self.memory, self._pool, code, shape, places, 1, self.patience, self._interrupt, find,
-                           cycles=cycles, lots=lots, checks=self.scrutiny.checks) as run:
+                           cycles=cycles, random_turns=random_turns, checks=self.options.checks) as run:
             try:
                 return self._execute(run, queue, time.perf_counter())
             finally:
-                self.scrutiny.tell(run.checked())
+                if self.options.reported:
+                    self._report(run.report())
 
     def _run(self, ready: PacketLaunch, places: LaunchMemory, queue: int,
              find: Callable[[int], HostedCode | None]) -> LaunchProfile | None:
@@ -237,7 +237,7 @@ class PacketDevice:
             resident = self._resident.get(key)
             if resident is None or not resident.text.unchanged():
                 text = MemoryText(self.target, base, found.address, found.size)
-                resident = self._resident[key] = ResidentCode(text)
+                resident = self._resident[key] = ResidentCode(text, self._executed)
             return resident.code(settings)
 
     def _places(self, packet: int, queue: int, fields: DispatchPacket, descriptor: KernelDescriptor,

@@ -18,7 +18,7 @@ _CHUNKS = (1, 2, 4, 8, 16, 64)
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Waves take turns by lot, drawn from ``seed``; so do work-groups, as many at a time as the device holds."""
+    """Waves take turns at random, drawn from ``seed``; so do work-groups, as many at a time as the device holds."""
 
     seed: int
 
@@ -26,7 +26,7 @@ class Schedule:
         return f"seed={self.seed}"
 
 
-class Lots:
+class RandomTurns:
     """Mutable: the numbers of one launch, the ``launch``-th on its device."""
 
     def __init__(self, schedule: Schedule, launch: int) -> None:

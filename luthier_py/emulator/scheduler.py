@@ -7,8 +7,9 @@ rounds, or when the launch is to stop, Python gets a chance to let another work-
 a group's records say all there is to know, so its worker can leave it and take it up at any time; a round that was
 broken off goes on where it was, so that no wave gets more turns than another.
 
-By lot (``luthier_run_by_lot``) each turn is some wave's, and of some length, both drawn from pseudo-random numbers
-whose state is in the group's record; it ends after ``turns`` turns. Whether code had to be compiled changes nothing.
+At random (``luthier_run_at_random``) each turn is some wave's, and of some length, both drawn from pseudo-random
+numbers whose state is in the group's record; it ends after ``turns`` turns. Whether code had to be compiled changes
+nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from luthier_py.emulator.layout import (
 )
 from luthier_py.emulator.next_wave import MOVED
 from luthier_py.emulator.template import expand
-from luthier_py.emulator.turns import BY_LOT, IN_ORDER
+from luthier_py.emulator.turns import AT_RANDOM, IN_ORDER
 
 
 class GroupEvent(IntEnum):
@@ -42,13 +43,13 @@ class GroupEvent(IntEnum):
     ENDS = 2
 
 
-def scheduler(wave_size: int, watched: bool = False, by_lot: bool = False) -> str:
+def scheduler(wave_size: int, watched: bool = False, at_random: bool = False) -> str:
     """The module. ``watched``: the launch has a watcher, who is told what becomes of work-groups."""
     numbers = {member.name: int(member) for enum in (Outcome, Status) for member in enum
                if member.name not in ("FAULT", "MESSAGE")}
     tells = {f"ON_{event.name}": f"call void @watch(ptr %launch, ptr %group, i64 {event})" if watched else ""
              for event in GroupEvent}
-    turns = BY_LOT if by_lot else IN_ORDER
+    turns = AT_RANDOM if at_random else IN_ORDER
     run = turns["resume"] + Template(_RUN).safe_substitute(turns)
     return expand(_START + _RELEASE + _WATCH * watched + run, **numbers, **tells,
                   FAULT_OUTCOME=Outcome.FAULT, MESSAGE_STATUS=Status.MESSAGE, MESSAGE_OUTCOME=Outcome.MESSAGE,

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from luthier_py.emulator.checks import inlined_text
 from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.layout import Status
 from luthier_py.emulator.slot import Standing
-
-if TYPE_CHECKING:
-    from luthier_py.analysis.lines import SourceLines
 
 PLACES = 5
 """That are told; the others are counted."""
@@ -31,10 +28,9 @@ def told(waves: Iterable[Standing], codes: Sequence[HostedCode]) -> str:
             number = next((number for number, code in enumerate(codes) if code.holds(wave.pc)), 0)
             places[_kind(wave.status), number, _place(wave, codes[number])].append(wave)
     ordered = sorted(places.items(), key=lambda item: (-len(item[1]), item[0]))
-    lines = {number: codes[number].source.lines() for (_, number, _), _ in ordered[:PLACES]}
     parts = []
     for (_, number, pc), here in ordered[:PLACES]:
-        parts.append(f"{_names(here)} at pc 0x{pc:x}{_shown(pc, codes[number], lines[number])}")
+        parts.append(f"{_names(here)} at pc 0x{pc:x}{_shown(pc, codes[number])}")
     if left := ordered[PLACES:]:
         parts.append(f"{sum(len(here) for _, here in left)} waves at {len(left)} other places")
     if ended:
@@ -54,10 +50,10 @@ def _place(wave: Standing, code: HostedCode) -> int:
     return next(at for at in (pc - 4, pc - 8) if at in code.insts and at + code.insts[at].size_bytes == pc)
 
 
-def _shown(pc: int, code: HostedCode, lines: SourceLines) -> str:
-    """The instruction and its line, as far as they are known."""
-    text, line = code.text(pc), lines.at(pc)
-    return (f" `{text}`" if text is not None else "") + (f" ({line})" if line is not None else "")
+def _shown(pc: int, code: HostedCode) -> str:
+    """The instruction and its lines, as far as they are known."""
+    text, lines = code.text(pc), inlined_text(code.source.lines(pc))
+    return (f" `{text}`" if text is not None else "") + (f" ({lines})" if lines else "")
 
 
 def _names(waves: list[Standing]) -> str:

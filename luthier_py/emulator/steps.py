@@ -82,12 +82,13 @@ class RegisterRole(IntEnum):
 
 
 _STEPS = {
-    Action.BARRIER: Step.BARRIER, Action.END: Step.END, Action.GRID_BARRIER: Step.MEET,
-    Action.GRID_GIVE: Step.NAMED_SIGNAL, Action.GRID_OPEN: Step.NAMED_SIGNAL, Action.GRID_TAKE: Step.NAMED_WAIT,
+    Action.BARRIER: Step.BARRIER, Action.END: Step.END, Action.GWS_BARRIER: Step.MEET,
+    Action.GWS_SEMA_V: Step.NAMED_SIGNAL, Action.GWS_SEMA_RELEASE_ALL: Step.NAMED_SIGNAL,
+    Action.GWS_SEMA_P: Step.NAMED_WAIT,
 }  # fmt: skip
 _HALVES_OF_BARRIERS = {
     Action.BARRIER_SIGNAL: (Step.SIGNAL, Step.NAMED_SIGNAL), Action.BARRIER_WAIT: (Step.WAIT, Step.NAMED_WAIT),
-    Action.BARRIER_SIGNAL_FIRST: (Step.SIGNAL, Step.NAMED_SIGNAL),
+    Action.BARRIER_SIGNAL_ISFIRST: (Step.SIGNAL, Step.NAMED_SIGNAL),
 }  # fmt: skip
 """Of the work-group's own barrier, and of those with names; others are nothing to it."""
 _ADDRESSES = frozenset({"addr", "vaddr", "saddr", "sbase", "soffset", "srsrc"})

@@ -9,16 +9,19 @@ executes is not followed.
 from __future__ import annotations
 
 import ctypes
-from functools import cache
+from collections.abc import Callable
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from luthier_py.emulator.known_code import MOST_BYTES
 from luthier_py.emulator.memory import read_bytes
 from luthier_py.isa.target import Target
 from luthier_py.loader import CodeObject
+from luthier_py.loader.origins import HERE, Origins, read_origins
 
 if TYPE_CHECKING:
-    from luthier_py.analysis.lines import SourceLines
+    from luthier_py.analysis.frames import Frames
+    from luthier_py.analysis.lines import SourceLine
 
 CLOSE = 4096  # bytes between functions that are cheaper to compare than another run
 
@@ -42,14 +45,26 @@ class Text(Protocol):
         """One instruction was decoded, or several that follow each other."""
         ...
 
-    def lines(self) -> SourceLines: ...
+    def lines(self, pc: int) -> tuple[SourceLine, ...]:
+        """Of the source: the innermost function's, then those that it was inlined at; none where none is known."""
+        ...
+
+    @property
+    def origins(self) -> Origins | None:
+        """Where its instructions come from, if it is a tool's copy of something."""
+        ...
+
+    @property
+    def original(self) -> Text | None:
+        """What it is a copy of, if that is there."""
+        ...
 
 
 class ObjectText:
-    """A code object's executable segments."""
+    """A code object's executable segments. ``find`` gives another one by its :func:`object_name`."""
 
-    def __init__(self, code_object: CodeObject, base: int) -> None:
-        self.base, self.target = base, code_object.target
+    def __init__(self, code_object: CodeObject, base: int, find: Callable[[bytes], CodeObject | None]) -> None:
+        self.base, self.target, self._find = base, code_object.target, find
         self._object = code_object
         ranges = code_object.text_ranges
         self.extent = range(min((r.start for r in ranges), default=0), max((r.stop for r in ranges), default=0))
@@ -64,10 +79,25 @@ class ObjectText:
     def used(self, pc: int, raw: bytes) -> None:
         """A file does not change."""
 
-    def lines(self) -> SourceLines:
-        from luthier_py.analysis.lines import source_lines  # takes a while to import, and few ask
+    def lines(self, pc: int) -> tuple[SourceLine, ...]:
+        return self._frames.lines_at(pc)
 
-        return source_lines(self._object)
+    @cached_property
+    def origins(self) -> Origins | None:
+        return read_origins(self._object)
+
+    @cached_property
+    def original(self) -> Text | None:
+        if self.origins is None or self.origins.original == HERE:
+            return self
+        found = self._find(self.origins.original)
+        return None if found is None else ObjectText(found, 0, self._find)
+
+    @cached_property
+    def _frames(self) -> Frames:
+        from luthier_py.analysis.frames import source_frames  # takes a while to import, and few ask
+
+        return source_frames(self._object)
 
 
 class MemoryText:
@@ -95,10 +125,17 @@ class MemoryText:
     def used(self, pc: int, raw: bytes) -> None:
         self._used[pc] = raw
 
-    def lines(self) -> SourceLines:
-        from luthier_py.analysis.lines import SourceLines
+    def lines(self, pc: int) -> tuple[SourceLine, ...]:
+        """Memory has no tables."""
+        return ()
 
-        return SourceLines((), ())
+    @property
+    def origins(self) -> Origins | None:
+        return None
+
+    @property
+    def original(self) -> Text | None:
+        return None
 
     def unchanged(self) -> bool:
         """Whether memory holds everything that was decoded as it was then."""

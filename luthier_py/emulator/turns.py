@@ -1,8 +1,8 @@
 """Whose turn it is, and how long it may be: where the schedulers differ, as LLVM IR.
 
-In: nothing. Out: parts of the scheduler's text by name, for waves in their order and by lot. Invariant: both define the
-same names: the wave %i, and for one that is to have the same turn again, or whose turn is over, what `resume` becomes.
-A turn that begins with %i may end with a wave behind it, %i.then (see next_wave).
+In: nothing. Out: parts of the scheduler's text by name, for waves in their order and at random. Invariant: both define
+the same names: the wave %i, and for one that is to have the same turn again, or whose turn is over, what `resume`
+becomes. A turn that begins with %i may end with a wave behind it, %i.then (see next_wave).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ after:
 """}
 
 # Turns are short, since what goes wrong does so between two accesses; one in 16 is long enough to get somewhere.
-BY_LOT = {"name": "luthier_run_by_lot", "resume": """
+AT_RANDOM = {"name": "luthier_run_at_random", "resume": """
 define internal i64 @same_again(i64 %i) {
   %behind = add i64 %i, 1
   ret i64 %behind
@@ -64,22 +64,22 @@ same:
 another:
   %turns = get group.turns of %group
   %none = icmp eq i64 %turns, 0
-  br i1 %none, label %stop, label %lot
-lot:  ; Marsaglia's xorshift
+  br i1 %none, label %stop, label %random.turn
+random.turn:  ; Marsaglia's xorshift
   %turns.less = add i64 %turns, -1
   put group.turns of %group, %turns.less
-  %old = get group.lots of %group
+  %old = get group.random of %group
   %old.up = shl i64 %old, 13
   %once = xor i64 %old, %old.up
   %once.down = lshr i64 %once, 7
   %twice = xor i64 %once, %once.down
   %twice.up = shl i64 %twice, 17
-  %lots = xor i64 %twice, %twice.up
-  put group.lots of %group, %lots
-  %upper = lshr i64 %lots, 32
+  %random = xor i64 %twice, %twice.up
+  put group.random of %group, %random
+  %upper = lshr i64 %random, 32
   %chosen = urem i64 %upper, %waves
-  %short = and i64 %lots, 7
-  %kind = and i64 %lots, 3840
+  %short = and i64 %random, 7
+  %kind = and i64 %random, 3840
   %is.long = icmp eq i64 %kind, 0
   %long = shl i64 %short, 8
   %length = select i1 %is.long, i64 %long, i64 %short
@@ -87,7 +87,7 @@ lot:  ; Marsaglia's xorshift
   br label %wave
 
 wave:
-  %i = phi i64 [ %whose, %same ], [ %chosen, %lot ]
+  %i = phi i64 [ %whose, %same ], [ %chosen, %random.turn ]
 """, "budget": """
   %length.now = get group.budget of %group
   put wave.budget of %this, %length.now

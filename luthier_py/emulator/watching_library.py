@@ -68,7 +68,7 @@ def watching_library() -> ctypes.CDLL:
 
     folder = build("watching", texts.values(), lambda: texts, compile_all)
     library = ctypes.CDLL(str(folder / _LIBRARY))
-    library.luthier_watch_new.argtypes = [ctypes.c_uint64] * 6
+    library.luthier_watch_new.argtypes = [ctypes.c_uint64] * 8
     library.luthier_watch_new.restype = library.luthier_watch_findings.restype = ctypes.c_uint64
     library.luthier_watch_stopped.restype = ctypes.c_uint64
     for name in ("free", "stopped"):

@@ -45,13 +45,12 @@ from luthier_py.isa import SCC, Inst, InstructionSet, Reg, RegFile, RegSet, sgpr
 from luthier_py.isa.own_waits import ends_of_hardware_waits
 from luthier_py.jit import Payload, PayloadKey, payload_key
 from luthier_py.loader import KernelDescriptor
+from luthier_py.loader.origins import CLONE_SUFFIX
 from luthier_py.proof.claim import Claim
 from luthier_py.tool import Edits, Entry, Hook, Insertion, Place, Refusal, Turn, WaveVariable
 from luthier_py.tool.types import is_of_lanes
 
-SUFFIX = ".luthier"  # names of instrumented kernels
-
-__all__ = ["SUFFIX", "ClonedKernel", "Patched", "SourceMap", "inject"]
+__all__ = ["ClonedKernel", "Patched", "SourceMap", "inject"]
 
 Fragments: TypeAlias = Mapping[PayloadKey, Fragment]
 Changed: TypeAlias = Mapping[Function, Mapping[int, Inst]]  # by address
@@ -131,7 +130,7 @@ def _component(
     for inst in (inst for f in component.functions for inst in changed.get(f, {}).values()):
         named |= inst.reads | inst.writes
     calls, starts = _served(program, facts, insertions, fragments, component, named)
-    names = {f.address: f.name + SUFFIX for f in component.functions}
+    names = {f.address: f.name + CLONE_SUFFIX for f in component.functions}
     begins = _begins(program.isa, facts, starts, calls)
     clones = _passed(program, component.functions, names, begins, calls, changed, seen)
     placed = [lay_out(program.isa, clone, names) for clone in clones]
@@ -307,4 +306,5 @@ def _new_kernel(
     grown = descriptor.private_segment_fixed_size > old.descriptor.private_segment_fixed_size
     if grown and ".uses_dynamic_stack" in old.metadata:
         metadata[".uses_dynamic_stack"] = False  # the runtime would give it more behind the tool's
-    return NewKernel(kernel.name + SUFFIX, names[kernel.function.address], descriptor, kernel.name, metadata=metadata)
+    return NewKernel(kernel.name + CLONE_SUFFIX, names[kernel.function.address], descriptor, kernel.name,
+                     metadata=metadata)

@@ -6,7 +6,7 @@ are the original's bytes; of Singles only displacements and literals that name a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from luthier_py.inject.items import Clone, Label, Referent, Run, Single, Slice
@@ -49,7 +49,26 @@ def lay_out(isa: InstructionSet, clone: Clone, names: Mapping[int, str]) -> Plac
                     code[-kind.size_bytes :] = kind.stored(at[target.label] - base)
                 else:
                     fixups.append(Fixup(len(code) - kind.size_bytes, kind, _name(target, names), target.offset, base))
-    return Placed(clone, Chunk(clone.name, bytes(code), tuple(fixups), ENTRY_ALIGN_BYTES), tuple(starts))
+    return Placed(clone, Chunk(clone.name, bytes(code), tuple(fixups), ENTRY_ALIGN_BYTES, _origins(clone, starts)),
+                  tuple(starts))
+
+
+def _origins(clone: Clone, starts: Sequence[int]) -> tuple[tuple[int, int, int], ...]:
+    """Rows that go on where the one before ends are one."""
+    rows: list[tuple[int, int, int]] = []
+    for item, start in zip(clone.items, starts, strict=True):
+        if isinstance(item, Slice):
+            origin = item.pc
+        elif isinstance(item, Single) and item.origin is not None:
+            origin = item.origin.pc
+        else:
+            continue
+        last = rows[-1] if rows else (0, 0, 0)
+        if last[2] and (last[0] + last[2], last[1] + last[2]) == (start, origin):
+            rows[-1] = last[0], last[1], last[2] + item.size_bytes
+        else:
+            rows.append((start, origin, item.size_bytes))
+    return tuple(rows)
 
 
 def _name(target: Referent, names: Mapping[int, str]) -> str | int:

@@ -54,6 +54,8 @@ class Chunk:
     code: bytes
     fixups: tuple[Fixup, ...] = ()
     align: int = ENTRY_ALIGN_BYTES
+    origins: tuple[tuple[int, int, int], ...] = ()
+    """(offset from the chunk's start, address in the original, bytes) of what is the original's."""
 
 
 @dataclass(frozen=True, slots=True)

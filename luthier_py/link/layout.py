@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from luthier_py.inject.patch import Patch
 from luthier_py.loader import DESCRIPTOR_BYTES, Section, SectionFlag, SectionType, Segment, SegmentFlag, SegmentType
+from luthier_py.loader.origins import CODE_SECTION, HERE, ORIGINS_SECTION, pack_origins
 
 PAGE_BYTES = 0x1000
 
@@ -45,11 +46,14 @@ def arrange(patch: Patch) -> tuple[Blob, ...]:
     constants = [(v.name, v.size, v.align) for v in patch.variables if v.constant]
     set_variables = [(v.name, v.size, v.align) for v in patch.variables if v.initial is not None and not v.constant]
     zero_variables = [(v.name, v.size, v.align) for v in patch.variables if v.initial is None]
+    rows = [(0, 0, 0) for chunk in patch.chunks for _ in chunk.origins]
+    origins = [(ORIGINS_SECTION, len(pack_origins(HERE, rows)), 4)] if rows else []
     blobs = (
         _fill(".rodata.luthier", progbits, _READ, [*descriptors, *constants]),
-        _fill(".text.luthier", progbits, _EXECUTE, chunks, _PREFETCH_BYTES),
+        _fill(CODE_SECTION, progbits, _EXECUTE, chunks, _PREFETCH_BYTES),
         _fill(".data.luthier", progbits, _WRITE, set_variables),
         _fill(".bss.luthier", SectionType.NOBITS, _WRITE, zero_variables),
+        _fill(ORIGINS_SECTION, progbits, SectionFlag(0), origins),
     )
     return tuple(blob for blob in blobs if blob.offsets)
 

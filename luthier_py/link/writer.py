@@ -37,6 +37,7 @@ from luthier_py.loader import (
 )
 from luthier_py.loader.codeobject import find_metadata, read_object
 from luthier_py.loader.elf import DYNAMIC, LOAD_LIMIT_BYTES, PROGRAM_HEADER, SECTION_HEADER, SYMBOL, Elf
+from luthier_py.loader.origins import HERE, ORIGINS_SECTION, object_name, pack_origins
 
 S_NOP = struct.pack("<I", 0xBF800000)  # SOPP opcode 0, the same on every target
 
@@ -72,7 +73,8 @@ def _append(obj: CodeObject, patch: Patch, origin: CodeObject) -> bytes:
         item: layout.sections[index].address + offset
         for index, blob in growth.new.items() for item, offset in blob.offsets.items()
     }
-    contents = growth.contents | _new_contents(patch, growth, addresses)
+    name = HERE if origin is obj else object_name(origin.data)
+    contents = growth.contents | _new_contents(patch, growth, addresses, name)
     contents |= {index: _symbol_table(obj.elf, index, rows, layout) for index, rows in growth.symbols.items()}
     return _write(obj.elf, layout, growth, contents)
 
@@ -112,13 +114,15 @@ def _segment_flags(section: Section) -> SegmentFlag:
     return SegmentFlag.READ | SegmentFlag.WRITE if section.flags & SectionFlag.WRITE else SegmentFlag.READ
 
 
-def _new_contents(patch: Patch, growth: Growth, addresses: Mapping[str, int]) -> dict[int, bytes]:
-    """The bytes of the new sections: code, descriptors, variables."""
+def _new_contents(patch: Patch, growth: Growth, addresses: Mapping[str, int], original: bytes) -> dict[int, bytes]:
+    """The bytes of the new sections: code, descriptors, variables; and where code comes from."""
     items = {chunk.name: resolve(chunk, addresses) for chunk in patch.chunks}
     for kernel in patch.kernels:
         entry = addresses[kernel.entry] + kernel.entry_offset - addresses[kernel.symbol]
         items[kernel.symbol] = kernel.descriptor.replace(kernel_code_entry_byte_offset=entry).raw
     items |= {variable.name: variable.initial for variable in patch.variables if variable.initial is not None}
+    items[ORIGINS_SECTION] = pack_origins(original, (
+        (addresses[chunk.name] + offset, pc, size) for chunk in patch.chunks for offset, pc, size in chunk.origins))
     contents = {}
     for index, blob in growth.new.items():
         if blob.type is SectionType.NOBITS:

@@ -7,6 +7,7 @@ from rich.console import Group
 from rich.text import Text
 
 from luthier_py.errors import printable
+from luthier_py.report.cycles import cycles_text
 from luthier_py.report.plain import Json
 
 
@@ -27,8 +28,7 @@ def launch_table(facts: Json) -> Group:
         share = "" if of_tool is None else f", {of_tool} of them the tool's"
         lines.append(f"{executed} wave instructions executed{share}")
     if (cycles := run["device_cycles"]) is not None:
-        lines.append(f"{cycles['cycles']} cycles by the model; the longest of the compute units over their mean: "
-                     f"{cycles['imbalance']:.2f}; of a work-group's waves: {cycles['wave_imbalance']:.2f}")
+        lines.append(cycles_text(cycles["cycles"], cycles["imbalance"], cycles["wave_imbalance"]))
     lines += run["shuffle"]["text"] if run["shuffle"] else []
     lines += (verdict["text"] if verdict else "verdict: 1 launch, not instrumented").splitlines()
     return Group(*(Text(printable(line)) for line in lines))

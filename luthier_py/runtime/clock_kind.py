@@ -1,6 +1,6 @@
 """What the clock of an emulated device's core counts.
 
-In: a word, as an option or in the environment. Out: a ClockKind. Invariant: what is not known is Invalid, and named.
+In: a word. Out: a ClockKind. Invariant: what is not known is Invalid, and named.
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 from enum import Enum
 
 from luthier_py.errors import Invalid
-
-VARIABLE = "LUTHIER_CLOCK"
 
 
 class ClockKind(Enum):
@@ -19,8 +17,8 @@ class ClockKind(Enum):
     MODEL = "model"                # cycles of the cycle model
 
 
-def chosen_clock(text: str) -> ClockKind:
-    """By LUTHIER_CLOCK, or --clock; without a word, instructions."""
+def parse_clock(text: str) -> ClockKind:
+    """Without a word, instructions."""
     try:
         return ClockKind(text or ClockKind.INSTRUCTIONS.value)
     except ValueError:

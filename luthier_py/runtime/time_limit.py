@@ -9,8 +9,6 @@ import threading
 
 from luthier_py.errors import Invalid
 
-VARIABLE = "LUTHIER_TIME_LIMIT"
-
 
 def check_time_limit(seconds: float) -> float:
     if not 0 < seconds <= threading.TIMEOUT_MAX:
@@ -19,8 +17,8 @@ def check_time_limit(seconds: float) -> float:
 
 
 def parse_time_limit(text: str) -> float | None:
-    """The value of LUTHIER_TIME_LIMIT; None where it is not set."""
+    """None for no text."""
     try:
         return check_time_limit(float(text)) if text else None
     except ValueError:
-        raise Invalid(f"{VARIABLE}={text}: give a number of seconds") from None
+        raise Invalid("give a number of seconds") from None

@@ -19,17 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import Invalid
-from luthier_py.runtime import clock_kind
-from luthier_py.runtime.time_limit import VARIABLE, check_time_limit
 from luthier_py.session.levels import chosen_level
 from luthier_py.session.program import obstacles, program_path, search_folders, why_not_started
-from luthier_py.session.stack import LUTHIER, chosen_stack, stack_environment, what_is_missing
+from luthier_py.session.run_settings import RunSettings
+from luthier_py.session.stack import what_is_missing
 from luthier_py.storage import write_file
 from luthier_py.worker.findings import FILE as FINDINGS
-from luthier_py.worker.findings import given_or_set
 from luthier_py.worker.orphan import FOLDER, new_folder, remove_abandoned
-from luthier_py.worker.settings import device_settings
-from luthier_py.worker.targets import chosen_targets
 
 FOUND = "findings"
 PATIENCE = 0.5  # seconds until it is looked again whether a program has ended of which no signal told
@@ -49,12 +45,13 @@ class Executed:
     """What was asked of the tool and did not come, a line for each."""
     hints: tuple[str, ...] = ()
     """Where the program failed or nothing was observed: what about it, or this computer, may be why."""
-    checked: tuple[Mapping[str, Any], ...] = ()
-    """Launches that were: ``kernel``, ``findings``, these as `luthier run --json` has them."""
+    launches: tuple[Mapping[str, Any], ...] = ()
+    """Those that were checked, or ran by the cycle model: ``kernel``, ``findings`` and ``cycles`` with its like, as
+    `luthier run --json` has them."""
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
-        return [finding for launch in self.checked for finding in launch["findings"]]
+        return [finding for launch in self.launches for finding in launch["findings"]]
 
     @property
     def verdict(self) -> Mapping[str, Any] | None:
@@ -73,35 +70,32 @@ class Executed:
 
 
 def execute(
-    command: Sequence[str], tool: str | None, options: Mapping[str, str], device: str | None, reports: bool = False,
-    time_limit: float | None = None, stack: str | None = None, level: str | None = None, clock: str | None = None,
-    schedule: str | None = None, check: str | None = None, output: int | None = None,
+    command: Sequence[str], settings: RunSettings, tool: str | None = None, options: Mapping[str, str] | None = None,
+    level: str | None = None, reports: bool = False, output: int | None = None,
 ) -> Executed:
-    """Run ``command``. ``device``: emulator:TARGET, or None for what the program finds. ``stack``: what is between it
-    and the program, see :mod:`.stack`. ``reports``: verdicts have those of all launches. ``level``: where the tool
-    stands, hip, hsa, or auto: HSA unless the program uses HIP. ``clock``: what kernels' clocks count. ``schedule``,
-    ``check``: as LUTHIER_SCHEDULE and LUTHIER_CHECK have them. ``output``: a file for what the program prints."""
+    """Run ``command``. ``options``: the tool's. ``level``: where it stands, hip, hsa, or auto: HSA unless the program
+    uses HIP. ``reports``: verdicts have those of all launches. ``output``: a file for what the program prints."""
     program = program_path(command[0])
-    environment = {**os.environ, **device_environment(device, time_limit, stack, clock, schedule, check)}
-    ours = device is not None and chosen_stack(stack) == LUTHIER
+    environment = {**os.environ, **settings.environment()}
     if tool is None:
-        chosen_level(level, ours, None)
+        chosen_level(level, settings.own_runtime, None)
         remove_abandoned()
         with _signals_blocked() as mask, _folder() as folder:
             code = _run(command, {**environment, **_told_by(folder)}, mask, output)
-            hints = _hints(program, device, stack, code) if code else ()
-            return Executed(code, (), hints=hints, checked=_checked(folder))
+            hints = _hints(program, settings, code) if code else ()
+            return Executed(code, (), hints=hints, launches=_launches(folder))
     from luthier_py.session.observation import Observation  # tools and reports: longer to import than a program's start
 
-    observation = Observation(tool, options, level, ours, reports)  # what is wrong is said before the program starts
+    # what is wrong is said before the program starts
+    observation = Observation(tool, options or {}, level, settings.own_runtime, reports)
     remove_abandoned()
     with _signals_blocked() as mask, _folder() as folder:
-        settings = {**environment, **_told_by(folder)}
-        code = _run(command, {**settings, **observation.environment(settings, folder)}, mask, output)
+        told = {**environment, **_told_by(folder)}
+        code = _run(command, {**told, **observation.environment(told, folder)}, mask, output)
         verdicts = observation.verdicts(folder)
         observed = any(facts["observed"] for facts in verdicts)
-        hints = () if observed else _hints(program, device, stack, code, tool)
-        done = Executed(code, verdicts, observation.undelivered(verdicts), hints, _checked(folder))
+        hints = () if observed else _hints(program, settings, code, tool)
+        done = Executed(code, verdicts, observation.undelivered(verdicts), hints, _launches(folder))
         observation.hand_out(done.verdict)
     return done
 
@@ -111,8 +105,9 @@ def _told_by(folder: Path) -> dict[str, str]:
     return {FOLDER: str(folder), FINDINGS: str(folder / FOUND)}
 
 
-def _checked(folder: Path) -> tuple[Mapping[str, Any], ...]:
-    """What checks say of all processes, in the order in which it was written; who named a file for it has it, too."""
+def _launches(folder: Path) -> tuple[Mapping[str, Any], ...]:
+    """What was reported of launches of all processes, in the order in which it was written; who named a file for it
+    has it, too."""
     path = folder / FOUND
     data = path.read_bytes() if path.exists() else b""
     if name := os.environ.get(FINDINGS):
@@ -120,38 +115,10 @@ def _checked(folder: Path) -> tuple[Mapping[str, Any], ...]:
     return tuple(map(json.loads, data.splitlines()))
 
 
-def _hints(path: Path, device: str | None, stack: str | None, code: int, tool: str | None = None) -> tuple[str, ...]:
-    ours = device is not None and chosen_stack(stack) == LUTHIER
-    missing = what_is_missing(chosen_stack(stack), device, search_folders(path)) if code else None
-    found = [missing, *obstacles(path, ours)] if device or tool else [missing]
+def _hints(path: Path, settings: RunSettings, code: int, tool: str | None = None) -> tuple[str, ...]:
+    missing = what_is_missing(settings.stack, settings.device, search_folders(path)) if code else None
+    found = [missing, *obstacles(path, settings.own_runtime)] if settings.device or tool else [missing]
     return tuple(filter(None, found))
-
-
-def device_environment(
-    device: str | None, time_limit: float | None = None, stack: str | None = None, clock: str | None = None,
-    schedule: str | None = None, check: str | None = None,
-) -> dict[str, str]:
-    """What makes a program find the emulator; ``time_limit``: seconds of a launch."""
-    chosen = chosen_stack(stack)
-    if device is None:
-        if time_limit is not None:
-            raise Invalid("a time limit is for kernels on the emulator; give a device, as emulator:TARGET")
-        if clock is not None:
-            raise Invalid("a clock is chosen for kernels on the emulator; give a device, as emulator:TARGET")
-        if schedule is not None or check is not None:
-            raise Invalid("schedules and checks are for kernels on the emulator; give a device, as emulator:TARGET")
-        return {}
-    if not device.startswith("emulator"):
-        raise Invalid(f"device {device} is unknown; give emulator:TARGET, or nothing for the GPU")
-    chosen_targets(device)  # what is wrong with it is said before the program starts
-    looked_at = given_or_set(schedule, check)
-    device_settings({**os.environ, **looked_at})
-    given = {}
-    if time_limit is not None:
-        given[VARIABLE] = str(check_time_limit(time_limit))
-    if clock is not None:
-        given[clock_kind.VARIABLE] = clock_kind.chosen_clock(clock).value
-    return {**given, **looked_at, "LUTHIER_DEVICE": device, **stack_environment(chosen)}
 
 
 @contextmanager

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.checks import Checks, Finding
+from luthier_py.emulator.checks import Finding
 from luthier_py.emulator.schedule import Schedule
-from luthier_py.emulator.scrutiny import NO_SCRUTINY, Scrutiny
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import MAX_WORKITEMS, Target, target
 from luthier_py.loader import load, read_code
@@ -20,14 +19,15 @@ from luthier_py.pipeline import instrument
 from luthier_py.report.output import Output, write_report
 from luthier_py.report.remedies import advising
 from luthier_py.report.verdict import Verdict
-from luthier_py.runtime import Device, clock_kind
+from luthier_py.runtime import Device
 from luthier_py.runtime.hip_device import HipDevice
-from luthier_py.runtime.time_limit import VARIABLE, parse_time_limit
 from luthier_py.session.files import write_array
 from luthier_py.session.run import Dim, Done, Launch, check_arguments, doubts, run_instrumented, run_original
+from luthier_py.session.run_settings import EMULATOR, RunSettings
 from luthier_py.session.shuffle import Shuffled, shuffled, told_apart
 from luthier_py.tool import Tool
 from luthier_py.worker.edge import say
+from luthier_py.worker.findings import reporter
 from luthier_py.worker.properties import architecture
 
 
@@ -42,12 +42,10 @@ class Onlooker(Protocol):
 
 
 def launch_file(
-    file: Path, launch: Launch, tool: Tool | None, device_name: str, *,
-    time_limit: float | None = None, scrutiny: Scrutiny = NO_SCRUTINY, onlooker: Onlooker | None = None,
-    clock: str | None = None,
+    file: Path, launch: Launch, tool: Tool | None, settings: RunSettings, onlooker: Onlooker | None = None
 ) -> Done:
     """Launch a kernel of ``file``, instrumented when there is a tool."""
-    chosen = emulated(device_name)
+    chosen = emulated(settings.device)
     code = read_code(file, architecture(chosen) if chosen is not None else None, launch.kernel)
     obj = load(code, str(file))
     record = obj.kernel(launch.kernel)
@@ -56,7 +54,7 @@ def launch_file(
         say(f"warning: {doubt}")
     if tool is not None:
         tool.selection = tool.selection.of_process(os.getpid())
-    device = open_device(device_name, chosen or obj.target, time_limit, scrutiny, clock)
+    device = open_device(settings, chosen or obj.target)
     if onlooker is not None:
         onlooker.launching(device)
     if tool is None:
@@ -82,53 +80,34 @@ def findings_of(done: Done) -> list[Finding]:
     return done.device.findings if isinstance(done.device, EmulatorDevice) else []
 
 
-def shuffle_file(file: Path, launch: Launch, device_name: str, count: int, done: Done, time_limit: float | None,
-                 checks: Checks = Checks.NONE, clock: str | None = None) -> Shuffled | None:
-    """The same launch without a tool by ``count`` schedules: what it writes, and what checks find there; None for no
-    schedules. Invalid where there is a tool.
-    """
-    if not count:
+def shuffle_file(file: Path, launch: Launch, settings: RunSettings, done: Done) -> Shuffled | None:
+    """The same launch by other schedules: what it writes, and what checks find there; None for no schedules."""
+    if not settings.shuffle:
         return None
-    if done.tool is not None:
-        raise Invalid("--shuffle compares what the kernel itself writes; leave out -t")
 
     def once(schedule: Schedule | None) -> dict[str, bytes]:
         try:
-            ran = done if schedule is None else launch_file(
-                file, launch, None, device_name, time_limit=time_limit, scrutiny=Scrutiny(schedule, checks),
-                clock=clock)
+            ran = done if schedule is None else launch_file(file, launch, None, settings.by(schedule))
         except DeviceError as error:
             return {f"{type(error).__name__}": b"raised"}
         outputs = {f"argument {number}": data.tobytes() for number, data in ran.ran.outputs.items()}
         return {**outputs, "what checks find": told_apart(one.facts() for one in findings_of(ran))}
 
-    return shuffled(count, once)
+    return shuffled(settings.shuffle, once)
 
 
-def emulated(device_name: str) -> Target | None:
+def emulated(device: str | None) -> Target | None:
     """The target of emulator:TARGET; None for other devices."""
-    kind, colon, chosen = device_name.partition(":")
-    return target(chosen) if kind == "emulator" and colon else None
+    kind, colon, chosen = (device or "").partition(":")
+    return target(chosen) if kind == EMULATOR and colon else None
 
 
-def open_device(name: str, target: Target, time_limit: float | None, scrutiny: Scrutiny = NO_SCRUTINY,
-                clock: str | None = None) -> Device:
-    """``emulator``, with a target or without: one that is ``target``. ``hip``: the first AMD GPU.
-
-    Without a ``time_limit``, or a ``clock``, that of the environment holds.
-    """
-    if name.partition(":")[0] == "emulator":
-        if time_limit is None:
-            time_limit = parse_time_limit(os.environ.get(VARIABLE, ""))
-        kind = clock_kind.chosen_clock(os.environ.get(clock_kind.VARIABLE, "") if clock is None else clock)
-        return EmulatorDevice(target, time_limit=time_limit, clock=kind, scrutiny=scrutiny)
+def open_device(settings: RunSettings, target: Target) -> Device:
+    """``emulator``, with a target or without: one that is ``target``. ``hip``: the first AMD GPU."""
+    name = settings.device or ""
+    if name.partition(":")[0] == EMULATOR:
+        return EmulatorDevice(target, options=settings.launch, report=reporter(os.environ))
     if name == "hip":
-        if time_limit is not None:
-            raise Invalid("a time limit is for kernels on the emulator, not for device hip")
-        if clock is not None:
-            raise Invalid("a clock is chosen for kernels on the emulator, not for device hip")
-        if scrutiny.schedule is not None or scrutiny.checks:
-            raise Invalid("schedules and checks are for kernels on the emulator, not for device hip")
         return HipDevice()
     raise Invalid(f"device {name} is not available; there are emulator, emulator:TARGET and hip")
 

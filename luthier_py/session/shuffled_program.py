@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from tempfile import TemporaryFile
 
 from luthier_py.emulator.schedule import Schedule
-from luthier_py.errors import Invalid
 from luthier_py.session.execute import SIGNALLED, Executed, execute
+from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.shuffle import Shuffled, shuffled, told_apart
 from luthier_py.worker.edge import say
 
@@ -36,21 +36,13 @@ class ShuffledProgram:
         return self.shuffled.lines
 
 
-def shuffle_program(command: Sequence[str], tool: str | None, device: str | None, count: int,
-                    time_limit: float | None = None, stack: str | None = None,
-                    check: str | None = None, clock: str | None = None) -> ShuffledProgram:
-    """Run ``command`` once, and then by ``count`` schedules; Invalid with a tool, or without an emulated device."""
-    if tool is not None:
-        raise Invalid("--shuffle compares what the program itself prints; leave out -t")
-    if device is None:
-        raise Invalid("schedules are for kernels on the emulator; give a device, as emulator:TARGET")
+def shuffle_program(command: Sequence[str], settings: RunSettings) -> ShuffledProgram:
+    """Run ``command`` once, and then by other schedules, as many as the settings say."""
     ran: list[tuple[Executed, bytes]] = []
 
     def once(schedule: Schedule | None) -> dict[str, bytes]:
         with TemporaryFile() as output:
-            done = execute(command, None, {}, device, time_limit=time_limit, stack=stack,
-                           schedule="default" if schedule is None else str(schedule), check=check,
-                           clock=clock, output=output.fileno())
+            done = execute(command, settings.by(schedule), output=output.fileno())
             output.seek(0)
             printed = output.read()
         if done.exit_code in _STOPPED:
@@ -61,7 +53,7 @@ def shuffle_program(command: Sequence[str], tool: str | None, device: str | None
         return {"exit code": str(done.exit_code).encode(), "output": printed,
                 "what checks find": told_apart(done.findings)}
 
-    found = shuffled(count, once)
+    found = shuffled(settings.shuffle, once)
     first, printed = ran[0]
     findings = sum(len(done.findings) for done, _ in ran)
     return ShuffledProgram(first.exit_code, printed, first.hints, findings, found)

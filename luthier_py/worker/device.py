@@ -141,9 +141,8 @@ class DeviceService:
         self.arena = Arena(address, size)
         self.memory = Memory((self.arena.address, self.arena.size))
         self.devices = [
-            EmulatorDevice(target, time_limit=self._settings.time_limit, memory=self.memory, others_write=True,
-                           clock=self._settings.clock, counts=self._settings.profile is not None,
-                           scrutiny=self._settings.scrutiny)
+            EmulatorDevice(target, options=self._settings.launch, memory=self.memory, others_write=True,
+                           counts=self._settings.profile is not None, report=self._settings.report)
             for target in self.targets
         ]  # fmt: skip
         self._tickets = Tickets(self.arena.control, self.memory.table_cell + 8)
@@ -165,7 +164,7 @@ class DeviceService:
         with full_memory():
             start = self.memory.reserve(block, heap.SLAB_BYTES if size == heap.SLAB_BYTES else mmap.PAGESIZE)
         self.memory.register(Allocation(start, size, "buffer", fine=bool(fine) and self._drops_in_fine, spare=spare))
-        if self._settings.scrutiny.checks & Checks.INIT and not fine and size != heap.SLAB_BYTES:
+        if self._settings.launch.checks & Checks.INIT and not fine and size != heap.SLAB_BYTES:
             poison(start, size)
         return start
 

@@ -20,6 +20,7 @@ import numpy as np
 from luthier_py.errors import Invalid, Location, one_line
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.isa import parse_target_id
+from luthier_py.loader.origins import keep_original
 from luthier_py.report.output import Output, launch_row
 from luthier_py.report.received import Received
 from luthier_py.report.remedies import advice
@@ -43,6 +44,7 @@ from luthier_py.tool.channel import Full
 from luthier_py.tool.launch_variable import launch_bytes
 from luthier_py.worker import bundles, properties
 from luthier_py.worker.edge import Refused, guarded, is_on, say
+from luthier_py.worker.launch_settings import checks_are_wanted
 from luthier_py.worker.orphan import nobody_waits
 from luthier_py.worker.patching import Copy, patch
 from luthier_py.worker.reported import ReportRing, ToolWire
@@ -296,6 +298,8 @@ class ToolService:
             say(f"kernel {run.tool.selection.shown(refusal.kernel)} runs as it is: {refusal.reason}")
         if made.cloned is None:
             return SELECTED
+        if checks_are_wanted(os.environ):
+            keep_original(self._code[image, device])  # findings tell its lines
         return SELECTED + describe_copy(copy, made.cloned, self._number)
 
     def _number(self, channel: Channel) -> int:

@@ -15,8 +15,7 @@ from luthier_py.isa import MAX_WORKITEMS, Setting, Target, TargetId
 from luthier_py.runtime.native.protocol import Form
 from luthier_py.worker.settings import MEMORY_BYTES
 
-_CLOCK_KHZ, _LARGEST = 1_000_000, 2**31 - 1
-_WALL_CLOCK_KHZ = 100_000  # the reference clock of AMD's data centre GPUs, which s_memrealtime counts
+_LARGEST = 2**31 - 1
 _L2_BYTES = 4 << 20
 # Counts and flags that are 1.
 _PRESENT = (
@@ -93,7 +92,9 @@ def properties(
     target: Target, number: int, memory_bytes: int = MEMORY_BYTES
 ) -> dict[str, int | bytes | tuple[int, ...]]:
     """Values by HIP's names for them; ``number`` is the device's among all."""
-    from luthier_py.emulator.residency import COMPUTE_UNITS  # a tool's worker asks for names alone, and has no emulator
+    # a tool's worker asks for names alone, and has no emulator
+    from luthier_py.emulator.clocks import CLOCK_KHZ, WALL_CLOCK_KHZ
+    from luthier_py.emulator.residency import COMPUTE_UNITS
 
     wave = target.wave_sizes[0]
     registers = target.wave_registers(wave).per_simd * target.simds * wave
@@ -115,8 +116,8 @@ def properties(
         "maxThreadsPerBlock": MAX_WORKITEMS,
         "maxThreadsDim": (MAX_WORKITEMS,) * 3,
         "maxGridSize": (_LARGEST, 65536, 65536),
-        "clockRate": _CLOCK_KHZ,
-        "memoryClockRate": _CLOCK_KHZ,
+        "clockRate": CLOCK_KHZ,
+        "memoryClockRate": CLOCK_KHZ,
         "memoryBusWidth": 64,
         "totalConstMem": _LARGEST,
         "major": int(digits[:-2]),
@@ -124,8 +125,8 @@ def properties(
         "multiProcessorCount": COMPUTE_UNITS,
         "l2CacheSize": _L2_BYTES,
         "persistingL2CacheMaxSize": _L2_BYTES,
-        "clockInstructionRate": _CLOCK_KHZ,
-        "wallClockRate": _WALL_CLOCK_KHZ,
+        "clockInstructionRate": CLOCK_KHZ,
+        "wallClockRate": WALL_CLOCK_KHZ,
         "maxThreadsPerMultiProcessor": target.simds * target.max_waves_per_simd * wave,
         "maxBlocksPerMultiProcessor": target.simds * target.max_waves_per_simd,
         "memPitch": _LARGEST,

@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from luthier_py.emulator.scrutiny import Scrutiny
+from luthier_py.emulator.launch_options import LaunchOptions, Reporter
 from luthier_py.errors import Invalid
-from luthier_py.runtime import clock_kind, time_limit
-from luthier_py.runtime.clock_kind import ClockKind, chosen_clock
-from luthier_py.worker.findings import chosen_scrutiny
+from luthier_py.worker.findings import reporter
+from luthier_py.worker.launch_settings import launch_options
 
 PROFILE = "LUTHIER_DEVICE_PROFILE"
 """A file that gets one line of JSON for each launch: what the emulator itself counted."""
@@ -33,15 +32,14 @@ _LARGEST_GRANULARITY = 2 << 20
 
 @dataclass(frozen=True, slots=True)
 class DeviceSettings:
-    """``profile``: a file, or None; ``time_limit``: as time_limit.parse_time_limit has it."""
+    """``profile``: a file, or None."""
 
     memory_bytes: int
     granularity: int
     fine_atomics: bool
     profile: str | None
-    time_limit: float | None
-    clock: ClockKind
-    scrutiny: Scrutiny
+    launch: LaunchOptions
+    report: Reporter
 
 
 def device_settings(environment: Mapping[str, str]) -> DeviceSettings:
@@ -51,9 +49,8 @@ def device_settings(environment: Mapping[str, str]) -> DeviceSettings:
         memory_bytes=chosen_memory(environment.get(MEMORY, "")),
         granularity=chosen_granularity(environment.get(GRANULARITY, "")),
         fine_atomics=chosen_fine_atomics(environment.get(FINE_ATOMICS, "")),
-        time_limit=time_limit.parse_time_limit(environment.get(time_limit.VARIABLE, "")),
-        clock=chosen_clock(environment.get(clock_kind.VARIABLE, "")),
-        scrutiny=chosen_scrutiny(environment),
+        launch=launch_options(environment),
+        report=reporter(environment),
     )
 
 

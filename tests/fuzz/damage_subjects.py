@@ -22,7 +22,7 @@ from random_tool import RandomTool  # noqa: E402
 from seed_objects import seeds  # noqa: E402
 from synthetic import Row, assemble  # noqa: E402
 
-from luthier_py.emulator import EmulatorDevice  # noqa: E402
+from luthier_py.emulator import EmulatorDevice, LaunchOptions  # noqa: E402
 from luthier_py.isa import InstructionSet, Target, agpr, instruction_set, target, targets, vgpr  # noqa: E402
 from luthier_py.loader import load  # noqa: E402
 from luthier_py.pipeline import Instrumented, instrument  # noqa: E402
@@ -160,7 +160,7 @@ class _Bench:
     """Mutable: a device, and three buffers that all runs use."""
 
     def __init__(self, gpu: Target) -> None:
-        self.device = EmulatorDevice(gpu, time_limit=TIME_LIMIT)
+        self.device = EmulatorDevice(gpu, options=LaunchOptions(time_limit=TIME_LIMIT))
         inputs = np.random.default_rng(5).integers(0, 1 << 32, LANES * INPUT_BYTES // 4, dtype=np.uint32).tobytes()
         self.contents = inputs, bytes(4 * PROBES), bytes(LANES * SLOT_BYTES)
         self.buffers = [self.device.alloc(len(content)) for content in self.contents]
@@ -196,7 +196,7 @@ def _launcher(gpu: Target, own: Sample) -> Run:
     launch = launch_of(own)
 
     def run(data: bytes, name: str) -> Memory:
-        device = EmulatorDevice(gpu, time_limit=TIME_LIMIT)
+        device = EmulatorDevice(gpu, options=LaunchOptions(time_limit=TIME_LIMIT))
         outputs = run_launch(device, device.load(data, "damaged"), name, launch)
         return tuple(outputs[number].tobytes() for number in sorted(outputs))
 

@@ -14,7 +14,7 @@ from fuzzer import Case, Fuzzer
 from object_mutations import damaged_kernel, like
 from random_code import AGPRS, BUFFER_BYTES, LDS_BYTES, SCRATCH_BYTES, SGPRS, VGPRS, random_kernel
 
-from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator import EmulatorDevice, LaunchOptions
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.errors import DeviceError, LuthierError
 from luthier_py.isa import Target, instruction_set, target
@@ -78,7 +78,7 @@ class _Bench:
     """A device and a buffer: at the same address for both launches, since it can end up in what is stored."""
 
     def __init__(self, gpu: Target) -> None:
-        self.device = EmulatorDevice(gpu, time_limit=TIME_LIMIT)
+        self.device = EmulatorDevice(gpu, options=LaunchOptions(time_limit=TIME_LIMIT))
         self.buffer = self.device.alloc(BUFFER_BYTES)
 
     def launch(self, data: bytes, kernel: str, items: int) -> tuple[bytes, LaunchProfile, Module]:

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from emulated import ISA, KERNARG_BYTES, LANES, code_object  # noqa: E402
 
 from luthier_py.analysis.registers import allocated, initial_registers  # noqa: E402
-from luthier_py.emulator import EmulatorDevice  # noqa: E402
+from luthier_py.emulator import EmulatorDevice, LaunchOptions  # noqa: E402
 from luthier_py.errors import LuthierError  # noqa: E402
 from luthier_py.isa import agpr, sgpr, vgpr  # noqa: E402
 from luthier_py.loader import load  # noqa: E402
@@ -31,7 +31,7 @@ def main(seed: int, count: int) -> None:
     rng = random.Random(seed)
     data = code_object({"k": ROWS}, vgprs=201, agprs=16, scratch_bytes=16)
     place = data.index(load(data).kernel("k").descriptor.raw)
-    device = EmulatorDevice(ISA.target, time_limit=60)
+    device = EmulatorDevice(ISA.target, options=LaunchOptions(time_limit=60))
     for number in range(count):
         damaged = bytearray(data)
         for _ in range(rng.choice((1, 1, 2, 8))):

@@ -3,13 +3,34 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-PUBLIC struct watch *luthier_watch_new(u64 flags, u64 wave_size, u64 waves, u64 groups, u64 scalars, u64 vectors) {
+/* As calloc; does not come back without memory. What it is for has to be in a state to be freed. */
+void *need(struct watch *watch, u64 count, u64 size) { return need_more(watch, NULL, 0, count, size); }
+
+/* A block of `count` elements with `more` behind them, which are zero. */
+void *need_more(struct watch *watch, void *block, u64 count, u64 more, u64 size) {
+    void *larger = NULL;
+    if (more * size <= watch->allowed) larger = count ? realloc(block, (count + more) * size) : calloc(more, size);
+    if (larger == NULL) {
+        watch->stopped |= STOPPED_MEMORY;
+        *watch->stop = 1;
+        longjmp(watch->entry, 1);
+    }
+    watch->allowed -= more * size;
+    if (count) memset((u8 *)larger + count * size, 0, more * size);
+    return larger;
+}
+
+/* NULL without memory. `allowed`: bytes that may be taken, `stop`: the launch's. */
+PUBLIC struct watch *luthier_watch_new(u64 flags, u64 wave_size, u64 waves, u64 groups, u64 scalars, u64 vectors,
+                                       u64 allowed, u64 *stop) {
     struct watch *watch = calloc(1, sizeof *watch);
     if (watch == NULL) return NULL;
+    watch->allowed = allowed, watch->stop = stop;
     watch->flags = flags, watch->wave_size = wave_size, watch->waves = waves, watch->groups = groups;
     watch->scalars = scalars, watch->vectors = vectors;
     watch->pages_left = MOST_PAGES, watch->bytes_left = MOST_BYTES;
     watch->all = calloc(waves * groups, sizeof *watch->all);
+    if (watch->all == NULL) return free(watch), NULL;
     return watch;
 }
 
@@ -51,12 +72,12 @@ static struct group *place_of(struct watch *watch, u8 *memory, u64 index) {
     struct group *place = watch->places;
     while (place != NULL && place->lds != lds) place = place->next;
     if (place == NULL) {
-        place = calloc(1, sizeof *place);
+        place = need(watch, 1, sizeof *place);
         *place = (struct group){.lds = lds, .index = ~0ull, .next = watch->places};
-        place->cells = calloc(cells + 1, sizeof *place->cells);
-        place->written = calloc(cells + 1, 4);
-        place->waves = calloc(watch->waves, sizeof *place->waves);
         watch->places = place;
+        place->cells = need(watch, cells + 1, sizeof *place->cells);
+        place->written = need(watch, cells + 1, 4);
+        place->waves = need(watch, watch->waves, sizeof *place->waves);
     }
     if (place->index != index) {
         clear_cells(place->cells, cells);
@@ -67,26 +88,25 @@ static struct group *place_of(struct watch *watch, u8 *memory, u64 index) {
     return place;
 }
 
-static struct busy *begin(struct watch *watch, u8 *memory) {
-    struct busy *busy = calloc(1, sizeof *busy);
+static void begin(struct watch *watch, u8 *memory, struct wave *wave) {
+    struct busy *busy = wave->busy = need(watch, 1, sizeof *busy);
     u64 words = *field(memory, WAVE_SCRATCH_BYTES) / 4 + 1;
-    busy->scratch = calloc(words, sizeof *busy->scratch);
+    busy->scratch = need(watch, words, sizeof *busy->scratch);
     for (u64 i = watch->scalars; i < FIRST_TRAP_SCALAR; i++) busy->undefined[i] = ~0u;
     for (u64 i = 0; i < watch->vectors; i++) busy->defined[i] = ~0ull;
-    return busy;
 }
 
 struct wave *wave_of(struct watch *watch, u8 *memory) {
     struct wave *wave = *(struct wave **)field(memory, WAVE_WATCHED);
     if (wave != NULL) return wave;
     u64 group = *(u64 *)(*field(memory, WAVE_GROUP) + GROUP_INDEX), number = *field(memory, WAVE_NUMBER);
-    wave = calloc(1, sizeof *wave);
-    wave->group = group, wave->number = number, wave->id = group * watch->waves + number;
+    wave = need(watch, 1, sizeof *wave);
+    wave->watch = watch, wave->group = group, wave->number = number, wave->id = group * watch->waves + number;
+    watch->all[wave->id] = wave;
     wave->began = exec_of(watch, memory);
-    wave->busy = begin(watch, memory);
+    begin(watch, memory, wave);
     wave->in = place_of(watch, memory, group);
     wave->in->waves[number] = wave;
-    watch->all[wave->id] = wave;
     *(struct wave **)field(memory, WAVE_WATCHED) = wave;
     return wave;
 }
@@ -175,6 +195,7 @@ static void left(struct watch *watch, struct wave *wave) {
 /* Before each instruction whose registers, waits or barriers matter. */
 PUBLIC void luthier_watch_step(u8 *memory, const u32 *step) {
     struct watch *watch = watch_of(memory);
+    ENTER(watch, );
     struct wave *wave = wave_of(watch, memory);
     wave->busy->step = step;
     if (wave->meets) wave->acquired = ++watch->time; /* all have come */

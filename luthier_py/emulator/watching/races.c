@@ -14,12 +14,12 @@ struct page {
     struct cell *cells;
 };
 
-static void make_room(struct phases *phases) {
+static void make_room(struct watch *watch, struct phases *phases) {
     if (phases->now < phases->room) return;
-    u32 room = 2 * phases->now + 16;
-    phases->signal = realloc(phases->signal, room * sizeof *phases->signal);
-    phases->release = realloc(phases->release, room * sizeof *phases->release);
-    phases->room = room;
+    u32 more = 2 * phases->now + 16 - phases->room;
+    phases->signal = need_more(watch, phases->signal, phases->room, more, sizeof *phases->signal);
+    phases->release = need_more(watch, phases->release, phases->room, more, sizeof *phases->release);
+    phases->room += more;
 }
 
 /* A new phase, unless nothing was done in this one. */
@@ -37,7 +37,7 @@ bool counts_done(struct wave *wave, struct phases *phases) {
 
 static bool close(struct wave *wave, struct phases *phases) {
     if (!counts_done(wave, phases)) return false;
-    make_room(phases);
+    make_room(wave->watch, phases);
     next_phase(phases);
     phases->complete = phases->now;
     return true;
@@ -53,7 +53,7 @@ void signalled(struct wave *wave) {
     if (wave->acquired > wave->in->acquired) wave->in->acquired = wave->acquired;
     for (int space = 0; space < 2; space++) {
         struct phases *phases = &wave->phases[space];
-        make_room(phases);
+        make_room(wave->watch, phases);
         bool all = close(wave, phases) || space == IN_MEMORY;
         u32 end = all ? phases->now + phases->used : phases->complete;
         for (; phases->published < end; phases->published++) phases->signal[phases->published] = wave->signals + 1;
@@ -80,7 +80,7 @@ void release(struct watch *watch, struct wave *wave) {
 void let_go(struct watch *watch, struct wave *wave) {
     for (int space = 0; space < 2; space++) {
         struct phases *phases = &wave->phases[space];
-        make_room(phases);
+        make_room(wave->watch, phases);
         bool all = close(wave, phases) || space == IN_MEMORY;
         u32 end = all ? phases->now + phases->used : phases->complete;
         for (; phases->released < end; phases->released++) phases->release[phases->released] = watch->time;
@@ -119,11 +119,11 @@ void clear_cells(struct cell *cells, u32 count) {
 /* Have notes of each byte. Where there are too many of them, a dword remembers its last accesses only. */
 static void divide(struct watch *watch, struct cell *cell) {
     if (cell->bytes != NULL) return;
-    struct bytes *bytes = watch->bytes_left == 0 ? NULL : malloc(sizeof *bytes);
-    if (bytes == NULL) {
+    if (watch->bytes_left == 0) {
         watch->stopped |= STOPPED_BYTES;
         return;
     }
+    struct bytes *bytes = need(watch, 1, sizeof *bytes);
     for (int i = 0; i < 4; i++) {
         struct cell *byte = &bytes->cells[i];
         *byte = *cell;
@@ -145,7 +145,7 @@ static struct cell *cell_at(struct watch *watch, u64 address) {
     u64 number = address / PAGE + 1;
     if (2 * watch->page_count >= watch->page_room) {
         u64 room = watch->page_room ? 2 * watch->page_room : 1024;
-        struct page *pages = calloc(room, sizeof *pages);
+        struct page *pages = need(watch, room, sizeof *pages);
         for (u64 i = 0; i < watch->page_room; i++)
             if (watch->pages[i].number) *find(pages, room, watch->pages[i].number) = watch->pages[i];
         free(watch->pages);
@@ -153,11 +153,11 @@ static struct cell *cell_at(struct watch *watch, u64 address) {
     }
     struct page *page = find(watch->pages, watch->page_room, number);
     if (page->number == 0) {
-        struct cell *cells = watch->pages_left == 0 ? NULL : calloc(PAGE / 4, sizeof *cells);
-        if (cells == NULL) {
+        if (watch->pages_left == 0) {
             watch->stopped |= STOPPED_PAGES;
             return NULL;
         }
+        struct cell *cells = need(watch, PAGE / 4, sizeof *cells);
         watch->pages_left--, watch->page_count++;
         *page = (struct page){number, cells};
     }
@@ -257,7 +257,7 @@ static void remember_counters(struct busy *busy, struct phases *phases) {
 void note_access(struct watch *watch, u8 *memory, struct wave *wave, enum space space, const u32 *access, u64 address,
                  u32 size, u32 lane, const u8 *data) {
     struct phases *phases = &wave->phases[space];
-    make_room(phases);
+    make_room(wave->watch, phases);
     if (access[USE] == MODIFIES) close(wave, phases);
     phases->used = 1;
     if (access[USE] == MODIFIES) data = NULL;

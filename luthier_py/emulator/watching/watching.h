@@ -5,6 +5,7 @@
 #ifndef LUTHIER_WATCHING_H
 #define LUTHIER_WATCHING_H
 
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ struct finding {
     u64 kind, detail, pc, other_pc, group, wave, lane, other_group, other_wave, other_lane, address, size, count, lanes;
 };
 
-enum stopped { STOPPED_PAGES = 1, STOPPED_FINDINGS = 2, STOPPED_CODES = 4, STOPPED_BYTES = 8 };
+enum stopped { STOPPED_PAGES = 1, STOPPED_FINDINGS = 2, STOPPED_CODES = 4, STOPPED_BYTES = 8, STOPPED_MEMORY = 16 };
 enum space { IN_LDS, IN_MEMORY, IN_SCRATCH }; /* as checks.py has them */
 
 /* One access in a shadow cell: mask has a bit for each byte of the dword. */
@@ -77,6 +78,7 @@ struct look {
 };
 
 struct wave {
+    struct watch *watch;
     struct phases phases[2];
     struct look looks[LOOKS]; /* the last ones */
     u32 looked;
@@ -100,6 +102,9 @@ struct group { /* a place for a resident work-group */
 
 struct watch {
     u64 flags, stopped; /* stopped: where it does not look any more */
+    u64 allowed;        /* bytes that may still be taken */
+    u64 *stop;          /* of the launch: not 0 when it is to stop */
+    jmp_buf entry;      /* of the call that generated code has made */
     u64 wave_size, waves, groups, scalars, vectors; /* scalars, vectors: that are set when a wave begins */
     u64 time, pages_left;
     struct wave **all;
@@ -123,6 +128,13 @@ static inline u64 exec_of(struct watch *watch, u8 *wave) {
     return watch->wave_size == 32 ? exec & 0xffffffff : exec;
 }
 
+/* At the start of each call of generated code: where memory has run out, or does so in this call, it does nothing more,
+   and no lane goes on; the launch ends with an error. */
+#define ENTER(watch, otherwise) \
+    if ((watch)->stopped & STOPPED_MEMORY || setjmp((watch)->entry)) return otherwise
+
+void *need(struct watch *watch, u64 count, u64 size);
+void *need_more(struct watch *watch, void *block, u64 count, u64 more, u64 size);
 struct wave *wave_of(struct watch *watch, u8 *wave);
 u8 code_of(struct watch *watch, u8 *wave);
 struct finding *found(struct watch *watch, u64 kind, u64 pc, u64 other_pc, u64 lane);

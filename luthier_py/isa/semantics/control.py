@@ -21,28 +21,30 @@ class Branch:
 
 
 class Action(Enum):
+    """Named as in mnemonics; several of these may be one action."""
+
     NOTHING = auto()   # no effect on results: waits, cache control, priorities, performance counters
     END = auto()
     BARRIER = auto()
     # Of a barrier with a number: src0 or simm16, or M0[4:0] where there is none (gfx1250). -1 is the work-group's own.
     BARRIER_SIGNAL = auto()  # the first half: this wave has come; M0[22:16], if not 0, says how many will
-    BARRIER_SIGNAL_FIRST = auto()  # the same; scc = nobody had come before
+    BARRIER_SIGNAL_ISFIRST = auto()  # the same; scc = nobody had come before
     BARRIER_WAIT = auto()    # the second: until all have; of named ones that which was joined last
     BARRIER_INIT = auto()    # M0[22:16] waves have to come, and none has
     BARRIER_JOIN = auto()    # this wave can wait for it from here on
     BARRIER_STATE = auto()   # sdst = 1 in [0], how many have to come in [10:4], how many have in [22:16]
-    GRID_BARRIER = auto()  # of a launch's waves: data0 + 1 of them meet at global wave sync resource offset + M0[21:16]
-    GRID_SETUP = auto()    # how many meet there first (each GRID_BARRIER says so too, and that counts); or may TAKE
+    GWS_BARRIER = auto()  # of a launch's waves: data0 + 1 of them meet at global wave sync resource offset + M0[21:16]
+    GWS_INIT = auto()      # how many meet there first (each GWS_BARRIER says so too, and that counts), or may go on
     # Of a resource as a semaphore, which counts how many waves may go on.
-    GRID_GIVE = auto()     # one more; as many more as data0 says, where there is one
-    GRID_TAKE = auto()     # wait until there is one, and take it
-    GRID_OPEN = auto()     # as many as wait
+    GWS_SEMA_V = auto()    # one more; as many more as data0 says, where there is one
+    GWS_SEMA_P = auto()    # wait until there is one, and take it
+    GWS_SEMA_RELEASE_ALL = auto()  # as many as wait
     SLEEP = auto()     # other waves get their turn
-    MESSAGE = auto()   # to the host, if simm16[3:0] is INTERRUPT_MESSAGE; otherwise NOTHING
-    QUESTION = auto()  # sdst = what the hardware answers to the message src0 (Question)
+    SENDMSG = auto()   # to the host, if simm16[3:0] is INTERRUPT_MESSAGE; otherwise NOTHING
+    SENDMSG_RTN = auto()  # sdst = what the hardware answers to the message src0 (AnsweredMessage)
     GETPC = auto()     # sdst = address of the next instruction
     SETPC = auto()     # go to src0
-    ADDPC = auto()     # go to the next instruction and src0 bytes further
+    ADD_PC = auto()     # go to the next instruction and src0 bytes further
     SWAPPC = auto()    # both
     CALL = auto()      # sdst = next, go to TARGET
     TRAP = auto()      # the launch fails here; NOTHING if src is DEBUG_TRAP
@@ -50,10 +52,10 @@ class Action(Enum):
     SETREG = auto()    # bits of a hardware register = sdst
     SETREG_IMM = auto()
     ROUND_MODE = auto()     # MODE[3:0] = simm16
-    DENORMAL_MODE = auto()  # MODE[7:4] = simm16
+    DENORM_MODE = auto()  # MODE[7:4] = simm16
     CLOCK = auto()     # sdst = cycles of the core's clock
     WALL_CLOCK = auto()  # sdst = cycles of a clock of constant rate
-    WAVE_NUMBER = auto()  # sdst = the wave's number in its work-group
+    WAVE_ID = auto()  # sdst = the wave's number in its work-group
 
 
 DEBUG_TRAP = 3
@@ -64,8 +66,8 @@ INTERRUPT_MESSAGE = 1
 """The s_sendmsg that interrupts the host (MI200 ISA, 12.5, S_SENDMSG)."""
 
 
-class Question(Enum):
-    """Messages that are answered (LLVM, SIDefines.h, SendMsg::Id)."""
+class AnsweredMessage(Enum):
+    """Messages that are answered (LLVM, SIDefines.h, SendMsg::Id, ID_RTN_*)."""
 
     GET_DOORBELL = 0x80  # the number of the queue's doorbell
     GET_DDID = 0x81      # of the draw or dispatch, for debuggers
@@ -113,22 +115,22 @@ declare(
 declare("S_ENDPGM S_ENDPGM_SAVED", Action.END)
 declare("S_BARRIER", Action.BARRIER)
 declare("S_BARRIER_SIGNAL_IMM S_BARRIER_SIGNAL_M0", Action.BARRIER_SIGNAL)
-declare("S_BARRIER_SIGNAL_ISFIRST_IMM S_BARRIER_SIGNAL_ISFIRST_M0", Action.BARRIER_SIGNAL_FIRST)
+declare("S_BARRIER_SIGNAL_ISFIRST_IMM S_BARRIER_SIGNAL_ISFIRST_M0", Action.BARRIER_SIGNAL_ISFIRST)
 declare("S_BARRIER_INIT_IMM S_BARRIER_INIT_M0", Action.BARRIER_INIT)
 declare("S_BARRIER_JOIN_IMM S_BARRIER_JOIN_M0", Action.BARRIER_JOIN)
 declare("S_GET_BARRIER_STATE_IMM S_GET_BARRIER_STATE_M0", Action.BARRIER_STATE)
 declare("S_BARRIER_WAIT", Action.BARRIER_WAIT)
-declare("DS_GWS_BARRIER", Action.GRID_BARRIER)
-declare("DS_GWS_INIT", Action.GRID_SETUP)
-declare("DS_GWS_SEMA_V DS_GWS_SEMA_BR", Action.GRID_GIVE)
-declare("DS_GWS_SEMA_P", Action.GRID_TAKE)
-declare("DS_GWS_SEMA_RELEASE_ALL", Action.GRID_OPEN)
+declare("DS_GWS_BARRIER", Action.GWS_BARRIER)
+declare("DS_GWS_INIT", Action.GWS_INIT)
+declare("DS_GWS_SEMA_V DS_GWS_SEMA_BR", Action.GWS_SEMA_V)
+declare("DS_GWS_SEMA_P", Action.GWS_SEMA_P)
+declare("DS_GWS_SEMA_RELEASE_ALL", Action.GWS_SEMA_RELEASE_ALL)
 declare("S_SLEEP S_SLEEP_VAR S_MONITOR_SLEEP", Action.SLEEP)
-declare("S_SENDMSG", Action.MESSAGE)
-declare("S_SENDMSG_RTN_B32 S_SENDMSG_RTN_B64", Action.QUESTION)
+declare("S_SENDMSG", Action.SENDMSG)
+declare("S_SENDMSG_RTN_B32 S_SENDMSG_RTN_B64", Action.SENDMSG_RTN)
 declare("S_GETPC_B64", Action.GETPC)
 declare("S_SETPC_B64", Action.SETPC)
-declare("S_ADD_PC_I64", Action.ADDPC)
+declare("S_ADD_PC_I64", Action.ADD_PC)
 declare("S_SWAPPC_B64", Action.SWAPPC)
 declare("S_CALL_B64", Action.CALL)
 declare("S_TRAP", Action.TRAP)
@@ -136,10 +138,10 @@ declare("S_GETREG_B32", Action.GETREG)
 declare("S_SETREG_B32", Action.SETREG)
 declare("S_SETREG_IMM32_B32", Action.SETREG_IMM)
 declare("S_ROUND_MODE", Action.ROUND_MODE)
-declare("S_DENORM_MODE", Action.DENORMAL_MODE)
+declare("S_DENORM_MODE", Action.DENORM_MODE)
 declare("S_MEMTIME S_GET_SHADER_CYCLES_U64", Action.CLOCK)
 declare("S_MEMREALTIME", Action.WALL_CLOCK)
-declare("S_GET_WAVEID_IN_WORKGROUP", Action.WAVE_NUMBER)  # RDNA ISA, 12.6
+declare("S_GET_WAVEID_IN_WORKGROUP", Action.WAVE_ID)  # RDNA ISA, 12.6
 
 
 class Indexing(Enum):

@@ -29,19 +29,20 @@ _WAITING, _ENDS, _BARRIERS, _MODES = (f"unit/{name}.py" for name in (
 # Meanings that a straight run of instructions in one wave cannot show, and the file under tests that does.
 ELSEWHERE: dict[Meaning, str] = {
     # The wave gives way.
-    Action.END: _ENDS, Action.BARRIER: _WAITING, Action.GRID_BARRIER: _WAITING, Action.SLEEP: _ENDS,
-    **dict.fromkeys((Action.BARRIER_SIGNAL, Action.BARRIER_SIGNAL_FIRST, Action.BARRIER_WAIT, Action.BARRIER_INIT,
-                     Action.BARRIER_JOIN, Action.BARRIER_STATE, Action.QUESTION, Action.ADDPC), _BARRIERS),
-    Action.TRAP: "unit/emulator/test_emulator_failures.py", Action.MESSAGE: "unit/emulator/test_packet_faults.py",
-    Action.GRID_SETUP: _WAITING,  # shows in what waits only
-    **dict.fromkeys((Action.GRID_GIVE, Action.GRID_TAKE, Action.GRID_OPEN), "unit/emulator/test_semaphores.py"),
+    Action.END: _ENDS, Action.BARRIER: _WAITING, Action.GWS_BARRIER: _WAITING, Action.SLEEP: _ENDS,
+    **dict.fromkeys((Action.BARRIER_SIGNAL, Action.BARRIER_SIGNAL_ISFIRST, Action.BARRIER_WAIT, Action.BARRIER_INIT,
+                     Action.BARRIER_JOIN, Action.BARRIER_STATE, Action.SENDMSG_RTN, Action.ADD_PC), _BARRIERS),
+    Action.TRAP: "unit/emulator/test_emulator_failures.py", Action.SENDMSG: "unit/emulator/test_packet_faults.py",
+    Action.GWS_INIT: _WAITING,  # shows in what waits only
+    **dict.fromkeys((Action.GWS_SEMA_V, Action.GWS_SEMA_P, Action.GWS_SEMA_RELEASE_ALL),
+                    "unit/emulator/test_semaphores.py"),
     # Leave the function.
     Action.SETPC: _ENDS, Action.SWAPPC: _ENDS, Action.CALL: _ENDS,
     # No two readings are equal.
     Action.CLOCK: "unit/emulator/test_clocks.py", Action.WALL_CLOCK: "unit/emulator/test_clocks.py",
-    Action.WAVE_NUMBER: "unit/emulator/test_hardware_registers.py",  # a wave that is alone has number 0
+    Action.WAVE_ID: "unit/emulator/test_hardware_registers.py",  # a wave that is alone has number 0
     # Change what code means that follows.
-    Action.SETREG: _MODES, Action.SETREG_IMM: _MODES, Action.ROUND_MODE: _MODES, Action.DENORMAL_MODE: _MODES,
+    Action.SETREG: _MODES, Action.SETREG_IMM: _MODES, Action.ROUND_MODE: _MODES, Action.DENORM_MODE: _MODES,
     Indexing.ON: "unit/semantics/test_lanes.py", Indexing.OFF: "unit/semantics/test_lanes.py",
     Switch.SKIP: "unit/semantics/test_crossings.py",
 }  # fmt: skip

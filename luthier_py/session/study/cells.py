@@ -21,14 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import Invalid
-from luthier_py.runtime import clock_kind, time_limit
 from luthier_py.session.levels import chosen_level
 from luthier_py.session.stack import LUTHIER, ROCM
 from luthier_py.session.study.spec import GPU, StudiedProgram, Study, ToolUse
 from luthier_py.tool import load_tool
 from luthier_py.tool.discover import is_file_tool
 from luthier_py.tool.selection import COUNTING, EVERY_TOOL
-from luthier_py.worker.findings import CHECK, SCHEDULE
+from luthier_py.worker.launch_settings import LAUNCH_VARIABLES
 from luthier_py.worker.settings import FINE_ATOMICS, GRANULARITY, MEMORY
 
 PACKAGE = Path(__file__).parents[2]
@@ -36,8 +35,7 @@ SOURCES = (".py", ".c", ".h", ".txt")
 PACKAGE_FILE = "__init__.py"
 NO_STACK = ""
 # Of the shell, that change what a run comes to.
-_SET = (time_limit.VARIABLE, clock_kind.VARIABLE, SCHEDULE, CHECK, MEMORY, GRANULARITY, FINE_ATOMICS,
-        "HSA_XNACK")
+_SET = *LAUNCH_VARIABLES, MEMORY, GRANULARITY, FINE_ATOMICS, "HSA_XNACK"
 _LIBRARIES = "LD_LIBRARY_PATH", "ROCM_PATH"  # where programs find ROCm
 
 

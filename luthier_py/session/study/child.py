@@ -18,6 +18,7 @@ from typing import Any
 
 from luthier_py.errors import LuthierError
 from luthier_py.session.execute import execute
+from luthier_py.session.run_settings import run_settings
 from luthier_py.storage import write_file
 from luthier_py.tool import load_tool
 
@@ -34,9 +35,8 @@ def run(facts: dict[str, Any], folder: Path) -> dict[str, Any]:
     started = time.perf_counter()
     try:
         done = execute(
-            facts["command"], facts["tool"], facts["options"], facts["device"], reports=True, stack=facts["stack"],
-            level=facts["level"],
-        )
+            facts["command"], run_settings(facts["device"], stack=facts["stack"]), facts["tool"], facts["options"],
+            facts["level"], reports=True)
     except (LuthierError, OSError) as error:
         return {"error": str(error)}
     seconds = time.perf_counter() - started

@@ -85,11 +85,10 @@ class DriverService:
         self.names = Names()
         self.devices = [
             PacketDevice(
-                target, self.buffers.memory, threads=os.cpu_count() or 1, time_limit=self._settings.time_limit,
-                clock=self._settings.clock,
+                target, self.buffers.memory, threads=os.cpu_count() or 1, options=self._settings.launch,
                 name_of=self.names.name_of, base_of=self.names.base_of, interrupt=self.events.scan,
                 counts=self._settings.profile is not None,
-                scrutiny=self._settings.scrutiny,
+                report=self._settings.report,
             )
             for target in self.targets
         ]  # fmt: skip

@@ -23,6 +23,7 @@ from luthier_py.pipeline import STAGES, instrument
 from luthier_py.samples import sample
 from luthier_py.session.launched import launch_file
 from luthier_py.session.run import Launch
+from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.specs import parse_argument
 from luthier_py.tool import load_tool
 
@@ -85,7 +86,7 @@ def test_a_short_launch_shows_nothing() -> None:
     console = terminal()
     launch = Launch("saxpy", (4, 1, 1), (256, 1, 1), tuple(map(parse_argument, ARGUMENTS)))
     with waiting(console=console, after=1e9) as bar:
-        done = launch_file(sample("saxpy").path, launch, load_tool("instr_count"), "emulator", onlooker=bar)
+        done = launch_file(sample("saxpy").path, launch, load_tool("instr_count"), RunSettings("emulator"), bar)
     assert done.observed and "work-groups" not in drawn(console) and "instrumenting" not in drawn(console)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,12 +18,13 @@ from launching import FLAGS, HEADER, launch
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.checks import ALL, Checks, FindingKind
 from luthier_py.emulator.clocks import WALL_CLOCK_KHZ
+from luthier_py.emulator.launch_options import LaunchOptions
 from luthier_py.emulator.schedule import Schedule
-from luthier_py.emulator.scrutiny import NO_SCRUTINY, Scrutiny
 from luthier_py.errors import DeviceError, Unsupported
 from luthier_py.isa import target
 
 WAVES = 4
+TIMED = LaunchOptions(time_limit=20)
 SOURCE = r"""
 #define WAVE __builtin_amdgcn_readfirstlane(X / 32)
 #define GROUP asm volatile("s_wait_dscnt 0\n s_barrier_signal -1\n s_barrier_wait -1" ::: "memory")
@@ -155,8 +157,8 @@ class Compiled:
         self.data, self.name = data, name
 
     def run(self, kernel: str, words: int = 32 * WAVES, waves: int = WAVES, type: type = np.uint32,
-            scrutiny: Scrutiny = NO_SCRUTINY) -> np.ndarray:
-        out, device = np.zeros(words, type), EmulatorDevice(target(self.name), time_limit=20, scrutiny=scrutiny)
+            options: LaunchOptions = TIMED) -> np.ndarray:
+        out, device = np.zeros(words, type), EmulatorDevice(target(self.name), options=options)
         launch(device, self.data, kernel, [out], block=(32 * waves, 1, 1))
         self.findings = device.findings
         return out
@@ -224,19 +226,21 @@ def test_one_wave_signals_for_all(newer):
 @pytest.mark.parametrize("seed", [None, 1, 2, 3])
 def test_named_barriers_order_accesses(newer, seed):
     schedule = None if seed is None else Schedule(seed)
-    last = newer.run("pairs", scrutiny=Scrutiny(schedule, ALL)).reshape(WAVES, 32)
+    watched = replace(TIMED, schedule=schedule, checks=ALL)
+    last = newer.run("pairs", options=watched).reshape(WAVES, 32)
     assert last.tolist() == [[6] * 32] * 2 + [[26] * 32] * 2 and not newer.findings
-    assert set(newer.run("one_for_all", scrutiny=Scrutiny(schedule, ALL)).tolist()) == {42} and not newer.findings
-    newer.run("hurried", scrutiny=Scrutiny(schedule, Checks.RACES))
+    assert set(newer.run("one_for_all", options=watched).tolist()) == {42} and not newer.findings
+    newer.run("hurried", options=replace(watched, checks=Checks.RACES))
     assert {found.kind for found in newer.findings} == {FindingKind.RACE}
 
 
 @pytest.mark.parametrize("seed", [None, 1, 2])
 def test_who_is_first_is_no_mistake(compiled, seed):
     schedule = None if seed is None else Schedule(seed)
-    firsts = compiled.run("first", scrutiny=Scrutiny(schedule, ALL)).reshape(WAVES, 32)
+    watched = replace(TIMED, schedule=schedule, checks=ALL)
+    firsts = compiled.run("first", options=watched).reshape(WAVES, 32)
     assert firsts[:, 0].sum() == 5 and not compiled.findings
-    compiled.run("privileged", scrutiny=Scrutiny(schedule, ALL))  # which looks at SCC before it has waited
+    compiled.run("privileged", options=watched)  # which looks at SCC before it has waited
     assert [found.kind for found in compiled.findings] == [FindingKind.WAIT]
 
 

@@ -13,7 +13,7 @@ from launching import compile_hip, launch
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.checks import ALL, Checks, Finding, FindingKind
-from luthier_py.emulator.scrutiny import Scrutiny
+from luthier_py.emulator.launch_options import LaunchOptions
 from luthier_py.isa import target
 from luthier_py.isa.registers import sgpr, vgpr
 
@@ -32,7 +32,7 @@ KEEP = ISA.make("global_store_dword", vgpr(2), vgpr(4), PLACE).raw
 def ran(rows: Sequence[Any], checks: Checks = ALL, words: int = 64, groups: int = 1, written: bool = True
         ) -> tuple[list[Finding], tuple[int, ...]]:
     """A buffer of ``words``, each 7 more than its number if ``written``; its resource says that it has 4 KiB."""
-    device = EmulatorDevice(ISA.target, scrutiny=Scrutiny(None, checks))
+    device = EmulatorDevice(ISA.target, options=LaunchOptions(checks=checks))
     buffer = device.alloc(4 * words)
     if written:
         device.write(buffer.address, struct.pack(f"<{words}I", *range(7, 7 + words)))
@@ -93,7 +93,7 @@ def copies(require_tool, tmp_path_factory):
 @pytest.mark.parametrize("kernel, found", [("waited", []), ("hasty", [FindingKind.RACE])])
 def test_copies_to_lds_are_waited_for(copies, kernel, found):
     """Two waves: each reads what the other has copied."""
-    device = EmulatorDevice(target("gfx1250"), scrutiny=Scrutiny(None, ALL))
+    device = EmulatorDevice(target("gfx1250"), options=LaunchOptions(checks=ALL))
     given, out = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
     launch(device, copies, kernel, [given, out])
     assert out.tolist() == given[::-1].tolist()

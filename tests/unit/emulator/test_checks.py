@@ -13,8 +13,8 @@ from launching import compile_hip
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.checks import ALL, Checks, Finding, FindingKind, parse_checks
+from luthier_py.emulator.launch_options import LaunchOptions
 from luthier_py.emulator.schedule import Schedule
-from luthier_py.emulator.scrutiny import Scrutiny
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import target
 from luthier_py.isa.registers import EXEC, VCC, sgpr, vgpr
@@ -57,7 +57,7 @@ def run(rows: Sequence[Any], checks: Checks = ALL, groups: int = 1, waves: int =
         scratch: int = 0, seed: int | None = None, written: bool = True) -> Outcome:
     """A buffer of ``words``, each its number if ``written``."""
     schedule = None if seed is None else Schedule(seed)
-    device = EmulatorDevice(ISA.target, scrutiny=Scrutiny(schedule, checks))
+    device = EmulatorDevice(ISA.target, options=LaunchOptions(schedule=schedule, checks=checks))
     buffer = device.alloc(4 * words)
     if written:
         device.write(buffer.address, struct.pack(f"<{words}I", *range(words)))
@@ -223,7 +223,7 @@ def test_flags_that_are_handed_on(seed):
 
 def test_where_checks_stop_is_told():
     told = []
-    device = EmulatorDevice(ISA.target, scrutiny=Scrutiny(None, Checks.RACES, told.append))
+    device = EmulatorDevice(ISA.target, options=LaunchOptions(checks=Checks.RACES), report=told.append)
     for size, left_out in ((31 << 20, False), (33 << 20, True)):
         buffer = device.alloc(size)
         rows = [*START, ("s_mov_b32", sgpr(10), 0), ("v_mov_b32", vgpr(2), 0), "again:", store_at(),
@@ -289,7 +289,7 @@ def compiled(require_tool, tmp_path_factory) -> Any:
 
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"])
 def test_halves_of_registers_and_volatile_memory_of_the_group(gpu: str, compiled: Any) -> None:
-    device = EmulatorDevice(target(gpu), scrutiny=Scrutiny(None, ALL))
+    device = EmulatorDevice(target(gpu), options=LaunchOptions(checks=ALL))
     module, buffers = device.load(compiled(gpu)), [device.alloc(512) for _ in range(2)]
     device.write(buffers[1].address, bytes(range(256)) * 2)
     arguments = struct.pack("<QQ", *(each.address for each in buffers)).ljust(KERNARG_BYTES, b"\0")

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import struct
 import time
+from itertools import accumulate
 
 from emulated import ISA, LANES, Bench, code_object
 
-from luthier_py.emulator.clocks import WALL_CLOCK_KHZ
-from luthier_py.isa import sgpr, vgpr
+from luthier_py.emulator.clocks import CLOCK, WALL_CLOCK_KHZ
+from luthier_py.emulator.discover import discover
+from luthier_py.emulator.settings import Settings
+from luthier_py.emulator.translate import translate
+from luthier_py.isa import Inst, sgpr, vgpr
 
 BUFFER = ("s_load_dwordx2", sgpr(0, 2), sgpr(4, 2), 0)
 END = ("s_endpgm",)
+SETTINGS = Settings(LANES, 0xF0, ISA.target)
+
+
+def decoded(rows: list[tuple[object, ...]]) -> dict[int, Inst]:
+    """By address."""
+    insts = [ISA.make(*row) for row in rows]
+    return dict(zip(accumulate((inst.size_bytes for inst in insts), initial=0), insts, strict=False))
 
 
 def stored(*pairs: int, at: int = 0) -> list[object]:
@@ -58,6 +69,34 @@ def test_the_clock_goes_on_from_launch_to_launch():
     first, second, third = (readings(bench, data)[0] for _ in range(3))
     instructions = bench.run(data, "k").profile.total
     assert second - first == third - second == instructions == len(rows)
+
+
+def test_the_same_on_each_run_with_one_worker():
+    """On a device of its own each time, work-groups and their waves in turn."""
+    rows = [BUFFER, ("s_memtime", sgpr(8, 2)), ("s_lshl_b32", sgpr(7), sgpr(6), 3), ("s_barrier",),
+            *stored(8, at=sgpr(7)), END]
+    once, again = (readings(Bench(bytes(8 * 9)), code_object({"k": rows}), groups=9) for _ in range(2))
+    assert once == again and len(set(once)) == 9
+
+
+def test_who_reads_no_clock_pays_nothing():
+    """No call and no counting in the code; and launches in which nobody looks are not summed up."""
+    look, rest = ("s_memtime", sgpr(8, 2)), [("v_mov_b32", vgpr(4), 1)] * 40
+    texts = [translate(discover(lambda pc, rows=rows: decoded(rows)[pc], 0), 0, SETTINGS)[0].ir
+             for rows in ([*rest, END], [look, *rest, END])]
+    assert [f"@{CLOCK}" in text for text in texts] == [False, True]
+    bench, reads = Bench(bytes(8)), code_object({"k": [BUFFER, look, *stored(8), END]})
+    first = readings(bench, reads)[0]
+    bench.run(code_object({"k": [*rest, END]}), "k")
+    assert readings(bench, reads)[0] - first == len([BUFFER, look, *stored(8), END])
+
+
+def test_each_device_has_a_clock_of_its_own():
+    """Whatever others of this process execute meanwhile; a new one begins at nothing."""
+    rows = [BUFFER, ("s_memtime", sgpr(8, 2)), *stored(8), END]
+    data, first, second = code_object({"k": rows}), Bench(bytes(8)), Bench(bytes(8))
+    read = [readings(bench, data)[0] for bench in (first, second, second, first)]
+    assert read == [2, 2, 2 + len(rows), 2 + len(rows)]
 
 
 def test_waves_of_a_worker_count_together():

@@ -17,12 +17,12 @@ from emulated import ISA, KERNARG_BYTES, LANES, code_object
 from launching import compile_hip, launch, run_sample
 from packets import Host
 
-from luthier_py.emulator import EmulatorDevice, LaunchCycles
+from luthier_py.emulator import EmulatorDevice, LaunchCycles, LaunchOptions
 from luthier_py.emulator.residency import COMPUTE_UNITS
 from luthier_py.errors import Invalid
 from luthier_py.isa import agpr, sgpr, target, vgpr
 from luthier_py.loader import load
-from luthier_py.runtime.clock_kind import ClockKind, chosen_clock
+from luthier_py.runtime.clock_kind import ClockKind, parse_clock
 from luthier_py.samples import sample
 from luthier_py.session.specs import parse_argument
 
@@ -34,7 +34,7 @@ STEP, BRANCH, LDS_LATENCY, MEMORY_LATENCY = 4, 32, 48, 320
 
 
 def modelled(name: str = "gfx90a", **options: Any) -> EmulatorDevice:
-    return EmulatorDevice(target(name), clock=ClockKind.MODEL, **options)
+    return EmulatorDevice(target(name), options=LaunchOptions(clock=ClockKind.MODEL), **options)
 
 
 def run(rows: Sequence[Any], groups: int = 1, waves: int = 1, words: int = 1, device: EmulatorDevice | None = None,
@@ -142,6 +142,16 @@ def test_lanes_that_are_off_ask_for_nothing():
     assert cycles_of(*lanes_apart(128), few, LOAD, WAIT) == STEP + 4 + 4 + 4 + MEMORY_LATENCY
 
 
+@pytest.mark.parametrize("branch", ["s_cbranch_scc0", "s_cbranch_scc1"])
+def test_branches_cost_the_same_taken_or_not(branch):
+    assert cycles_of(("s_cmp_eq_u32", 1, 1), (branch, "on"), "on:") == STEP + STEP + BRANCH
+
+
+def test_what_leaves_hardware_a_choice_is_an_issue():
+    assert cycles_of(("s_setprio", 3), ADD, ("s_setprio", 0)) == STEP + 3 * STEP
+    assert cycles_of(("s_sendmsg", 0)) == STEP + STEP
+
+
 def test_loops_cost_their_turns():
     def loop(turns: int) -> int:
         return cycles_of(("s_mov_b32", sgpr(7), turns), "again:", ADD, ("s_sub_u32", sgpr(7), sgpr(7), 1),
@@ -223,7 +233,7 @@ def test_the_same_on_each_run_and_for_any_number_of_workers(name):
 
 def test_packets_take_the_same_cycles_as_launches():
     """Two after each other, on one clock."""
-    one, host, device = sample("vector_add"), Host(clock=ClockKind.MODEL, threads=3), modelled()
+    one, host, device = sample("vector_add"), Host(options=LaunchOptions(clock=ClockKind.MODEL), threads=3), modelled()
     data = one.path.read_bytes()
     base, record = host.place(data), load(data).kernel(one.kernel)
     values = [value.data.copy() if hasattr(value, "data") else value.value for value in map(parse_argument, one.args)]
@@ -330,7 +340,7 @@ def test_results_of_rdna_are_there_after_five_cycles(name, cycles, require_tool,
 def test_each_generations_clock(name, kind, require_tool, tmp_path):
     """s_memtime, SHADER_CYCLES, its halves, s_get_shader_cycles_u64; sleeping takes 128 cycles, or an instruction."""
     out = np.zeros(1, np.uint64)
-    device = EmulatorDevice(target(name), clock=kind)
+    device = EmulatorDevice(target(name), options=LaunchOptions(clock=kind))
     launch(device, compiled(require_tool("clang-22"), tmp_path, CYCLES, name), "k", [out])
     low, high = (128, 220) if kind is ClockKind.MODEL else (2, 20)
     assert low <= out[0] <= high
@@ -342,7 +352,7 @@ def test_without_the_model_there_are_no_cycles():
 
 
 def test_the_words_of_the_option():
-    assert [chosen_clock(text) for text in ("", "instructions", "model")] == [
+    assert [parse_clock(text) for text in ("", "instructions", "model")] == [
         ClockKind.INSTRUCTIONS, ClockKind.INSTRUCTIONS, ClockKind.MODEL]
     with pytest.raises(Invalid, match="clock `cycles`: give instructions or model"):
-        chosen_clock("cycles")
+        parse_clock("cycles")

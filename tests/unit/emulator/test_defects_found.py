@@ -14,8 +14,8 @@ from defects import Defect, comes_to_a_barrier, first_store_left_out, instructio
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.checks import ALL, Finding, FindingKind
+from luthier_py.emulator.launch_options import LaunchOptions
 from luthier_py.emulator.schedule import Schedule
-from luthier_py.emulator.scrutiny import Scrutiny
 from luthier_py.errors import DeviceError
 from luthier_py.isa import OpFlag
 from luthier_py.loader import load
@@ -41,7 +41,7 @@ TREE, WORK_ITEMS = "reduce", 256
 
 def findings(data: bytes, launch: Launch, seed: int | None = None) -> list[Finding]:
     schedule = None if seed is None else Schedule(seed)
-    device = EmulatorDevice(load(data).target, time_limit=60, scrutiny=Scrutiny(schedule, ALL))
+    device = EmulatorDevice(load(data).target, options=LaunchOptions(time_limit=60, schedule=schedule, checks=ALL))
     try:
         run_original(device, data, launch)
     except DeviceError:

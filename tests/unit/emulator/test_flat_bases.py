@@ -11,7 +11,7 @@ from launching import compile_hip, launch
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.checks import ALL
-from luthier_py.emulator.scrutiny import NO_SCRUTINY, Scrutiny
+from luthier_py.emulator.launch_options import NO_OPTIONS, LaunchOptions
 from luthier_py.isa import target
 
 SOURCE = """
@@ -54,11 +54,11 @@ def code(require_tool: Callable[[str], str], tmp_path_factory: pytest.TempPathFa
     return compile_hip(require_tool("clang-22"), Path(tmp_path_factory.mktemp("flat")), SOURCE, *flags)
 
 
-@pytest.mark.parametrize("scrutiny", (NO_SCRUTINY, Scrutiny(None, ALL)), ids=("bare", "checked"))
+@pytest.mark.parametrize("options", (NO_OPTIONS, LaunchOptions(checks=ALL)), ids=("bare", "checked"))
 @pytest.mark.parametrize("kernel", ("shared", "global", "own"))
-def test_where_the_sum_lies(kernel: str, scrutiny: Scrutiny, code: bytes) -> None:
+def test_where_the_sum_lies(kernel: str, options: LaunchOptions, code: bytes) -> None:
     """A store, a load of the neighbour's, an atomic with its old value; private memory is that of the lane in it."""
-    device, out = EmulatorDevice(target("gfx1250"), scrutiny=scrutiny), np.zeros(32, np.uint32)
+    device, out = EmulatorDevice(target("gfx1250"), options=options), np.zeros(32, np.uint32)
     launch(device, code, kernel, [out], block=(32, 1, 1))
     lane = np.arange(32, dtype=np.uint32)
     expected = np.where(lane == 5, 77, 0) if kernel == "own" else ((lane ^ 1) + 1) << 16 | 3 << 8 | lane + 1

@@ -17,8 +17,8 @@ from luthier_py import storage
 from luthier_py.emulator import EmulatorDevice, LaunchProfile, kept
 from luthier_py.emulator.checks import ALL
 from luthier_py.emulator.code import HostedCode
+from luthier_py.emulator.launch_options import NO_OPTIONS, LaunchOptions
 from luthier_py.emulator.schedule import Schedule
-from luthier_py.emulator.scrutiny import NO_SCRUTINY, Scrutiny
 from luthier_py.errors import DeviceError
 from luthier_py.isa import sgpr, vgpr
 from luthier_py.llvm import Effort
@@ -54,10 +54,10 @@ def counts(profile: LaunchProfile | None) -> tuple[object, ...]:
     return dict(profile.counts), dict(profile.lanes), dict(profile.active), profile.opcodes(), profile.lane_opcodes()
 
 
-def ran(name: str, scrutiny: Scrutiny = NO_SCRUTINY) -> tuple[dict[int, bytes], tuple[object, ...]]:
+def ran(name: str, options: LaunchOptions = NO_OPTIONS) -> tuple[dict[int, bytes], tuple[object, ...]]:
     """Outputs and all counts of a sample on a new device."""
     code = sample(name).path.read_bytes()
-    device = EmulatorDevice(load(code).target, scrutiny=scrutiny)
+    device = EmulatorDevice(load(code).target, options=options)
     outputs = run_original(device, code, launch_of(sample(name))).outputs
     return {n: array.tobytes() for n, array in outputs.items()}, counts(device.profile)
 
@@ -71,11 +71,12 @@ def test_nothing_is_decoded_again(name: str, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("name", ["matmul", "function_pointers"])
 def test_code_for_checks_and_schedules_is_kept_by_itself(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    scrutinies = NO_SCRUTINY, Scrutiny(None, ALL), Scrutiny(Schedule(1)), Scrutiny(Schedule(1), ALL)
-    fresh = [ran(name, scrutiny) for scrutiny in scrutinies]
+    wanted = [NO_OPTIONS, LaunchOptions(checks=ALL), LaunchOptions(schedule=Schedule(1)),
+              LaunchOptions(schedule=Schedule(1), checks=ALL)]
+    fresh = [ran(name, options) for options in wanted]
     assert fresh == [fresh[0]] * 4
     forbid(monkeypatch)
-    assert [ran(name, scrutiny) for scrutiny in scrutinies] == fresh
+    assert [ran(name, options) for options in wanted] == fresh
 
 
 def test_findings_of_kept_code(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +86,7 @@ def test_findings_of_kept_code(monkeypatch: pytest.MonkeyPatch) -> None:
                               ("s_waitcnt", 0), ("s_endpgm",)]})
 
     def found() -> list[str]:
-        device = EmulatorDevice(ISA.target, scrutiny=Scrutiny(None, ALL))
+        device = EmulatorDevice(ISA.target, options=LaunchOptions(checks=ALL))
         buffer, module = device.alloc(64), device.load(data)
         device.write(buffer.address, bytes(64))
         device.launch(module.kernel("k"), (1, 1, 1), (64, 1, 1), buffer.address.to_bytes(8, "little").ljust(280, b"\0"))

@@ -11,6 +11,7 @@ from emulated import ISA, code_object
 from launching import compile_hip
 from packets import Host
 
+from luthier_py.emulator import LaunchOptions
 from luthier_py.emulator.memory import Allocation, read_bytes, write_bytes
 from luthier_py.emulator.packet import DispatchPacket
 from luthier_py.errors import DeviceError, DeviceFault, FaultKind, TimeLimit
@@ -163,7 +164,7 @@ def test_ways_to_end(end):
 
 
 def test_no_end(compiled):
-    host = Host(time_limit=0.2)
+    host = Host(options=LaunchOptions(time_limit=0.2))
     with pytest.raises(TimeLimit) as caught:
         host.dispatch(host.place(compiled), load(compiled).kernel("forever"), [np.zeros(1, np.uint32)])
     assert caught.value.fault is None
@@ -172,7 +173,7 @@ def test_no_end(compiled):
 def waiting(compiled, kernel, out, answer):
     """Dispatch a kernel that interrupts the host, which answers with ``answer(address of out)``."""
     told = threading.Event()
-    host = Host(interrupt=told.set, time_limit=20)
+    host = Host(interrupt=told.set, options=LaunchOptions(time_limit=20))
     places = []
     taken = host.buffer
 
@@ -239,7 +240,7 @@ def test_a_queue_that_is_destroyed_while_its_kernel_runs(compiled):
 
 def test_kernels_that_wait_for_each_other(compiled):
     """Dispatched at the same time, as from two queues."""
-    host = Host(time_limit=30)
+    host = Host(options=LaunchOptions(time_limit=30))
     base = host.place(compiled)
     shared = host.memory.allocate(64, "shared").address
     with ThreadPoolExecutor(2) as pool:
@@ -257,6 +258,6 @@ def test_kernels_that_wait_for_each_other(compiled):
 @pytest.mark.parametrize("block", [64, 128])
 def test_a_wave_that_interrupts_all_the_time_does_not_stop_others(compiled, block):
     told, out = [], np.zeros(1, np.uint32)
-    host = Host(interrupt=lambda: told.append(1), time_limit=20)
+    host = Host(interrupt=lambda: told.append(1), options=LaunchOptions(time_limit=20))
     host.dispatch(host.place(compiled), load(compiled).kernel("loud"), [out], (128, 1, 1), (block, 1, 1))
     assert out[0] == 1 and told

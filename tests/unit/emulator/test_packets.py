@@ -13,10 +13,10 @@ from launching import compile_hip, device, launch
 from packets import Host
 
 from luthier_py.emulator.checks import ALL, Finding, FindingKind
+from luthier_py.emulator.launch_options import LaunchOptions
 from luthier_py.emulator.memory import Memory, write_bytes
 from luthier_py.emulator.packet import DispatchPacket
 from luthier_py.emulator.schedule import Schedule
-from luthier_py.emulator.scrutiny import Scrutiny
 from luthier_py.emulator.text import MemoryText
 from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit, Unsupported
 from luthier_py.isa import sgpr, target, vgpr
@@ -62,7 +62,8 @@ def test_most_samples_are_among_them():
 def test_watched_and_by_lot(length):
     """Buffers of one element too few are told, and nothing happens there; all else is right."""
     found: list[Finding] = []
-    host = Host(scrutiny=Scrutiny(Schedule(2), ALL, lambda checked: found.extend(checked.findings)))
+    host = Host(options=LaunchOptions(schedule=Schedule(2), checks=ALL),
+                report=lambda checked: found.extend(checked.findings))
     data = VECTOR_ADD.path.read_bytes()
     a, b = (np.random.default_rng(seed).random(length).astype(np.float32) for seed in (1, 2))
     total = np.zeros(length, np.float32)
@@ -258,7 +259,7 @@ def test_functions_in_other_allocations(clang, tmp_path, threads):
 
 def test_waves_in_two_allocations_take_turns(clang, tmp_path):
     data, obj = kernels(clang, tmp_path, CALLS)
-    host = Host(time_limit=20)
+    host = Host(options=LaunchOptions(time_limit=20))
     base, other = host.place(data), host.place(data)
     out = np.zeros(192, np.uint32)
     function = other + obj.symbol("leaf").address
@@ -268,7 +269,7 @@ def test_waves_in_two_allocations_take_turns(clang, tmp_path):
 
 def test_where_waves_stand_in_another_allocation(clang, tmp_path):
     data, obj = kernels(clang, tmp_path, CALLS)
-    host = Host(time_limit=0.3)
+    host = Host(options=LaunchOptions(time_limit=0.3))
     base, other = host.place(data), host.place(data)
     function, record = obj.symbol("wait"), obj.kernel("call")
     with pytest.raises(TimeLimit) as caught:

@@ -9,6 +9,7 @@ import pytest
 from launching import compile_hip
 from packets import Host
 
+from luthier_py.emulator import LaunchOptions
 from luthier_py.errors import TimeLimit
 from luthier_py.loader import load
 
@@ -105,7 +106,7 @@ def test_hidden_arguments_say_how_large_the_last_work_group_is(compiled, items):
 
 def test_waves_that_do_not_exist_are_not_told(compiled):
     """Where waves stand: two work-groups have four, the last one two."""
-    host, sums = Host(time_limit=0.2), np.zeros(4, np.uint32)
+    host, sums = Host(options=LaunchOptions(time_limit=0.2)), np.zeros(4, np.uint32)
     with pytest.raises(TimeLimit) as caught:
         host.dispatch(host.place(compiled), load(compiled).kernel("stuck"), [sums], (640, 1, 1), (256, 1, 1))
     assert "10 waves (wave 0 of work-group 0 first)" in str(caught.value) and "ended" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Waves and work-groups by lot: other orders for other seeds, the same one for the same, and right results in all."""
+"""Waves and work-groups at random: another order for each seed, the same again for the same, right results in all."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from launching import run_sample
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.checks import ALL, Checks
+from luthier_py.emulator.launch_options import LaunchOptions
 from luthier_py.emulator.schedule import Schedule, parse_schedule
-from luthier_py.emulator.scrutiny import Scrutiny
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import target
 from luthier_py.isa.instruction import Inst
@@ -38,7 +38,7 @@ def appending() -> list[object]:
 
 
 def order(schedule: Schedule | None, groups: int = 3, waves: int = 4) -> Sequence[int]:
-    device = EmulatorDevice(ISA.target, scrutiny=Scrutiny(schedule))
+    device = EmulatorDevice(ISA.target, options=LaunchOptions(schedule=schedule))
     words = 1 + 3 * groups * waves
     buffer = device.alloc(4 * words)
     device.write(buffer.address, bytes(4 * words))
@@ -70,14 +70,15 @@ def test_work_groups_are_woven():
     assert [wave >> 4 for wave in order(None)] == [0] * 12 + [1] * 12 + [2] * 12
 
 
-@pytest.mark.parametrize("scrutiny", [
-    Scrutiny(Schedule(1)), Scrutiny(Schedule(2)), Scrutiny(checks=ALL), Scrutiny(Schedule(3), ALL),
+@pytest.mark.parametrize("options", [
+    LaunchOptions(schedule=Schedule(1)), LaunchOptions(schedule=Schedule(2)), LaunchOptions(checks=ALL),
+    LaunchOptions(schedule=Schedule(3), checks=ALL),
 ], ids=["seed 1", "seed 2", "checked", "both"])
 @pytest.mark.parametrize("name", ["histogram", "bitonic_sort", "reduce", "matmul", "scratch", "function_pointers"])
-def test_samples_are_right_by_lot_and_watched(name, scrutiny):
+def test_samples_are_right_by_lot_and_watched(name, options):
     one = sample(name)
     code = one.path.read_bytes()
-    device = EmulatorDevice(load(code).target, scrutiny=scrutiny)
+    device = EmulatorDevice(load(code).target, options=options)
     ran = run_original(device, code, launch_of(one))
     bare = EmulatorDevice(load(code).target)
     expected = run_original(bare, code, launch_of(one))
@@ -91,7 +92,7 @@ def test_what_stands_still_is_found_by_lot():
     load_word: Inst = ISA.make("global_load_dword", vgpr(1), vgpr(2), LIST)
     rows = [*START, "again:", load_word.raw, ("s_waitcnt", 0), ("v_cmp_eq_u32", sgpr(VCC, 2), 0, vgpr(1)),
             ("s_cbranch_vccnz", "again"), ("s_endpgm",)]
-    device = EmulatorDevice(ISA.target, scrutiny=Scrutiny(Schedule(3)))
+    device = EmulatorDevice(ISA.target, options=LaunchOptions(schedule=Schedule(3)))
     buffer = device.alloc(4)
     kernarg = struct.pack("<Q", buffer.address).ljust(KERNARG_BYTES, b"\0")
     with pytest.raises(DeviceError, match="deadlock"):
@@ -112,7 +113,8 @@ def test_the_cycle_model_follows_any_order(checks):
     chosen = sample("reduce")
     found = []
     for schedule in (None, Schedule(1), Schedule(1), Schedule(2)):
-        device = EmulatorDevice(target("gfx90a"), clock=ClockKind.MODEL, scrutiny=Scrutiny(schedule, checks))
+        device = EmulatorDevice(target("gfx90a"), options=LaunchOptions(
+            clock=ClockKind.MODEL, schedule=schedule, checks=checks))
         assert run_sample(device, chosen)
         assert device.profile is not None and device.profile.cycles is not None and not device.findings
         cycles = device.profile.cycles

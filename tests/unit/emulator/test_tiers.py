@@ -16,11 +16,11 @@ from luthier_py import llvm, storage
 from luthier_py.emulator import code, hosted_part, sizes
 from luthier_py.emulator.checks import ALL, Checks
 from luthier_py.emulator.code import HostedCode
+from luthier_py.emulator.compile_queue import CompileQueue
 from luthier_py.emulator.engine import kept_code
 from luthier_py.emulator.hosted_part import HostedPart
+from luthier_py.emulator.launch_options import LaunchOptions
 from luthier_py.emulator.schedule import Schedule
-from luthier_py.emulator.scrutiny import Scrutiny
-from luthier_py.emulator.workshop import Workshop
 from luthier_py.errors import Invalid
 from luthier_py.llvm import Effort
 
@@ -54,14 +54,14 @@ def well_compiled(name: str, monkeypatch: pytest.MonkeyPatch) -> object:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_results(name: str, places: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = well_compiled(name, monkeypatch)
-    monkeypatch.setattr(code.WORKSHOP, "places", places)
+    monkeypatch.setattr(code.COMPILE_QUEUE, "places", places)
     assert ran(name) == expected
 
 
 @pytest.mark.parametrize("checks", [Checks.NONE, ALL])
 def test_the_same_results_by_lot_and_under_checks(checks: Checks, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = well_compiled("bitonic_sort", monkeypatch)
-    assert ran("bitonic_sort", Scrutiny(Schedule(3), checks)) == expected
+    assert ran("bitonic_sort", LaunchOptions(schedule=Schedule(3), checks=checks)) == expected
 
 
 def improved(monkeypatch: pytest.MonkeyPatch) -> list[HostedPart]:
@@ -119,7 +119,7 @@ def test_children_that_come_to_nothing(error: Exception, monkeypatch: pytest.Mon
     def fail(work: Callable[[], bytes], seconds: int) -> bytes:
         raise error
 
-    monkeypatch.setattr(code.WORKSHOP, "places", 2)
+    monkeypatch.setattr(code.COMPILE_QUEUE, "places", 2)
     monkeypatch.setattr(llvm, "apart", fail)
     assert ran("matmul") == expected
 
@@ -127,7 +127,7 @@ def test_children_that_come_to_nothing(error: Exception, monkeypatch: pytest.Mon
 def test_without_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = well_compiled("matmul", monkeypatch)
     monkeypatch.setenv(storage.CACHE, "off")
-    monkeypatch.setattr(code.WORKSHOP, "places", 2)
+    monkeypatch.setattr(code.COMPILE_QUEUE, "places", 2)
     assert ran("matmul") == expected
 
 
@@ -138,7 +138,7 @@ def test_children_end() -> None:
 
 def test_what_is_wanted_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Works run in the order in which they came, but for one that somebody waits for."""
-    order, shop, may_go_on = list[int](), Workshop(1), threading.Event()
+    order, queue, may_go_on = list[int](), CompileQueue(1), threading.Event()
 
     def apart(work: Callable[[], bytes], seconds: int) -> bytes:
         may_go_on.wait()
@@ -152,13 +152,13 @@ def test_what_is_wanted_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
         return give
 
     monkeypatch.setattr(llvm, "apart", apart)
-    jobs = [shop.begin(work(number)) for number in range(4)]
-    while jobs[0] in shop._jobs:
+    jobs = [queue.begin(work(number)) for number in range(4)]
+    while jobs[0] in queue._jobs:
         time.sleep(0.001)
     found = list[bytes | None]()
-    waiting = threading.Thread(target=lambda: found.append(shop.result(jobs[3])))
+    waiting = threading.Thread(target=lambda: found.append(queue.result(jobs[3])))
     waiting.start()
-    while shop._jobs[0] is not jobs[3]:
+    while queue._jobs[0] is not jobs[3]:
         time.sleep(0.001)
     may_go_on.set()
     waiting.join()

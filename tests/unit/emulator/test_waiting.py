@@ -14,7 +14,7 @@ import pytest
 from emulated import ISA, KERNARG_BYTES, LANES, code_object
 from launching import compile_hip, launch
 
-from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator import EmulatorDevice, LaunchOptions
 from luthier_py.emulator.dispatch import Patience
 from luthier_py.emulator.module import HostedCode
 from luthier_py.errors import DeviceError, Invalid, TimeLimit
@@ -181,7 +181,7 @@ def test_the_time_limit_tells_where_waves_stand(threads):
     rows = [*START, ("s_mov_b32", sgpr(9), 0), "again:", ("s_add_u32", sgpr(9), sgpr(9), 1),
             *[("s_nop", 0)] * 20, ("s_branch", "again")]
     with pytest.raises(TimeLimit) as caught:
-        run(code_object({"k": rows}, lds_bytes=65536), 1000, threads=threads, time_limit=0.05)
+        run(code_object({"k": rows}, lds_bytes=65536), 1000, threads=threads, options=LaunchOptions(time_limit=0.05))
     message = str(caught.value)
     assert "no end within the time limit of 0.05 s" in message and "work-groups have not started" in message
     assert "at pc 0x" in message and "`s_add_u32" in message and len(message) < 1000 and "\n" not in message

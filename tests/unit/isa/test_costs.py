@@ -69,6 +69,19 @@ def test_waves_of_64_hold_rdna_twice_as_long():
     assert [cost_of(target("gfx1100"), inst, size).held for size in (32, 64)] == [4, 8]
 
 
+@pytest.mark.parametrize(("mnemonic", "operands"), [("s_delay_alu", (1,)), ("s_clause", (1,)), ("s_setprio", (3,))])
+def test_what_is_for_hardware_s_scheduling_is_an_issue(mnemonic, operands):
+    inst, model = instruction_set(target("gfx1100"), 32).make(mnemonic, *operands), cycle_model(target("gfx1100"))
+    assert cost_of(target("gfx1100"), inst, 32).held == model.step == 1
+
+
+def test_a_dual_instruction_is_one():
+    isa = instruction_set(target("gfx1100"), 32)
+    dual = isa.parse("v_dual_add_f32 v0, v1, v2 :: v_dual_mul_f32 v3, v4, v5")
+    single = isa.make("v_add_f32", V(0), V(1), V(2))
+    assert cost_of(target("gfx1100"), dual, 32).held == cost_of(target("gfx1100"), single, 32).held
+
+
 @pytest.mark.parametrize("row", targets(), ids=lambda row: row.name)
 def test_each_target_has_a_model_whose_numbers_have_sources(row):
     model = cycle_model(row)

@@ -15,6 +15,7 @@ from luthier_py.loader import Broken, CodeObject, Member, choose, load, load_eac
 from luthier_py.samples import SAMPLES
 from luthier_py.session.launched import launch_file
 from luthier_py.session.run import Launch
+from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.specs import parse_argument
 from luthier_py.worker import properties
 from luthier_py.worker.bundles import code_for
@@ -113,10 +114,10 @@ def test_run_and_programs_have_the_same_device(tmp_path: Path, monkeypatch: pyte
     path.write_bytes(bundle((triples[0], by_name["reduce"]), (triples[1], by_name["saxpy"])))
     arguments = ("u32=4", "f32=1", "in:f32[4]=ones", "inout:f32[4]=ones")
     launch = Launch("saxpy", (1, 1, 1), (64, 1, 1), tuple(map(parse_argument, arguments)))
-    assert launch_file(path, launch, None, "emulator:gfx90a").ran.outputs[3].tolist() == [2, 2, 2, 2]
+    assert launch_file(path, launch, None, RunSettings("emulator:gfx90a")).ran.outputs[3].tolist() == [2, 2, 2, 2]
     monkeypatch.setenv("HSA_XNACK", "1")
     with pytest.raises(Invalid, match="no kernel saxpy; it has 1: reduce"):
-        launch_file(path, launch, None, "emulator:gfx90a")
+        launch_file(path, launch, None, RunSettings("emulator:gfx90a"))
 
 
 def test_a_broken_member_costs_itself_only() -> None:

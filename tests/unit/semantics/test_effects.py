@@ -95,7 +95,7 @@ def inserts_a_byte(case: Case) -> bool:
 
 
 COMPARES_WITHOUT_SOURCES = ("V_CMP_F_", "V_CMP_T_", "V_CMP_TRU_", "V_CMPX_F_", "V_CMPX_T_", "V_CMPX_TRU_")
-WITHOUT_RESULT = (Action.NOTHING, Action.MESSAGE)
+WITHOUT_RESULT = (Action.NOTHING, Action.SENDMSG)
 EXPLANATIONS = (
     Explanation(("reads",), more("exec", "m0", of=lambda case: rows()[case.op.base] in WITHOUT_RESULT),
                 "waits, messages and cache control have no effect on results; LLVM keeps them in their place so"),

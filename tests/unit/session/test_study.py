@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from luthier_py.cli.ending import ExitCode
-from luthier_py.session.execute import device_environment
+from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.study import plan_study
 from luthier_py.session.study.cells import Cell
 from luthier_py.session.study.runs import run_on_cluster
@@ -104,7 +104,7 @@ def test_programs_under_a_tool(
 
 
 def counted_by_the_emulator(path: Path, profile: Path) -> dict[str, int]:
-    settings = {**device_environment(DEVICE), "LUTHIER_DEVICE_PROFILE": str(profile)}
+    settings = {**RunSettings(DEVICE).environment(), "LUTHIER_DEVICE_PROFILE": str(profile)}
     subprocess.run([path], env={**os.environ, **settings}, check=True, capture_output=True)
     return {row["kernel"]: row["instructions"] for row in map(json.loads, profile.read_text().splitlines())}
 

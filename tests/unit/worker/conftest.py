@@ -40,14 +40,14 @@ def program(require_tool: Callable[[str], str], request: pytest.FixtureRequest) 
     folder = request.config.cache.mkdir("programs")
 
     def make(name: str, major: int | None = None, targets: tuple[str, ...] = (TARGET,), compressed: int = 0,
-             entry: str = "") -> Path:
+             entry: str = "", extra: tuple[str, ...] = ()) -> Path:
         major = major or max(HEADERS)
         headers = HEADERS.get(major) or HEADERS[max(HEADERS)]
         source = PROGRAMS / f"{name}.hip"
         if builder.LINKED in source.read_text() and builder.device_library(headers) is None:
             missing("no device library (ockl.bc): install ROCm, rocm-device-libs, or triton from PyPI")
         texts = [source, *sorted(PROGRAMS.glob("*.h")), PROGRAMS / "build.py"]
-        how = {"abi": major, "compressed": compressed, "entry": entry}
+        how = {"abi": major, "compressed": compressed, "entry": entry, "extra": extra}
         digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in texts) + repr((targets, how)).encode())
         output = Path(folder) / f"{name}-{digest.hexdigest()[:16]}"
         if not output.exists():

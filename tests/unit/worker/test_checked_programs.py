@@ -35,6 +35,18 @@ def test_mistakes_of_a_program(mistake: str, kinds: set[str], program: Program, 
     assert row["kernel"].startswith("_Z6turned") and len(row["findings"]) == len(told)
 
 
+def test_findings_under_a_tool_name_the_program_s_lines(program: Program, tmp_path: Path) -> None:
+    """The copy that runs has no line tables, and not the original's addresses."""
+    mistakes, rows = program("mistakes", extra=("-gline-tables-only",)), []
+    for name, tool in (("bare", ()), ("tooled", ("-t", "instr_count"))):
+        done = luthier("exec", "--device", DEVICE, *tool, "--check", "all", "--", mistakes, "race",
+                       LUTHIER_FINDINGS=str(tmp_path / name))
+        assert done.returncode == 0, done.stderr
+        rows += map(json.loads, (tmp_path / name).read_text().splitlines())
+    bare, tooled = rows
+    assert bare == tooled and all("mistakes.hip:" in found["at"]["line"] for found in bare["findings"])
+
+
 def test_findings_by_many_seeds_count(program: Program) -> None:
     checked = ("--shuffle", "2", "--check", "races", "--error-exitcode", "9")
     done = luthier("exec", "--device", DEVICE, *checked, "--", program("mistakes"), "race")

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
 
 import pytest
+
+from luthier_py.isa import target
+from luthier_py.tool.names import demangled
+from luthier_py.worker.properties import properties
+
+LUTHIER = sys.executable, "-c", "from luthier_py.cli import main; main()"
 
 
 def profiles(run, program, path, **environment):
@@ -25,7 +36,34 @@ def test_a_program_with_the_cycle_model(program, run, tmp_path):
     assert all("cycles" not in row for row in plain)
 
 
+def test_exec_says_how_long_each_kernel_took(program, tmp_path):
+    """As the profile has it, launch by launch, under a tool, too; other clocks say nothing."""
+    for name, tool in (("transpose", ()), ("vector_add", ("-t", "none"))):
+        profile = tmp_path / name
+        command = [*LUTHIER, "exec", "--device", "emulator:gfx90a", *tool, "--clock"]
+        done = subprocess.run([*command, "model", "--", program(name)], capture_output=True, text=True, timeout=120,
+                              env={**os.environ, "LUTHIER_DEVICE_PROFILE": str(profile)})
+        assert done.returncode == 0 if not tool else 3, done.stderr
+        rows = [json.loads(line) for line in profile.read_text().splitlines()]
+        told = {kernel: int(cycles) for kernel, cycles in re.findall(
+            r"^luthier: kernel (.*): (\d+) cycles by the model", done.stderr, re.MULTILINE)}
+        expected = Counter()
+        for row in rows:
+            expected[demangled(row["kernel"])] += row["cycles"]
+        assert told == expected and list(told.values()) == sorted(told.values(), reverse=True)
+        if len(told) > 1:
+            assert f"all {len(told)} kernels: {sum(told.values())} cycles in {len(rows)} launches" in done.stderr
+    plain = subprocess.run([*command, "instructions", "--", program(name)], capture_output=True, text=True, timeout=120)
+    assert "cycles" not in plain.stderr
+
+
 @pytest.mark.parametrize("word", ["cycles", "1"])
 def test_a_word_that_is_none(program, run, word):
     done = run(program("transpose"), LUTHIER_CLOCK=word)
     assert done.returncode != 0 and f"clock `{word}`: give instructions or model" in done.stderr
+
+
+def test_the_rates_that_a_program_is_told():
+    """In kHz: as if an instruction or a cycle took a nanosecond, and 100 MHz."""
+    told = properties(target("gfx90a"), 0)
+    assert (told["clockRate"], told["wallClockRate"]) == (1_000_000, 100_000)

@@ -85,7 +85,7 @@ def test_what_cannot_run_is_said_at_once(program: Program) -> None:
     for wrong, code, said in (
         (("--device", "emulator:nothing"), 2, "unknown target"),
         (("--time-limit", "-1", "--device", DEVICE), 2, "give a positive number"),
-        (("--time-limit", "1"), 2, "a time limit is for kernels on the emulator"),
+        (("--time-limit", "1", "--shuffle", "2"), 2, "--time-limit, --shuffle: for kernels on the emulator"),
     ):
         done = luthier("exec", *wrong, "--", program("vector_add"))
         assert (done.returncode, done.stdout) == (code, "") and said in done.stderr

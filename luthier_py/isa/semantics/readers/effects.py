@@ -128,18 +128,17 @@ def _looked_at(row: Lanes | Scalar, width: Type) -> tuple[frozenset[int], bool]:
 
 _GIVES = frozenset({
     control.Action.GETPC, control.Action.SWAPPC, control.Action.CALL, control.Action.GETREG, control.Action.CLOCK,
-    control.Action.WALL_CLOCK, control.Action.BARRIER_STATE, control.Action.QUESTION,
-    control.Action.WAVE_NUMBER,
+    control.Action.WALL_CLOCK, control.Action.BARRIER_STATE, control.Action.SENDMSG_RTN, control.Action.WAVE_ID,
 })  # fmt: skip
 _NUMBERED = frozenset({
-    control.Action.BARRIER_SIGNAL, control.Action.BARRIER_SIGNAL_FIRST, control.Action.BARRIER_INIT,
+    control.Action.BARRIER_SIGNAL, control.Action.BARRIER_SIGNAL_ISFIRST, control.Action.BARRIER_INIT,
     control.Action.BARRIER_JOIN, control.Action.BARRIER_STATE,
 })  # fmt: skip
-_OF_GRID = frozenset({
-    control.Action.GRID_BARRIER, control.Action.GRID_SETUP, control.Action.GRID_GIVE, control.Action.GRID_TAKE,
-    control.Action.GRID_OPEN,
+_OF_GWS = frozenset({
+    control.Action.GWS_BARRIER, control.Action.GWS_INIT, control.Action.GWS_SEMA_V, control.Action.GWS_SEMA_P,
+    control.Action.GWS_SEMA_RELEASE_ALL,
 })  # fmt: skip
-_TAKES = _NUMBERED | {control.Action.SETPC, control.Action.ADDPC, control.Action.SWAPPC, control.Action.SLEEP}
+_TAKES = _NUMBERED | {control.Action.SETPC, control.Action.ADD_PC, control.Action.SWAPPC, control.Action.SLEEP}
 
 
 def _action(op: OpInfo, row: control.Action, found: Asked) -> None:
@@ -151,17 +150,17 @@ def _action(op: OpInfo, row: control.Action, found: Asked) -> None:
             found.read(name)
     if row in _NUMBERED and not any(named(op, ("src0", "simm16"))) or row is action.BARRIER_INIT:
         found.reads.add("m0")
-    if row is action.BARRIER_SIGNAL_FIRST:
+    if row is action.BARRIER_SIGNAL_ISFIRST:
         found.reads.add("scc")  # stays where the wave is alone
         found.writes.add("scc")
     if row is action.SETREG:
         found.read("sdst")
-    sets = (action.SETREG, action.SETREG_IMM, action.ROUND_MODE, action.DENORMAL_MODE)
+    sets = (action.SETREG, action.SETREG_IMM, action.ROUND_MODE, action.DENORM_MODE)
     if row in sets:
         found.writes.add("mode")
     if row in sets or row is action.GETREG:
         found.reads.add("mode")  # its other bits stay
-    if row in _OF_GRID:
+    if row in _OF_GWS:
         for name in named(op, ("data0",)):
             found.read(name)
         found.reads.add("m0")

@@ -197,7 +197,7 @@ def _of_data(row: Meaning) -> frozenset[Freedom]:
     return frozenset({Freedom.TURN} if isinstance(row, (ExchangeTwo, FromLds, LaneCount)) else ())
 
 
-_ASKS = frozenset({Action.GETREG, Action.CLOCK, Action.WALL_CLOCK, Action.QUESTION})
+_ASKS = frozenset({Action.GETREG, Action.CLOCK, Action.WALL_CLOCK, Action.SENDMSG_RTN})
 # Whose order does not matter for what is left: sums modulo 2**n, extremes, logic.
 _COMMUTE = frozenset({Modify.ADD, Modify.SUB, Modify.MIN, Modify.MAX, Modify.AND, Modify.OR, Modify.XOR})
 

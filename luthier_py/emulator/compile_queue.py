@@ -1,6 +1,6 @@
-"""Machine code made in child processes, several at once; what waves wait for comes first.
+"""A queue of compilations, carried out in child processes, several at once; what waves wait for comes first.
 
-In: works that give bytes. Out: the bytes, or None where a child came to nothing. Invariant: a work changes nothing of
+In: jobs that give bytes. Out: the bytes, or None where a child came to nothing. Invariant: a job changes nothing of
 this process, so whoever needs what none of them gave can make it itself.
 """
 
@@ -18,7 +18,7 @@ CHILD_SECONDS = 300
 
 
 class Job:
-    """Mutable: one work. ``made`` and ``ended``: what it gave, and whether it has."""
+    """Mutable: one compilation. ``made`` and ``ended``: what it gave, and whether it has."""
 
     def __init__(self, work: Callable[[], bytes]) -> None:
         self.work = work
@@ -46,8 +46,8 @@ class Job:
         self._ended.set()
 
 
-class Workshop:
-    """Mutable: works that wait, and as many threads as there are places, each with a child of its own."""
+class CompileQueue:
+    """Mutable: jobs that wait, and as many compiler threads as there are places, each with a child of its own."""
 
     def __init__(self, places: int) -> None:
         self.places = places
@@ -63,7 +63,7 @@ class Workshop:
             self._jobs.append(job)
             if self._threads < self.places:
                 self._threads += 1
-                threading.Thread(target=self._work, name="luthier-workshop", daemon=True).start()
+                threading.Thread(target=self._work, name="luthier-compile", daemon=True).start()
         return job
 
     def result(self, job: Job) -> bytes | None:
@@ -112,5 +112,5 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-WORKSHOP = Workshop(cores())
-os.register_at_fork(after_in_child=WORKSHOP.begin_anew)
+COMPILE_QUEUE = CompileQueue(cores())
+os.register_at_fork(after_in_child=COMPILE_QUEUE.begin_anew)

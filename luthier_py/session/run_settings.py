@@ -1,0 +1,66 @@
+"""How a run is to be made, as its options and the environment say it: on which device, and what of launches there.
+
+In: options of a command, as text. Out: RunSettings; the environment by which a program finds the same. Invariant: what
+only the emulator does is refused where there is none, before anything starts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from luthier_py.emulator.launch_options import NO_OPTIONS, LaunchOptions
+from luthier_py.emulator.schedule import Schedule
+from luthier_py.errors import Invalid
+from luthier_py.session.stack import LUTHIER, chosen_stack, stack_environment
+from luthier_py.worker.launch_settings import launch_environment, launch_options
+from luthier_py.worker.settings import device_settings
+from luthier_py.worker.targets import VARIABLE, chosen_targets
+
+EMULATOR = "emulator"
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """``device``: as --device has it; None for the GPU that a program finds. ``stack``: what is between an emulated
+    device and the program, see :mod:`.stack`. ``shuffle``: how many other schedules are tried."""
+
+    device: str | None
+    stack: str = LUTHIER
+    launch: LaunchOptions = NO_OPTIONS
+    shuffle: int = 0
+
+    @property
+    def own_runtime(self) -> bool:
+        """Whether a program has our HIP runtime."""
+        return self.device is not None and self.stack == LUTHIER
+
+    def by(self, schedule: Schedule | None) -> RunSettings:
+        """The same by this schedule."""
+        return replace(self, launch=replace(self.launch, schedule=schedule))
+
+    def environment(self) -> dict[str, str]:
+        """What makes a program find the emulator, and it these options; Invalid if it could not start."""
+        if self.device is None:
+            return {}
+        if not self.device.startswith(EMULATOR):
+            raise Invalid(f"device {self.device} is unknown; give emulator:TARGET, or nothing for the GPU")
+        chosen_targets(self.device)
+        launch = launch_environment(self.launch)
+        device_settings({**os.environ, **launch})
+        return {**launch, VARIABLE: self.device, **stack_environment(self.stack)}
+
+
+def run_settings(device: str | None, given: Mapping[str, object] | None = None, stack: str | None = None,
+                 shuffle: int = 0) -> RunSettings:
+    """``given``: values by option, None for those that were not given; the environment has the rest, of ``stack``,
+    too."""
+    texts = {option: str(value) for option, value in (given or {}).items() if value is not None}
+    if shuffle and "--schedule" in texts:
+        raise Invalid("--shuffle takes the seeds 0 to COUNT-1; leave out --schedule")
+    if device is not None and device.startswith(EMULATOR):
+        return RunSettings(device, chosen_stack(stack), launch_options(os.environ, texts), shuffle)
+    if only := [*texts, *["--shuffle"] * bool(shuffle)]:
+        raise Invalid(f"{', '.join(only)}: for kernels on the emulator; give a device, as --device emulator:TARGET")
+    return RunSettings(device, chosen_stack(stack))
