@@ -40,7 +40,9 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gc.collect()  # devices, and their code
     for thread in set(threading.enumerate()) - others:
         if thread.name == "luthier-watch":
-            thread.join()
+            while thread.is_alive():  # it may have held one when the others went
+                gc.collect()
+                thread.join(0.05)
 
 
 def well_compiled(name: str, monkeypatch: pytest.MonkeyPatch) -> object:
