@@ -126,8 +126,8 @@ static bool look(struct watch *watch, u8 *memory, struct wave *wave, const u32 *
 PUBLIC u64 luthier_watch_access(u8 *memory, u64 mask, u64 base, const u32 *offsets, u32 *data, u32 *second,
                                 u64 distance, const u32 *access) {
     struct watch *watch = watch_of(memory);
-    ENTER(watch, 0);
     struct wave *wave = wave_of(watch, memory);
+    if (wave == NULL) return 0;
     u64 allowed = mask;
     u32 words = access[SIZE] < 4 ? 1 : access[SIZE] / 4, lanes = watch->wave_size;
     watch->time++;
@@ -154,8 +154,8 @@ PUBLIC u64 luthier_watch_access(u8 *memory, u64 mask, u64 base, const u32 *offse
    moved, and what a store leaves is not known here. */
 PUBLIC u64 luthier_watch_elements(u8 *memory, u64 mask, u64 size, const u32 *addresses, const u32 *given) {
     struct watch *watch = watch_of(memory);
-    ENTER(watch, 0);
     struct wave *wave = wave_of(watch, memory);
+    if (wave == NULL) return 0;
     u64 allowed = mask;
     u32 access[COLUMNS], lanes = watch->wave_size;
     if (size == 0 || size > MOST_ELEMENT_BYTES) return mask; /* a format that is going to be refused */
@@ -174,8 +174,8 @@ PUBLIC u64 luthier_watch_elements(u8 *memory, u64 mask, u64 size, const u32 *add
 /* The same for a scalar access: where it is, or NULL: then the access itself says what is wrong. */
 PUBLIC u8 *luthier_watch_scalar(u8 *memory, u64 address, u64 size, const u32 *access) {
     struct watch *watch = watch_of(memory);
-    ENTER(watch, watch->nothing);
     struct wave *wave = wave_of(watch, memory);
+    if (wave == NULL) return watch->nothing;
     bool writes = access[USE] != READS, read_only = false;
     struct place place = {IN_MEMORY, 0, address, NULL};
     watch->time++;

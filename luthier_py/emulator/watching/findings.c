@@ -3,7 +3,7 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-/* As calloc; does not come back without memory. What it is for has to be in a state to be freed. */
+/* As calloc. Without memory the launch is to stop, with an error, and nothing is looked at any more. */
 void *need(struct watch *watch, u64 count, u64 size) { return need_more(watch, NULL, 0, count, size); }
 
 /* A block of `count` elements with `more` behind them, which are zero. */
@@ -13,7 +13,7 @@ void *need_more(struct watch *watch, void *block, u64 count, u64 more, u64 size)
     if (larger == NULL) {
         watch->stopped |= STOPPED_MEMORY;
         *watch->stop = 1;
-        longjmp(watch->entry, 1);
+        return NULL;
     }
     watch->allowed -= more * size;
     if (count) memset((u8 *)larger + count * size, 0, more * size);
@@ -73,11 +73,13 @@ static struct group *place_of(struct watch *watch, u8 *memory, u64 index) {
     while (place != NULL && place->lds != lds) place = place->next;
     if (place == NULL) {
         place = need(watch, 1, sizeof *place);
+        if (place == NULL) return NULL;
         *place = (struct group){.lds = lds, .index = ~0ull, .next = watch->places};
         watch->places = place;
         place->cells = need(watch, cells + 1, sizeof *place->cells);
         place->written = need(watch, cells + 1, 4);
         place->waves = need(watch, watch->waves, sizeof *place->waves);
+        if (watch->stopped & STOPPED_MEMORY) return NULL;
     }
     if (place->index != index) {
         clear_cells(place->cells, cells);
@@ -88,24 +90,26 @@ static struct group *place_of(struct watch *watch, u8 *memory, u64 index) {
     return place;
 }
 
-static void begin(struct watch *watch, u8 *memory, struct wave *wave) {
+static bool begin(struct watch *watch, u8 *memory, struct wave *wave) {
     struct busy *busy = wave->busy = need(watch, 1, sizeof *busy);
     u64 words = *field(memory, WAVE_SCRATCH_BYTES) / 4 + 1;
-    busy->scratch = need(watch, words, sizeof *busy->scratch);
+    if (busy == NULL || (busy->scratch = need(watch, words, sizeof *busy->scratch)) == NULL) return false;
     for (u64 i = watch->scalars; i < FIRST_TRAP_SCALAR; i++) busy->undefined[i] = ~0u;
     for (u64 i = 0; i < watch->vectors; i++) busy->defined[i] = ~0ull;
+    return true;
 }
 
 struct wave *wave_of(struct watch *watch, u8 *memory) {
     struct wave *wave = *(struct wave **)field(memory, WAVE_WATCHED);
+    if (watch->stopped & STOPPED_MEMORY) return NULL;
     if (wave != NULL) return wave;
     u64 group = *(u64 *)(*field(memory, WAVE_GROUP) + GROUP_INDEX), number = *field(memory, WAVE_NUMBER);
     wave = need(watch, 1, sizeof *wave);
+    if (wave == NULL) return NULL;
     wave->watch = watch, wave->group = group, wave->number = number, wave->id = group * watch->waves + number;
     watch->all[wave->id] = wave;
     wave->began = exec_of(watch, memory);
-    begin(watch, memory, wave);
-    wave->in = place_of(watch, memory, group);
+    if (!begin(watch, memory, wave) || (wave->in = place_of(watch, memory, group)) == NULL) return NULL;
     wave->in->waves[number] = wave;
     *(struct wave **)field(memory, WAVE_WATCHED) = wave;
     return wave;
@@ -195,8 +199,8 @@ static void left(struct watch *watch, struct wave *wave) {
 /* Before each instruction whose registers, waits or barriers matter. */
 PUBLIC void luthier_watch_step(u8 *memory, const u32 *step) {
     struct watch *watch = watch_of(memory);
-    ENTER(watch, );
     struct wave *wave = wave_of(watch, memory);
+    if (wave == NULL) return;
     wave->busy->step = step;
     if (wave->meets) wave->acquired = ++watch->time; /* all have come */
     if (wave->passes && wave->in->acquired > wave->acquired) wave->acquired = wave->in->acquired;

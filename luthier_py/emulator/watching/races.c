@@ -14,12 +14,17 @@ struct page {
     struct cell *cells;
 };
 
-static void make_room(struct watch *watch, struct phases *phases) {
-    if (phases->now < phases->room) return;
+/* For the phase that it is in. */
+static bool has_room(struct watch *watch, struct phases *phases) {
+    if (phases->now < phases->room) return true;
     u32 more = 2 * phases->now + 16 - phases->room;
-    phases->signal = need_more(watch, phases->signal, phases->room, more, sizeof *phases->signal);
-    phases->release = need_more(watch, phases->release, phases->room, more, sizeof *phases->release);
+    u32 *signal = need_more(watch, phases->signal, phases->room, more, sizeof *signal);
+    if (signal != NULL) phases->signal = signal;
+    u64 *release = need_more(watch, phases->release, phases->room, more, sizeof *release);
+    if (release != NULL) phases->release = release;
+    if (signal == NULL || release == NULL) return false;
     phases->room += more;
+    return true;
 }
 
 /* A new phase, unless nothing was done in this one. */
@@ -36,8 +41,7 @@ bool counts_done(struct wave *wave, struct phases *phases) {
 }
 
 static bool close(struct wave *wave, struct phases *phases) {
-    if (!counts_done(wave, phases)) return false;
-    make_room(wave->watch, phases);
+    if (!counts_done(wave, phases) || !has_room(wave->watch, phases)) return false;
     next_phase(phases);
     phases->complete = phases->now;
     return true;
@@ -53,7 +57,7 @@ void signalled(struct wave *wave) {
     if (wave->acquired > wave->in->acquired) wave->in->acquired = wave->acquired;
     for (int space = 0; space < 2; space++) {
         struct phases *phases = &wave->phases[space];
-        make_room(wave->watch, phases);
+        if (!has_room(wave->watch, phases)) return;
         bool all = close(wave, phases) || space == IN_MEMORY;
         u32 end = all ? phases->now + phases->used : phases->complete;
         for (; phases->published < end; phases->published++) phases->signal[phases->published] = wave->signals + 1;
@@ -80,7 +84,7 @@ void release(struct watch *watch, struct wave *wave) {
 void let_go(struct watch *watch, struct wave *wave) {
     for (int space = 0; space < 2; space++) {
         struct phases *phases = &wave->phases[space];
-        make_room(wave->watch, phases);
+        if (!has_room(wave->watch, phases)) return;
         bool all = close(wave, phases) || space == IN_MEMORY;
         u32 end = all ? phases->now + phases->used : phases->complete;
         for (; phases->released < end; phases->released++) phases->release[phases->released] = watch->time;
@@ -124,6 +128,7 @@ static void divide(struct watch *watch, struct cell *cell) {
         return;
     }
     struct bytes *bytes = need(watch, 1, sizeof *bytes);
+    if (bytes == NULL) return;
     for (int i = 0; i < 4; i++) {
         struct cell *byte = &bytes->cells[i];
         *byte = *cell;
@@ -146,6 +151,7 @@ static struct cell *cell_at(struct watch *watch, u64 address) {
     if (2 * watch->page_count >= watch->page_room) {
         u64 room = watch->page_room ? 2 * watch->page_room : 1024;
         struct page *pages = need(watch, room, sizeof *pages);
+        if (pages == NULL) return NULL;
         for (u64 i = 0; i < watch->page_room; i++)
             if (watch->pages[i].number) *find(pages, room, watch->pages[i].number) = watch->pages[i];
         free(watch->pages);
@@ -158,6 +164,7 @@ static struct cell *cell_at(struct watch *watch, u64 address) {
             return NULL;
         }
         struct cell *cells = need(watch, PAGE / 4, sizeof *cells);
+        if (cells == NULL) return NULL;
         watch->pages_left--, watch->page_count++;
         *page = (struct page){number, cells};
     }
@@ -257,7 +264,7 @@ static void remember_counters(struct busy *busy, struct phases *phases) {
 void note_access(struct watch *watch, u8 *memory, struct wave *wave, enum space space, const u32 *access, u64 address,
                  u32 size, u32 lane, const u8 *data) {
     struct phases *phases = &wave->phases[space];
-    make_room(wave->watch, phases);
+    if (!has_room(wave->watch, phases)) return;
     if (access[USE] == MODIFIES) close(wave, phases);
     phases->used = 1;
     if (access[USE] == MODIFIES) data = NULL;

@@ -5,7 +5,6 @@
 #ifndef LUTHIER_WATCHING_H
 #define LUTHIER_WATCHING_H
 
-#include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -104,7 +103,6 @@ struct watch {
     u64 flags, stopped; /* stopped: where it does not look any more */
     u64 allowed;        /* bytes that may still be taken */
     u64 *stop;          /* of the launch: not 0 when it is to stop */
-    jmp_buf entry;      /* of the call that generated code has made */
     u64 wave_size, waves, groups, scalars, vectors; /* scalars, vectors: that are set when a wave begins */
     u64 time, pages_left;
     struct wave **all;
@@ -128,14 +126,9 @@ static inline u64 exec_of(struct watch *watch, u8 *wave) {
     return watch->wave_size == 32 ? exec & 0xffffffff : exec;
 }
 
-/* At the start of each call of generated code: where memory has run out, or does so in this call, it does nothing more,
-   and no lane goes on; the launch ends with an error. */
-#define ENTER(watch, otherwise) \
-    if ((watch)->stopped & STOPPED_MEMORY || setjmp((watch)->entry)) return otherwise
-
 void *need(struct watch *watch, u64 count, u64 size);
 void *need_more(struct watch *watch, void *block, u64 count, u64 more, u64 size);
-struct wave *wave_of(struct watch *watch, u8 *wave);
+struct wave *wave_of(struct watch *watch, u8 *wave); /* NULL without memory: then nothing is looked at */
 u8 code_of(struct watch *watch, u8 *wave);
 struct finding *found(struct watch *watch, u64 kind, u64 pc, u64 other_pc, u64 lane);
 struct finding *found_by(struct watch *watch, struct wave *wave, u64 kind, u64 detail, u64 pc, u64 other_pc, u64 lane);
