@@ -8,14 +8,14 @@ nothing that another launch left in the records reaches this one, but for a wish
 from __future__ import annotations
 
 from luthier_py.emulator.clocks import nanoseconds
-from luthier_py.emulator.layout import GRID_RESOURCE_BYTES, GRID_RESOURCES, Outcome
+from luthier_py.emulator.layout import MEETINGS_BYTES, Outcome
 from luthier_py.emulator.template import expand
 
 
 def beginning() -> str:
     """The module; it calls what ``clocks.host_functions`` gives."""
     return expand(_ARGUMENTS + nanoseconds("now") + _BEGIN, TIRED=Outcome.TIRED,
-                  meetings_bytes=GRID_RESOURCE_BYTES * GRID_RESOURCES)
+                  meetings_bytes=MEETINGS_BYTES)
 
 
 _ARGUMENTS = """

@@ -21,16 +21,7 @@ from luthier_py.emulator.counted import launch_profile
 from luthier_py.emulator.cycle_account import CycleAccount, LaunchCycles
 from luthier_py.emulator.faults import FaultyWave, device_error, illegal_instruction
 from luthier_py.emulator.launch import LaunchMemory, launch_record
-from luthier_py.emulator.layout import (
-    GRID_RESOURCE_BYTES,
-    GRID_RESOURCES,
-    GROUP,
-    LAUNCH,
-    WORKER,
-    Fault,
-    Outcome,
-    Status,
-)
+from luthier_py.emulator.layout import GROUP, LAUNCH, MEETINGS_BYTES, WORKER, Fault, Outcome, Status
 from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.patience import Outsider, Patience
 from luthier_py.emulator.pool import PagePool
@@ -208,7 +199,7 @@ class RunningLaunch:
         self.cycles = cycles
         if cycles is not None:
             cycles.watch(self.record)
-        self.meetings = zero_words(GRID_RESOURCES * GRID_RESOURCE_BYTES // 8) if begun is None else begun.ready.meetings
+        self.meetings = zero_words(MEETINGS_BYTES // 8) if begun is None else begun.ready.meetings
         self.native = scheduler_call(shape.wave_size, watched=cycles is not None)
         self.watch = LaunchWatch(checks, shape, self.record) if checks else None
         threads = 1 if random_turns is not None or checks or cycles is not None else threads

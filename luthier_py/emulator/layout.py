@@ -156,6 +156,7 @@ GRID_RESOURCE = _fields(
     "unused",
 )
 GRID_RESOURCE_BYTES = 8 * len(GRID_RESOURCE)
+MEETINGS_BYTES = GRID_RESOURCES * GRID_RESOURCE_BYTES
 
 
 class Status(IntEnum):

@@ -27,16 +27,7 @@ from luthier_py.emulator.launch import (
     scalar_bytes,
     user_sgprs,
 )
-from luthier_py.emulator.layout import (
-    EVERYTHING,
-    GRID_RESOURCE_BYTES,
-    GRID_RESOURCES,
-    LAUNCH,
-    NAMED_SCALARS,
-    READY,
-    WORKER,
-    Outcome,
-)
+from luthier_py.emulator.layout import EVERYTHING, LAUNCH, MEETINGS_BYTES, NAMED_SCALARS, READY, WORKER, Outcome
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.segments import LaunchSegments, apertures
@@ -82,7 +73,7 @@ class ReadyLaunch:
     def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, places: LaunchMemory,
                  tally: Tally) -> None:
         self.shape, self.code, self.tally, self._pool = shape, code, tally, pool
-        self.meetings = zero_words(GRID_RESOURCES * GRID_RESOURCE_BYTES // 8)
+        self.meetings = zero_words(MEETINGS_BYTES // 8)
         self.launch = launch_record(shape)[:]
         rows = code.rows_read_first.get(shape.record.entry, EVERYTHING)
         for name, size in cleared_bytes(shape, rows).items():
