@@ -138,8 +138,8 @@ def test_instructions_of_a_strip_under_different_masks():
 
 def test_a_comparison_of_some_lanes():
     """Lanes that are off give 0, and each lane has its own bit."""
-    rows = [*BEGIN, ("s_mov_b32", sgpr(EXEC), 0xF0F0FF01), ("s_mov_b32", sgpr(EXEC + 1), 0x0001FFF7),
-            ("v_and_b32", vgpr(4), 5, vgpr(0)), ("s_branch", "on"), "on:",
+    rows = [*BEGIN, ("v_and_b32", vgpr(4), 5, vgpr(0)), ("s_mov_b32", sgpr(EXEC), 0xF0F0FF01),
+            ("s_mov_b32", sgpr(EXEC + 1), 0x0001FFF7), ("s_branch", "on"), "on:",
             ("v_cmp_lt_u32", sgpr(VCC, 2), 3, vgpr(4)), ("s_mov_b64", sgpr(EXEC, 2), -1),
             ("v_mov_b32", vgpr(2), sgpr(VCC)), ("v_mov_b32", vgpr(3), sgpr(VCC + 1)),
             ("v_cmp_eq_u32", sgpr(VCC, 2), 0, vgpr(0)),
