@@ -1,4 +1,5 @@
-"""Semaphores of all waves of a launch: who goes on, in which order, and who never does."""
+"""Semaphores of all waves of a launch: who goes on, in which order, and who never does (ds_gws_sema_p,
+ds_gws_sema_v, ds_gws_sema_br, ds_gws_sema_release_all)."""
 
 from __future__ import annotations
 
