@@ -40,8 +40,8 @@ LAUNCHES, SECONDS = 7, 0.3
 TEXT = """# The emulator beside the host
 
 `python benchmarks/twins.py --write` wrote this page: {machine}. Milliseconds of processor time for one warm launch,
-one thread, the least of {launches} or more; *before* is another checkout, measured in the same run. The twin is the same work
-in C ([twins.c](twins.c)), by `clang -O3 -march=native`{fast}.
+one thread, the least of {launches} or more; *before* is another checkout, measured in the same run. The twin is the
+same work in C ([twins.c](twins.c)), by `clang -O3 -march=native`{fast}.
 Compiling is not in these figures.
 
 {table}

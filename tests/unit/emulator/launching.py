@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.launch_options import LaunchOptions
 from luthier_py.isa import target
 from luthier_py.runtime import pack_arguments
 from luthier_py.samples import Sample
@@ -53,8 +54,8 @@ def compile_hip(clang: str, folder: Path, source: str, *flags: str) -> bytes:
     return (folder / "k.co").read_bytes()
 
 
-def device(**options: Any) -> EmulatorDevice:
-    return EmulatorDevice(target("gfx90a"), **options)
+def device(time_limit: float | None = None, **options: Any) -> EmulatorDevice:
+    return EmulatorDevice(target("gfx90a"), options=LaunchOptions(time_limit=time_limit), **options)
 
 
 def launch(
