@@ -28,6 +28,7 @@ from luthier_py.analysis.sharing import sharing
 from luthier_py.ir import Instr, Program
 from luthier_py.isa import Inst, OpFlag, Reg
 from luthier_py.isa.instruction import MOVES, Space
+from luthier_py.isa.private_buffers import private_resource
 from luthier_py.isa.registers import EXEC, SCALARS, set_bits
 from luthier_py.isa.semantics.readers.freedoms import VALUES, Freedom
 from luthier_py.isa.semantics.readers.lane_bits import ONE, ZERO, assignments, outcome
@@ -35,8 +36,10 @@ from luthier_py.isa.semantics.readers.passing import Passing, RegBits, passing
 from luthier_py.loader.initial import Initial, initial_places
 
 _FOREIGN, _EARLIER, _THROUGH = 1, 2, 4  # not made of the launch's own pointers and constants; as the two below say
-_FIRST = 3  # bit of the first source: one for its value, one for a NaN's bits
-_GIVEN = (Initial.KERNARG_SEGMENT_PTR, Initial.DISPATCH_PTR, Initial.QUEUE_PTR)
+_PRIVATE = 8  # made of the resource of private memory, and so no source
+_FIRST = 4  # bit of the first source: one for its value, one for a NaN's bits
+_GIVEN = (Initial.KERNARG_SEGMENT_PTR, Initial.DISPATCH_PTR, Initial.QUEUE_PTR, Initial.PRIVATE_SEGMENT_BUFFER,
+          Initial.SCRATCH_WAVE_OFFSET, Initial.FLAT_SCRATCH_INIT)
 _EXEC_BITS = (EXEC, EXEC + 1)
 SPACES = Space.GLOBAL, Space.LDS, Space.SCRATCH
 _State = dict[int, int]  # by register's bit, what it may come from; of lanes that are not active:
@@ -134,16 +137,20 @@ class _FreedomFlow:
             given = [self._given(kernel.record.descriptor) for kernel in self.program.kernels
                      if kernel.function is node.function]
             clean = frozenset.intersection(*given) if given else frozenset[int]()
+            private = [self._given(kernel.record.descriptor, (Initial.PRIVATE_SEGMENT_BUFFER,))
+                       for kernel in self.program.kernels if kernel.function is node.function]
+            resource = frozenset.intersection(*private) if private else frozenset[int]()
         elif index in self.graph.arrives:
-            clean = frozenset()
+            clean = resource = frozenset()
         else:
             return None
         live = self.facts.live_before_all_lanes(node.instrs[0]).bits
-        return {bit: _FOREIGN for bit in set_bits(live) if bit not in clean and bit not in _EXEC_BITS}
+        return dict.fromkeys(resource, _PRIVATE) | {
+            bit: _FOREIGN for bit in set_bits(live) if bit not in clean and bit not in _EXEC_BITS}
 
-    def _given(self, descriptor: object) -> frozenset[int]:
+    def _given(self, descriptor: object, wanted: Iterable[Initial] = _GIVEN) -> frozenset[int]:
         places = initial_places(self.program.isa.target, descriptor)  # type: ignore[arg-type]
-        regs: list[Reg] = [places[value] for value in _GIVEN if value in places]
+        regs: list[Reg] = [places[value] for value in wanted if value in places]
         return frozenset(bit for reg in regs for bit in set_bits(reg.bits))
 
     # One node
@@ -192,22 +199,29 @@ class _FreedomFlow:
         """What an access of memory may give; what it stores is kept."""
         op = instr.op
         memory = self.memory[self.group.get(self.program.function_of(instr), -1)]
-        spaces = [space for space in SPACES if op.spaces & (space | (
-            Space.SCALAR if space is Space.GLOBAL else Space.NONE))]
+        spaces = self._spaces(instr, state)
         loaded = 0
         if op.flags & (OpFlag.MAY_LOAD | OpFlag.ATOMIC):
-            loaded = _FOREIGN
+            loaded = 0 if spaces == [Space.SCRATCH] else _FOREIGN
             for space in spaces:
-                loaded |= memory[space] | (_THROUGH if memory[space] else 0)
+                loaded |= memory[space] | (_THROUGH if memory[space] & ~_FOREIGN else 0)
             if Space.GLOBAL in spaces:
                 loaded = loaded | _EARLIER if address & _FOREIGN else _FOREIGN
         if op.flags & (OpFlag.MAY_STORE | OpFlag.ATOMIC):
-            stored = (_taint(state, way.stored) | self._fresh(instr, way.left) | loaded) & ~_FOREIGN & ~_THROUGH
+            stored = (_taint(state, way.stored) | self._fresh(instr, way.left) | loaded) & ~_THROUGH & ~_PRIVATE
             if OpFlag.ATOMIC in op.flags and Space.GLOBAL in spaces:
                 stored &= ~_EARLIER  # what was there stays, and no more comes
             for space in spaces:
-                memory[space] |= stored
+                memory[space] |= stored if space is Space.SCRATCH else stored & ~_FOREIGN
         return loaded
+
+    def _spaces(self, instr: Instr, state: _State) -> list[Space]:
+        """Which may be touched: private memory alone, where that is in buffers and this is its resource."""
+        resource = private_resource(instr.inst)
+        if resource is not None and _taint(state, set_bits(resource.bits)) == _PRIVATE:
+            return [Space.SCRATCH]
+        return [space for space in SPACES if instr.op.spaces & (space | (
+            Space.SCALAR if space is Space.GLOBAL else Space.NONE))]
 
     def _write(self, instr: Instr, state: _State, into: RegBits, taint: int) -> None:
         kept = instr.inst.partial_writes.bits
@@ -224,7 +238,7 @@ class _FreedomFlow:
     # What was decided
 
     def _note(self, instr: Instr, what: Decides, taint: int) -> None:
-        if self.decided is not None and taint & ~_FOREIGN & ~_THROUGH:
+        if self.decided is not None and taint & ~_FOREIGN & ~_THROUGH & ~_PRIVATE:
             self.decided[instr, what] = self.decided.get((instr, what), 0) | taint
 
     def _decision(self, instr: Instr, what: Decides, taint: int) -> Decision:
@@ -241,7 +255,7 @@ class _FreedomFlow:
         return found
 
 
-def _taint(state: _State, bits: RegBits) -> int:
+def _taint(state: _State, bits: Iterable[int]) -> int:
     found = 0
     for bit in bits:
         found |= state.get(bit, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from luthier_py.analysis.differing import Decides, differing
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.ir import lift
 from luthier_py.isa import sgpr, vgpr
+from luthier_py.isa.instruction import Space
 from luthier_py.isa.registers import EXEC, VCC
 from luthier_py.isa.semantics.algebra import F32, U32
 from luthier_py.isa.semantics.meaning import rows
@@ -139,3 +141,27 @@ def test_an_earlier_launch_counts_once_it_left_something():
     assert whole["exact"] == 2 * reports[0]["exact"] and whole["decided"] == reports[2]["decided"]
     assert tool.combined([reports[2]] * 3)["decided"][0]["executions"] == 3 * reports[2]["decided"][0]["executions"]
     assert reports[2]["decided"][0]["earlier_launch"] and reports[2]["memory_held_such_results"]
+
+
+RECURSIVE = """
+static __attribute__((device, noinline)) int ack(int m, int n) {
+    return m == 0 ? n + 1 : n == 0 ? ack(m - 1, 1) : ack(m - 1, ack(m, n - 1));
+}
+extern "C" __attribute__((global)) void recursive(int *out) {
+    unsigned x = __builtin_amdgcn_workitem_id_x();
+    out[x] = ack(2, x % 5);
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["gfx803", "gfx90a", "gfx942", "gfx1100"])
+def test_a_stack_is_no_earlier_launch(target, require_tool, tmp_path):
+    """Registers that calls keep in private memory come back as they were: nothing in it may differ."""
+    (tmp_path / "k.hip").write_text(RECURSIVE)
+    options = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none".split()
+    subprocess.run([require_tool("clang-22"), *options, f"--offload-arch={target}", "k.hip", "-o", "k.co"],
+                   cwd=tmp_path, check=True)
+    program = lift(load((tmp_path / "k.co").read_bytes()))
+    found = differing(program, analyse(program))
+    assert not found.decisions and any(
+        instr.op.spaces & Space.SCRATCH for function in program.functions for instr in function.instrs)
