@@ -37,12 +37,12 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(code, "LOOK_SECONDS", 0.01)
     others = set(threading.enumerate())  # of devices that other tests still have
     yield
-    gc.collect()  # devices, and their code
-    for thread in set(threading.enumerate()) - others:
-        if thread.name == "luthier-watch":
-            while thread.is_alive():  # it may have held one when the others went
-                gc.collect()
-                thread.join(0.05)
+    monkeypatch.setattr(code, "LOOK_SECONDS", 0.1)  # what a thread looks at is not collected: now it looks seldom
+    watching = [each for each in set(threading.enumerate()) - others if each.name == "luthier-watch"]
+    for _ in range(20):  # what a test that has failed shows holds its devices
+        if any(thread.is_alive() for thread in watching):
+            gc.collect()  # devices, and their code
+            time.sleep(0.2)
 
 
 def well_compiled(name: str, monkeypatch: pytest.MonkeyPatch) -> object:
