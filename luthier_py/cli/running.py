@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import click
 from click.exceptions import Exit
@@ -138,7 +139,6 @@ def execute(
     The exit code is the program's own; if that is 0, then 3 if the tool observed nothing, 1 if anything that was
     asked of it was not delivered, and --error-exitcode's if a check found something.
     """
-    from luthier_py.report.cycles import cycle_lines
     from luthier_py.session.execute import execute as run_program
     from luthier_py.session.run_settings import run_settings
     from luthier_py.worker.findings import say_summary
@@ -153,14 +153,23 @@ def execute(
         tell_shuffled(command, settings, error_exitcode)
     with aside():
         done = run_program(command, settings, tool, options, level)
-    for line in (*done.hints, *done.undelivered, *cycle_lines(done.launches)):
+    for line in (*done.hints, *done.undelivered):
         say(line)
+    if settings.launch.models_cycles:
+        tell_cycles(done.launches)
     say_summary(settings.launch.checks, len(done.launches), len(done.findings))
     if tool is not None and not done.observed:
         say(nothing_observed(tool, done.reasons))
         raise Exit(done.exit_code or ExitCode.NOTHING_OBSERVED)
     found = error_exitcode if done.findings else ExitCode.OK
     raise Exit(done.exit_code or (ExitCode.ERROR if done.undelivered else found))
+
+
+def tell_cycles(launches: Iterable[Mapping[str, Any]]) -> None:
+    from luthier_py.report.cycles import cycle_lines
+
+    for line in cycle_lines(launches):
+        say(line)
 
 
 @app.command_of()

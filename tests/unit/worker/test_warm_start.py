@@ -29,7 +29,8 @@ MOST_OF_EXEC = 60
 NEVER_BY_EXEC = ("pydantic", "typer", "rich", "numpy", "llvmlite", "elftools", "msgpack", "networkx", "concurrent",
                  "luthier_py.loader", "luthier_py.tool", "luthier_py.report", "luthier_py.llvm", "luthier_py.analysis",
                  "luthier_py.runtime.arguments", "luthier_py.runtime.hip.table", "luthier_py.runtime.preload",
-                 "luthier_py.runtime.hsa", "luthier_py.emulator.(?!checks|schedule|scrutiny|settings)")  # fmt: skip
+                 "luthier_py.runtime.hsa",
+                 "luthier_py.emulator.(?!checks|launch_options|schedule|settings)")  # fmt: skip
 
 
 @pytest.fixture
