@@ -8,6 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from stack_hooks import stack_hooks, sums
 
 from luthier_py import Mutator, Tool
 from luthier_py.clang.search import CLANG
@@ -25,28 +26,6 @@ from luthier_py.tool import Hooks, Variable, hook, ptr, u32, u64
 
 LANES, GROUPS = 128, 2
 OPTIONS = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none".split()
-HOOKS = r"""
-#include <luthier/hooks.h>
-using namespace luthier;
-
-LUTHIER_HOOK() void sorted(u32 *out, lane<u32> x) {
-    u32 cells[1024];
-    for (u32 k = 0; k < 1024; ++k) cells[k] = (x + k * 2654435761u) >> 7;
-    for (u32 k = 0; k < 64; ++k) {
-        u32 from = cells[(x + k) & 1023] & 1023;
-        cells[from] += cells[(from + 1) & 1023] + k;
-    }
-    u32 sum = 0;
-    for (u32 k = 0; k < 1024; ++k) sum = sum * 31 + cells[k];
-    atomic_add(&out[x & 127], sum);
-}
-
-LUTHIER_HOOK() lane<u32> last(lane<u32> x, u32 n) {
-    u32 seen[32];
-    for (u32 k = 0; k < 32; ++k) seen[k] = x * k + n;
-    return seen[(x * n) & 31];
-}
-"""
 MARKED = """
 extern "C" __attribute__((global, amdgpu_flat_work_group_size(128, 128))) void k(unsigned *out, unsigned n) {
     unsigned x = __builtin_amdgcn_workitem_id_x(), g = __builtin_amdgcn_workgroup_id_x();
@@ -92,7 +71,7 @@ def compiled(request, require_tool, tmp_path_factory):
 def hooks(require_tool):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CLANG, require_tool("clang++-22"))
-        yield Hooks.from_hip(HOOKS)
+        yield Hooks.from_hip(stack_hooks("x & 127"))
 
 
 class Marked(Tool):
@@ -126,20 +105,6 @@ def ran(code, kernel, tool=None):
     return left, found
 
 
-def wanted(x):
-    """What `sorted` adds for each number."""
-    k = np.arange(1024, dtype=np.uint64)
-    cells = ((x[:, None] + k * 2654435761) & 0xFFFFFFFF) >> 7
-    lanes = np.arange(len(x))
-    for step in range(64):
-        at = cells[lanes, (x + step) & 1023] & 1023
-        cells[lanes, at] = (cells[lanes, at] + cells[lanes, (at + 1) & 1023] + step) & 0xFFFFFFFF
-    total = np.zeros(len(x), np.uint64)
-    for step in range(1024):
-        total = (total * 31 + cells[:, step]) & 0xFFFFFFFF
-    return total
-
-
 def home_of(made):
     (function,) = made.patched.claim.functions
     return function.homes[Own.PRIVATE_RESOURCE.value]
@@ -157,7 +122,7 @@ def test_a_local_array_of_4_kb(compiled, hooks, kind):
     after, found = ran(made.data, "k.luthier", tool)
     x = np.arange(LANES, dtype=np.uint64)
     assert before.tolist() == after.tolist() and len(set(before.tolist())) > 60
-    assert list(found[tool.out]) == (GROUPS * wanted(x) * (x % 3 > 0) & 0xFFFFFFFF).tolist()
+    assert list(found[tool.out]) == (GROUPS * sums(x) * (x % 3 > 0) & 0xFFFFFFFF).tolist()
 
 
 def test_results_of_lanes_come_back(compiled, hooks):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from shown_kernels import V, instrumented
 from squeezed import crowded, marker, on, shows  # noqa: F401  (a fixture)
+from stack_hooks import stack_hooks, sums
 
 from luthier_py.clang.search import CLANG
 from luthier_py.errors import CheckFailed, Unsupported
@@ -13,28 +14,7 @@ from luthier_py.inject import apply
 from luthier_py.inject.policies import Private
 from luthier_py.tool import Hooks, Variable, WaveVariable, hook, ptr, u32
 
-TEXT = r"""
-#include <luthier/hooks.h>
-using namespace luthier;
-
-LUTHIER_HOOK() void sorted(u32 *out, lane<u32> x) {
-    u32 cells[1024];
-    for (u32 k = 0; k < 1024; ++k) cells[k] = (x + k * 2654435761u) >> 7;
-    for (u32 k = 0; k < 64; ++k) {
-        u32 from = cells[(x + k) & 1023] & 1023;
-        cells[from] += cells[(from + 1) & 1023] + k;
-    }
-    u32 sum = 0;
-    for (u32 k = 0; k < 1024; ++k) sum = sum * 31 + cells[k];
-    atomic_add(&out[lane_id()], sum);
-}
-
-LUTHIER_HOOK() lane<u32> last(lane<u32> x, u32 n) {
-    u32 seen[32];
-    for (u32 k = 0; k < 32; ++k) seen[k] = x * k + n;
-    return seen[(x * n) & 31];
-}
-
+UNIFORM = r"""
 LUTHIER_HOOK() u32 uniform(lane<u32> x) {
     u32 seen[32];
     for (u32 k = 0; k < 32; ++k) seen[k] = x * k;
@@ -46,21 +26,7 @@ LUTHIER_HOOK() u32 uniform(lane<u32> x) {
 @pytest.fixture
 def hooks(require_tool, monkeypatch):
     monkeypatch.setenv(CLANG, require_tool("clang++-22"))
-    return Hooks.from_hip(TEXT)
-
-
-def wanted(x):
-    """What `sorted` leaves for each lane, of a vector of numbers."""
-    k = np.arange(1024, dtype=np.uint64)
-    cells = ((x[:, None] + k * 2654435761) & 0xFFFFFFFF) >> 7
-    lanes = np.arange(len(x))
-    for step in range(64):
-        at = cells[lanes, (x + step) & 1023] & 1023
-        cells[lanes, at] = (cells[lanes, at] + cells[lanes, (at + 1) & 1023] + step) & 0xFFFFFFFF
-    total = np.zeros(len(x), np.uint64)
-    for step in range(1024):
-        total = (total * 31 + cells[:, step]) & 0xFFFFFFFF
-    return total
+    return Hooks.from_hip(stack_hooks("lane_id()") + UNIFORM)
 
 
 @pytest.mark.parametrize("vgprs", [64, 256])
@@ -77,7 +43,7 @@ def test_a_local_array_of_4_kb_in_a_kernel_without_a_free_register(on, hooks, vg
     lanes = np.arange(64, dtype=np.uint64)
     active = (np.uint64(0xFFFF0000FFFF) >> lanes) & np.uint64(1)
     assert shows(ran, vgprs)
-    assert list(ran[tool.out]) == list(2 * wanted(lanes + np.uint64(35)) * active & np.uint64(0xFFFFFFFF))
+    assert list(ran[tool.out]) == list(2 * sums(lanes + np.uint64(35)) * active & np.uint64(0xFFFFFFFF))
 
 
 def test_results_of_lanes_come_back(on, hooks):  # noqa: F811
