@@ -20,19 +20,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, reduce
-from operator import or_
+from operator import and_, or_
 
 from luthier_py.analysis.cfg import Graph, solve, supergraph
 from luthier_py.analysis.facts import Facts
 from luthier_py.analysis.sharing import sharing
 from luthier_py.ir import Instr, Program
-from luthier_py.isa import Inst, OpFlag, Reg
+from luthier_py.isa import Inst, OpFlag
 from luthier_py.isa.instruction import MOVES, Space
 from luthier_py.isa.private_buffers import private_resource
 from luthier_py.isa.registers import EXEC, SCALARS, set_bits
 from luthier_py.isa.semantics.readers.freedoms import VALUES, Freedom
 from luthier_py.isa.semantics.readers.lane_bits import ONE, ZERO, assignments, outcome
 from luthier_py.isa.semantics.readers.passing import Passing, RegBits, passing
+from luthier_py.loader.descriptor import KernelDescriptor
 from luthier_py.loader.initial import Initial, initial_places
 
 _FOREIGN, _EARLIER, _THROUGH = 1, 2, 4  # not made of the launch's own pointers and constants; as the two below say
@@ -41,6 +42,7 @@ _FIRST = 4  # bit of the first source: one for its value, one for a NaN's bits
 _GIVEN = (Initial.KERNARG_SEGMENT_PTR, Initial.DISPATCH_PTR, Initial.QUEUE_PTR, Initial.PRIVATE_SEGMENT_BUFFER,
           Initial.SCRATCH_WAVE_OFFSET, Initial.FLAT_SCRATCH_INIT)
 _EXEC_BITS = (EXEC, EXEC + 1)
+_RESOURCE = (Initial.PRIVATE_SEGMENT_BUFFER,)
 SPACES = Space.GLOBAL, Space.LDS, Space.SCRATCH
 _State = dict[int, int]  # by register's bit, what it may come from; of lanes that are not active:
 _OTHERS = 1 << 13        # the same, that much further
@@ -134,12 +136,9 @@ class _FreedomFlow:
         """Nothing is known of what code elsewhere leaves; a kernel's wave starts with pointers of the launch."""
         node = self.graph.nodes[index]
         if index in self.graph.kernels:
-            given = [self._given(kernel.record.descriptor) for kernel in self.program.kernels
-                     if kernel.function is node.function]
-            clean = frozenset.intersection(*given) if given else frozenset[int]()
-            private = [self._given(kernel.record.descriptor, (Initial.PRIVATE_SEGMENT_BUFFER,))
-                       for kernel in self.program.kernels if kernel.function is node.function]
-            resource = frozenset.intersection(*private) if private else frozenset[int]()
+            descriptors = [kernel.record.descriptor for kernel in self.program.kernels
+                           if kernel.function is node.function]
+            clean, resource = (self._given(descriptors, wanted) for wanted in (_GIVEN, _RESOURCE))
         elif index in self.graph.arrives:
             clean = resource = frozenset()
         else:
@@ -148,10 +147,11 @@ class _FreedomFlow:
         return dict.fromkeys(resource, _PRIVATE) | {
             bit: _FOREIGN for bit in set_bits(live) if bit not in clean and bit not in _EXEC_BITS}
 
-    def _given(self, descriptor: object, wanted: Iterable[Initial] = _GIVEN) -> frozenset[int]:
-        places = initial_places(self.program.isa.target, descriptor)  # type: ignore[arg-type]
-        regs: list[Reg] = [places[value] for value in wanted if value in places]
-        return frozenset(bit for reg in regs for bit in set_bits(reg.bits))
+    def _given(self, descriptors: Iterable[KernelDescriptor], wanted: Iterable[Initial]) -> frozenset[int]:
+        """Bits of registers that hold such values in all kernels with these descriptors."""
+        places = [initial_places(self.program.isa.target, each) for each in descriptors]
+        return frozenset(set_bits(reduce(and_, (
+            reduce(or_, (found[value].bits for value in wanted if value in found), 0) for found in places))))
 
     # One node
 

@@ -17,7 +17,7 @@ Added = TypeVar("Added", bound=Callable[..., object])
 
 
 class Commands(click.Group):
-    """Addeds, in the order in which they were added; what one takes is read from it when it is used."""
+    """Commands, in the order in which they were added; what one takes is read from it when it is used."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
