@@ -7,13 +7,16 @@ Invariant: a chain that does not escape reaches no instruction but moves, and ca
 exactly this chain. It is a may-analysis: a register is mapped to everything that it may hold of interest,
 OTHER standing for the rest; so a call is direct only if one chain alone reaches it on every path.
 It assumes of calls what the ABI says (AMDGPUUsage, "Non-Kernel Functions"): a value in s32 or above that is read
-after a call is the one from before it; below, nothing is known after a call.
+after a call is the one from before it. Below, compilers know what a callee leaves alone, and keep values there: a
+register that who is called does not touch is what it was; any other may be, or may be something else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -24,7 +27,7 @@ from luthier_py.isa.semantics.readers.evaluate import copies, evaluate
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, constant
 
 RETURN_ADDRESS = 30  # s[30:31] at the entry of a function
-KEPT_BY_CALLS = 32   # first SGPR that a caller may rely on after a call
+KEPT_BY_CALLS = 32   # first SGPR that a caller may rely on after any call
 
 PATIENCE = 32        # visits per block, on average, before nothing is claimed about a function
 
@@ -35,6 +38,7 @@ RETURNS = 0          # tags: 2 * number + half; chain i has number i + 1
 Tags = frozenset[int]
 TagsAt = dict[int, Tags]  # SGPR -> tags; missing: only OTHER
 _NOTHING: Tags = frozenset({OTHER})
+Touched = Callable[[int], int]  # address of a function -> SGPRs that it, or who it calls, may read or write
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +68,27 @@ class ChainUses:
     chains: tuple[Chain, ...]
     goes: Mapping[Instr, Goes]
     escaping: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What following a function needs to know: its chains, which instruction completes which, and what callees touch.
+    """
+
+    chains: tuple[Chain, ...]
+    made: Mapping[Instr, int]
+    touched: Touched
+
+    def lost(self, instr: Instr, state: TagsAt) -> int:
+        """SGPRs that need not be after a call what they were before it."""
+        if OpFlag.INDIRECT in instr.op.flags:
+            goes = _goes(instr.inst, state)
+            targets = [self.chains[number].value for number in goes.chains]
+            unknown = goes.other or goes.returns
+        else:
+            target = instr.inst.branch_target(instr.pc)
+            targets, unknown = [] if target is None else [target], target is None
+        return -1 if unknown else reduce(or_, map(self.touched, targets), 0)
 
 
 def find_chains(code: Columns, start: int, stop: int) -> Iterator[Chain]:
@@ -117,12 +142,14 @@ def _in_place(inst: Inst, known: Mapping[int, int]) -> tuple[Reg | None, int, di
     return to.reg if complete else None, other.value if other is not None else 0, {**known, **after}
 
 
-def follow(code: Columns, blocks: Sequence[Block], entries: Iterable[int], function: bool) -> ChainUses:
+def follow(
+    code: Columns, blocks: Sequence[Block], entries: Iterable[int], function: bool, touched: Touched,
+) -> ChainUses:
     """Where the chains of a function end up. ``function``: it has a return address."""
     if not code.flagged(OpFlag.INDIRECT | OpFlag.GETS_PC):
         return ChainUses((), {}, frozenset())
     chains = tuple(chain for block in blocks for chain in find_chains(code, block.start, block.stop))
-    made = {chain.hi: number for number, chain in enumerate(chains)}
+    known = _Known(chains, {chain.hi: number for number, chain in enumerate(chains)}, touched)
     start: TagsAt = {RETURN_ADDRESS + half: frozenset({half}) for half in (0, 1)} if function else {}
     touching = _touching(code, blocks, chains, start)
     states = {entry: dict(start) for entry in entries}
@@ -137,11 +164,11 @@ def follow(code: Columns, blocks: Sequence[Block], entries: Iterable[int], funct
         block = by_address[todo.pop()]
         state = dict(states[block.address])
         for instr in touching[block.address]:
-            _step(state, instr, made)
+            _step(state, instr, known)
         for successor in block.successors:
             if _merge(states, successor, state):
                 todo.append(successor)
-    return _uses(touching, chains, made, states)
+    return _uses(touching, known, states)
 
 
 def _touching(
@@ -163,16 +190,17 @@ def _touching(
             for block in blocks}
 
 
-def _step(state: TagsAt, instr: Instr, made: Mapping[Instr, int]) -> None:
+def _step(state: TagsAt, instr: Instr, known: _Known) -> None:
     """Change ``state`` from before ``instr`` to after it."""
     inst = instr.inst
-    number = made.get(instr)
+    number = known.made.get(instr)
     if number is None and not state:
         return
     values = [state.get(reg, _NOTHING) for reg in _moved(inst)]
     if inst.op.flags & OpFlag.CALL:
-        for reg in [reg for reg in state if reg < KEPT_BY_CALLS]:
-            del state[reg]
+        lost = known.lost(instr, state)
+        for reg in [reg for reg in state if reg < KEPT_BY_CALLS and lost >> reg & 1]:
+            state[reg] |= _NOTHING
     for reg in [reg for reg in state if inst.writes.sgpr >> reg & 1]:
         del state[reg]
     target = inst.find("sdst")
@@ -212,8 +240,7 @@ def _merge(states: dict[int, TagsAt], address: int, new: TagsAt) -> bool:
 
 
 def _uses(
-    touching: Mapping[int, tuple[Instr, ...]], chains: tuple[Chain, ...], made: Mapping[Instr, int],
-    states: Mapping[int, TagsAt],
+    touching: Mapping[int, tuple[Instr, ...]], known: _Known, states: Mapping[int, TagsAt],
 ) -> ChainUses:
     goes: dict[Instr, Goes] = {}
     escaping: set[int] = set()
@@ -229,8 +256,8 @@ def _uses(
                 for reg, tags in state.items():
                     if inst.reads.sgpr >> reg & 1:
                         escaping |= {tag // 2 - 1 for tag in tags if tag > 1}
-            _step(state, instr, made)
-    return ChainUses(chains, goes, frozenset(escaping))
+            _step(state, instr, known)
+    return ChainUses(known.chains, goes, frozenset(escaping))
 
 
 def _goes(inst: Inst, state: TagsAt) -> Goes:

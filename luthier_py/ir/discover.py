@@ -4,6 +4,11 @@ In: a code object and names of kernels. Out: a Program. Invariant: a function th
 `incomplete` and says why; it never hides others, and never raises. A function is lifted once, and only if it can be
 reached: from a kernel, by a call, or, where there is an indirect call, by its address having been taken.
 
+Where calls go depends on the registers that callees leave alone, and these on where calls go. So at first no callee
+touches anything, and as long as some turn out to touch more, their callers are followed anew: what is found in the end
+explains itself, and holds of each run from its first call on. That finds which callees there are at once, since a
+register that was touched may still hold what it held.
+
 Code is swept for many functions at a time, since arrays pay when they are long.
 """
 
@@ -11,7 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from luthier_py.errors import Location, Malformed
 from luthier_py.ir.builders import Chain, ChainUses, Goes, follow
@@ -29,6 +34,7 @@ from luthier_py.ir.model import (
     by_address,
     instr_at,
 )
+from luthier_py.ir.touched import EVERYTHING, touched_by, with_callees
 from luthier_py.isa import InstructionSet, OpFlag, instruction_set
 from luthier_py.isa.columns import Columns, read_columns
 from luthier_py.loader import CodeObject, KernelRecord
@@ -58,8 +64,8 @@ class _Discovery:
     extents: Extents
     functions: dict[int, Function] = field(default_factory=dict)
     calls: dict[int, list[_Call]] = field(default_factory=dict)
-    taken: set[int] = field(default_factory=set)
-    indirect: bool = False
+    alone: dict[int, int] = field(default_factory=dict)    # SGPRs that a function touches itself
+    touched: dict[int, int] = field(default_factory=dict)  # and with all that it calls, as far as that is settled
     swept_bytes: int = 0
 
 
@@ -67,12 +73,15 @@ def lift(obj: CodeObject, kernels: Iterable[str] | None = None) -> Program:
     """Everything that ``kernels`` (default: all) may run. Invalid: there is no kernel of some name."""
     records = obj.kernels if kernels is None else tuple(obj.kernel(name) for name in dict.fromkeys(kernels))
     extents = find_extents(obj)
-    found = _Discovery(obj, extents, taken=set(extents.pointers))
+    found = _Discovery(obj, extents)
     todo = {record.entry: _isa(obj, record) for record in records}
     while todo:
         for code in _swept(found, todo):
             _lift_function(found, code)
         todo = _callees(found, todo)
+        if not todo:
+            _settle(found)
+            todo = _pointed(found)
     return _program(found, records)
 
 
@@ -82,9 +91,43 @@ def _callees(found: _Discovery, callers: Mapping[int, InstructionSet]) -> dict[i
     for address, isa in callers.items():
         for call in found.calls[address]:
             callees.update(dict.fromkeys(call.targets, isa))
-    if found.indirect:
-        callees = dict.fromkeys(found.taken, next(iter(callers.values()))) | callees
     return {address: callees[address] for address in sorted(callees) if address not in found.functions}
+
+
+def _settle(found: _Discovery) -> None:
+    """Follow functions anew until those that they call touch no more than was thought."""
+    while True:
+        alone = {address: EVERYTHING if function.incomplete or _calls_others(found, address) else found.alone[address]
+                 for address, function in found.functions.items()}
+        callees = {address: {target for call in calls for target in call.targets}
+                   for address, calls in found.calls.items() if calls}
+        touched = {address: mask | found.touched.get(address, 0)
+                   for address, mask in with_callees(alone, callees).items()}
+        more = {address for address, mask in touched.items() if mask != found.touched.get(address, 0)}
+        if not more:
+            return
+        found.touched = touched
+        for address in [address for address, called in callees.items() if called & more]:
+            _follow(found, found.functions[address])
+
+
+def _calls_others(found: _Discovery, address: int) -> bool:
+    """Whether a function may call one whose address is taken, whichever that is."""
+    return any(call.other for call in found.calls[address])
+
+
+def _pointed(found: _Discovery) -> dict[int, InstructionSet]:
+    """Functions that are not lifted yet and that calls through pointers may reach."""
+    isa = next((function.isa for address, function in found.functions.items() if _calls_others(found, address)), None)
+    return {} if isa is None else {each: isa for each in sorted(_taken(found)) if each not in found.functions}
+
+
+def _taken(found: _Discovery) -> frozenset[int]:
+    """Addresses of functions that function pointers may hold."""
+    extents = found.extents
+    return extents.pointers | {builder.value for function in found.functions.values()
+                               for builder in function.pc_builders
+                               if builder.escapes and extents.is_function(builder.value)}
 
 
 def _swept(found: _Discovery, todo: Mapping[int, InstructionSet]) -> Iterator[FunctionBytes]:
@@ -123,7 +166,7 @@ def _isa(obj: CodeObject, record: KernelRecord) -> InstructionSet:
 
 
 def _lift_function(found: _Discovery, swept: FunctionBytes) -> None:
-    """Add one function and its calls."""
+    """Add one function."""
     extents, address, isa = found.extents, swept.address, swept.isa
     kernel = address in extents.kernels
     entries: tuple[int, ...] = (address,)
@@ -131,14 +174,19 @@ def _lift_function(found: _Discovery, swept: FunctionBytes) -> None:
         entries = (address, address + PRELOAD_ENTRY)
     descent = descend(swept, entries, kernel)
     code, blocks = (swept.columns.taken(slice(0)), ()) if isinstance(descent, str) else descent
-    flow = follow(code, blocks, entries, not kernel)
-    problem = descent if isinstance(descent, str) else _problem(code, blocks, flow)
+    found.alone[address] = EVERYTHING if isinstance(descent, str) else touched_by(code)
+    problem = descent if isinstance(descent, str) else None
+    _follow(found, Function(extents.name(address), address, kernel, isa, entries, code, blocks, (), problem))
+
+
+def _follow(found: _Discovery, function: Function) -> None:
+    """Say of a function where its calls go, from what those touch that it calls."""
+    code, blocks = function.code, function.blocks
+    flow = follow(code, blocks, function.entries, not function.kernel, lambda address: found.touched.get(address, 0))
+    found.calls[function.address] = list(_calls(code, blocks, flow))
+    problem = _problem(code, blocks, flow) if blocks else function.incomplete
     builders = tuple(_builders(blocks, flow))
-    name = extents.name(address)
-    found.calls[address] = calls = list(_calls(code, blocks, flow))
-    found.functions[address] = Function(name, address, kernel, isa, entries, code, blocks, builders, problem)
-    found.taken |= {b.value for b in builders if b.escapes and extents.is_function(b.value)}
-    found.indirect |= any(call.other for call in calls)
+    found.functions[function.address] = replace(function, pc_builders=builders, incomplete=problem)
 
 
 def _problem(code: Columns, blocks: tuple[Block, ...], flow: ChainUses) -> str | None:
@@ -204,7 +252,7 @@ def _builders(blocks: tuple[Block, ...], flow: ChainUses) -> Iterable[PcBuilder]
 
 def _program(found: _Discovery, records: Iterable[KernelRecord]) -> Program:
     functions = by_address(found.functions.values())
-    taken = frozenset(found.taken)
+    taken = _taken(found)
     pointed = tuple(f for f in functions if f.address in taken)
     sites: dict[Function, tuple[CallSite, ...]] = {}
     for function in functions:

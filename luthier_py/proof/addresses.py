@@ -7,8 +7,9 @@ hold different addresses, nothing but moves, the adds that make them, and jumps 
 Where the copy is apart from the original, the original lies at its own addresses, which are numbers then; the copy lies
 anywhere.
 
-It believes of calls what the ABI says (AMDGPUUsage, "Non-Kernel Functions"): nothing below s32 is read after a call
-that was there before it. And return addresses are there to return to.
+It believes of calls what the ABI says (AMDGPUUsage, "Non-Kernel Functions"): what is read in s32 or above after a call
+was there before it. Below that may be so, or not, unless the callee, with all that it calls, touches none of it. And
+return addresses are there to return to.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from luthier_py.proof.code import Code
 from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
 
 RETURN_ADDRESS = 30  # s[30:31] at the entry of a function
-KEPT_BY_CALLS = 32   # first SGPR that a caller may rely on after a call
+KEPT_BY_CALLS = 32   # first SGPR that a caller may rely on after any call
 RETURNS: Term = ("return",)
 LOST: Term = ("lost",)
 Pair = tuple[Term, Term]  # in the original, in the clone
@@ -43,10 +44,11 @@ class Goes:
 
 
 def step(
-    state: State, old: Inst, old_pc: int, new: Inst, new_pc: int, apart: bool = False
+    state: State, old: Inst, old_pc: int, new: Inst, new_pc: int, apart: bool = False, touched: int = -1
 ) -> tuple[bool, int | None]:
     """Change ``state`` from before a pair of instructions to after it; whether they made addresses, and the address
-    that is complete now, if both made the same. CheckFailed if something else is made of addresses that differ."""
+    that is complete now, if both made the same. CheckFailed if something else is made of addresses that differ.
+    ``touched``: of a call, scalar registers that who is called may read or write."""
     flags = old.op.flags
     if OpFlag.GETS_PC in flags:
         reg = old["sdst"].reg
@@ -56,16 +58,18 @@ def step(
         news = _at(reg.index, new_pc + new.size_bytes) if OpFlag.GETS_PC in new.op.flags else _results(new, {})
         state.update({place: (term, news.get(place, UNKNOWN)) for place, term in olds.items()})
         return True, None
-    touched = old.reads.sgpr | old.writes.sgpr
-    if not any(touched >> reg & 1 for reg in state):
+    named = old.reads.sgpr | old.writes.sgpr
+    if OpFlag.CALL not in flags and not any(named >> reg & 1 for reg in state):
         return False, None
     moved = [reg for reg, (a, b) in state.items() if a != b and old.reads.sgpr >> reg & 1]
     made = _made(state, old, new) if OpFlag.SALU in flags and OpFlag.INDIRECT not in flags else {}
     if moved and OpFlag.INDIRECT not in flags and (not made or any(UNKNOWN in made[reg] for reg in made if reg != SCC)):
         raise CheckFailed("an address of code is used in a way that is not understood")
     if OpFlag.CALL in flags:
-        for place in [place for place in state if place < KEPT_BY_CALLS or place == SCC]:
-            del state[place]
+        for place in [place for place in state if (place < KEPT_BY_CALLS or place == SCC) and touched >> place & 1]:
+            a, b = state.pop(place)
+            if a != b:
+                state[place] = LOST, UNKNOWN
     for place in [place for place in state if old.writes.sgpr >> place & 1]:
         del state[place]
     state.update((reg, pair) for reg, pair in made.items() if pair != _SAME)
@@ -98,10 +102,10 @@ def _results(inst: Inst, terms: dict[int, Term]) -> dict[int, Term]:
 
 def follow(
     code: Code, blocks: Sequence[range], successors: Sequence[Sequence[int]], entries: Sequence[int], function: bool,
-    clone: Callable[[int], tuple[Inst, int]], name: str, apart: bool,
+    clone: Callable[[int], tuple[Inst, int]], name: str, apart: bool, touched: Callable[[int], int],
 ) -> Goes:
     """``successors`` of each block in the function, calls stepped over; ``clone`` gives the clone's instruction for one
-    of the original, and its address."""
+    of the original, and its address; ``touched`` the scalar registers that a function at some address may touch."""
     goes = Goes()
     if not code.flagged(OpFlag.GETS_PC | OpFlag.INDIRECT):
         return goes
@@ -115,9 +119,11 @@ def follow(
             inst = code.inst(at)
             if OpFlag.INDIRECT in inst.op.flags:
                 goes.targets[at] = goal_of(inst, state)
+            goal = goes.targets[at][0] if at in goes.targets else UNKNOWN
             if state or OpFlag.GETS_PC in inst.op.flags:
                 try:
-                    known, made = step(state, inst, code.pcs[at], *clone(at), apart)
+                    known, made = step(state, inst, code.pcs[at], *clone(at), apart,
+                                       touched(goal[1]) if goal[0] == "to" else -1)
                 except CheckFailed as error:
                     raise CheckFailed(error.message, code.location(name, at)) from None
                 if known:

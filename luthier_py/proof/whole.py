@@ -6,17 +6,18 @@ In: the loaded original and copy, and functions of a claim. Out: for each what i
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import InstructionSet, OpFlag, RegSet
+from luthier_py.isa import InstructionSet, OpFlag, Reg, RegSet
 from luthier_py.loader import CodeObject, RelocationKind, SymbolType
 from luthier_py.proof.addresses import Goes, follow
 from luthier_py.proof.application import Clone, check_fields, check_groups, check_targets, looked_up
 from luthier_py.proof.birth import Start, started
+from luthier_py.proof.callees import solved_goes
 from luthier_py.proof.claim import Claim, ClonedFunction
 from luthier_py.proof.code import decoded
 from luthier_py.proof.dispatch import check_dispatch
@@ -115,7 +116,7 @@ class _Whole:
         return Clone(function, each.code, symbol.address, self.new.read(symbol.address, symbol.size))
 
     def prove(self) -> dict[int, Proved]:
-        goes = [self.follow(each, clone) for each, clone in zip(self.bodies, self.clones, strict=True)]
+        goes = solved_goes(self.bodies, [changed(clone.function) for clone in self.clones], self.follow)
         pointed = self.pointed(goes)
         graph = joined(self.bodies, goes, pointed)
         unknown = [looked_up(each, clone, own, pointed)
@@ -189,9 +190,10 @@ class _Whole:
             elif at in clone.changed:
                 raise runner.fail("it should be the original's call", clone.places[at])
 
-    def follow(self, each: Body, clone: Clone) -> Goes:
-        return follow(each.code, each.blocks, each.following, each.entries, not each.kernel, clone.instruction,
-                      each.name, self.apart)
+    def follow(self, k: int, touched: Callable[[int], int]) -> Goes:
+        each = self.bodies[k]
+        return follow(each.code, each.blocks, each.following, each.entries, not each.kernel,
+                      self.clones[k].instruction, each.name, self.apart, touched)
 
     def pointed(self, goes: Sequence[Goes]) -> list[int]:
         """Cloned functions whose address the application may have: made by code, or in its data."""
@@ -200,6 +202,11 @@ class _Whole:
         values.update(address for each in goes for address in each.made)
         kernels = {kernel.entry for kernel in self.old.kernels}
         return sorted(values & self.bases.keys() - kernels)
+
+
+def changed(function: ClonedFunction) -> int:
+    """Registers of the application that hooks in a function are to change."""
+    return RegSet.of(*(into for call in function.calls for into in call.into if isinstance(into, Reg))).bits
 
 
 def calling_each_other(graph: Graph) -> list[list[int]]:

@@ -1,0 +1,42 @@
+"""Which scalar registers functions touch, with all that they call.
+
+In: functions, and what each calls. Out: masks of SGPRs, by function. Invariant: from where a call enters a function to
+where it returns, no instruction reads or writes a register that is not in the function's mask. Where it is not known
+which instructions run, all registers are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import reduce
+from operator import or_
+
+import numpy as np
+
+from luthier_py.isa.columns import Columns
+from luthier_py.isa.registers import SCALARS
+
+EVERYTHING = SCALARS
+
+
+def touched_by(code: Columns) -> int:
+    """Scalar registers that some instruction of ``code`` may read or write."""
+    masks, kinds = code.distinct.masks, np.unique(code.kinds).tolist()
+    return reduce(or_, (masks.reads[kind] | masks.writes[kind] for kind in kinds), 0) & SCALARS
+
+
+def with_callees(alone: Mapping[int, int], callees: Mapping[int, Collection[int]]) -> dict[int, int]:
+    """What functions touch with all that they call, from what they touch ``alone``, by address."""
+    found = dict(alone)
+    todo = list(callees)
+    callers: dict[int, list[int]] = {}
+    for caller, called in callees.items():
+        for callee in called:
+            callers.setdefault(callee, []).append(caller)
+    while todo:
+        address = todo.pop()
+        before = found[address]
+        found[address] = reduce(or_, (found.get(callee, EVERYTHING) for callee in callees[address]), before)
+        if found[address] != before:
+            todo += callers.get(address, ())
+    return found

@@ -1,0 +1,63 @@
+"""Where calls go, and which scalar registers callees touch: each says something of the other.
+
+In: functions, and how to follow one. Out: Goes of all. Invariant: where following a function took it that a callee, with
+all that it calls, touches some registers only, no instruction that may run from the call to the return touches others.
+
+At first no callee touches anything, and functions are followed until what was taken for granted is what was found. What
+is found so explains itself: were some run the first to break it, the instruction that does so would be one of those
+that are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
+
+from luthier_py.isa import OpFlag
+from luthier_py.isa.registers import SCALARS
+from luthier_py.proof.addresses import RETURNS, Goes
+from luthier_py.proof.graph import Body
+
+Follow = Callable[[int, Callable[[int], int]], Goes]
+
+
+def solved_goes(bodies: Sequence[Body], changed: Sequence[int], follow: Follow) -> list[Goes]:
+    """Of the functions, by number. ``changed``: registers that hooks in each are to change; ``follow`` gets the number
+    of a function, and what tells the registers that the one at an address touches."""
+    numbers = {each.address: k for k, each in enumerate(bodies)}
+    alone = [0 if each.kernel else _alone(each) | regs for each, regs in zip(bodies, changed, strict=True)]
+    found = [0] * len(bodies)
+
+    def touched(address: int) -> int:
+        number = numbers.get(address)
+        return SCALARS if number is None or bodies[number].kernel else found[number]
+
+    goes = [follow(k, touched) for k in range(len(bodies))]
+    grown = set(numbers)
+    while grown:
+        for k, each in enumerate(bodies):
+            if not grown.isdisjoint(goal[1] for goal, _ in goes[k].targets.values() if goal[0] == "to"):
+                goes[k] = follow(k, touched)
+        before = dict(enumerate(found))
+        for k, each in enumerate(bodies):
+            found[k] |= alone[k] | _of_callees(each, goes[k], touched)
+        grown = {bodies[k].address for k, regs in before.items() if regs != found[k]}
+    return goes
+
+
+def _alone(body: Body) -> int:
+    return reduce(or_, (inst.reads.bits | inst.writes.bits for inst in body.code.insts), 0) & SCALARS
+
+
+def _of_callees(body: Body, goes: Goes, touched: Callable[[int], int]) -> int:
+    """What those touch that a function calls, or goes over to."""
+    found = 0
+    for at in body.code.flagged(OpFlag.CALL | OpFlag.INDIRECT):
+        goal = goes.targets[at][0] if at in goes.targets else None
+        if goal is None or goal != RETURNS and goal[0] != "to":
+            return SCALARS
+        inside = OpFlag.CALL not in body.code.inst(at).op.flags and body.following[body.block_of(at)]
+        if goal != RETURNS and not inside:
+            found |= touched(goal[1])
+    return found
