@@ -130,8 +130,10 @@ class _Whole:
         called = self.called(graph)
         codes = [linked(clone, inserted, k in called)
                  for k, (clone, inserted) in enumerate(zip(self.clones, proofs.prove(), strict=True))]
-        for each, clone, calls, runner in zip(self.bodies, self.clones, unknown, proofs.runners, strict=True):
-            self.dispatches(each, clone, calls, pointed, runner)
+        for each, clone, own, calls, runner in zip(self.bodies, self.clones, goes, unknown, proofs.runners, strict=True):
+            for at in calls:
+                goal = own.targets[at][0]
+                self.dispatch(each, clone, at, [goal[1]] if goal[0] == "to" else pointed, runner)
         entered = {first + entry for first, each in zip(graph.first, self.bodies, strict=True)
                    for entry in each.entries}
         found: dict[int, Proved] = {}
@@ -180,15 +182,12 @@ class _Whole:
             raise CheckFailed("its waves start in several ways", Location(function.name))
         return found.pop() if found else Start()
 
-    def dispatches(self, each: Body, clone: Clone, calls: Sequence[int], pointed: Sequence[int],
-                   runner: Runner) -> None:
-        for at in calls:
-            start = clone.end(at - 1)
-            if pointed:
-                check_dispatch(each, clone, at, start, {a: self.bases[a] for a in pointed}, runner,
-                               self.apart)
-            elif at in clone.changed:
-                raise runner.fail("it should be the original's call", clone.places[at])
+    def dispatch(self, each: Body, clone: Clone, at: int, pointed: Sequence[int], runner: Runner) -> None:
+        """``pointed``: what the call may reach."""
+        if pointed:
+            check_dispatch(each, clone, at, clone.end(at - 1), {a: self.bases[a] for a in pointed}, runner, self.apart)
+        elif at in clone.changed:
+            raise runner.fail("it should be the original's call", clone.places[at])
 
     def follow(self, k: int, touched: Callable[[int], int]) -> Goes:
         each = self.bodies[k]

@@ -67,10 +67,65 @@ def test_an_address_kept_across_calls_in_a_loop_is_still_direct() -> None:
     assert function(program, "k").pc_builders[0].call is not None
 
 
-def test_below_the_kept_registers_nothing_is_known_after_a_call() -> None:
-    program = lifted([*address("f"), CALL, CALL, END], f=[RETURN])
-    first, second = program.calls(function(program, "k"))
-    assert names(first) == ["f"] and second.indirect and second.unknown
+TWICE: list[Row] = [*address("f"), CALL, CALL, END]
+TOUCH: Row = ("s_mov_b32", sgpr(5), 0)
+ELSEWHERE: Row = ("s_swappc_b64", sgpr(30, 2), sgpr(8, 2))
+LOAD: Row = ("s_load_dwordx2", sgpr(8, 2), sgpr(0, 2), 0)
+
+
+def both_are_direct(program: Program, name: str = "k") -> bool:
+    sites = program.calls(function(program, name))
+    assert len(sites) == 2 and all(names(each) == ["f"] for each in sites)  # in any case it may be f
+    assert len({each.indirect for each in sites}) == 1
+    assert program.address_taken == ({function(program, "f").address} if sites[0].indirect else set())
+    return not sites[0].indirect
+
+
+@pytest.mark.parametrize(("functions", "kept"), [
+    ({"f": [NOP, RETURN]}, True),
+    ({"f": [TOUCH, RETURN]}, False),
+    ({"f": [("v_mov_b32", vgpr(0), sgpr(4)), RETURN]}, False),  # an argument for all that is known
+    ({"f": [*address("g", 8), ELSEWHERE, RETURN], "g": [RETURN]}, True),
+    ({"f": [*address("g", 8), ELSEWHERE, RETURN], "g": [TOUCH, RETURN]}, False),
+    ({"f": [*address("g", 8), ("s_setpc_b64", sgpr(8, 2))], "g": [RETURN]}, True),
+    ({"f": [*address("g", 8), ("s_setpc_b64", sgpr(8, 2))], "g": [TOUCH, RETURN]}, False),
+    ({"f": [LOAD, ELSEWHERE, RETURN]}, False),
+    ({"f": [LOAD, ("s_setpc_b64", sgpr(8, 2))]}, False),
+    ({"f": [("s_movreld_b32", sgpr(8), 0), RETURN]}, False),
+    ({"f": [b"\xff" * 8, RETURN]}, False),
+    ({"f": [*address("g", 8), ELSEWHERE, RETURN], "g": [*address("f", 10), ("s_swappc_b64", sgpr(30, 2), sgpr(10, 2)),
+                                                        RETURN]}, True),
+    ({"f": [*address("g", 8), ELSEWHERE, RETURN], "g": [*address("f", 10), ("s_swappc_b64", sgpr(30, 2), sgpr(10, 2)),
+                                                        TOUCH, RETURN]}, False),
+])
+def test_an_address_that_the_callee_leaves_alone_is_still_there(functions: dict[str, list[Row]], kept: bool) -> None:
+    assert both_are_direct(lifted(TWICE, **functions)) is kept
+
+
+def test_a_function_that_calls_itself_twice_by_one_address() -> None:
+    program = lifted([*address("f"), CALL, END], f=[*address("f", 8), ELSEWHERE, ELSEWHERE, RETURN])
+    assert [each.indirect for each in program.calls(function(program, "f"))] == [True, True]  # it writes the pair
+    skipped: list[Row] = [("s_cbranch_scc0", "again"), *address("f"), "again:", CALL, CALL, RETURN]
+    program = lifted([*address("f"), CALL, END], f=skipped)
+    assert all(each.indirect for each in program.calls(function(program, "f")))
+
+
+def test_what_a_callee_calls_after_a_call_counts() -> None:
+    """That g calls h is known only once it is known that h leaves the address of h alone."""
+    g: list[Row] = [*address("h", 8), ELSEWHERE, ELSEWHERE, RETURN]
+    program = lifted([*address("g"), *address("f", 10), CALL, ("s_swappc_b64", sgpr(30, 2), sgpr(10, 2)), END],
+                     pointers=("p",), f=[RETURN], g=g, h=[NOP, RETURN], p=[TOUCH, RETURN])
+    assert [names(each) for each in program.calls(function(program, "k"))] == [["g"], ["f"]]
+    assert not any(each.indirect for f in program.functions for each in program.calls(f))
+    assert "p" not in [f.name for f in program.functions]
+
+
+def test_an_address_that_is_kept_and_stored_is_taken() -> None:
+    store: Row = ("v_mov_b32", vgpr(0), sgpr(4))
+    program = lifted([*address("f"), CALL, store, END], f=[RETURN])
+    assert function(program, "k").pc_builders[0].escapes and program.address_taken
+    program = lifted([*address("f"), CALL, store, END], f=[TOUCH, RETURN])  # it may have been left as it was
+    assert function(program, "k").pc_builders[0].escapes and program.address_taken
 
 
 def test_an_address_may_be_moved() -> None:
