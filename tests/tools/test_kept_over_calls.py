@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
+from luthier_py.analysis import Facts
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.errors import CheckFailed
 from luthier_py.intrinsics import atomic_add, is_first_lane
-from luthier_py.ir import Program, lift
-from luthier_py.isa import OpFlag
+from luthier_py.ir import Instr, Program, lift
+from luthier_py.isa import RegSet, sgpr
 from luthier_py.loader import load
 from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.session.run import Launch, run_instrumented, run_original
@@ -115,3 +116,18 @@ def test_counts_and_memory(code: bytes) -> None:
             ran = run_instrumented(device, made, tool, launch)
             assert [each.tobytes() for each in ran.outputs.values()] == [each.tobytes() for each in outputs.values()]
             assert agrees(tool, ran, profile), (name, kernel)
+
+
+def test_a_callee_whose_clone_writes_over_the_address_is_refused(code: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies of somebody who takes the register for free in the callee, since it does not name it."""
+    (low,) = {reg for name, reg in addresses(lift(load(code))) if name == "two"}
+    live_before_all_lanes = Facts.live_before_all_lanes
+
+    def without_callers(facts: Facts, instr: Instr) -> RegSet:
+        live = live_before_all_lanes(facts, instr)
+        return live - RegSet.of(sgpr(low, 2)) if "mixed" in facts.program.function_of(instr).name else live
+
+    instrument(code, EachInstruction(), kernels="two")
+    monkeypatch.setattr(Facts, "live_before_all_lanes", without_callers)
+    with pytest.raises(CheckFailed, match=f"s{low}.* is live and not restored.*mixed"):
+        instrument(code, EachInstruction(), kernels="two")

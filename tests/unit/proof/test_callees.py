@@ -1,0 +1,93 @@
+"""What callees leave alone: the proof finds it by itself, and refuses the copies of a lifting that is wrong about it."""
+
+from __future__ import annotations
+
+import pytest
+from emulated import code_object
+from synthetic import Row
+
+from luthier_py import Lane, Mutator, Tool, hook, u32
+from luthier_py.errors import CheckFailed
+from luthier_py.ir import discover
+from luthier_py.isa import OpFlag, instruction_set, sgpr, target, vgpr
+from luthier_py.pipeline import instrument
+from luthier_py.proof.addresses import LOST, UNKNOWN, step
+
+PAIR = 10
+END: Row = ("s_endpgm", 0)
+RETURN: Row = ("s_setpc_b64", sgpr(30, 2))
+TOUCH: Row = ("s_mov_b32", sgpr(PAIR + 1), 0)
+
+
+def address(of: str, pair: int = PAIR) -> list[Row]:
+    return [("s_getpc_b64", sgpr(pair, 2)), ("s_add_u32", sgpr(pair), sgpr(pair), of),
+            ("s_addc_u32", sgpr(pair + 1), sgpr(pair + 1), of)]
+
+
+def call(pair: int = PAIR) -> Row:
+    return "s_swappc_b64", sgpr(30, 2), sgpr(pair, 2)
+
+
+KERNEL: list[Row] = [*address("f"), call(), call(), END]
+G: list[Row] = [("s_mov_b64", sgpr(40, 2), sgpr(30, 2)), *address("g", 14), call(14), ("s_setpc_b64", sgpr(40, 2))]
+AGAIN: list[Row] = [("s_mov_b64", sgpr(42, 2), sgpr(30, 2)), *address("f", 16), call(16), TOUCH,
+                    ("s_setpc_b64", sgpr(42, 2))]
+UNLESS: list[Row] = [G[0], ("s_cmp_eq_u32", sgpr(6), 0), ("s_cbranch_scc0", "out")]
+CALLEES: dict[str, dict[str, list[Row]]] = {
+    "itself": {"f": [TOUCH, RETURN]},
+    "its callee": {"f": G, "g": [TOUCH, RETURN]},
+    "where it goes over to": {"f": [*address("g", 14), ("s_setpc_b64", sgpr(14, 2))], "g": [TOUCH, RETURN]},
+    "who calls it again": {"f": [*UNLESS, *G[1:-1], "out:", G[-1]], "g": AGAIN},
+}
+
+
+class Counts(Tool):
+    """A hook before each instruction."""
+
+    @hook
+    def nothing(x: Lane[u32]) -> None:
+        pass
+
+    def instrument(self, m: Mutator) -> None:
+        for function in m.functions():
+            for instr in m.instrs(function):
+                m.before(instr, self.nothing, vgpr(0))
+
+
+@pytest.mark.parametrize("callees", CALLEES.values(), ids=CALLEES)
+def test_who_touches_the_address(monkeypatch: pytest.MonkeyPatch, callees: dict[str, list[Row]]) -> None:
+    data = code_object({"k": KERNEL, **callees})
+    assert instrument(data, Counts()).patched.report
+    monkeypatch.setattr(discover, "touched_by", lambda code: 0)
+    with pytest.raises(CheckFailed, match=r"where this goes is not the same on all ways.*s_swappc_b64 .*s\[10:11\]"):
+        instrument(data, Counts())
+
+
+def test_a_hook_that_is_to_change_it() -> None:
+    class Changes(Tool):
+        """In what is called."""
+
+        @hook
+        def zero() -> u32:
+            return u32(0)
+
+        def instrument(self, m: Mutator) -> None:
+            for function in m.functions():
+                if not function.kernel:
+                    m.before(next(iter(m.instrs(function))), self.zero, into=sgpr(PAIR))
+
+    with pytest.raises(CheckFailed, match="where this goes is not the same on all ways"):
+        instrument(code_object({"k": KERNEL, "f": [("s_nop", 0), RETURN]}), Changes())
+
+
+def test_a_call_through_another_register_may_change_it_too() -> None:
+    isa = instruction_set(target("gfx90a"))
+    inst = isa.make("s_swappc_b64", sgpr(30, 2), sgpr(8, 2))
+    assert inst.op.flags & OpFlag.CALL
+    pairs = {PAIR: (("lo", 1), ("lo", 2)), PAIR + 1: (("hi", 1), ("hi", 2)), 40: (("lo", 1), ("lo", 2)), 12: (5, 5)}
+    state = dict(pairs)
+    step(state, inst, 0x1000, inst, 0x2000)
+    assert state == {PAIR: (LOST, UNKNOWN), PAIR + 1: (LOST, UNKNOWN), 40: pairs[40]}
+    state = dict(pairs)
+    step(state, inst, 0x1000, inst, 0x2000, touched=1 << PAIR + 1 | 1 << 12)
+    assert state == {PAIR: pairs[PAIR], PAIR + 1: (LOST, UNKNOWN), 40: pairs[40]}
