@@ -2,8 +2,8 @@
 
 In: a function, and what is known of EXEC. Out: :class:`Definitions`. Invariant: whatever may have written a register
 before an instruction is among the definitions that reach it. A write of a vector register hides earlier ones only where
-all lanes are surely active and all of its bits are written; a call may write anything; what was there before the
-function is told, too.
+all lanes are surely active and all of its bits are written; a call may write what those touch that it may run, or
+anything, where they are not all known; what was there before the function is told, too.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 from luthier_py.analysis.edges import coming, edges_of
 from luthier_py.analysis.facts import Facts
-from luthier_py.ir import Block, Function, Instr
+from luthier_py.ir import Block, CallSite, Function, Instr
 from luthier_py.isa import OpFlag, Reg, RegSet
 
 if TYPE_CHECKING:
     import networkx as nx
 
 _OUTSIDE = -1  # stands for what a register held before the function
-_EVERYTHING = -2  # stands for each register that no instruction of a state names: what calls write
+_EVERYTHING = -2  # stands for each register that no instruction of a state names: what calls of unknown code write
 _State = dict[int, frozenset[int]]  # by the bit of a register, places in the function's code
 
 
@@ -42,6 +42,7 @@ class Definitions:
         self.function, self._facts = function, facts
         self._full = (1 << function.isa.wave_size) - 1
         self._instrs = {instr.at: instr for instr in function.instrs}
+        self._called = {site.instr.at: self._touched(site) for site in facts.program.calls(function)}
         self._starts = self._solved()
 
     def reaching(self, instr: Instr, reg: Reg) -> Reaching:
@@ -78,6 +79,14 @@ class Definitions:
                             found[at][instr.at] |= 1 << bit
         return found
 
+    def _touched(self, site: CallSite) -> RegSet | None:
+        """What a call may write; None for anything."""
+        program = self._facts.program
+        reached = {each for target in site.targets for each in program.reachable(target)}
+        if any(each.unknown for each in (site, *(call for function in reached for call in program.calls(function)))):
+            return None
+        return None if any(each.incomplete for each in reached) else self._facts.touched(reached)
+
     def _block(self, instr: Instr) -> Block:
         return self.function.block(instr.pc)
 
@@ -92,9 +101,9 @@ class Definitions:
         """Past an instruction: ``state`` is changed."""
         inst = instr.inst
         if OpFlag.CALL in inst.op.flags:
-            for bit in [*state]:
-                state[bit] = state[bit] | {instr.at}
-            state[_EVERYTHING] = _of(state, _EVERYTHING) | {instr.at}
+            touched = self._called.get(instr.at)
+            for bit in [*state, _EVERYTHING] if touched is None else _bits(touched):
+                state[bit] = _of(state, bit) | {instr.at}
         kept = inst.partial_writes | (RegSet() if self._facts.exec_constant(instr) == self._full
                                       else inst.writes.vectors)
         for bit in _bits(inst.writes):

@@ -118,6 +118,30 @@ def test_dominators_and_graphs(one: Any) -> None:
             assert chain == every
 
 
+def test_a_call_writes_what_those_touch_that_it_runs() -> None:
+    def address(of: str, pair: int) -> list[Any]:
+        return [("s_getpc_b64", sgpr(pair, 2)), ("s_add_u32", sgpr(pair), sgpr(pair), of),
+                ("s_addc_u32", sgpr(pair + 1), sgpr(pair + 1), of)]
+
+    def reached(g: list[Any]) -> list[tuple[bool, bool]]:
+        call = ("s_swappc_b64", sgpr(30, 2), sgpr(10, 2))
+        again = ("s_swappc_b64", sgpr(30, 2), sgpr(14, 2))
+        f = [("s_mov_b64", sgpr(40, 2), sgpr(30, 2)), *address("g", 14), again, ("s_setpc_b64", sgpr(40, 2))]
+        rows = [("s_mov_b32", sgpr(20), 1), ("v_mov_b32", vgpr(3), 1), *address("f", 10), call,
+                ("v_add_u32", vgpr(2), sgpr(20), vgpr(3)), ("s_endpgm", 0)]
+        program = lift(load(code_object({"k": rows, "f": f, "g": [*g, ("s_setpc_b64", sgpr(30, 2))]})))
+        function = program.kernel("k").function
+        *_, call, last, _ = function.instrs
+        found = Definitions(function, analyse(program))
+        return [(call in reaching.instrs, reaching.outside)
+                for reaching in (found.reaching(last, reg) for reg in (sgpr(20), vgpr(3), sgpr(14), vgpr(7)))]
+
+    assert reached([]) == [(False, False), (False, True), (True, True), (False, True)]
+    assert reached([("v_mov_b32", vgpr(7), sgpr(20))]) == [(True, False), (False, True), (True, True), (True, True)]
+    unknown = [("s_load_dwordx2", sgpr(8, 2), sgpr(0, 2), 0), ("s_setpc_b64", sgpr(8, 2))]
+    assert reached(unknown) == [(True, False), (True, True), (True, True), (True, True)]
+
+
 def test_calls() -> None:
     program: Program = lift(load(sample("device_call").path.read_bytes()))
     graph = call_graph(program)

@@ -214,6 +214,16 @@ def test_a_tail_call() -> None:
     assert function(program, "f").pc_builders[0].call == call.instr
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_tail_call_by_an_address_from_before_a_call(kept: bool) -> None:
+    f = [*address("g", 8), ELSEWHERE, ("s_setpc_b64", sgpr(8, 2))]
+    program = lifted([*address("f"), CALL, END], f=f, g=[*[("s_mov_b32", sgpr(8), 0)] * (not kept), RETURN])
+    calls = program.calls(function(program, "f"))
+    assert [(names(each), each.tail, each.indirect) for each in calls] == [
+        (["g"], False, not kept), (["g"], True, not kept)]
+    assert (function(program, "f").incomplete is None) is kept
+
+
 def test_a_return_through_another_pair() -> None:
     f: list[Row] = [("s_mov_b64", sgpr(8, 2), sgpr(30, 2)), ("s_setpc_b64", sgpr(8, 2))]
     program = lifted([*address("f"), CALL, END], f=f)
