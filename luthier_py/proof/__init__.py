@@ -8,7 +8,8 @@ It knows no program, no facts and no pass of those that made the copy. What it p
   and no more; `birth`: what a descriptor enables beside is where the application does not look.
 * `application`, `addresses`: a clone's instructions are the original's, in order, field by field; branches come to the
   clone of where they went, code makes the addresses that it made, direct calls go to clones, and so do calls through
-  pointers to functions whose address the original has (`dispatch`: tried on numbers).
+  pointers to functions whose address the original has (`dispatch`: tried on numbers). `callees`: what is left below
+  the stack pointer over a call.
 * `payloads`: other code is a hook that the claim has, in other registers, between code that only computes. A hook
   touches memory only through what it was given as a pointer; it sends nothing, stops nothing, leaves nowhere.
 * `given`: pointers that hooks get are those of elements of the tool's variables, or registers'; what the tool keeps for
@@ -28,8 +29,8 @@ What the application may read it finds for itself, in the original's bytes (`gra
   loops end;
 * the claim in what the tool wanted: which hook runs where with which arguments, what it may change, which instructions
   stand for others, that numbers of a hook's own are addresses (`wanted` compares that with the edits);
-* the ABI: what a wave is born with, that nothing below the stack pointer is read after a call that was there before it,
-  and that return addresses are there to return to;
+* the ABI: what a wave is born with, that scalar registers from the stack pointer on hold after a call what they held
+  before it, where they are read, and that return addresses are there to return to;
 * that a pointer to a function that the object has not itself, and that is none of those tried, comes through the
   comparisons before an indirect call as it was (`dispatch`).
 """

@@ -1,16 +1,15 @@
 """Where calls go, and which scalar registers callees touch: each says something of the other.
 
-In: functions, and how to follow one. Out: Goes of all. Invariant: where following a function took it that a callee, with
-all that it calls, touches some registers only, no instruction that may run from the call to the return touches others.
+In: functions, and how to follow one. Out: Goes of all. Invariant: where a function was followed as if a callee, with all
+that it calls, touched some registers only, no instruction that may run from the call to the return touches others.
 
 At first no callee touches anything, and functions are followed until what was taken for granted is what was found. What
-is found so explains itself: were some run the first to break it, the instruction that does so would be one of those
-that are counted.
+is found explains itself: the first instruction of a run that broke it would be one of those that are counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import or_
 
@@ -36,13 +35,12 @@ def solved_goes(bodies: Sequence[Body], changed: Sequence[int], follow: Follow) 
     goes = [follow(k, touched) for k in range(len(bodies))]
     grown = set(numbers)
     while grown:
+        before = list(found)
         for k, each in enumerate(bodies):
             if not grown.isdisjoint(goal[1] for goal, _ in goes[k].targets.values() if goal[0] == "to"):
                 goes[k] = follow(k, touched)
-        before = dict(enumerate(found))
-        for k, each in enumerate(bodies):
             found[k] |= alone[k] | _of_callees(each, goes[k], touched)
-        grown = {bodies[k].address for k, regs in before.items() if regs != found[k]}
+        grown = {each.address for k, each in enumerate(bodies) if found[k] != before[k]}
     return goes
 
 

@@ -130,10 +130,10 @@ class _Whole:
         called = self.called(graph)
         codes = [linked(clone, inserted, k in called)
                  for k, (clone, inserted) in enumerate(zip(self.clones, proofs.prove(), strict=True))]
-        for each, clone, own, calls, runner in zip(self.bodies, self.clones, goes, unknown, proofs.runners, strict=True):
+        for k, calls in enumerate(unknown):
             for at in calls:
-                goal = own.targets[at][0]
-                self.dispatch(each, clone, at, [goal[1]] if goal[0] == "to" else pointed, runner)
+                goal = goes[k].targets[at][0]
+                self.dispatch(k, at, [goal[1]] if goal[0] == "to" else pointed, proofs.runners[k])
         entered = {first + entry for first, each in zip(graph.first, self.bodies, strict=True)
                    for entry in each.entries}
         found: dict[int, Proved] = {}
@@ -182,10 +182,12 @@ class _Whole:
             raise CheckFailed("its waves start in several ways", Location(function.name))
         return found.pop() if found else Start()
 
-    def dispatch(self, each: Body, clone: Clone, at: int, pointed: Sequence[int], runner: Runner) -> None:
+    def dispatch(self, k: int, at: int, pointed: Sequence[int], runner: Runner) -> None:
         """``pointed``: what the call may reach."""
+        clone = self.clones[k]
         if pointed:
-            check_dispatch(each, clone, at, clone.end(at - 1), {a: self.bases[a] for a in pointed}, runner, self.apart)
+            bases = {address: self.bases[address] for address in pointed}
+            check_dispatch(self.bodies[k], clone, at, clone.end(at - 1), bases, runner, self.apart)
         elif at in clone.changed:
             raise runner.fail("it should be the original's call", clone.places[at])
 

@@ -1,4 +1,4 @@
-"""What callees leave alone: the proof finds it by itself, and refuses the copies of a lifting that is wrong about it."""
+"""What callees leave alone: the proof finds it by itself, and refuses copies of a lifting that is wrong about it."""
 
 from __future__ import annotations
 
