@@ -1,7 +1,7 @@
 """Where calls go, and which scalar registers callees touch: each says something of the other.
 
-In: functions, and how to follow one. Out: Goes of all. Invariant: where a function was followed as if a callee, with all
-that it calls, touched some registers only, no instruction that may run from the call to the return touches others.
+In: functions, and how to follow one. Out: Goes of all. Invariant: where a function was followed as if a callee, with
+all that it calls, touched some registers only, no instruction that may run from the call to the return touches others.
 
 At first no callee touches anything, and functions are followed until what was taken for granted is what was found. What
 is found explains itself: the first instruction of a run that broke it would be one of those that are counted.
