@@ -64,8 +64,8 @@ class _Discovery:
     extents: Extents
     functions: dict[int, Function] = field(default_factory=dict)
     calls: dict[int, list[_Call]] = field(default_factory=dict)
-    alone: dict[int, int] = field(default_factory=dict)    # SGPRs that a function touches itself
-    touched: dict[int, int] = field(default_factory=dict)  # and with all that it calls, as far as that is settled
+    alone: dict[int, int] = field(default_factory=dict)    # SGPRs that functions touch themselves
+    touched: dict[int, int] = field(default_factory=dict)  # and with all that they call, as far as that is settled
     swept_bytes: int = 0
 
 
@@ -97,18 +97,28 @@ def _callees(found: _Discovery, callers: Mapping[int, InstructionSet]) -> dict[i
 def _settle(found: _Discovery) -> None:
     """Follow functions anew until those that they call touch no more than was thought."""
     while True:
-        alone = {address: EVERYTHING if function.incomplete or _calls_others(found, address) else found.alone[address]
-                 for address, function in found.functions.items()}
         callees = {address: {target for call in calls for target in call.targets}
                    for address, calls in found.calls.items() if calls}
+        called = set[int]().union(*callees.values())
+        alone = {address: _touched_alone(found, address) for address in called}
         touched = {address: mask | found.touched.get(address, 0)
                    for address, mask in with_callees(alone, callees).items()}
         more = {address for address, mask in touched.items() if mask != found.touched.get(address, 0)}
         if not more:
             return
         found.touched = touched
-        for address in [address for address, called in callees.items() if called & more]:
+        for address in [address for address, each in callees.items() if each & more]:
             _follow(found, found.functions[address])
+
+
+def _touched_alone(found: _Discovery, address: int) -> int:
+    """What a function touches but for what those do that it calls, if they are known."""
+    function = found.functions[address]
+    if function.incomplete or _calls_others(found, address):
+        return EVERYTHING
+    if address not in found.alone:
+        found.alone[address] = touched_by(function.code)
+    return found.alone[address]
 
 
 def _calls_others(found: _Discovery, address: int) -> bool:
@@ -174,7 +184,6 @@ def _lift_function(found: _Discovery, swept: FunctionBytes) -> None:
         entries = (address, address + PRELOAD_ENTRY)
     descent = descend(swept, entries, kernel)
     code, blocks = (swept.columns.taken(slice(0)), ()) if isinstance(descent, str) else descent
-    found.alone[address] = EVERYTHING if isinstance(descent, str) else touched_by(code)
     problem = descent if isinstance(descent, str) else None
     _follow(found, Function(extents.name(address), address, kernel, isa, entries, code, blocks, (), problem))
 

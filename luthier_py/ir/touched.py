@@ -7,6 +7,7 @@ which instructions run, all registers are.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from functools import reduce
 from operator import or_
@@ -26,17 +27,17 @@ def touched_by(code: Columns) -> int:
 
 
 def with_callees(alone: Mapping[int, int], callees: Mapping[int, Collection[int]]) -> dict[int, int]:
-    """What functions touch with all that they call, from what they touch ``alone``, by address."""
+    """What the functions in ``alone`` touch with all that they call, by address."""
     found = dict(alone)
-    todo = list(callees)
-    callers: dict[int, list[int]] = {}
-    for caller, called in callees.items():
-        for callee in called:
-            callers.setdefault(callee, []).append(caller)
+    callers: defaultdict[int, list[int]] = defaultdict(list)
+    for caller in callees.keys() & alone.keys():
+        for callee in callees[caller]:
+            callers[callee].append(caller)
+    todo = list(found)
     while todo:
-        address = todo.pop()
-        before = found[address]
-        found[address] = reduce(or_, (found.get(callee, EVERYTHING) for callee in callees[address]), before)
-        if found[address] != before:
-            todo += callers.get(address, ())
+        callee = todo.pop()
+        for caller in callers[callee]:
+            if found[callee] & ~found[caller]:
+                found[caller] |= found[callee]
+                todo.append(caller)
     return found
