@@ -185,14 +185,14 @@ class After(NamedTuple):
 
 
 def _after(assigns: tuple[Assign, ...], relevant: int, states: frozenset[LaneState]) -> After:
-    moves = {state: _next(assigns, relevant, state) for state in states}
+    moves = {state: following(assigns, relevant, state) for state in states}
     if len({after for each in moves.values() for after in each}) > MOST_STATES:
         moves = {state: tuple({only(after, EXEC_BIT) for after in each}) for state, each in moves.items()}
     return After(moves, frozenset(after for each in moves.values() for after in each),
                  any(after.active != state.active for state, each in moves.items() for after in each))
 
 
-def _next(assigns: tuple[Assign, ...], relevant: int, state: LaneState) -> tuple[LaneState, ...]:
+def following(assigns: tuple[Assign, ...], relevant: int, state: LaneState) -> tuple[LaneState, ...]:
     """States that a lane may be in after a change; two if EXEC is not known."""
     known, value = state
     for assign in assigns:

@@ -7,6 +7,7 @@ In: operands as bits. Out: the result's bits; None for what is not about integer
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type
 
@@ -33,13 +34,27 @@ _OF_BITS: dict[Prim, Callable[[int, int], int]] = {  # of bits and the type's wi
 
 
 def concrete(prim: Prim, type: Type, sources: tuple[Type, ...], values: tuple[int, ...]) -> int | None:
-    mask = (1 << type.bits) - 1
+    compute = computing(prim, type, sources)
+    return None if compute is None else compute(*values)
+
+
+@cache
+def computing(prim: Prim, type: Type, sources: tuple[Type, ...]) -> Callable[..., int] | None:
+    """The primitive for operands of such types, as a function of their bits."""
+    bits, mask = type.bits, (1 << type.bits) - 1
     if prim in _OF_BITS:
-        return _OF_BITS[prim](values[0], type.bits) & mask
-    numbers = [value - (value >> kind.bits - 1 << kind.bits) if kind.kind is Kind.SINT else value
-               for kind, value in zip(sources, values, strict=True)]
-    if prim is Prim.SHL or prim is Prim.SHR:
-        numbers[1] = values[1]  # an amount is never negative
+        of_bits = _OF_BITS[prim]
+        return lambda value: of_bits(value, bits) & mask
+    of_numbers = _OF_NUMBERS.get(prim)
     if prim in (Prim.ADD_SAT, Prim.SUB_SAT):
-        return _clamped(type, numbers[0] + numbers[1] if prim is Prim.ADD_SAT else numbers[0] - numbers[1]) & mask
-    return int(_OF_NUMBERS[prim](*numbers)) & mask if prim in _OF_NUMBERS else None
+        exact = _OF_NUMBERS[Prim.ADD if prim is Prim.ADD_SAT else Prim.SUB]
+        of_numbers = lambda a, b: _clamped(type, exact(a, b))  # noqa: E731
+    if of_numbers is None:
+        return None
+    limits = [1 << kind.bits if kind.kind is Kind.SINT else 0 for kind in sources]
+    if prim in (Prim.SHL, Prim.SHR):
+        limits[1] = 0  # an amount is never negative
+    if not any(limits):
+        return lambda *values: int(of_numbers(*values)) & mask
+    return lambda *values: int(of_numbers(*(value - limit if 2 * value >= limit > 0 else value
+                                            for value, limit in zip(values, limits, strict=True)))) & mask

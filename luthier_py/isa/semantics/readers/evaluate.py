@@ -30,7 +30,7 @@ _MODIFIERS = frozenset({"src0_modifiers", "src1_modifiers", "src2_modifiers", "c
 def evaluate(inst: Inst, read: Read) -> dict[Dword, Known]:
     """``read`` gives what is known of a dword; of a scalar register that is not known, UNIFORM."""
     op, row = inst.op, meaning(inst.op)
-    if not isinstance(row, (Lanes, Scalar)) or _is_modified(inst, row):
+    if not isinstance(row, (Lanes, Scalar)) or is_modified(inst, row):
         return {}
     given = [_given(inst, name, _type(slot, row), read)
              for name, slot in zip(sources(op, row), row.signature.sources, strict=True)]
@@ -57,7 +57,7 @@ def copies(op: OpInfo) -> bool:
     return row.compute(source) is source
 
 
-def _is_modified(inst: Inst, row: Lanes | Scalar) -> bool:
+def is_modified(inst: Inst, row: Lanes | Scalar) -> bool:
     """Whether operands are packed, or changed on their way, or the result is."""
     return inst.op.partial or bool(inst.op.flags & _MODIFIED) or any(slot.count > 1 for slot in row.signature.sources) \
         or any(operand.name in _MODIFIERS and operand.value for operand in inst.operands)

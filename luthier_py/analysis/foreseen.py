@@ -1,0 +1,395 @@
+"""What of a kernel's control flow a launch decides before it runs.
+
+In: a kernel, its supergraph, and the liveness of lanes. Out: :class:`Foreseen`: which nodes run as often as arguments,
+ids and constants say, at which places EXEC is known, and the instructions that decide that. Invariant: a count that is
+called foreseen is what the wave would execute whatever memory contains.
+
+It is one dataflow over numbers that the launch decides (`readers/sums`): what is made of these alone is decided, too,
+and everything else, loads above all, is not known. Three things follow from a branch that is not decided. What is
+between it and where its ways meet again is hidden: no one knows whether it runs. What is written there is not known
+behind it. And lanes that were switched off by what is not known come back where their masks meet again: every mask is
+followed beside the last EXEC that was known, one lane at a time (`readers/lane_bits`), so that EXEC is known again
+where for each lane it is what that was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+from luthier_py.analysis.born import Birth
+from luthier_py.analysis.cfg import Graph, Node, solve
+from luthier_py.analysis.changes import EXEC_BITS
+from luthier_py.analysis.lanes import EXEC_BIT, MOST_STATES, LaneState, following, only
+from luthier_py.analysis.liveness import Liveness
+from luthier_py.analysis.execution import START, ExecState, step
+from luthier_py.ir import Instr, Kernel, Program
+from luthier_py.ir.model import instr_at
+from luthier_py.isa import EXEC, MODE, VCC, Inst, OperandKind, OpFlag, Reg, RegFile
+from luthier_py.isa.accesses import AddressForm, memory_access
+from luthier_py.isa.registers import SCC, set_bits
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Branch
+from luthier_py.isa.semantics.memory import ScalarLoad
+from luthier_py.isa.semantics.readers.evaluate import Dword
+from luthier_py.isa.semantics.readers.foresee import Foresight, Read, either
+from luthier_py.isa.semantics.readers.lane_bits import MASKS, assignments
+from luthier_py.isa.semantics.readers.sums import ADDRESSES, InBox, Sum, Sums, axes_of
+from luthier_py.isa.target import Target
+
+EXIT = -1
+_GHOST_BIT = 1 << 256  # a mask beside all that have names: the last EXEC that was known
+_START = frozenset({LaneState(EXEC_BIT | _GHOST_BIT, 0), LaneState(EXEC_BIT | _GHOST_BIT, EXEC_BIT | _GHOST_BIT)})
+_ANYHOW = frozenset(LaneState(EXEC_BIT | _GHOST_BIT, bits)
+                    for bits in (0, EXEC_BIT, _GHOST_BIT, EXEC_BIT | _GHOST_BIT))
+
+
+class State(NamedTuple):
+    """``values``: what is known. ``ghost``: EXEC where it was known last, and how lanes are in masks since then."""
+
+    values: Mapping[Dword, InBox]
+    ghost: tuple[InBox, ...]
+    ways: frozenset[LaneState]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An instruction that decides something, and the dwords that it gives; ``whole``: those of which no inactive lane
+    is read before it is written."""
+
+    inst: Inst
+    results: frozenset[Dword]
+    whole: frozenset[Dword]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Instructions of a node that run with one EXEC, the last of which may change it, from ``pc`` on. ``known``: EXEC
+    is, and it is what it was last known to be."""
+
+    pc: int
+    known: bool
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A node that runs as often as the launch says. Control goes on at the first of ``ways`` if ``branch`` is taken,
+    else at the last: past all that is hidden, where only ``kept`` is still known."""
+
+    pc: int
+    parts: tuple[Part, ...]
+    branch: Branch | None
+    ways: tuple[int, ...]
+    kept: tuple[frozenset[Dword] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """Of one kernel. ``first``: where its waves start; EXIT where nothing is foreseen."""
+
+    kernel: Kernel
+    target: Target
+    lanes: int  # of a wave
+    first: int
+    stops: Mapping[int, Stop]
+
+    @property
+    def pcs(self) -> frozenset[int]:
+        """Where straight-line pieces begin that run as often as the launch says."""
+        return frozenset(stop.pc for stop in self.stops.values())
+
+    @property
+    def masks(self) -> frozenset[int]:
+        """Where stretches begin whose active lanes the launch says, too."""
+        return frozenset(part.pc for stop in self.stops.values() for part in stop.parts if part.known)
+
+
+def given_results(inst: Inst, read: Read, foresight: Foresight, birth: Birth) -> Mapping[Dword, InBox]:
+    """What is known of what an instruction writes."""
+    row = meaning(inst.op)
+    if not isinstance(row, ScalarLoad):
+        return {} if OpFlag.IGNORES_EXEC in inst.op.flags and inst.writes.vectors else foresight.results(inst, read)
+    access, target = memory_access(birth.target, inst), inst["sdst"].reg
+    if access is None or access.form is not AddressForm.SCALAR or row.bits < 32 or row.unit != 1 or target is None:
+        return {}
+    base = access.base.reg if access.base is not None else None
+    if base is None or base.dwords != 2 or access.scalar is not None and access.scalar.kind is not OperandKind.CONSTANT:
+        return {}
+    offset = access.offsets[0] + (access.scalar.value if access.scalar is not None else 0)
+    loaded = birth.load(read(base.file, base.index), offset, row.dwords)
+    return {(target.file, target.index + each): known for each, known in enumerate(loaded)}
+
+
+def foresee(program: Program, graph: Graph, states: Sequence[ExecState], liveness: Liveness, kernel: Kernel) -> Foreseen:
+    """``states``: of EXEC and modes, before each node."""
+    lanes, target = program.isa.wave_size, program.obj.target
+    nodes = {node.index: node for node in graph.nodes if node.function is kernel.function}
+    nothing = Foreseen(kernel, target, lanes, EXIT, {})
+    if not nodes or _is_out_of_reach(program, graph, states, nodes, kernel):
+        return nothing
+    after = {index: (*graph.after[index], EXIT) if node.call is not None or not graph.after[index] else
+             graph.after[index] for index, node in nodes.items()}
+    meets = Meets(after)
+    if not meets.all_end:
+        return nothing
+    return _Solution(program, liveness, kernel, nodes, after, meets).foreseen()
+
+
+def _is_out_of_reach(
+    program: Program, graph: Graph, states: Sequence[ExecState], nodes: Mapping[int, Node], kernel: Kernel
+) -> bool:
+    """Whether there is code in which registers may be others than it says, or control that nobody knows."""
+    function = kernel.function
+    if function.incomplete or len(function.entries) != 1 or function.code.flagged(OpFlag.INDEXES_REGISTERS):
+        return True
+    modes = function.code.where(function.code.distinct.masked(function.code.distinct.masks.writes, 1 << MODE))
+    switched = (step(program.isa, instr_at(function.code, at).inst, START) for at in modes)
+    if any(state.indexed or state.skipping for state in (*switched, *(states[index] for index in nodes))):
+        return True
+    unknown = {index for index in graph.leaves if index in nodes and nodes[index].call is None}
+    return bool(unknown or graph.arrives & {index for index in nodes if nodes[index].is_head} - _after_calls(graph, nodes))
+
+
+def _after_calls(graph: Graph, nodes: Mapping[int, Node]) -> set[int]:
+    return {following for index, node in nodes.items() if node.call is not None for following in graph.after[index]}
+
+
+class Meets:
+    """Where ways through a function meet again."""
+
+    def __init__(self, after: Mapping[int, Sequence[int]]) -> None:
+        """``after``: where control goes from each node, perhaps to EXIT."""
+        self._after = after
+        number = {EXIT: 0, **{node: place for place, node in enumerate(after, 1)}}
+        every = (1 << len(number)) - 1
+        self._node = {place: node for node, place in number.items()}
+        self._behind = {node: every for node in after} | {EXIT: 1}  # nodes that every way to the end leads through
+        changed = True
+        while changed:
+            changed = False
+            for node in reversed(after):
+                shared = every
+                for following_node in after[node]:
+                    shared &= self._behind[following_node]
+                shared |= 1 << number[node]
+                if shared != self._behind[node]:
+                    self._behind[node], changed = shared, True
+        self.all_end = all(self._ends(node) for node in after)
+
+    def _ends(self, node: int) -> bool:
+        seen, todo = {node}, [node]
+        while todo:
+            for each in self._after[todo.pop()]:
+                if each == EXIT:
+                    return True
+                if each not in seen:
+                    seen.add(each)
+                    todo.append(each)
+        return False
+
+    def next(self, node: int, hidden: Set[int] = frozenset()) -> int:
+        """The first behind ``node`` that every way from it to the end leads through, and that is not hidden."""
+        found = [self._node[place] for place in set_bits(self._behind[node])]
+        return max((each for each in found if each != node and each not in hidden),
+                   key=lambda each: self._behind[each].bit_count())
+
+    def between(self, node: int) -> set[int]:
+        """What may run on ways from ``node`` to where they meet."""
+        meet = self.next(node)
+        found: set[int] = set()
+        todo = [each for each in self._after[node] if each != meet]
+        while todo:
+            each = todo.pop()
+            if each not in found:
+                found.add(each)
+                todo += [other for other in self._after[each] if other not in (meet, EXIT)]
+        return found - {EXIT}
+
+
+class _Solution:
+    """Mutable: what is hidden so far."""
+
+    def __init__(self, program: Program, liveness: Liveness, kernel: Kernel, nodes: Mapping[int, Node],
+                 after: Mapping[int, Sequence[int]], meets: Meets) -> None:
+        self._liveness, self._kernel, self._nodes, self._after, self._meets = liveness, kernel, nodes, after, meets
+        self._lanes, self._target = program.isa.wave_size, program.obj.target
+        self._foresight = Foresight(Sums({}, self._lanes))
+        self._birth = Birth(self._target, kernel, self._lanes)
+        self._first = next(index for index, node in nodes.items()
+                           if node.is_head and node.block.address == kernel.function.address)
+        self._hidden: set[int] = set()
+        self._heads: Mapping[int, State] = {}
+
+    def foreseen(self) -> Foreseen:
+        found = {EXIT}
+        while not found <= self._hidden | {EXIT} or not self._heads:
+            self._hidden |= found - {EXIT}
+            self._heads = self._solved()
+            found = {each for index in self._heads if self._forks(index) for each in self._meets.between(index)}
+        stops = self._stops()
+        first = self._landing(self._first)[0]
+        return Foreseen(self._kernel, self._target, self._lanes, first, stops)
+
+    def _solved(self) -> Mapping[int, State]:
+        """What is known at the head of each node that control comes to."""
+        numbers = list(self._nodes)
+        place = {index: number for number, index in enumerate(numbers)}
+        edges = [[place[each] for each in self._after[index] if each != EXIT] for index in numbers]
+        registers = self._birth.registers()
+        start = State(registers, tuple([registers[RegFile.SGPR, EXEC + half] for half in range(self._lanes // 32)]), _START)
+        boundary = [start if index == self._first else None for index in numbers]
+        heads, _ = solve(edges, boundary, _join, lambda number, state: self._through(numbers[number], state))
+        return {index: state for index, state in zip(numbers, heads, strict=True) if state is not None}
+
+    def _through(self, index: int, state: State) -> State:
+        node = self._nodes[index]
+        for place, instr in enumerate(node.instrs):
+            state, _ = self._over(index, place, instr, state)
+        if node.call is not None:
+            return State({}, (None,) * (self._lanes // 32), _ANYHOW)
+        return state
+
+    def _over(self, index: int, place: int, instr: Instr, state: State) -> tuple[State, Step | None]:
+        inst = instr.inst
+        if not inst.writes:
+            return state, None
+        read = _reader(state.values)
+        found = {} if index in self._hidden else given_results(inst, read, self._foresight, self._birth)
+        values, results, whole = dict(state.values), set[Dword](), set[Dword]()
+        for reg in inst.writes:
+            what, known = (reg.file, reg.index), found.get((reg.file, reg.index))
+            if known is not None and reg.file is not RegFile.SGPR:
+                if self._liveness.inside(index)[place + 1].inactive & reg.bits:
+                    known = self._foresight.merged(known, state.values.get(what), read)
+                else:
+                    whole.add(what)
+            if known is None or not isinstance(known, Sum) and axes_of(known) & ADDRESSES:
+                values.pop(what, None)
+            else:
+                values[what] = known
+                results.add(what)
+        step_made = Step(inst, frozenset(results), frozenset(whole & results)) if results else None
+        return self._with_masks(state._replace(values=values), inst, index in self._hidden), step_made
+
+    def _with_masks(self, state: State, inst: Inst, hidden: bool) -> State:
+        if not inst.writes.sgpr & MASKS:
+            return state
+        assigns = assignments(inst, self._lanes)
+        ways = frozenset(each for way in state.ways for each in following(assigns, -1, way))
+        if len(ways) > MOST_STATES:
+            ways = frozenset(only(each, EXEC_BIT | _GHOST_BIT) for each in ways)
+        if not inst.writes.sgpr & EXEC_BITS:
+            return state._replace(ways=ways)
+        places = [(RegFile.SGPR, EXEC + half) for half in range(self._lanes // 32)]
+        active = tuple([state.values.get(place) for place in places])
+        if None not in active and not hidden:
+            return State(state.values, active, frozenset(map(_as_ghost, ways)))
+        same = all(each.known & _GHOST_BIT and bool(each.value & _GHOST_BIT) == each.active for each in ways)
+        values = {place: known for place, known in state.values.items() if place not in places}
+        if same:
+            values.update(zip(places, state.ghost, strict=True))
+        return State(values, state.ghost, ways)
+
+    def _forks(self, index: int) -> bool:
+        """Whether no one knows where control goes from a node."""
+        return len(self._after[index]) > 1 and self._branch(index) is None
+
+    def _branch(self, index: int) -> Branch | None:
+        """That at the end of a node, if the launch decides it."""
+        node = self._nodes[index]
+        row = meaning(node.instrs[-1].inst.op)
+        if node.call is not None or not isinstance(row, Branch) or len(self._after[index]) != 2:
+            return None
+        known = self._foresight.decision(row, _reader(self._through(index, self._heads[index]).values))
+        return row if known is not None and not axes_of(known) & ADDRESSES else None
+
+    def _landing(self, target: int) -> tuple[int, frozenset[Dword] | None]:
+        """Where control is known to be next, on its way to a node, and what is still known there if that is further."""
+        if target not in self._hidden:
+            return target, None
+        further = self._meets.next(target, self._hidden)
+        return further, frozenset() if further == EXIT else frozenset(self._heads[further].values)
+
+    def _stops(self) -> dict[int, Stop]:
+        found = {index: self._stop(index) for index in self._heads if index not in self._hidden}
+        return needed(found)
+
+    def _stop(self, index: int) -> Stop:
+        node, state = self._nodes[index], self._heads[index]
+        parts: list[Part] = []
+        steps: list[Step] = []
+        pc, known = node.instrs[0].pc, self._exec_known(state)
+        for place, instr in enumerate(node.instrs):
+            state, step_made = self._over(index, place, instr, state)
+            steps += [step_made] if step_made is not None else []
+            if instr.inst.writes.sgpr & EXEC_BITS or place + 1 == len(node):
+                parts.append(Part(pc, known, tuple(steps)))
+                pc, known, steps = instr.end, self._exec_known(state), []
+        ways = [self._landing(each) if each != EXIT else (EXIT, None) for each in self._after[index]]
+        branch = self._branch(index)
+        if branch is None and len(ways) > 1:
+            meet = self._meets.next(index, self._hidden)
+            ways = [(meet, frozenset(self._heads[meet].values) if meet != EXIT else frozenset())]
+        return Stop(node.instrs[0].pc, tuple(parts), branch, *zip(*ways, strict=True))  # type: ignore[misc]
+
+    def _exec_known(self, state: State) -> bool:
+        return all(state.values.get((RegFile.SGPR, EXEC + half)) is not None for half in range(self._lanes // 32))
+
+
+def needed(stops: Mapping[int, Stop]) -> dict[int, Stop]:
+    """With those steps alone out of which something comes to a branch or to EXEC."""
+    live = dict.fromkeys(stops, 0)
+    found = dict(stops)
+    changed = True
+    while changed:
+        changed = False
+        for index in reversed(stops):
+            stop = stops[index]
+            wanted = reduce(or_, (live[way] for way in stop.ways if way != EXIT), 0)
+            if stop.branch is not None:
+                wanted |= EXEC_BITS | 3 << VCC | 1 << SCC
+            parts = []
+            for part in reversed(stop.parts):
+                wanted, steps = _wanted_before(part.steps, wanted | EXEC_BITS)
+                parts.append(replace(part, steps=steps))
+            found[index] = replace(stop, parts=tuple(reversed(parts)))
+            if wanted != live[index]:
+                live[index], changed = wanted, True
+    return found
+
+
+def _wanted_before(steps: Sequence[Step], wanted: int) -> tuple[int, tuple[Step, ...]]:
+    kept = []
+    for each in reversed(steps):
+        gives = reduce(or_, (Reg(file, index).bits for file, index in each.results), 0)
+        if gives & wanted:
+            kept.append(each)
+            killed = reduce(or_, (Reg(file, index).bits for file, index in each.results
+                                  if file is RegFile.SGPR or (file, index) in each.whole), 0)
+            wanted = wanted & ~killed | each.inst.reads.bits | EXEC_BITS
+    return wanted, tuple(reversed(kept))
+
+
+def _reader(values: Mapping[Dword, InBox]) -> Read:
+    return lambda file, index: values.get((file, index))
+
+
+def _as_ghost(way: LaneState) -> LaneState:
+    """EXEC is known: from here on it is what others are compared with."""
+    return LaneState(way.known | _GHOST_BIT, way.value & ~_GHOST_BIT | (_GHOST_BIT if way.active else 0))
+
+
+def _join(a: State, b: State) -> State:
+    values: dict[Dword, InBox] = {}
+    for place in a.values.keys() & b.values.keys():
+        known = either(a.values[place], b.values[place])
+        if known is not None and (isinstance(known, Sum) or not axes_of(known) & ADDRESSES):
+            values[place] = known
+    ways = a.ways | b.ways
+    if len(ways) > MOST_STATES:
+        ways = frozenset(only(each, EXEC_BIT | _GHOST_BIT) for each in ways)
+    return State(values, tuple(map(either, a.ghost, b.ghost)), ways)

@@ -1,0 +1,192 @@
+"""The results of one instruction over a box of waves.
+
+In: an instruction, and what is known of each dword before it: a number of the wave's, or one for each of its lanes.
+Out: what is known of the dwords that it writes. Invariant: what an instruction computes is known only where all that it
+reads is; a dword that it writes, and that is not in the answer, is not known. Of vector registers the answer holds in
+active lanes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from luthier_py.isa.dual import halves
+from luthier_py.isa.instruction import Inst, Operand, OperandKind
+from luthier_py.isa.registers import EXEC, SCC, Reg, RegFile
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.algebra import BOOL, Kind, Type, Value
+from luthier_py.isa.semantics.control import Branch, CrossLane
+from luthier_py.isa.semantics.meaning import Dual, Lanes, Scalar, Variants
+from luthier_py.isa.semantics.readers.binding import DESTINATIONS, REGISTERS, named, results, sources, width
+from luthier_py.isa.semantics.readers.evaluate import Dword, copies, is_modified
+from luthier_py.isa.semantics.readers.sums import Depends, InBox, Sum, Sums, chosen, depends, lanewise
+
+Read: TypeAlias = Callable[[RegFile, int], InBox]
+_LOW = (1 << 32) - 1
+
+
+class Foresight:
+    """What instructions do to waves of one box."""
+
+    def __init__(self, ops: Sums) -> None:
+        self._ops, self._dwords = ops, ops.lanes // 32
+
+    def results(self, inst: Inst, read: Read) -> dict[Dword, InBox]:
+        """But for memory and calls, of which nothing is said here."""
+        row = meaning(inst.op)
+        if isinstance(row, Dual):
+            return {place: known for half in halves(inst) for place, known in self.results(half, read).items()}
+        if isinstance(row, CrossLane):
+            return dict(self._of_lane(inst, row, read))
+        if isinstance(row, Variants):
+            row = row.typical if row.of_nan else row
+        if not isinstance(row, (Lanes, Scalar)) or is_modified(inst, row):
+            return {}
+        if copies(inst.op) and (source := inst[sources(inst.op, row)[0]].reg) is not None:
+            return dict(_copied(inst[results(inst.op, row)[0]].reg, source, read))
+        given = []
+        for name, slot in zip(sources(inst.op, row), row.signature.sources, strict=True):
+            type = slot.type if slot.type.bits else width(row)
+            given.append(self._value(type, self._given(inst, name, type, read, isinstance(row, Lanes))))
+        computed = row.compute(*given)
+        outputs = computed if isinstance(computed, tuple) else (computed,)
+        found: dict[Dword, InBox] = {}
+        for name, value in zip(results(inst.op, row), outputs, strict=True):
+            found.update(self._written(inst, name, value, read))
+        return found
+
+    def decision(self, row: Branch, read: Read) -> InBox:
+        """Of a branch on a register: not 0 where it is taken."""
+        if row.register == "scc":
+            known = read(RegFile.SGPR, SCC)
+        else:
+            known = self.mask(REGISTERS[row.register or "exec"], read)
+        if not isinstance(known, Sum) or known.terms:
+            return known
+        return Sum(int((known.base == 0) is row.if_zero))
+
+    def mask(self, register: int, read: Read) -> InBox:
+        """A mask of all lanes as one number."""
+        return _joined([read(RegFile.SGPR, register + each) for each in range(self._dwords)])
+
+    def _bits(self, register: int, read: Read) -> InBox:
+        """A mask as a bit in each lane."""
+        known = self.mask(register, read)
+        if not isinstance(known, Sum) or known.terms:
+            return known if known is None else depends(known)
+        value = known.base
+        assert isinstance(value, int)
+        return Sum(tuple([value >> lane & 1 for lane in range(self._ops.lanes)]))
+
+    def _given(self, inst: Inst, name: str, type: Type, read: Read, by_lane: bool) -> InBox:
+        if name == "scc":
+            return read(RegFile.SGPR, SCC)
+        if name in REGISTERS:
+            first = REGISTERS[name]
+            return self._bits(first, read) if type is BOOL else \
+                _joined([read(RegFile.SGPR, first + each) for each in range(_dwords(type))])
+        operand = inst[name]
+        if type is BOOL:
+            reg = operand.reg
+            return self._bits(reg.index, read) if by_lane and reg is not None and reg.file is RegFile.SGPR else None
+        return _operand(operand, type, read)
+
+    def _value(self, type: Type, known: InBox) -> Value:
+        if type is BOOL:
+            return Value(self._ops, BOOL, known)
+        whole = Value(self._ops, Type(Kind.UINT, 32 * _dwords(type)), known)
+        return whole.as_(type) if type.bits == whole.type.bits else whole.to(type.unsigned).as_(type)
+
+    def _written(self, inst: Inst, name: str, value: Value, read: Read) -> Iterator[tuple[Dword, InBox]]:
+        known: InBox = value.ref  # type: ignore[assignment]
+        if name == "scc":
+            yield (RegFile.SGPR, SCC), known
+            return
+        reg = None if name in REGISTERS else inst[name].reg
+        file, index = (reg.file, reg.index) if reg is not None else (RegFile.SGPR, REGISTERS.get(name, -1))
+        if index < 0 or known is None:
+            return
+        if value.type is BOOL:
+            yield from _split((file, index), self._as_mask(known, read), self._dwords)
+        elif value.type.bits in (32, 64):
+            yield from _split((file, index), known, value.type.bits // 32)
+
+    def _as_mask(self, known: Sum | Depends, read: Read) -> InBox:
+        """A bit in each lane as a mask; 0 where lanes are not active."""
+        active = self.mask(EXEC, read)
+        if not isinstance(active, Sum) or not isinstance(known, Sum):
+            return depends(known, active)
+        bits = known.base if isinstance(known.base, tuple) else (known.base,) * self._ops.lanes
+        assert isinstance(active.base, int)
+        return Sum(sum(bit << lane for lane, bit in enumerate(bits)) & active.base)
+
+    def _of_lane(self, inst: Inst, row: CrossLane, read: Read) -> Iterator[tuple[Dword, InBox]]:
+        """v_readfirstlane and v_readlane."""
+        target, source = inst[next(named(inst.op, DESTINATIONS))].reg, inst["src0"].reg
+        if row not in (CrossLane.READ, CrossLane.READ_FIRST) or target is None or source is None:
+            return
+        known = read(source.file, source.index)
+        lane = self.mask(EXEC, read) if row is CrossLane.READ_FIRST else _operand(inst["src1"], Type(Kind.UINT, 32), read)
+        if not isinstance(known, Sum) or not isinstance(lane, Sum) or lane.terms:
+            yield (RegFile.SGPR, target.index), depends(known, lane)
+            return
+        assert isinstance(lane.base, int)
+        number = max(0, (lane.base & -lane.base).bit_length() - 1) if row is CrossLane.READ_FIRST else \
+            lane.base % self._ops.lanes
+        base = known.base[number] if isinstance(known.base, tuple) else known.base
+        yield (RegFile.SGPR, target.index), Sum(base, known.terms)
+
+    def merged(self, new: InBox, old: InBox, read: Read) -> InBox:
+        """A vector register after a write in the active lanes."""
+        active = self.mask(EXEC, read)
+        if not isinstance(new, Sum) or not isinstance(old, Sum) or not isinstance(active, Sum) or active.terms:
+            return depends(new, old, active)
+        mask = active.base
+        assert isinstance(mask, int)
+        found = chosen(tuple([mask >> lane & 1 for lane in range(self._ops.lanes)]), new, old)
+        return depends(new, old) if found is None else found
+
+
+def either(a: InBox, b: InBox) -> InBox:
+    """What is one of two, of which the launch decides."""
+    return a if a == b else depends(a, b)
+
+
+def _dwords(type: Type) -> int:
+    return 2 if type.bits > 32 else 1
+
+
+def _copied(target: Reg | None, source: Reg, read: Read) -> Iterator[tuple[Dword, InBox]]:
+    """Dword by dword, of which one may be an address that is not known."""
+    if target is not None:
+        for each in range(target.dwords):
+            yield (target.file, target.index + each), read(source.file, source.index + each)
+
+
+def _operand(operand: Operand, type: Type, read: Read) -> InBox:
+    if operand.reg is not None:
+        return _joined([read(operand.reg.file, operand.reg.index + each) for each in range(_dwords(type))])
+    if operand.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE):
+        return Sum(operand.value & (1 << 32 * _dwords(type)) - 1)
+    return None
+
+
+def _joined(dwords: list[InBox]) -> InBox:
+    if len(dwords) == 1:
+        return dwords[0]
+    low, high = dwords
+    if isinstance(low, Sum) and isinstance(high, Sum) and not low.terms and not high.terms:
+        return Sum(lanewise(lambda a, b: a | b << 32, low.base, high.base))
+    return depends(low, high)
+
+
+def _split(first: Dword, known: InBox, dwords: int) -> Iterator[tuple[Dword, InBox]]:
+    file, index = first
+    for each in range(dwords):
+        if isinstance(known, Sum) and not known.terms:
+            yield (file, index + each), Sum(lanewise(lambda value, by=32 * each: value >> by & _LOW, known.base))
+        elif isinstance(known, Sum) and dwords == 1:
+            yield (file, index), known
+        else:
+            yield (file, index + each), depends(known)

@@ -1,0 +1,304 @@
+"""Numbers over a box of waves: sums of multiples of a wave's ids, with a part of its own in each lane.
+
+In: operations of the algebra, and how many waves the box has along each axis. Out: :class:`Sum`, which is exact for
+every wave of the box, or :class:`Depends`, a number that the launch alone decides, and that is no such sum over all of
+the box. Invariant: neither depends on memory, and a Sum is what each wave of the box would compute; None says nothing.
+
+An axis without a side has no end: where the kernel's arguments are, which no one knows before the launch. A Depends
+without axes is what an analysis knows of a launch that is still to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from itertools import repeat
+from typing import NamedTuple, TypeAlias
+
+from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
+from luthier_py.isa.semantics.readers.concrete import computing
+
+
+class Axis(IntEnum):
+    """What waves of a launch differ in, and addresses that only the device gives."""
+
+    WAVE = 0  # of its work-group
+    X = 1     # the work-group's ids
+    Y = 2
+    Z = 3
+    ARGUMENTS = 4  # the address of the kernarg segment
+    PACKET = 5     # of the dispatch packet
+
+
+Base: TypeAlias = "int | tuple[int, ...]"  # one number for all lanes, or one for each
+
+
+class Sum(NamedTuple):
+    """``base``, unsigned, plus multiples of where a wave is in the box, modulo the width of the type."""
+
+    base: Base
+    terms: tuple[tuple[Axis, int], ...] = ()
+
+
+class Depends(NamedTuple):
+    """A number that is decided by these axes, and by what the launch is given."""
+
+    axes: frozenset[Axis] = frozenset()
+
+
+InBox: TypeAlias = Sum | Depends | None
+DECIDED = Depends()
+ADDRESSES = frozenset({Axis.ARGUMENTS, Axis.PACKET})
+
+
+def axes_of(known: Sum | Depends) -> frozenset[Axis]:
+    return known.axes if isinstance(known, Depends) else frozenset(axis for axis, _ in known.terms)
+
+
+def depends(*known: InBox) -> InBox:
+    """All that is left to say of what is made of these: nothing where one is not known."""
+    axes: frozenset[Axis] = frozenset()
+    for each in known:
+        if each is None:
+            return None
+        axes |= axes_of(each)
+    return Depends(axes)
+
+
+def lanewise(function: Callable[..., int], *bases: Base) -> Base:
+    if not any(isinstance(base, tuple) for base in bases):
+        return function(*bases)
+    return tuple(map(function, *(base if isinstance(base, tuple) else repeat(base) for base in bases)))
+
+
+class Sums:
+    """The Ops. ``sides``: waves along each axis."""
+
+    def __init__(self, sides: Mapping[Axis, int], lanes: int) -> None:
+        self.sides, self.lanes = sides, lanes
+
+    def constant(self, type: Type, value: int | float) -> Value:
+        known = isinstance(value, int) and type.kind is not Kind.FLOAT
+        return Value(self, type, Sum(int(value) & (1 << type.bits) - 1) if known else None)
+
+    def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
+        return Value(self, type, self._result(prim, type, operands))
+
+    def _result(self, prim: Prim, type: Type, operands: tuple[Value, ...]) -> InBox:
+        if prim is Prim.LANE:
+            return Sum(tuple(range(self.lanes)))
+        refs: list[InBox] = [operand.ref for operand in operands]  # type: ignore[misc]
+        if prim is Prim.BITS:
+            return refs[0]
+        if any(each.kind is Kind.FLOAT for each in (type, *(operand.type for operand in operands))):
+            return None
+        sums = [ref for ref in refs if isinstance(ref, Sum)]
+        if len(sums) == len(refs):
+            found: InBox = None
+            if any(each.terms for each in sums):
+                found = _RULES[prim](self, type, operands) if prim in _RULES else None
+            elif (compute := computing(prim, type, tuple([operand.type for operand in operands]))) is not None:
+                return Sum(lanewise(compute, *(each.base for each in sums)))
+            if found is not None:
+                return found
+        return depends(*refs)
+
+    def span(self, terms: tuple[tuple[Axis, int], ...]) -> tuple[int, int] | None:
+        """The least and the greatest that these add; None where that has no end."""
+        low = high = 0
+        for axis, factor in terms:
+            if axis not in self.sides:
+                return None
+            far = factor * (self.sides[axis] - 1)
+            low, high = low + min(far, 0), high + max(far, 0)
+        return low, high
+
+    def exact(self, known: Sum, type: Type) -> tuple[Base, int, int] | None:
+        """The base as a number of the type, and the least and the greatest of what the ids add to it; None where the
+        sum leaves the type's range somewhere in the box."""
+        span = self.span(known.terms)
+        if span is None:
+            return None
+        half = 1 << type.bits - 1 if type.kind is Kind.SINT else 1 << type.bits
+        base = lanewise(lambda value: value - 2 * half if value >= half else value, known.base) \
+            if type.kind is Kind.SINT else known.base
+        every = base if isinstance(base, tuple) else (base,)
+        floor = -half if type.kind is Kind.SINT else 0
+        return (base, *span) if min(every) + span[0] >= floor and max(every) + span[1] < half else None
+
+
+def combined(bits: int, base: Base, *parts: tuple[Sum, int]) -> Sum:
+    """Some base, and the terms of ``parts``, each so many times; ids are at most as wide as their factors count."""
+    half, whole = 1 << bits - 1, 1 << bits
+    terms: dict[Axis, int] = {}
+    for each, times in parts:
+        for axis, factor in each.terms:
+            terms[axis] = terms.get(axis, 0) + factor * times
+    kept = {axis: (factor + half) % whole - half for axis, factor in terms.items()}
+    reduced = lanewise(lambda value: value & whole - 1, base)
+    return Sum(reduced, tuple(sorted((axis, factor) for axis, factor in kept.items() if factor)))
+
+
+Rule: TypeAlias = Callable[[Sums, Type, tuple[Value, ...]], InBox]
+
+
+def _sums(operands: tuple[Value, ...]) -> list[Sum]:
+    return [operand.ref for operand in operands]  # type: ignore[misc]
+
+
+def _constant(known: Sum) -> int | None:
+    return known.base if isinstance(known.base, int) and not known.terms else None
+
+
+def _added(sign: int) -> Rule:
+    def rule(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+        a, b = _sums(operands)
+        return combined(type.bits, lanewise(lambda x, y: x + sign * y, a.base, b.base), (a, 1), (b, sign))
+    return rule
+
+
+def _times(known: Sum, factor: int, bits: int) -> Sum:
+    return combined(bits, lanewise(lambda value: value * factor, known.base), (known, factor))
+
+
+def _multiplied(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+    a, b = _sums(operands)
+    for factor, other in ((_constant(a), b), (_constant(b), a)):
+        if factor is not None:
+            return _times(other, factor, type.bits)
+    return None
+
+
+def _moved_up(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+    a, b = _sums(operands)
+    amount = _constant(b)
+    return None if amount is None else _times(a, 1 << amount, type.bits)
+
+
+def _moved_down(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+    a, b = _sums(operands)
+    amount, exact = _constant(b), box.exact(a, operands[0].type)
+    if amount is None or exact is None:
+        return None
+    base, low, high = exact
+    if all(factor % (1 << amount) == 0 for _, factor in a.terms):
+        terms = tuple((axis, factor >> amount) for axis, factor in a.terms)
+        return combined(type.bits, lanewise(lambda value: value >> amount, base), (Sum(0, terms), 1))
+    every = base if isinstance(base, tuple) else (base,)
+    if all(value + low >> amount == value + high >> amount for value in every):
+        return Sum(lanewise(lambda value: (value + low >> amount) & (1 << type.bits) - 1, base))
+    return None
+
+
+def _masked(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+    a, b = _sums(operands)
+    for mask, other in ((_constant(a), b), (_constant(b), a)):
+        if mask is None:
+            continue
+        if all(factor % (1 << mask.bit_length()) == 0 for _, factor in other.terms):
+            return Sum(lanewise(lambda value, mask=mask: value & mask, other.base))
+        exact = box.exact(other, type.unsigned)
+        if mask & mask + 1 == 0 and exact is not None:
+            base, low, high = exact
+            if max(base if isinstance(base, tuple) else (base,)) + high <= mask:
+                return other
+    return None
+
+
+def _united(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+    """Numbers whose ones are at different places."""
+    sums = _sums(operands)
+    for low, high in (sums, sums[::-1]):
+        exact = box.exact(low, type.unsigned)
+        if exact is None:
+            continue
+        base, _, more = exact
+        unit = 1 << (max(base if isinstance(base, tuple) else (base,)) + more).bit_length()
+        every = high.base if isinstance(high.base, tuple) else (high.base,)
+        if all(number % unit == 0 for number in (*every, *(factor for _, factor in high.terms))):
+            return _added(1)(box, type, operands)
+    return None
+
+
+def _resized(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+    (known,), source = _sums(operands), operands[0].type
+    if type.bits <= source.bits:
+        return combined(type.bits, known.base, (known, 1))
+    exact = box.exact(known, source)
+    return None if exact is None else combined(type.bits, exact[0], (known, 1))
+
+
+def _difference(box: Sums, operands: tuple[Value, ...]) -> tuple[Base, int, int] | None:
+    """Of two numbers: a base, and the least and the greatest of what the ids add."""
+    a, b = _sums(operands)
+    exact = [box.exact(known, operand.type) for known, operand in zip((a, b), operands, strict=True)]
+    if exact[0] is None or exact[1] is None:
+        return None
+    span = box.span(combined(128, 0, (a, 1), (b, -1)).terms)
+    return None if span is None else (lanewise(lambda x, y: x - y, exact[0][0], exact[1][0]), *span)
+
+
+def _compared(holds: Callable[[int, int], bool | None]) -> Rule:
+    """``holds``: of the least and the greatest difference, None where the ids decide."""
+    def rule(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+        difference = _difference(box, operands)
+        if difference is None:
+            return None
+        base, low, high = difference
+        found = [holds(each + low, each + high) for each in (base if isinstance(base, tuple) else (base,))]
+        if None in found:
+            return None
+        bits = tuple(int(bool(each)) for each in found)
+        return Sum(bits if isinstance(base, tuple) else bits[0])
+    return rule
+
+
+def _equal(low: int, high: int) -> bool | None:
+    return True if low == high == 0 else False if low > 0 or high < 0 else None
+
+
+def _less(low: int, high: int) -> bool | None:
+    return True if high < 0 else False if low >= 0 else None
+
+
+def _at_most(low: int, high: int) -> bool | None:
+    return True if high <= 0 else False if low > 0 else None
+
+
+def _differs(low: int, high: int) -> bool | None:
+    equal = _equal(low, high)
+    return None if equal is None else not equal
+
+
+def chosen(condition: Base, a: Sum, b: Sum) -> Sum | None:
+    """``a`` where the condition holds, else ``b``."""
+    if isinstance(condition, int):
+        return a if condition else b
+    if all(condition) or a == b:
+        return a
+    if not any(condition):
+        return b
+    if a.terms != b.terms:
+        return None
+    return Sum(lanewise(lambda bit, x, y: x if bit else y, condition, a.base, b.base), a.terms)
+
+
+def _selected(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+    condition, a, b = _sums(operands)
+    return None if condition.terms else chosen(condition.base, a, b)
+
+
+def _extreme(largest: bool) -> Rule:
+    def rule(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+        less = _compared(_at_most)(box, type, operands)
+        a, b = _sums(operands)
+        return chosen(less.base, *((b, a) if largest else (a, b))) if isinstance(less, Sum) else None
+    return rule
+
+
+_RULES: dict[Prim, Rule] = {
+    Prim.ADD: _added(1), Prim.SUB: _added(-1), Prim.MUL: _multiplied, Prim.SHL: _moved_up, Prim.SHR: _moved_down,
+    Prim.AND: _masked, Prim.OR: _united, Prim.XOR: _united, Prim.RESIZE: _resized, Prim.SELECT: _selected,
+    Prim.EQ: _compared(_equal), Prim.NE: _compared(_differs), Prim.LT: _compared(_less), Prim.LE: _compared(_at_most),
+    Prim.MIN: _extreme(False), Prim.MAX: _extreme(True),
+}
