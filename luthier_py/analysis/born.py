@@ -140,7 +140,8 @@ class Birth:
     def _group(self, *parts: tuple[Axis, int]) -> InBox:
         if self._box is None:
             return DECIDED
-        return Sum(sum(self._box.first[axis] * factor for axis, factor in parts), tuple(parts))
+        terms = tuple(part for part in parts if self._box.sides[part[0]] > 1)
+        return Sum(sum(self._box.first[axis] * factor for axis, factor in parts), terms)
 
     def _ids(self) -> list[InBox]:
         """The registers of work-item ids."""

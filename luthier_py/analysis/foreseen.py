@@ -28,7 +28,7 @@ from luthier_py.analysis.liveness import Liveness
 from luthier_py.analysis.execution import START, ExecState, step
 from luthier_py.ir import Instr, Kernel, Program
 from luthier_py.ir.model import instr_at
-from luthier_py.isa import EXEC, MODE, VCC, Inst, OperandKind, OpFlag, Reg, RegFile
+from luthier_py.isa import EXEC, MODE, VCC, Inst, Operand, OperandKind, OpFlag, Reg, RegFile
 from luthier_py.isa.accesses import AddressForm, memory_access
 from luthier_py.isa.registers import SCC, set_bits
 from luthier_py.isa.semantics import meaning
@@ -116,12 +116,22 @@ def given_results(inst: Inst, read: Read, foresight: Foresight, birth: Birth) ->
     access, target = memory_access(birth.target, inst), inst["sdst"].reg
     if access is None or access.form is not AddressForm.SCALAR or row.bits < 32 or row.unit != 1 or target is None:
         return {}
-    base = access.base.reg if access.base is not None else None
-    if base is None or base.dwords != 2 or access.scalar is not None and access.scalar.kind is not OperandKind.CONSTANT:
+    base, more = access.base.reg if access.base is not None else None, _offset(access.scalar, birth.target, read)
+    if base is None or base.dwords != 2 or more is None:
         return {}
-    offset = access.offsets[0] + (access.scalar.value if access.scalar is not None else 0)
+    offset = access.offsets[0] + more
     loaded = birth.load(read(base.file, base.index), offset, row.dwords)
     return {(target.file, target.index + each): known for each, known in enumerate(loaded)}
+
+
+def _offset(operand: Operand | None, target: Target, read: Read) -> int | None:
+    """A number that is in the code, or that a register always has here."""
+    if operand is None or operand.kind is OperandKind.SPECIAL and operand.value == target.null_encoding:
+        return 0
+    known = read(operand.reg.file, operand.reg.index) if operand.reg is not None else None
+    if operand.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE):
+        return operand.value
+    return known.base if isinstance(known, Sum) and not known.terms and isinstance(known.base, int) else None
 
 
 def foresee(program: Program, graph: Graph, states: Sequence[ExecState], liveness: Liveness, kernel: Kernel) -> Foreseen:

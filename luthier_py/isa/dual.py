@@ -46,7 +46,11 @@ def _half(inst: Inst, letter: str) -> Inst:
 @cache
 def _op(op: OpInfo, letter: str) -> OpInfo:
     base = operations(op.base)[letter == "Y"]
-    return replace(op, base=base, format="VOP3" if "src0X_modifiers" in {each.name for each in op.operands} else "VOP2")
+    owned = ((_own_name(each.name, letter), each) for each in op.operands)
+    operands = tuple(replace(each, name=name) for name, each in owned
+                     if name and (name not in _OF_SOME or base in _OF_SOME[name]))
+    return replace(op, base=base, operands=operands,
+                   format="VOP3" if "src0X_modifiers" in {each.name for each in op.operands} else "VOP2")
 
 
 def _own_name(name: str, letter: str) -> str:

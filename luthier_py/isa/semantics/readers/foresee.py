@@ -15,12 +15,12 @@ from luthier_py.isa.dual import halves
 from luthier_py.isa.instruction import Inst, Operand, OperandKind
 from luthier_py.isa.registers import EXEC, SCC, Reg, RegFile
 from luthier_py.isa.semantics import meaning
-from luthier_py.isa.semantics.algebra import BOOL, Kind, Type, Value
+from luthier_py.isa.semantics.algebra import BOOL, U32, Kind, Type, Value
 from luthier_py.isa.semantics.control import Branch, CrossLane
 from luthier_py.isa.semantics.meaning import Dual, Lanes, Scalar, Variants
 from luthier_py.isa.semantics.readers.binding import DESTINATIONS, REGISTERS, named, results, sources, width
 from luthier_py.isa.semantics.readers.evaluate import Dword, copies, is_modified
-from luthier_py.isa.semantics.readers.sums import Depends, InBox, Sum, Sums, chosen, depends, lanewise
+from luthier_py.isa.semantics.readers.sums import Depends, InBox, Known, Low, Sum, Sums, chosen, depends, lanewise
 
 Read: TypeAlias = Callable[[RegFile, int], InBox]
 _LOW = (1 << 32) - 1
@@ -68,7 +68,8 @@ class Foresight:
 
     def mask(self, register: int, read: Read) -> InBox:
         """A mask of all lanes as one number."""
-        return _joined([read(RegFile.SGPR, register + each) for each in range(self._dwords)])
+        known = _joined([read(RegFile.SGPR, register + each) for each in range(self._dwords)])
+        return None if isinstance(known, Low) else known
 
     def _bits(self, register: int, read: Read) -> InBox:
         """A mask as a bit in each lane."""
@@ -79,7 +80,7 @@ class Foresight:
         assert isinstance(value, int)
         return Sum(tuple([value >> lane & 1 for lane in range(self._ops.lanes)]))
 
-    def _given(self, inst: Inst, name: str, type: Type, read: Read, by_lane: bool) -> InBox:
+    def _given(self, inst: Inst, name: str, type: Type, read: Read, by_lane: bool) -> Known:
         if name == "scc":
             return read(RegFile.SGPR, SCC)
         if name in REGISTERS:
@@ -92,14 +93,14 @@ class Foresight:
             return self._bits(reg.index, read) if by_lane and reg is not None and reg.file is RegFile.SGPR else None
         return _operand(operand, type, read)
 
-    def _value(self, type: Type, known: InBox) -> Value:
+    def _value(self, type: Type, known: Known) -> Value:
         if type is BOOL:
             return Value(self._ops, BOOL, known)
         whole = Value(self._ops, Type(Kind.UINT, 32 * _dwords(type)), known)
         return whole.as_(type) if type.bits == whole.type.bits else whole.to(type.unsigned).as_(type)
 
     def _written(self, inst: Inst, name: str, value: Value, read: Read) -> Iterator[tuple[Dword, InBox]]:
-        known: InBox = value.ref  # type: ignore[assignment]
+        known: Known = value.ref  # type: ignore[assignment]
         if name == "scc":
             yield (RegFile.SGPR, SCC), known
             return
@@ -127,7 +128,7 @@ class Foresight:
         if row not in (CrossLane.READ, CrossLane.READ_FIRST) or target is None or source is None:
             return
         known = read(source.file, source.index)
-        lane = self.mask(EXEC, read) if row is CrossLane.READ_FIRST else _operand(inst["src1"], Type(Kind.UINT, 32), read)
+        lane = self.mask(EXEC, read) if row is CrossLane.READ_FIRST else _dword(inst["src1"], read)
         if not isinstance(known, Sum) or not isinstance(lane, Sum) or lane.terms:
             yield (RegFile.SGPR, target.index), depends(known, lane)
             return
@@ -164,7 +165,13 @@ def _copied(target: Reg | None, source: Reg, read: Read) -> Iterator[tuple[Dword
             yield (target.file, target.index + each), read(source.file, source.index + each)
 
 
-def _operand(operand: Operand, type: Type, read: Read) -> InBox:
+def _dword(operand: Operand, read: Read) -> InBox:
+    known = _operand(operand, U32, read)
+    assert not isinstance(known, Low)
+    return known
+
+
+def _operand(operand: Operand, type: Type, read: Read) -> Known:
     if operand.reg is not None:
         return _joined([read(operand.reg.file, operand.reg.index + each) for each in range(_dwords(type))])
     if operand.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE):
@@ -172,17 +179,22 @@ def _operand(operand: Operand, type: Type, read: Read) -> InBox:
     return None
 
 
-def _joined(dwords: list[InBox]) -> InBox:
+def _joined(dwords: list[InBox]) -> Known:
     if len(dwords) == 1:
         return dwords[0]
     low, high = dwords
+    if high is None and low is not None:
+        return Low(low)
     if isinstance(low, Sum) and isinstance(high, Sum) and not low.terms and not high.terms:
         return Sum(lanewise(lambda a, b: a | b << 32, low.base, high.base))
     return depends(low, high)
 
 
-def _split(first: Dword, known: InBox, dwords: int) -> Iterator[tuple[Dword, InBox]]:
+def _split(first: Dword, known: Known, dwords: int) -> Iterator[tuple[Dword, InBox]]:
     file, index = first
+    if isinstance(known, Low):
+        yield first, known.half
+        return
     for each in range(dwords):
         if isinstance(known, Sum) and not known.terms:
             yield (file, index + each), Sum(lanewise(lambda value, by=32 * each: value >> by & _LOW, known.base))

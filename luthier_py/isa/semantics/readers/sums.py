@@ -15,7 +15,7 @@ from enum import IntEnum
 from itertools import repeat
 from typing import NamedTuple, TypeAlias
 
-from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
+from luthier_py.isa.semantics.algebra import U32, Kind, Prim, Type, Value
 from luthier_py.isa.semantics.readers.concrete import computing
 
 
@@ -30,6 +30,7 @@ class Axis(IntEnum):
     PACKET = 5     # of the dispatch packet
 
 
+_UPWARD = {Prim.ADD, Prim.SUB, Prim.MUL, Prim.AND, Prim.OR, Prim.XOR, Prim.BITS, Prim.RESIZE}  # no bit comes lower
 Base: TypeAlias = "int | tuple[int, ...]"  # one number for all lanes, or one for each
 
 
@@ -46,7 +47,14 @@ class Depends(NamedTuple):
     axes: frozenset[Axis] = frozenset()
 
 
+class Low(NamedTuple):
+    """Of a number of 64 bits the lower half; of the other one nothing is known."""
+
+    half: Sum | Depends
+
+
 InBox: TypeAlias = Sum | Depends | None
+Known: TypeAlias = InBox | Low
 DECIDED = Depends()
 ADDRESSES = frozenset({Axis.ARGUMENTS, Axis.PACKET})
 
@@ -84,9 +92,11 @@ class Sums:
     def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
         return Value(self, type, self._result(prim, type, operands))
 
-    def _result(self, prim: Prim, type: Type, operands: tuple[Value, ...]) -> InBox:
+    def _result(self, prim: Prim, type: Type, operands: tuple[Value, ...]) -> Known:
         if prim is Prim.LANE:
             return Sum(tuple(range(self.lanes)))
+        if any(isinstance(operand.ref, Low) for operand in operands):
+            return self._of_lower_half(prim, type, operands)
         refs: list[InBox] = [operand.ref for operand in operands]  # type: ignore[misc]
         if prim is Prim.BITS:
             return refs[0]
@@ -102,6 +112,18 @@ class Sums:
             if found is not None:
                 return found
         return depends(*refs)
+
+    def _of_lower_half(self, prim: Prim, type: Type, operands: tuple[Value, ...]) -> Known:
+        """Of what is made of 64 bits the lower half, where the upper halves cannot come to it."""
+        if prim not in _UPWARD or type.bits > 64 or any(operand.type.kind is Kind.FLOAT for operand in operands):
+            return None
+        halves = []
+        for operand in operands:
+            known = operand.ref.half if isinstance(operand.ref, Low) else operand.ref
+            half = combined(32, known.base, (known, 1)) if isinstance(known, Sum) else known
+            halves.append(Value(self, U32 if operand.type.bits == 64 else operand.type, half))
+        found = self._result(prim, U32 if type.bits == 64 else type, tuple(halves))
+        return Low(found) if type.bits == 64 and isinstance(found, (Sum, Depends)) else found
 
     def span(self, terms: tuple[tuple[Axis, int], ...]) -> tuple[int, int] | None:
         """The least and the greatest that these add; None where that has no end."""
