@@ -1,9 +1,12 @@
 """Program to :class:`Facts`: liveness that knows lanes, loads on their way, EXEC, registers. Read-only."""
 
+from luthier_py.analysis.born import Given
 from luthier_py.analysis.definitions import Definitions, Reaching
 from luthier_py.analysis.edges import Edge, coming, edges_of
 from luthier_py.analysis.facts import Facts, analyse, live_notes
 from luthier_py.analysis.float_mode import PLAIN_MODE, computes_plainly, depends_on_mode
+from luthier_py.analysis.foreseen import Foreseen
+from luthier_py.analysis.foretold import Foretold, foretell
 from luthier_py.analysis.frames import Frame, Frames, source_frames
 from luthier_py.analysis.graphs import block_graph, call_graph, post_dominators
 from luthier_py.analysis.lines import SourceLine, SourceLines, source_lines
@@ -16,9 +19,9 @@ from luthier_py.analysis.trips import trip_count
 from luthier_py.analysis.waits import Pending
 
 __all__ = [
-    "OUTSIDE", "PLAIN_MODE", "Definitions", "Edge", "Facts", "Flow", "Frame", "Frames", "Loop", "Pending", "Reaching",
-    "SourceLine", "SourceLines", "Spanning", "Steps", "analyse", "block_graph", "call_graph", "coming",
-    "computes_plainly", "depends_on_mode", "dominators", "edges_of", "estimated", "going_round", "initial_registers",
-    "live_notes", "loops_of", "post_dominators", "sharing", "source_frames", "source_lines", "spanning", "steps_of",
-    "touched", "trip_count",
+    "OUTSIDE", "PLAIN_MODE", "Definitions", "Edge", "Facts", "Flow", "Foreseen", "Foretold", "Frame", "Frames", "Given",
+    "Loop", "Pending", "Reaching", "SourceLine", "SourceLines", "Spanning", "Steps", "analyse", "block_graph",
+    "call_graph", "coming", "computes_plainly", "depends_on_mode", "dominators", "edges_of", "estimated", "foretell",
+    "going_round", "initial_registers", "live_notes", "loops_of", "post_dominators", "sharing", "source_frames",
+    "source_lines", "spanning", "steps_of", "touched", "trip_count",
 ]

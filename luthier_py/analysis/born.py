@@ -12,12 +12,12 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from luthier_py.ir import Kernel
 from luthier_py.isa import EXEC, Reg, RegFile
 from luthier_py.isa.registers import TTMP0
 from luthier_py.isa.semantics.readers.evaluate import Dword
 from luthier_py.isa.semantics.readers.sums import DECIDED, Axis, Depends, InBox, Sum
 from luthier_py.isa.target import Target
+from luthier_py.loader import KernelRecord
 from luthier_py.loader.initial import Initial, initial_places
 
 Dim = tuple[int, int, int]
@@ -41,6 +41,13 @@ class Given:
     def items(self) -> int:
         """Of a work-group."""
         return self.block[0] * self.block[1] * self.block[2]
+
+    def dword(self, axis: Axis, at: int) -> int:
+        """Of the kernarg segment or the dispatch packet."""
+        items = [groups * side for groups, side in zip(self.grid, self.block, strict=True)]
+        packet = struct.pack("<2H4H3I", 0, 0, *self.block, 0, *items)
+        content = packet if axis is Axis.PACKET else self.arguments
+        return int.from_bytes(content[at : at + 4].ljust(4, b"\0"), "little")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +81,10 @@ class Varies(Exception):
 class Birth:
     """Of one kernel's waves, those of a box where there is one. ``lanes``: of a wave."""
 
-    def __init__(self, target: Target, kernel: Kernel, lanes: int, given: Given | None = None, box: Box | None = None,
+    def __init__(self, target: Target, record: KernelRecord, lanes: int, given: Given | None = None, box: Box | None = None,
                  ) -> None:
-        self.target, self._kernel, self._lanes, self._given, self._box = target, kernel, lanes, given, box
-        known = [range(arg.offset, arg.offset + arg.size) for arg in kernel.record.args
+        self.target, self._record, self._lanes, self._given, self._box = target, record, lanes, given, box
+        known = [range(arg.offset, arg.offset + arg.size) for arg in record.args
                  if not arg.hidden or arg.value_kind.startswith(_HIDDEN)]
         self._known = {Axis.ARGUMENTS: frozenset(byte for each in known for byte in each),
                        Axis.PACKET: frozenset(_PACKET_BYTES)}
@@ -86,7 +93,7 @@ class Birth:
     def registers(self) -> dict[Dword, InBox]:
         """All that is known when a wave starts."""
         found: dict[Dword, InBox] = {}
-        for what, reg in initial_places(self.target, self._kernel.record.descriptor).items():
+        for what, reg in initial_places(self.target, self._record.descriptor).items():
             found.update(self._register(what, reg))
         if self.target.architected_sgprs:
             found[RegFile.SGPR, _TTMP_X] = self._group((Axis.X, 1))
@@ -113,16 +120,8 @@ class Birth:
             return None
         if self._given is None:
             return DECIDED
-        content = self._packet() if axis is Axis.PACKET else self._given.arguments
-        number = int.from_bytes(content[at : at + 4].ljust(4, b"\0"), "little")
-        self.read[axis, at] = number
-        return Sum(number)
-
-    def _packet(self) -> bytes:
-        assert self._given is not None
-        grid, block = self._given.grid, self._given.block
-        items = [groups * side for groups, side in zip(grid, block, strict=True)]
-        return struct.pack("<2H4H3I", 0, 0, *block, 0, *items)
+        self.read[axis, at] = self._given.dword(axis, at)
+        return Sum(self.read[axis, at])
 
     def _register(self, what: Initial, reg: Reg) -> Mapping[Dword, InBox]:
         if what in _IDS:
@@ -132,7 +131,7 @@ class Birth:
             return {(RegFile.SGPR, reg.index): Sum(0, ((axis, 1),)),
                     (RegFile.SGPR, reg.index + 1): Depends(frozenset({axis}))}
         if what is Initial.PRELOADED_KERNARGS:
-            first = 4 * self._kernel.record.descriptor.kernarg_preload_offset
+            first = 4 * self._record.descriptor.kernarg_preload_offset
             return {(RegFile.SGPR, reg.index + each): self._dword(Axis.ARGUMENTS, first + 4 * each)
                     for each in range(reg.dwords)}
         return {}
@@ -145,7 +144,7 @@ class Birth:
 
     def _ids(self) -> list[InBox]:
         """The registers of work-item ids."""
-        wanted = self._kernel.record.descriptor.enable_vgpr_workitem_id + 1
+        wanted = self._record.descriptor.enable_vgpr_workitem_id + 1
         packed = self.target.packed_work_item_ids
         if self._given is None or self._box is None:
             return [DECIDED] * (1 if packed else wanted)

@@ -15,6 +15,7 @@ from luthier_py.analysis.affine import Affine
 from luthier_py.analysis.cfg import Graph, seen_from, supergraph
 from luthier_py.analysis.changes import EXEC_BITS, find_changes
 from luthier_py.analysis.execution import ExecState, Skipping, exec_states, step, stretches
+from luthier_py.analysis.foreseen import Foreseen, foresee
 from luthier_py.analysis.lanes import Lanes
 from luthier_py.analysis.liveness import Live, Liveness
 from luthier_py.analysis.program_effects import ProgramEffects
@@ -225,6 +226,13 @@ class Facts:
         distinct = function.code.distinct
         writers = function.code.where(distinct.masked(distinct.masks.writes, EXEC_BITS))
         return sorted({*writers, *(site.instr.at for site in self.program.calls(function))})
+
+    # -- before a launch ------------------------------------------------------------------------
+
+    def foreseen(self, kernel: Kernel) -> Foreseen:
+        """What of a kernel's control flow arguments, ids and constants decide; nothing where instructions are replaced.
+        """
+        return foresee(self.program, self._graph, self._states, self._liveness, kernel)
 
     def touched(self, functions: Iterable[Function]) -> RegSet:
         """Registers that any instruction of ``functions`` may read or write."""

@@ -39,6 +39,7 @@ from luthier_py.isa.semantics.readers.foresee import Foresight, Read, either
 from luthier_py.isa.semantics.readers.lane_bits import MASKS, assignments
 from luthier_py.isa.semantics.readers.sums import ADDRESSES, InBox, Sum, Sums, axes_of
 from luthier_py.isa.target import Target
+from luthier_py.loader import KernelRecord
 
 EXIT = -1
 _GHOST_BIT = 1 << 256  # a mask beside all that have names: the last EXEC that was known
@@ -91,7 +92,7 @@ class Stop:
 class Foreseen:
     """Of one kernel. ``first``: where its waves start; EXIT where nothing is foreseen."""
 
-    kernel: Kernel
+    record: KernelRecord
     target: Target
     lanes: int  # of a wave
     first: int
@@ -138,7 +139,7 @@ def foresee(program: Program, graph: Graph, states: Sequence[ExecState], livenes
     """``states``: of EXEC and modes, before each node."""
     lanes, target = program.isa.wave_size, program.obj.target
     nodes = {node.index: node for node in graph.nodes if node.function is kernel.function}
-    nothing = Foreseen(kernel, target, lanes, EXIT, {})
+    nothing = Foreseen(kernel.record, target, lanes, EXIT, {})
     if not nodes or _is_out_of_reach(program, graph, states, nodes, kernel):
         return nothing
     after = {index: (*graph.after[index], EXIT) if node.call is not None or not graph.after[index] else
@@ -228,7 +229,7 @@ class _Solution:
         self._liveness, self._kernel, self._nodes, self._after, self._meets = liveness, kernel, nodes, after, meets
         self._lanes, self._target = program.isa.wave_size, program.obj.target
         self._foresight = Foresight(Sums({}, self._lanes))
-        self._birth = Birth(self._target, kernel, self._lanes)
+        self._birth = Birth(self._target, kernel.record, self._lanes)
         self._first = next(index for index, node in nodes.items()
                            if node.is_head and node.block.address == kernel.function.address)
         self._hidden: set[int] = set()
@@ -242,7 +243,7 @@ class _Solution:
             found = {each for index in self._heads if self._forks(index) for each in self._meets.between(index)}
         stops = self._stops()
         first = self._landing(self._first)[0]
-        return Foreseen(self._kernel, self._target, self._lanes, first, stops)
+        return Foreseen(self._kernel.record, self._target, self._lanes, first, stops)
 
     def _solved(self) -> Mapping[int, State]:
         """What is known at the head of each node that control comes to."""

@@ -38,7 +38,11 @@ class Foretold:
     walks: int
     """Classes of waves that were told apart."""
     read: Mapping[tuple[Axis, int], int]
-    """The dwords of the launch's arguments that it follows from."""
+    """The dwords of the launch's arguments and shape that it follows from."""
+
+    def holds_for(self, given: Given) -> bool:
+        """For another launch of as many work-groups of the same size."""
+        return all(given.dword(axis, at) == number for (axis, at), number in self.read.items())
 
 
 def foretell(foreseen: Foreseen, given: Given) -> Foretold:
@@ -73,7 +77,7 @@ class _Walk:
 
     def __init__(self, foreseen: Foreseen, given: Given, box: Box, most: int) -> None:
         self._foreseen, self._given, self._box, self._most = foreseen, given, box, most
-        self._birth = Birth(foreseen.target, foreseen.kernel, foreseen.lanes, given, box)
+        self._birth = Birth(foreseen.target, foreseen.record, foreseen.lanes, given, box)
         self._foresight = Foresight(Sums({axis: box.sides[axis] for axis in Axis if axis < len(box.sides)},
                                          foreseen.lanes))
         self._values: dict[Dword, InBox] = {}
@@ -90,7 +94,7 @@ class _Walk:
         stop = self._foreseen.stops[at]
         self.stops += 1
         if self.stops > self._most:
-            raise Unsupported(f"kernel {self._foreseen.kernel.name}: to foresee this launch takes more than {MOST_STOPS} "
+            raise Unsupported(f"kernel {self._foreseen.record.name}: to foresee this launch takes more than {MOST_STOPS} "
                               "steps")
         self.executions[stop.pc] += 1
         for part in stop.parts:

@@ -47,6 +47,8 @@ class Verdict:
     """Of these, those that the options select."""
     instrumented: int = 0
     """Of these, those that ran with the tool in them."""
+    without_code: int = 0
+    """Of the selected ones, those that the tool reports though nothing of it is in their kernels."""
     failed: int = 0
     """Of the selected ones, those that the runtime did not begin."""
     unseen: int = 0
@@ -67,7 +69,7 @@ class Verdict:
 
     @property
     def observed(self) -> bool:
-        return self.instrumented > 0
+        return self.instrumented + self.without_code > 0
 
     @property
     def sites(self) -> int:
@@ -138,6 +140,7 @@ class Verdict:
             "launches": self.launches,
             "selected": self.selected,
             "instrumented": self.instrumented,
+            "without_code": self.without_code,
             "failed_launches": self.failed,
             "unseen": self.unseen,
             "lost_launches": self.lost,
@@ -154,7 +157,8 @@ class Verdict:
         """One line; with TOOL_VERBOSE more, one for each kernel and each stage."""
         parts = [
             f"{_many(self.launches, 'launch', 'launches')}, {self.selected} selected, "
-            f"{self.instrumented} instrumented by {self.tool.name}",
+            f"{self.instrumented} instrumented by {self.tool.name}"
+            + (f", {self.without_code} reported without code" if self.without_code else ""),
             f"{_many(len(self.kernels), 'kernel')}, {_many(self.sites, 'site')}, {len(self.refused)} refused",
         ]
         if self.unseen:

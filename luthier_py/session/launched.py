@@ -71,7 +71,8 @@ def launch_file(
     verdict.made(made)
     verdict.records = dict(ran.records)
     verdict.selected, verdict.instrumented = 1, int(ran.cloned is not None)
-    verdict.untouched.update((launch.kernel,) if ran.cloned is None else ())
+    verdict.without_code = int(ran.cloned is None and ran.result is not None)
+    verdict.untouched.update((launch.kernel,) if ran.cloned is None and ran.result is None else ())
     return Done(file, ran, device, tool, verdict)
 
 

@@ -64,6 +64,7 @@ class Ran:
     result: LaunchResult | None = None  # what the report was made from
     records: Mapping[str, RecordCount] = field(default_factory=dict)  # by channel
     cycles: LaunchCycles | None = None  # with the emulator's cycle model
+    arguments: bytes | None = None  # the kernarg segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,8 @@ def run_original(device: Device, code: bytes, launch: Launch, name: str = "<memo
     """Launch the kernel as it is."""
     module = device.load(code, name)
     try:
-        return Ran(run_launch(device, module, launch.kernel, launch), counted=counted(device),
-                   cycles=cycles(device))
+        outputs, arguments = run_launch(device, module, launch.kernel, launch)
+        return Ran(outputs, counted=counted(device), cycles=cycles(device), arguments=arguments)
     finally:
         module.unload()
 
@@ -96,7 +97,8 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
     """Launch the clone, or the original where the tool inserted nothing, and ask the tool for its report."""
     cloned = next((row for row in made.patched.report if row.name == launch.kernel), None)
     if cloned is None:
-        return run_original(device, made.data, launch, made.obj.name)
+        ran = run_original(device, made.data, launch, made.obj.name)
+        return reported(ran, tool, made, launch, index) if tool.wants_arguments else ran
     channels = [variable for variable in made.edits.variables if isinstance(variable, Channel)]
     parameters = [variable for variable in made.edits.variables if isinstance(variable, LaunchParameter)]
     variables = [variable for variable in made.edits.variables if variable not in (*channels, *parameters)]
@@ -114,7 +116,7 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
             for parameter in parameters:
                 place = module.variable(parameter.name)
                 device.write(place.address, parameter.encoded(tool, index)[: place.size])
-            outputs = run_launch(device, module, cloned.clone, launch)
+            outputs, arguments = run_launch(device, module, cloned.clone, launch)
             for channel, dropped in receiving.drained().items():
                 received.count(channel).dropped = dropped
             memory, sizes = {}, {variable.name: size for variable, size in sized.items()}
@@ -123,12 +125,23 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
                 memory[variable.name] = device.read(place.address, sizes.get(variable.name, place.size))
         if received.failures:  # all records have been taken only now
             raise ToolError(received.failures[0])
-        result = replace(begun, memory=memory)
+        result = replace(begun, memory=memory, arguments=arguments if tool.wants_arguments else None)
         report = tool.report(result)
         return Ran(outputs, report, tool.text(result, report), cloned, counted(device), inserted(device, made), result,
                    received.counts, cycles(device))
     finally:
         module.unload()
+
+
+def reported(ran: Ran, tool: Tool, made: Instrumented, launch: Launch, index: int) -> Ran:
+    """With the tool's report of a launch in which nothing of it ran."""
+    if any(refusal.kernel == launch.kernel for refusal in made.refused):
+        return ran
+    memory = {variable.name: bytes(variable.size_bytes) for variable in made.edits.variables}
+    result = LaunchResult(index, launch.kernel, launch.grid, launch.block, memory, notes=made.edits.notes,
+                          arguments=ran.arguments)
+    report = tool.report(result)
+    return replace(ran, report=report, text=tool.text(result, report), result=result)
 
 
 @contextmanager
@@ -172,8 +185,8 @@ def inserted(device: Device, made: Instrumented) -> int | None:
     return found
 
 
-def run_launch(device: Device, module: Module, kernel: str, launch: Launch) -> dict[int, NDArray[Any]]:
-    """Upload, launch, wait, download."""
+def run_launch(device: Device, module: Module, kernel: str, launch: Launch) -> tuple[dict[int, NDArray[Any]], bytes]:
+    """Upload, launch, wait, download. Output buffers, and the kernarg segment."""
     handle = module.kernel(kernel)
     check_arguments(handle.record, launch.arguments)
     buffers: dict[int, DeviceBuffer] = {}
@@ -193,7 +206,7 @@ def run_launch(device: Device, module: Module, kernel: str, launch: Launch) -> d
             number: _download(device, buffers[number], argument)
             for number, argument in enumerate(launch.arguments)
             if isinstance(argument, BufferSpec) and argument.is_output
-        }
+        }, kernarg
     finally:
         for place in buffers.values():
             device.free(place)

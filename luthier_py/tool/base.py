@@ -39,6 +39,7 @@ class LaunchResult:
     launches: int = 1             # that have added to the variables; this is the last of them
     device: int = 0               # number of the GPU
     notes: Any = None             # what the tool's `instrument` returned for this kernel's program
+    arguments: bytes | None = None  # the kernarg segment, where a tool wants arguments and they are known
 
     def __getitem__(self, variable: Variable) -> Any:
         """A variable's value: a number, or a tuple of them for an array; NumPy's arrays of structures, and of what is
@@ -73,6 +74,8 @@ class Tool:
     cacheable: ClassVar[bool] = True
     """Whether `instrument` depends on nothing but the program, the options, the tool's sources and the files that it
     declares by `reads`: then it need not be called again for what was instrumented before."""
+    wants_arguments: ClassVar[bool] = False
+    """Launches have their arguments with them, and those of kernels in which nothing was inserted are reported, too."""
     selection = Selection()
     given: frozenset[str] = frozenset()  # names of options
 

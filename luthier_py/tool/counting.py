@@ -7,7 +7,7 @@ exact for every wave that comes to its end.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from luthier_py.analysis import Flow, Spanning, Steps, estimated, going_round, spanning
@@ -101,11 +101,15 @@ def regions(chosen: Sequence[Stretch | None], groups: Sequence[int]) -> list[Reg
 
 
 def counting(
-    function: Function, chosen: Sequence[Stretch | None], flow: Flow, entered: bool, steps: Mapping[int, Steps]
+    function: Function, chosen: Sequence[Stretch | None], flow: Flow, entered: bool, steps: Mapping[int, Steps],
+    known: Collection[int] = (),
 ) -> Counting:
     """Of what is chosen of each run: the rest cannot be counted. Being ``entered`` is a piece as well, the last one, if
-    it can be counted: a kernel's wave does that once."""
-    often, again = estimated(flow), going_round(flow)
+    it can be counted: a kernel's wave does that once. Whoever asks knows of runs that begin at addresses in ``known``
+    how often they run, so it costs nothing to count them."""
+    often = [0.0 if run is not None and run.first.pc in known else each
+             for each, run in zip(estimated(flow), chosen, strict=True)]
+    again = going_round(flow)
     wanted = [math.inf if stretch is None else estimate for estimate, stretch in zip(often, chosen, strict=True)]
     tree = spanning([*flow, [len(chosen)]], [*wanted, 0.0 if entered else math.inf])
     *groups, _ = tree.equally_often()

@@ -197,7 +197,7 @@ def _launcher(gpu: Target, own: Sample) -> Run:
 
     def run(data: bytes, name: str) -> Memory:
         device = EmulatorDevice(gpu, options=LaunchOptions(time_limit=TIME_LIMIT))
-        outputs = run_launch(device, device.load(data, "damaged"), name, launch)
+        outputs, _ = run_launch(device, device.load(data, "damaged"), name, launch)
         return tuple(outputs[number].tobytes() for number in sorted(outputs))
 
     return run

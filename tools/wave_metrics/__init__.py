@@ -1,0 +1,250 @@
+"""Instructions, memory intensity and activity of each launch: computed before it as far as that can be, else counted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from luthier_py import (
+    COUNT_WARP_LEVEL,
+    EXCLUDE_PRED_OFF,
+    LaunchResult,
+    Mutator,
+    Option,
+    Tool,
+    Variable,
+    WaveVariable,
+    u32,
+    u64,
+)
+from luthier_py.analysis import Foreseen, Foretold, Given, Steps, foretell
+from luthier_py.errors import Unsupported
+from luthier_py.ir import Function, Instr, Kernel
+from luthier_py.isa import OpFlag
+from luthier_py.tool import Counted, Stretch
+from luthier_py.tools.instr_count import InstrCount
+
+_VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
+_WRAPS = 1 << 64
+_REMEMBERED = 64  # launches of a kernel that ended in different numbers
+
+
+RATIOS = ("memory_intensity", "activity_factor")
+
+
+def is_vector(instr: Instr) -> bool:
+    """Whether it does something in each lane that is active."""
+    return bool(instr.op.flags & _VECTOR)
+
+
+def is_memory(instr: Instr) -> bool:
+    return instr.memory is not None
+
+
+def ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def place_of(counted: Counted, known: Collection[int]) -> int | None:
+    """Where code begins that runs as often, and that is foreseen."""
+    if isinstance(counted.where, Function):
+        return None
+    return next((stretch.first.pc for stretch in counted.where.stretches if stretch.first.pc in known), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a report adds to what was measured. ``executions``: places of code that is foreseen, and what one execution
+    of it stands for, of each metric; ``lanes``: places of stretches, and their vector instructions."""
+
+    foreseen: Foreseen
+    executions: tuple[tuple[int, tuple[int, ...]], ...]
+    lanes: tuple[tuple[int, int], ...]
+    entered: tuple[int, ...]
+    """What the start of a wave stands for."""
+
+    def amounts(self, told: Foretold) -> list[int]:
+        """Of each metric, and active lanes at the end."""
+        found = [told.waves * each for each in self.entered]
+        for pc, amounts in self.executions:
+            found = [total + told.executions.get(pc, 0) * each for total, each in zip(found, amounts, strict=True)]
+        return [*found, sum(told.lanes.get(pc, 0) * count for pc, count in self.lanes)]
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Of a program; ``plans`` by kernel, those of which something is foreseen."""
+
+    wave_size: int
+    plans: Mapping[str, Plan]
+
+
+class WaveMetrics(Tool):
+    """Instructions, memory intensity and activity factor of each launch. What arguments and ids decide is computed;
+    only the rest is counted in the kernel.
+    """
+
+    name = "wave_metrics"
+    wants_arguments = True
+    per_wave = COUNT_WARP_LEVEL.only(True)
+    active_only = EXCLUDE_PRED_OFF.only(False)
+    foresee = Option(True, help="0: all is counted in the kernel, to compare")
+    metrics = Option("all", choices=("all", "instructions"), help="instructions: their number alone")
+
+    instructions = Variable(u64)
+    memory = Variable(u64)
+    vector = Variable(u64)
+    lanes = Variable(u64)
+    instruction_count = WaveVariable(u64)
+    memory_count = WaveVariable(u64)
+    vector_count = WaveVariable(u64)
+    lane_count = WaveVariable(u64)
+    begun = WaveVariable(u32)  # what a loop's register held before it
+
+    add, begin, add_steps = InstrCount.add, InstrCount.begin, InstrCount.add_steps
+    add_lanes, flush = InstrCount.add_lanes, InstrCount.flush
+
+    @property
+    def all(self) -> bool:
+        return bool(self.metrics == "all")
+
+    @property
+    def measured(self) -> Sequence[tuple[Variable, WaveVariable]]:
+        """Of each metric the sum over waves, and each wave's own; lanes come last."""
+        every = ((self.instructions, self.instruction_count), (self.memory, self.memory_count),
+                 (self.vector, self.vector_count), (self.lanes, self.lane_count))
+        return every if self.all else every[:1]
+
+    def instrument(self, m: Mutator) -> Notes:
+        used: dict[Function, set[WaveVariable]] = {}
+        plans: dict[str, Plan] = {}
+        for function in m.functions():
+            kernels = [kernel for kernel in m.kernels if kernel.function is function]
+            used[function] = set()
+            plan = self.counted(m, function, kernels, used[function])
+            plans.update({kernel.name: plan for kernel in kernels if plan is not None})
+        for kernel in m.kernels:
+            reached = {count for function in m.functions(kernel) for count in used[function]}
+            for total, count in self.measured:
+                if count in reached:
+                    m.at_exit(kernel, self.flush, total, count)
+        return Notes(m.program.isa.wave_size, plans)
+
+    def counted(
+        self, m: Mutator, function: Function, kernels: Sequence[Kernel], used: set[WaveVariable]
+    ) -> Plan | None:
+        """Count what is not foreseen; ``used`` gets what that is counted in."""
+        foreseen = m.facts.foreseen(kernels[0]) if self.foresee and len(kernels) == 1 else None
+        known = foreseen.pcs if foreseen is not None else frozenset()
+        counting = m.counting(function, known)
+        amounts = [[sum(map(counts, stretch.instrs)) for stretch in counting.stretches]
+                   for counts in (lambda instr: 1, is_memory, is_vector)][: len(self.measured)]
+        weights = zip(*map(counting.following.weights, amounts), strict=True)
+        executions: list[tuple[int, tuple[int, ...]]] = []
+        entered = (0,) * len(amounts)
+        for counted, weight in zip(counting.counters, weights, strict=True):
+            place = place_of(counted, known)
+            if place is not None:
+                executions.append((place, weight))
+            elif foreseen is not None and counted.where is function:
+                entered = weight
+            else:
+                used |= self.count(m, counted, weight)
+        lanes = self.count_lanes(m, function, foreseen.masks if foreseen is not None else (), used)
+        return None if foreseen is None else Plan(foreseen, tuple(executions), lanes, entered)
+
+    def count(self, m: Mutator, counted: Counted, weights: Sequence[int]) -> set[WaveVariable]:
+        """Those that it is counted in."""
+        wanted = {count: weight % _WRAPS for (_, count), weight in zip(self.measured, weights, strict=False) if weight}
+        if counted.steps is not None and wanted:
+            self.count_steps(m, counted.steps, wanted)
+        else:
+            for count, weight in wanted.items():
+                m.at_counted(counted, self.add, count, weight, into=count)
+        return set(wanted)
+
+    def count_steps(self, m: Mutator, steps: Steps, wanted: Mapping[WaveVariable, int]) -> None:
+        """As in instr_count: a loop's register says how often it ran."""
+        for end in steps.before:
+            m.before(end, self.begin, steps.register, 1, into=self.begun)
+        down, shift = int(steps.step < 0), abs(steps.step).bit_length() - 1
+        for count, weight in wanted.items():
+            m.before(steps.behind, self.add_steps, count, steps.register, self.begun, down, shift, weight, into=count)
+
+    def count_lanes(
+        self, m: Mutator, function: Function, known: Collection[int], used: set[WaveVariable]
+    ) -> tuple[tuple[int, int], ...]:
+        """Active lanes of vector instructions, where EXEC is not foreseen."""
+        found = []
+        for stretch in [each for block in function.blocks for each in m.stretches(block)] if self.all else ():
+            vectors = sum(map(is_vector, stretch.instrs))
+            if vectors and stretch.first.pc in known:
+                found.append((stretch.first.pc, vectors))
+            elif vectors:
+                used.add(self.lane_count)
+                m.at_stretch(stretch, self.add_lanes, self.lane_count, vectors, into=self.lane_count, anywhere=True)
+        return tuple(found)
+
+    def told(self, plan: Plan, launch: LaunchResult) -> Foretold:
+        """What was computed for an earlier launch holds where all that it follows from is the same."""
+        if launch.arguments is None and plan.foreseen.stops:
+            raise Unsupported(f"kernel {launch.kernel}: the arguments of this launch are not known here")
+        given = Given(launch.arguments or b"", launch.grid, launch.block)
+        before: dict[tuple[Any, ...], list[Foretold]] = self.gathered
+        known = before.setdefault((launch.kernel, launch.grid, launch.block, plan.foreseen.pcs), [])
+        for told in known:
+            if told.holds_for(given):
+                return told
+        known.append(foretell(plan.foreseen, given))
+        del known[:-_REMEMBERED]
+        return known[-1]
+
+    def report(self, launch: LaunchResult) -> dict[str, Any]:
+        notes: Notes = launch.notes
+        plan = notes.plans.get(launch.kernel)
+        measured = [launch[total] for total, _ in self.measured]
+        computed, classes = [0] * len(measured), 0
+        if plan is not None:
+            try:
+                told = self.told(plan, launch)
+            except Unsupported as error:
+                return {"not_counted": f"{error.message}; FORESEE=0 counts all of it in the kernel"}
+            computed, classes = plan.amounts(told)[: len(measured)], told.walks if plan.foreseen.stops else 0
+        total = [(a + b) % _WRAPS for a, b in zip(measured, computed, strict=True)]
+        found = {"instructions": total[0], "computed": computed[0], "classes": classes}
+        if self.all:
+            found |= {"memory_instructions": total[1], "memory_intensity": ratio(total[1], total[0]),
+                      "vector_instructions": total[2], "active_lanes": total[3],
+                      "activity_factor": ratio(total[3], total[2] * notes.wave_size),
+                      "computed_lanes": computed[3]}
+        return found
+
+    def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
+        if "not_counted" in report:
+            return f"{self.headline(launch)}, not counted: {report['not_counted']}"
+        parts = [self.headline(launch), f"instructions {report['instructions']}"]
+        if self.all:
+            parts += [f"memory intensity {report['memory_intensity']:.4f}",
+                      f"activity factor {report['activity_factor']:.4f}"]
+        return ", ".join([*parts, self.provenance(report)])
+
+    def provenance(self, report: dict[str, Any]) -> str:
+        """What was computed, and what was measured."""
+        share = 100 * ratio(report["computed"], report["instructions"])
+        classes = f"{report['classes']} class{'es' if report['classes'] > 1 else ''} of waves"
+        if not report["classes"]:
+            return "all measured"
+        lanes = f", {100 * ratio(report['computed_lanes'], report['active_lanes']):.1f} % of lanes" if self.all else ""
+        return f"computed {share:.1f} %{lanes} from {classes}"
+
+    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+        """Sums; nothing where a launch was not counted."""
+        if any("not_counted" in report for report in reports):
+            return None
+        found = {name: sum(report[name] for report in reports) for name in reports[0] if name not in RATIOS}
+        if self.all:
+            found["memory_intensity"] = ratio(found["memory_instructions"], found["instructions"])
+            lanes = [report["active_lanes"] / report["activity_factor"] for report in reports if report["active_lanes"]]
+            found["activity_factor"] = ratio(found["active_lanes"], sum(lanes))
+        return found
