@@ -36,11 +36,17 @@ def pack_arguments(record: KernelRecord, values: Sequence[Argument], grid: Dim3,
     segment = bytearray(size)
     for arg, value in zip(visible, values, strict=True):
         segment[arg.offset : arg.offset + arg.size] = _pack(record, arg, value)
+    return with_hidden(record, bytes(segment), grid, block, lds_bytes)
+
+
+def with_hidden(record: KernelRecord, segment: bytes, grid: Dim3, block: Dim3, lds_bytes: int = 0) -> bytes:
+    """A kernarg segment with the hidden arguments filled in."""
+    filled = bytearray(segment.ljust(max((arg.offset + arg.size for arg in record.args), default=0), b"\0"))
     for arg in record.args:
         if arg.hidden:
             number = hidden_value(arg.value_kind, grid, block, lds_bytes)
-            segment[arg.offset : arg.offset + arg.size] = number.to_bytes(arg.size, "little")
-    return bytes(segment)
+            filled[arg.offset : arg.offset + arg.size] = number.to_bytes(arg.size, "little")
+    return bytes(filled)
 
 
 def _pack(record: KernelRecord, arg: KernelArg, value: Argument) -> bytes:

@@ -20,12 +20,14 @@ import numpy as np
 from luthier_py.errors import Invalid, Location, one_line
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.isa import parse_target_id
+from luthier_py.loader import KernelRecord, load
 from luthier_py.loader.origins import keep_original
 from luthier_py.report.output import Output, launch_row
 from luthier_py.report.received import Received
 from luthier_py.report.remedies import advice
 from luthier_py.report.spool import SpooledRows, with_rows
 from luthier_py.report.verdict import Verdict
+from luthier_py.runtime.arguments import with_hidden
 from luthier_py.runtime.native import protocol
 from luthier_py.runtime.native.protocol import Message
 from luthier_py.storage import write_file
@@ -54,7 +56,7 @@ TOOL, OPTIONS = "LUTHIER_TOOL", "LUTHIER_TOOL_OPTIONS"
 VERDICT, STRICT = "LUTHIER_VERDICT", "LUTHIER_STRICT"
 VERDICT_REPORTS = "LUTHIER_VERDICT_REPORTS"
 """0: the verdict leaves out the reports of the launches, which may be many."""
-NOT_SELECTED, SELECTED = struct.pack("<I", 0), struct.pack("<I", 1)
+NOT_SELECTED, SELECTED, TOLD = (struct.pack("<I", answer) for answer in range(3))
 _RESULT = struct.Struct("<11I")
 _COUNTS = struct.Struct("<5Q")
 _RECORDS = _REPORTS = struct.Struct("<2IQ")
@@ -82,8 +84,11 @@ class ToolRun:
             return None
         return result
 
-    def report(self, result: LaunchResult) -> None:
-        self.verdict.instrumented += result.launches
+    def report(self, result: LaunchResult, without_code: bool = False) -> None:
+        if without_code:
+            self.verdict.without_code += result.launches
+        else:
+            self.verdict.instrumented += result.launches
         name = type(self.tool).__name__
         report = self.attempt(f"{name}.report", partial(self.tool.report, result))
         if self.reports is not None:
@@ -133,6 +138,9 @@ class CopyFacts:
     notes: Callable[[], Any]
     fixed: list[tuple[str, int]] | None
     """What is read after each launch, where launches size nothing."""
+    has_code: bool = True
+    record: KernelRecord | None = None
+    """Where launches come with their arguments."""
 
     def read(self, launch: LaunchResult) -> list[tuple[str, int]]:
         """What is read after a launch, by name, and its bytes."""
@@ -151,11 +159,21 @@ def _read_after_launches(variables: Sequence[Variable]) -> list[Variable]:
     return [variable for variable in variables if not isinstance(variable, (Channel, LaunchParameter))]
 
 
-def _facts(copy: Copy, wave_size: int) -> CopyFacts:
+def _facts(copy: Copy, record: KernelRecord | None) -> CopyFacts:
+    cloned = copy.made.cloned
     read = _read_after_launches(copy.variables)
     sized = any(isinstance(variable, LaunchVariable) for variable in read)
     fixed = None if sized else [(variable.name, variable.size_bytes) for variable in read]
-    return CopyFacts(copy.variables, wave_size, copy.notes, fixed)
+    return CopyFacts(copy.variables, cloned.wave_size if cloned is not None else 0, copy.notes, fixed,
+                     cloned is not None, record)
+
+
+def describe_arguments(record: KernelRecord | None) -> bytes:
+    """That launches are told, and where their arguments are."""
+    if record is None:
+        return SELECTED
+    places = [struct.pack("<2I", arg.offset, arg.size) for arg in record.own_args]
+    return b"".join([TOLD, struct.pack("<I", len(places)), *places])
 
 
 class ToolService:
@@ -168,6 +186,7 @@ class ToolService:
         self._code: dict[tuple[int, int], bytes] = {}
         self._channels: list[Channel] = []  # by number
         self._kept: dict[tuple[int, int, str], CopyFacts] = {}
+        self._arguments: dict[int, bytes] = {}  # of launches that have begun, by their numbers
         if name := os.environ.get(TOOL):
             self._run = open_tool(name, os.environ.get(OPTIONS, ""), self.program, kept_reports())
 
@@ -197,6 +216,9 @@ class ToolService:
             self.run.report(result)
             self.run.received.end(result.index)
             return None
+        if request.code == Message.ARGUMENTS:
+            self._given(content)
+            return None
         if request.code == Message.REPORTED:
             return None
         if request.code == Message.REPORTS:
@@ -223,8 +245,9 @@ class ToolService:
 
     def ended(self) -> None:
         """The program is gone without a word: killed, or by exec or _exit. What it had counted is told."""
-        if self._run is not None and self._run.verdict.instrumented:
-            self.run.verdict.launches = self.run.verdict.selected = self.run.verdict.instrumented
+        if self._run is not None and self._run.verdict.observed:
+            verdict = self.run.verdict
+            verdict.launches = verdict.selected = verdict.instrumented + verdict.without_code
             self.finish()
         elif self._run is not None:
             self.run.write_verdict(ended=True)
@@ -288,19 +311,21 @@ class ToolService:
             run.verdict.refuse(Refusal(kernel, one_line(copy), Location(kernel)))
             raise Refused("not instrumented", protocol.STATUS_UNKNOWN)
         made = copy.made
-        wave_size = made.cloned.wave_size if made.cloned is not None else 0
-        self._kept[image, device, kernel] = _facts(copy, wave_size)
+        wanted = run.tool.wants_arguments and not made.refused
+        record = load(self._code[image, device]).kernel(kernel) if wanted else None
+        self._kept[image, device, kernel] = _facts(copy, record)
         refused = self._advised(made.refused, self._code[image, device])
         run.verdict.add(() if made.cloned is None else (made.cloned,), refused, copy.seconds, copy.cached)
-        if made.cloned is None and kernel not in run.verdict.refused:
+        if made.cloned is None and record is None and kernel not in run.verdict.refused:
             run.verdict.untouched.add(kernel)
         for refusal in refused:
             say(f"kernel {run.tool.selection.shown(refusal.kernel)} runs as it is: {refusal.reason}")
+        answer = describe_arguments(record)
         if made.cloned is None:
-            return SELECTED
+            return answer
         if checks_are_wanted(os.environ):
             keep_original(self._code[image, device])  # findings tell its lines
-        return SELECTED + describe_copy(copy, made.cloned, self._number)
+        return answer + describe_copy(copy, made.cloned, self._number)
 
     def _number(self, channel: Channel) -> int:
         if channel not in self._channels:
@@ -343,7 +368,19 @@ class ToolService:
         for name, size in known.read(launch):
             memory[name] = content[at : at + size]
             at += size
-        return launch
+        return replace(launch, arguments=self._arguments.pop(launch.index, None))
+
+    def _given(self, content: bytes) -> None:
+        """The arguments of a launch; where the tool has no code in the kernel, that is all there is to report."""
+        memory: dict[str, bytes] = {}
+        launch, known, at = self._launch(content, memory)
+        assert known.record is not None
+        arguments = with_hidden(known.record, content[at:], launch.grid, launch.block)
+        if known.has_code:
+            self._arguments[launch.index] = arguments
+            return
+        memory.update((name, bytes(size)) for name, size in known.read(launch))
+        self.run.report(replace(launch, arguments=arguments), without_code=True)
 
     def _launch(self, content: bytes, memory: Mapping[str, bytes]) -> tuple[LaunchResult, CopyFacts, int]:
         """What a message about a launch begins with; what its kernel became; where the message goes on."""

@@ -17,7 +17,7 @@ static void ask(struct kernel *kernel)
     if (kernel->explained)
         answer = clone_ask(image_number(kernel->image), image_device(kernel->image), kernel->name, false, &kernel->clone);
     kernel->selected = answer != NOT_CHOSEN;
-    kernel->explained &= answer != CLONED;
+    kernel->explained &= answer != CLONED && !kernel->clone.given; /* arguments are not told from here */
     bool good = answer != REFUSED;
     if (answer == CLONED && !clone_bind(&kernel->clone, image_delta(kernel->image))) {
         clone_free(&kernel->clone);

@@ -137,6 +137,10 @@ static void instrument(struct copy *copy)
         answer = ask(copy, false, &clone);
     copy->selected = answer != NOT_CHOSEN;
     copy->explained &= answer != CLONED;
+    copy->given = clone.given;
+    copy->arguments = clone.arguments;
+    copy->argument_count = clone.argument_count;
+    clone.arguments = NULL;
     if (answer == REFUSED || (answer == CLONED && !make_copy(copy, &clone))) {
         copy->clone = NULL;
         tool_refused();
@@ -170,6 +174,7 @@ static void drop(struct copy *copy)
     if (copy->module)
         REAL(hipModuleUnload)(copy->module);
     free(copy->variables);
+    free(copy->arguments);
     free(copy->name);
     free(copy);
 }

@@ -166,6 +166,7 @@ static bool launch_copy(struct copy *copy, const struct launch_shape *shape, uns
         restore_error(before);
         return false;
     }
+    given_tell(*error);
     struct counted counted = counted_of(copy, index, 1, shape->grid, shape->block);
     if (later && told(copy, &counted, shape->stream))
         return true;
@@ -208,7 +209,13 @@ bool tool_launch(struct image *image, const char *kernel, const struct launch_sh
     struct copy *copy = copy_of(image, kernel, device_of(shape->stream));
     launches_selected += copy && copy->selected;
     launches_explained += copy && copy->selected && copy->explained;
+    if (copy && copy->selected && copy->given) {
+        struct counted counted = counted_of(copy, index, 1, shape->grid, shape->block);
+        given_keep(copy, &counted, shape);
+    }
     bool launched = copy && copy->clone && launch_copy(copy, shape, index, error);
+    if (copy && copy->clone)
+        given_drop(); /* if the original runs instead, nothing is told of it */
     image_unlock(image);
     return launched;
 }

@@ -88,7 +88,7 @@ static void find_clone(struct graph_launch *launch, struct launch_params *params
         image_unlock(image);
     }
     launch->copy = copy && copy->clone ? copy : NULL;
-    launch->explained = copy && copy->explained;
+    launch->explained = copy && copy->explained && !copy->given; /* arguments are not told from here */
     launch->shape = (struct launch_shape){.grid = params->grid, .block = params->block};
     if (launch->copy)
         params->function = launch->copy->clone;

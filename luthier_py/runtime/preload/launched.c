@@ -32,7 +32,7 @@ static bool taken(const void *key, struct dim3 grid, struct dim3 block, size_t l
         stream_t on = stream ? stream : (stream_t)(uintptr_t)unnamed;                                                     \
         if (taken(function, grid, block, lds_bytes, on, args, NULL, cooperative, &error))                                 \
             return error;                                                                                                 \
-        return REAL(name)(function, grid, block, args, lds_bytes, stream);                                                \
+        return given_tell(REAL(name)(function, grid, block, args, lds_bytes, stream));                                    \
     }
 
 LAUNCH_FUNCTION(hipLaunchKernel, false, size_t, 0)
@@ -48,7 +48,7 @@ hipError_t hipLaunchKernelExC(const struct launch_config *c, const void *functio
     if (c && (together || !c->attribute_count) &&
         taken(function, c->grid, c->block, c->lds_bytes, c->stream, args, NULL, together, &error))
         return error;
-    return REAL(hipLaunchKernelExC)(c, function, args);
+    return given_tell(REAL(hipLaunchKernelExC)(c, function, args));
 }
 
 hipError_t hipModuleLaunchKernel(struct kernel *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
@@ -57,7 +57,7 @@ hipError_t hipModuleLaunchKernel(struct kernel *kernel, unsigned grid_x, unsigne
     hipError_t error;
     if (taken(kernel, GRID(grid), GRID(block), lds_bytes, stream, args, extra, false, &error))
         return error;
-    return REAL(hipModuleLaunchKernel)(kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, lds_bytes, stream, args, extra);
+    return given_tell(REAL(hipModuleLaunchKernel)(kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, lds_bytes, stream, args, extra));
 }
 
 hipError_t hipModuleLaunchCooperativeKernel(struct kernel *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -67,7 +67,7 @@ hipError_t hipModuleLaunchCooperativeKernel(struct kernel *kernel, unsigned grid
     hipError_t error;
     if (taken(kernel, GRID(grid), GRID(block), lds_bytes, stream, args, NULL, true, &error))
         return error;
-    return REAL(hipModuleLaunchCooperativeKernel)(kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, lds_bytes, stream, args);
+    return given_tell(REAL(hipModuleLaunchCooperativeKernel)(kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, lds_bytes, stream, args));
 }
 
 hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct kernel *kernel, void **args, void **extra)
@@ -78,7 +78,7 @@ hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct ker
         taken(kernel, (struct dim3){c->grid_x, c->grid_y, c->grid_z}, (struct dim3){c->block_x, c->block_y, c->block_z},
               c->lds_bytes, c->stream, args, extra, together, &error))
         return error;
-    return REAL(hipDrvLaunchKernelEx)(c, kernel, args, extra);
+    return given_tell(REAL(hipDrvLaunchKernelEx)(c, kernel, args, extra));
 }
 
 /* With events, which are recorded around the clone. */
@@ -100,7 +100,7 @@ hipError_t hipExtLaunchKernel(const void *function, struct dim3 grid, struct dim
     hipError_t error;
     if (taken_between(function, grid, block, lds_bytes, stream, args, NULL, start, stop, &error))
         return error;
-    return REAL(hipExtLaunchKernel)(function, grid, block, args, lds_bytes, stream, start, stop, flags);
+    return given_tell(REAL(hipExtLaunchKernel)(function, grid, block, args, lds_bytes, stream, start, stop, flags));
 }
 
 /* Runtimes before HIP 6 have it under its mangled name alone. */
@@ -122,8 +122,8 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
         return error;
     if (!whole)
         launches_seen++;
-    return real_with_items()(kernel, items_x, items_y, items_z, block_x, block_y, block_z, lds_bytes, stream, args,
-                                          extra, start, stop, flags);
+    return given_tell(real_with_items()(kernel, items_x, items_y, items_z, block_x, block_y, block_z, lds_bytes, stream, args,
+                                        extra, start, stop, flags));
 }
 
 /* Launches on several devices: one grid is a launch like others; several, which may know of each other, run as they are. */
@@ -161,7 +161,7 @@ static bool taken_alone(const void *key, struct dim3 grid, struct dim3 block, si
             return error;                                                                                                 \
         if (l && count > 1)                                                                                               \
             pass_grids((unsigned)count);                                                                                  \
-        return REAL(name)(l, count, flags);                                                                               \
+        return given_tell(REAL(name)(l, count, flags));                                                                   \
     }
 
 FUNCTIONS_LAUNCH(hipLaunchCooperativeKernelMultiDevice, true)
@@ -174,7 +174,7 @@ hipError_t hipModuleLaunchCooperativeKernelMultiDevice(const struct module_launc
         return error;
     if (l && count > 1)
         pass_grids(count);
-    return REAL(hipModuleLaunchCooperativeKernelMultiDevice)(l, count, flags);
+    return given_tell(REAL(hipModuleLaunchCooperativeKernelMultiDevice)(l, count, flags));
 }
 
 hipError_t hipHccModuleLaunchKernel(struct kernel *kernel, unsigned items_x, unsigned items_y, unsigned items_z,

@@ -65,6 +65,9 @@ struct copy {
     struct tool_variable *variables;
     uint32_t variable_count;
     bool begins;    /* the worker wants to know of each launch: there are channels or parameters */
+    bool given;     /* the worker wants to know the arguments of each launch */
+    struct place *arguments;
+    uint32_t argument_count;
     bool sized;     /* there are variables that are as large as a launch */
     unsigned long unread;     /* launches that have added to its variables since these were read */
     unsigned long last_index; /* of these the last, and its shape */
@@ -103,6 +106,11 @@ void told_settle(void); /* until the worker has all of them */
 void told_drop(void);   /* the tool goes */
 /* Our own runtime calls it when it is loaded. `file`: in which its memory is, and where; `failed`: nothing gets done any more. */
 API void luthier_tool_memory(int (*file)(const void *address, uint64_t *offset), bool (*failed)(void));
+
+/* given.c: arguments of launches, for tools that want to know them. */
+void given_keep(const struct copy *copy, const struct counted *counted, const struct launch_shape *shape);
+hipError_t given_tell(hipError_t error); /* the launch whose arguments this thread has kept has begun, or it has not */
+void given_drop(void);
 
 /* rings.c */
 void *ring_head(const struct declared *about, int device); /* NULL: there is no memory for it */

@@ -144,7 +144,7 @@ static size_t report_bytes(const struct copy *copy)
 
 bool told_later(struct copy *copy, stream_t stream)
 {
-    bool fits = !copy->begins && !copy->sized && report_bytes(copy) <= sizeof ring->slots->content;
+    bool fits = !copy->begins && !copy->sized && !copy->given && report_bytes(copy) <= sizeof ring->slots->content;
     pthread_mutex_lock(&lock);
     if (!fits || stream == (stream_t)STREAM_PER_THREAD || !is_open()) {
         pthread_mutex_unlock(&lock);

@@ -49,6 +49,16 @@ static uint32_t take_count(struct cursor *cursor, void **array, size_t bytes)
     return cursor->bad ? 0 : count;
 }
 
+/* Where the program's arguments are. */
+static void read_arguments(struct clone *clone, struct cursor *cursor)
+{
+    clone->argument_count = take_count(cursor, (void **)&clone->arguments, sizeof *clone->arguments);
+    for (uint32_t i = 0; i < clone->argument_count; i++) {
+        clone->arguments[i].offset = take32(cursor);
+        clone->arguments[i].bytes = take32(cursor);
+    }
+}
+
 /* clone's name, code object; each variable of the tool; the program's variables; what is to be bound. */
 static void read_clone(struct clone *clone, struct cursor *cursor)
 {
@@ -82,7 +92,11 @@ enum answer clone_ask(uint32_t image, int device, const char *kernel, bool whole
     if (!tool_ask(MESSAGE_INSTRUMENT, parts, 2, &reply))
         return REFUSED;
     struct cursor cursor = {reply.data, reply.data + reply.bytes, false};
-    bool chosen = reply.status == 0 && take32(&cursor) != 0, changed = chosen && cursor.at != cursor.end;
+    uint32_t choice = reply.status == 0 ? take32(&cursor) : 0;
+    clone->given = choice == 2;
+    if (clone->given)
+        read_arguments(clone, &cursor);
+    bool chosen = choice != 0, changed = chosen && cursor.at != cursor.end;
     if (changed)
         read_clone(clone, &cursor);
     bool good = reply.status == 0 && !cursor.bad;
@@ -117,17 +131,28 @@ void clone_free(struct clone *clone)
         free(clone->program[i].name);
     free(clone->variables);
     free(clone->program);
+    free(clone->arguments);
     free(clone->bindings);
     free(clone->name);
     free(clone->code);
     *clone = (struct clone){0};
 }
 
-void clone_counted(const struct counted *counted, const char *kernel, const void *values, size_t bytes)
+static void tell_of_launch(uint32_t code, const struct counted *counted, const char *kernel, const void *values, size_t bytes)
 {
     uint32_t name_bytes = (uint32_t)strlen(kernel);
     struct part parts[] = {{counted, sizeof *counted}, {&name_bytes, sizeof name_bytes}, {kernel, name_bytes}, {values, bytes}};
-    tool_tell(MESSAGE_RESULT, parts, 4);
+    tool_tell(code, parts, 4);
+}
+
+void clone_given(const struct counted *counted, const char *kernel, const void *arguments, size_t bytes)
+{
+    tell_of_launch(MESSAGE_ARGUMENTS, counted, kernel, arguments, bytes);
+}
+
+void clone_counted(const struct counted *counted, const char *kernel, const void *values, size_t bytes)
+{
+    tell_of_launch(MESSAGE_RESULT, counted, kernel, values, bytes);
 }
 
 /* What the worker says of a launch, if it is of that size. */

@@ -53,7 +53,11 @@ struct tool_variable {
     size_t memory_bytes;
     bool ordered;
 };
+struct place { uint32_t offset, bytes; }; /* of an argument in the kernarg segment */
 struct clone {
+    bool given; /* the worker wants to know the arguments of each launch; it has nothing else without a name */
+    struct place *arguments;
+    uint32_t argument_count;
     char *name, *code;
     size_t bytes;
     struct declared *variables;
@@ -76,6 +80,8 @@ struct counted { uint32_t image, device, index, launches, grid[3], block[3]; }; 
 bool clone_begins(const struct counted *counted, const char *kernel, uint32_t *values, size_t words);
 /* Bytes that a launch needs for each variable that it sizes; false: it is to run as it is, and the worker says why. */
 bool clone_sizes(const struct counted *counted, const char *kernel, uint64_t *sizes, size_t count);
+/* A launch of a kernel that is told has begun. */
+void clone_given(const struct counted *counted, const char *kernel, const void *arguments, size_t bytes);
 void clone_counted(const struct counted *counted, const char *kernel, const void *values, size_t bytes);
 
 #endif

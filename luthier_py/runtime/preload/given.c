@@ -1,0 +1,65 @@
+/* Arguments of launches, for tools that want to know them.
+ *
+ * They are kept before a launch, as the kernarg segment without what is hidden, and told once it has begun: for a kernel
+ * without a clone that is all that there is to tell. A launch is one call of one thread.
+ */
+#include "preloaded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static __thread struct {
+    struct counted counted;
+    char *kernel, *segment;
+    size_t bytes;
+} kept;
+
+void given_drop(void)
+{
+    free(kept.kernel);
+    free(kept.segment);
+    kept.kernel = kept.segment = NULL;
+}
+
+/* The program has them one by one, or as a segment already. */
+static void fill(const struct copy *copy, const struct launch_shape *shape)
+{
+    for (uint32_t i = 0; shape->args && i < copy->argument_count && shape->args[i]; i++)
+        memcpy(kept.segment + copy->arguments[i].offset, shape->args[i], copy->arguments[i].bytes);
+    const void *buffer = NULL;
+    size_t bytes = 0;
+    for (void **extra = shape->extra; !shape->args && extra && (*extra == LAUNCH_BUFFER || *extra == LAUNCH_BUFFER_BYTES); extra += 2)
+        if (*extra == LAUNCH_BUFFER)
+            buffer = extra[1];
+        else
+            bytes = *(const size_t *)extra[1];
+    if (buffer)
+        memcpy(kept.segment, buffer, bytes < kept.bytes ? bytes : kept.bytes);
+}
+
+void given_keep(const struct copy *copy, const struct counted *counted, const struct launch_shape *shape)
+{
+    given_drop();
+    kept.bytes = 0;
+    for (uint32_t i = 0; i < copy->argument_count; i++) {
+        size_t end = (size_t)copy->arguments[i].offset + copy->arguments[i].bytes;
+        kept.bytes = end > kept.bytes ? end : kept.bytes;
+    }
+    kept.counted = *counted;
+    kept.kernel = strdup(copy->name);
+    kept.segment = calloc(1, kept.bytes + 1);
+    if (kept.kernel && kept.segment)
+        fill(copy, shape);
+    else
+        given_drop();
+}
+
+hipError_t given_tell(hipError_t error)
+{
+    if (kept.kernel && !error)
+        clone_given(&kept.counted, kept.kernel, kept.segment, kept.bytes);
+    else if (kept.kernel)
+        launches_failed++;
+    given_drop();
+    return error;
+}
