@@ -81,8 +81,9 @@ class Varies(Exception):
 class Birth:
     """Of one kernel's waves, those of a box where there is one. ``lanes``: of a wave."""
 
-    def __init__(self, target: Target, record: KernelRecord, lanes: int, given: Given | None = None, box: Box | None = None,
-                 ) -> None:
+    def __init__(
+        self, target: Target, record: KernelRecord, lanes: int, given: Given | None = None, box: Box | None = None,
+    ) -> None:
         self.target, self._record, self._lanes, self._given, self._box = target, record, lanes, given, box
         known = [range(arg.offset, arg.offset + arg.size) for arg in record.args
                  if not arg.hidden or arg.value_kind.startswith(_HIDDEN)]
@@ -151,10 +152,9 @@ class Birth:
         x, y, _ = self._given.block
         sides: list[Callable[[int], int]] = [lambda item: item % x, lambda item: item // x % y,
                                              lambda item: item // (x * y)]
-        wanted_sides = sides[:wanted]
         if packed:
-            return [self._by_item(lambda item: sum(id_of(item) << 10 * axis for axis, id_of in enumerate(wanted_sides)))]
-        return [self._by_item(id_of) for id_of in wanted_sides]
+            return [self._by_item(lambda item: sum(of(item) << 10 * axis for axis, of in enumerate(sides[:wanted])))]
+        return [self._by_item(side) for side in sides[:wanted]]
 
     def _by_item(self, of: Callable[[int], int]) -> InBox:
         """A sum if each wave adds the same to what the one before has in every lane."""

@@ -14,7 +14,7 @@ where for each lane it is what that was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -23,14 +23,15 @@ from typing import NamedTuple
 from luthier_py.analysis.born import Birth
 from luthier_py.analysis.cfg import Graph, Node, solve
 from luthier_py.analysis.changes import EXEC_BITS
+from luthier_py.analysis.execution import START, ExecState, step
 from luthier_py.analysis.lanes import EXEC_BIT, MOST_STATES, LaneState, following, only
 from luthier_py.analysis.liveness import Liveness
-from luthier_py.analysis.execution import START, ExecState, step
+from luthier_py.analysis.meets import EXIT, Meets
 from luthier_py.ir import Instr, Kernel, Program
 from luthier_py.ir.model import instr_at
 from luthier_py.isa import EXEC, MODE, VCC, Inst, Operand, OperandKind, OpFlag, Reg, RegFile
 from luthier_py.isa.accesses import AddressForm, memory_access
-from luthier_py.isa.registers import SCC, set_bits
+from luthier_py.isa.registers import SCC
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Branch
 from luthier_py.isa.semantics.memory import ScalarLoad
@@ -41,7 +42,6 @@ from luthier_py.isa.semantics.readers.sums import ADDRESSES, InBox, Sum, Sums, a
 from luthier_py.isa.target import Target
 from luthier_py.loader import KernelRecord
 
-EXIT = -1
 _GHOST_BIT = 1 << 256  # a mask beside all that have names: the last EXEC that was known
 _START = frozenset({LaneState(EXEC_BIT | _GHOST_BIT, 0), LaneState(EXEC_BIT | _GHOST_BIT, EXEC_BIT | _GHOST_BIT)})
 _ANYHOW = frozenset(LaneState(EXEC_BIT | _GHOST_BIT, bits)
@@ -135,7 +135,9 @@ def _offset(operand: Operand | None, target: Target, read: Read) -> int | None:
     return known.base if isinstance(known, Sum) and not known.terms and isinstance(known.base, int) else None
 
 
-def foresee(program: Program, graph: Graph, states: Sequence[ExecState], liveness: Liveness, kernel: Kernel) -> Foreseen:
+def foresee(
+    program: Program, graph: Graph, states: Sequence[ExecState], liveness: Liveness, kernel: Kernel
+) -> Foreseen:
     """``states``: of EXEC and modes, before each node."""
     lanes, target = program.isa.wave_size, program.obj.target
     nodes = {node.index: node for node in graph.nodes if node.function is kernel.function}
@@ -162,63 +164,8 @@ def _is_out_of_reach(
     if any(state.indexed or state.skipping for state in (*switched, *(states[index] for index in nodes))):
         return True
     unknown = {index for index in graph.leaves if index in nodes and nodes[index].call is None}
-    return bool(unknown or graph.arrives & {index for index in nodes if nodes[index].is_head} - _after_calls(graph, nodes))
-
-
-def _after_calls(graph: Graph, nodes: Mapping[int, Node]) -> set[int]:
-    return {following for index, node in nodes.items() if node.call is not None for following in graph.after[index]}
-
-
-class Meets:
-    """Where ways through a function meet again."""
-
-    def __init__(self, after: Mapping[int, Sequence[int]]) -> None:
-        """``after``: where control goes from each node, perhaps to EXIT."""
-        self._after = after
-        number = {EXIT: 0, **{node: place for place, node in enumerate(after, 1)}}
-        every = (1 << len(number)) - 1
-        self._node = {place: node for node, place in number.items()}
-        self._behind = {node: every for node in after} | {EXIT: 1}  # nodes that every way to the end leads through
-        changed = True
-        while changed:
-            changed = False
-            for node in reversed(after):
-                shared = every
-                for following_node in after[node]:
-                    shared &= self._behind[following_node]
-                shared |= 1 << number[node]
-                if shared != self._behind[node]:
-                    self._behind[node], changed = shared, True
-        self.all_end = all(self._ends(node) for node in after)
-
-    def _ends(self, node: int) -> bool:
-        seen, todo = {node}, [node]
-        while todo:
-            for each in self._after[todo.pop()]:
-                if each == EXIT:
-                    return True
-                if each not in seen:
-                    seen.add(each)
-                    todo.append(each)
-        return False
-
-    def next(self, node: int, hidden: Set[int] = frozenset()) -> int:
-        """The first behind ``node`` that every way from it to the end leads through, and that is not hidden."""
-        found = [self._node[place] for place in set_bits(self._behind[node])]
-        return max((each for each in found if each != node and each not in hidden),
-                   key=lambda each: self._behind[each].bit_count())
-
-    def between(self, node: int) -> set[int]:
-        """What may run on ways from ``node`` to where they meet."""
-        meet = self.next(node)
-        found: set[int] = set()
-        todo = [each for each in self._after[node] if each != meet]
-        while todo:
-            each = todo.pop()
-            if each not in found:
-                found.add(each)
-                todo += [other for other in self._after[each] if other not in (meet, EXIT)]
-        return found - {EXIT}
+    returned = {behind for index, node in nodes.items() if node.call is not None for behind in graph.after[index]}
+    return bool(unknown or graph.arrives & nodes.keys() - returned)
 
 
 class _Solution:
@@ -251,7 +198,8 @@ class _Solution:
         place = {index: number for number, index in enumerate(numbers)}
         edges = [[place[each] for each in self._after[index] if each != EXIT] for index in numbers]
         registers = self._birth.registers()
-        start = State(registers, tuple([registers[RegFile.SGPR, EXEC + half] for half in range(self._lanes // 32)]), _START)
+        active = tuple([registers[RegFile.SGPR, EXEC + half] for half in range(self._lanes // 32)])
+        start = State(registers, active, _START)
         boundary = [start if index == self._first else None for index in numbers]
         heads, _ = solve(edges, boundary, _join, lambda number, state: self._through(numbers[number], state))
         return {index: state for index, state in zip(numbers, heads, strict=True) if state is not None}
@@ -345,7 +293,7 @@ class _Solution:
         if branch is None and len(ways) > 1:
             meet = self._meets.next(index, self._hidden)
             ways = [(meet, frozenset(self._heads[meet].values) if meet != EXIT else frozenset())]
-        return Stop(node.instrs[0].pc, tuple(parts), branch, *zip(*ways, strict=True))  # type: ignore[misc]
+        return Stop(node.instrs[0].pc, tuple(parts), branch, *zip(*ways, strict=True))
 
     def _exec_known(self, state: State) -> bool:
         return all(state.values.get((RegFile.SGPR, EXEC + half)) is not None for half in range(self._lanes // 32))
@@ -358,7 +306,7 @@ def needed(stops: Mapping[int, Stop]) -> dict[int, Stop]:
     changed = True
     while changed:
         changed = False
-        for index in reversed(stops):
+        for index in reversed(list(stops)):
             stop = stops[index]
             wanted = reduce(or_, (live[way] for way in stop.ways if way != EXIT), 0)
             if stop.branch is not None:

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from luthier_py.analysis.born import Birth, Box, Given, Varies
-from luthier_py.analysis.foreseen import EXIT, Foreseen, Step, given_results
+from luthier_py.analysis.foreseen import Foreseen, Step, given_results
+from luthier_py.analysis.meets import EXIT
 from luthier_py.errors import Unsupported
 from luthier_py.isa import EXEC, RegFile
 from luthier_py.isa.semantics.readers.evaluate import Dword
@@ -94,8 +95,7 @@ class _Walk:
         stop = self._foreseen.stops[at]
         self.stops += 1
         if self.stops > self._most:
-            raise Unsupported(f"kernel {self._foreseen.record.name}: to foresee this launch takes more than {MOST_STOPS} "
-                              "steps")
+            raise Unsupported(f"kernel {self._foreseen.record.name}: this launch is too long to be foreseen")
         self.executions[stop.pc] += 1
         for part in stop.parts:
             if part.known:

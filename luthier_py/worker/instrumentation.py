@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from luthier_py.errors import Invalid, Location, one_line
-from luthier_py.inject.model import ClonedKernel
 from luthier_py.isa import parse_target_id
 from luthier_py.loader import KernelRecord, load
 from luthier_py.loader.origins import keep_original
@@ -45,22 +44,21 @@ from luthier_py.tool import (
 from luthier_py.tool.channel import Full
 from luthier_py.tool.launch_variable import launch_bytes
 from luthier_py.worker import bundles, properties
+from luthier_py.worker.answers import NOT_SELECTED, describe_arguments, describe_copy
 from luthier_py.worker.edge import Refused, guarded, is_on, say
 from luthier_py.worker.launch_settings import checks_are_wanted
 from luthier_py.worker.orphan import nobody_waits
 from luthier_py.worker.patching import Copy, patch
 from luthier_py.worker.reported import ReportRing, ToolWire
-from luthier_py.worker.wire import Request, counted
+from luthier_py.worker.wire import Request
 
 TOOL, OPTIONS = "LUTHIER_TOOL", "LUTHIER_TOOL_OPTIONS"
 VERDICT, STRICT = "LUTHIER_VERDICT", "LUTHIER_STRICT"
 VERDICT_REPORTS = "LUTHIER_VERDICT_REPORTS"
 """0: the verdict leaves out the reports of the launches, which may be many."""
-NOT_SELECTED, SELECTED, TOLD = (struct.pack("<I", answer) for answer in range(3))
 _RESULT = struct.Struct("<11I")
 _COUNTS = struct.Struct("<5Q")
 _RECORDS = _REPORTS = struct.Struct("<2IQ")
-_STATE, _CHANNEL, _PARAMETER, _SIZED = range(4)  # tool.h's enum role
 
 
 class ToolRun:
@@ -166,14 +164,6 @@ def _facts(copy: Copy, record: KernelRecord | None) -> CopyFacts:
     fixed = None if sized else [(variable.name, variable.size_bytes) for variable in read]
     return CopyFacts(copy.variables, cloned.wave_size if cloned is not None else 0, copy.notes, fixed,
                      cloned is not None, record)
-
-
-def describe_arguments(record: KernelRecord | None) -> bytes:
-    """That launches are told, and where their arguments are."""
-    if record is None:
-        return SELECTED
-    places = [struct.pack("<2I", arg.offset, arg.size) for arg in record.own_args]
-    return b"".join([TOLD, struct.pack("<I", len(places)), *places])
 
 
 class ToolService:
@@ -410,25 +400,3 @@ def _option(line: str) -> tuple[str, str]:
     if not equals:
         raise Invalid(f"tool option `{line}`: write NAME=VALUE")
     return name, value
-
-
-def describe_copy(copy: Copy, cloned: ClonedKernel, number: Callable[[Channel], int]) -> bytes:
-    """The clone's name, the code object, the tool's variables, those of the program, and what is to be bound."""
-    parts = [counted(cloned.clone.encode()), counted(copy.made.data), struct.pack("<I", len(copy.variables))]
-    for tool_variable in copy.variables:
-        parts += [counted(tool_variable.name.encode()), _declared(tool_variable, number)]
-    parts.append(struct.pack("<I", len(copy.program_variables)))
-    for variable in copy.program_variables:
-        parts += [counted(variable.name.encode()), struct.pack("<QI", variable.address, variable.changes)]
-    parts.append(struct.pack("<I", len(copy.made.bindings)))
-    parts += [struct.pack("<4IQ", *astuple(binding)) for binding in copy.made.bindings]
-    return b"".join(parts)
-
-
-def _declared(variable: Variable, number: Callable[[Channel], int]) -> bytes:
-    """What tool.h's struct declared has behind the name."""
-    if not isinstance(variable, Channel):
-        roles = {LaunchParameter: _PARAMETER, LaunchVariable: _SIZED}
-        return struct.pack("<5I", roles.get(type(variable), _STATE), variable.initial is not None, 0, 0, 0)
-    drops = variable.full is not Full.WAIT
-    return struct.pack("<5I", _CHANNEL, number(variable), variable.capacity, variable.record.slot_bytes, drops)

@@ -1,4 +1,4 @@
-"""Instructions, memory intensity and activity of each launch: computed before it as far as that can be, else counted."""
+"""Instructions, memory intensity and activity factor of each launch, computed as far as it decides them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from luthier_py.analysis import Foreseen, Foretold, Given, Steps, foretell
 from luthier_py.errors import Unsupported
 from luthier_py.ir import Function, Instr, Kernel
 from luthier_py.isa import OpFlag
-from luthier_py.tool import Counted, Stretch
+from luthier_py.tool import Counted
 from luthier_py.tools.instr_count import InstrCount
 
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT

@@ -57,7 +57,7 @@ class Message(IntEnum):
     OCCUPANCY = 6  # u32 module, kernel, work-items, dynamic LDS bytes -> u32 work-groups of a compute unit
     HOSTCALLS = 7  # u64 addresses: the buffer through which kernels ask, the word that says what is printed
     IMAGE = 8  # u32 number, device, Form; the device in PROPERTIES_BYTES of that form; then a code object or bundle
-    INSTRUMENT = 9  # u32 image, device, 1 for all of the image in the copy; a name -> u32 0, or clone (clone.c reads it)
+    INSTRUMENT = 9  # u32 image, device, 1 for all of the image in the copy; a name -> clone (clone.c reads it) or u32 0
     FINISH = 10  # the program or the tool ends: u64 launches (struct counts) -> status: all is well
     SETTINGS = 11  # u32 bytes, a tool's name; its options (none: those of the environment) -> settings (tool.h)
     VERDICT = 12  # u64 launches as above -> JSON
@@ -79,7 +79,7 @@ class Message(IntEnum):
     RECORDS = 68  # u32 channel, device; u64 records dropped there so far; slots that were taken from its ring
     COPY = 69  # u64 address to copy to, address to copy from, bytes
     REPORTED = 71  # nothing: there is a report
-    ARGUMENTS = 72  # as RESULT, without variables, but with the kernarg segment, zeros for what is hidden: it was launched
+    ARGUMENTS = 72  # as RESULT of a launch that has begun, with the kernarg segment; what is hidden there is 0
     FILL = 70  # u64 address, elements, their value, bytes of one (1, 2 or 4)
 
 

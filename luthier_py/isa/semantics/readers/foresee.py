@@ -102,13 +102,13 @@ class Foresight:
     def _written(self, inst: Inst, name: str, value: Value, read: Read) -> Iterator[tuple[Dword, InBox]]:
         known: Known = value.ref  # type: ignore[assignment]
         if name == "scc":
-            yield (RegFile.SGPR, SCC), known
+            yield (RegFile.SGPR, SCC), None if isinstance(known, Low) else known
             return
         reg = None if name in REGISTERS else inst[name].reg
         file, index = (reg.file, reg.index) if reg is not None else (RegFile.SGPR, REGISTERS.get(name, -1))
         if index < 0 or known is None:
             return
-        if value.type is BOOL:
+        if value.type is BOOL and not isinstance(known, Low):
             yield from _split((file, index), self._as_mask(known, read), self._dwords)
         elif value.type.bits in (32, 64):
             yield from _split((file, index), known, value.type.bits // 32)
