@@ -1,6 +1,6 @@
 """Program to :class:`Facts`: liveness that knows lanes, loads on their way, EXEC, registers. Read-only."""
 
-from luthier_py.analysis.born import Given
+from luthier_py.analysis.born import GivenLaunch
 from luthier_py.analysis.definitions import Definitions, Reaching
 from luthier_py.analysis.edges import Edge, coming, edges_of
 from luthier_py.analysis.facts import Facts, analyse, live_notes
@@ -19,9 +19,9 @@ from luthier_py.analysis.trips import trip_count
 from luthier_py.analysis.waits import Pending
 
 __all__ = [
-    "OUTSIDE", "PLAIN_MODE", "Definitions", "Edge", "Facts", "Flow", "Foreseen", "Foretold", "Frame", "Frames", "Given",
-    "Loop", "Pending", "Reaching", "SourceLine", "SourceLines", "Spanning", "Steps", "analyse", "block_graph",
-    "call_graph", "coming", "computes_plainly", "depends_on_mode", "dominators", "edges_of", "estimated", "foretell",
-    "going_round", "initial_registers", "live_notes", "loops_of", "post_dominators", "sharing", "source_frames",
-    "source_lines", "spanning", "steps_of", "touched", "trip_count",
+    "OUTSIDE", "PLAIN_MODE", "Definitions", "Edge", "Facts", "Flow", "Foreseen", "Foretold", "Frame", "Frames",
+    "GivenLaunch", "Loop", "Pending", "Reaching", "SourceLine", "SourceLines", "Spanning", "Steps", "analyse",
+    "block_graph", "call_graph", "coming", "computes_plainly", "depends_on_mode", "dominators", "edges_of", "estimated",
+    "foretell", "going_round", "initial_registers", "live_notes", "loops_of", "post_dominators", "sharing",
+    "source_frames", "source_lines", "spanning", "steps_of", "touched", "trip_count",
 ]

@@ -20,7 +20,6 @@ from luthier_py.isa.target import Target
 from luthier_py.loader import KernelRecord
 from luthier_py.loader.initial import Initial, initial_places
 
-Dim = tuple[int, int, int]
 _IDS = {Initial.WORKGROUP_ID_X: Axis.X, Initial.WORKGROUP_ID_Y: Axis.Y, Initial.WORKGROUP_ID_Z: Axis.Z}
 _POINTERS = {Initial.KERNARG_SEGMENT_PTR: Axis.ARGUMENTS, Initial.DISPATCH_PTR: Axis.PACKET}
 _TTMP_YZ, _TTMP_X = TTMP0 + 7, TTMP0 + 9
@@ -30,12 +29,12 @@ _HIDDEN = ("hidden_block_count_", "hidden_group_size_", "hidden_remainder_", "hi
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenLaunch:
     """A launch: whole work-groups, and the kernarg segment with what is hidden in it."""
 
     arguments: bytes
-    grid: Dim   # work-groups
-    block: Dim
+    grid: tuple[int, int, int]   # work-groups
+    block: tuple[int, int, int]  # work-items in one
 
     @property
     def items(self) -> int:
@@ -82,7 +81,8 @@ class Birth:
     """Of one kernel's waves, those of a box where there is one. ``lanes``: of a wave."""
 
     def __init__(
-        self, target: Target, record: KernelRecord, lanes: int, given: Given | None = None, box: Box | None = None,
+        self, target: Target, record: KernelRecord, lanes: int, given: GivenLaunch | None = None,
+        box: Box | None = None,
     ) -> None:
         self.target, self._record, self._lanes, self._given, self._box = target, record, lanes, given, box
         known = [range(arg.offset, arg.offset + arg.size) for arg in record.args

@@ -36,7 +36,7 @@ from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Branch
 from luthier_py.isa.semantics.memory import ScalarLoad
 from luthier_py.isa.semantics.readers.evaluate import Dword
-from luthier_py.isa.semantics.readers.foresee import Foresight, Read, either
+from luthier_py.isa.semantics.readers.foresee import Foresight, ReadInBox, one_of
 from luthier_py.isa.semantics.readers.lane_bits import MASKS, assignments
 from luthier_py.isa.semantics.readers.sums import ADDRESSES, InBox, Sum, Sums, axes_of
 from luthier_py.isa.target import Target
@@ -48,7 +48,7 @@ _ANYHOW = frozenset(LaneState(EXEC_BIT | _GHOST_BIT, bits)
                     for bits in (0, EXEC_BIT, _GHOST_BIT, EXEC_BIT | _GHOST_BIT))
 
 
-class State(NamedTuple):
+class Knowing(NamedTuple):
     """``values``: what is known. ``ghost``: EXEC where it was known last, and how lanes are in masks since then."""
 
     values: Mapping[Dword, InBox]
@@ -57,7 +57,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Deciding:
     """An instruction that decides something, and the dwords that it gives; ``whole``: those of which no inactive lane
     is read before it is written."""
 
@@ -73,7 +73,7 @@ class Part:
 
     pc: int
     known: bool
-    steps: tuple[Step, ...]
+    steps: tuple[Deciding, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Foreseen:
         return frozenset(part.pc for stop in self.stops.values() for part in stop.parts if part.known)
 
 
-def given_results(inst: Inst, read: Read, foresight: Foresight, birth: Birth) -> Mapping[Dword, InBox]:
+def given_results(inst: Inst, read: ReadInBox, foresight: Foresight, birth: Birth) -> Mapping[Dword, InBox]:
     """What is known of what an instruction writes."""
     row = meaning(inst.op)
     if not isinstance(row, ScalarLoad):
@@ -125,7 +125,7 @@ def given_results(inst: Inst, read: Read, foresight: Foresight, birth: Birth) ->
     return {(target.file, target.index + each): known for each, known in enumerate(loaded)}
 
 
-def _offset(operand: Operand | None, target: Target, read: Read) -> int | None:
+def _offset(operand: Operand | None, target: Target, read: ReadInBox) -> int | None:
     """A number that is in the code, or that a register always has here."""
     if operand is None or operand.kind is OperandKind.SPECIAL and operand.value == target.null_encoding:
         return 0
@@ -180,7 +180,7 @@ class _Solution:
         self._first = next(index for index, node in nodes.items()
                            if node.is_head and node.block.address == kernel.function.address)
         self._hidden: set[int] = set()
-        self._heads: Mapping[int, State] = {}
+        self._heads: Mapping[int, Knowing] = {}
 
     def foreseen(self) -> Foreseen:
         found = {EXIT}
@@ -192,27 +192,27 @@ class _Solution:
         first = self._landing(self._first)[0]
         return Foreseen(self._kernel.record, self._target, self._lanes, first, stops)
 
-    def _solved(self) -> Mapping[int, State]:
+    def _solved(self) -> Mapping[int, Knowing]:
         """What is known at the head of each node that control comes to."""
         numbers = list(self._nodes)
         place = {index: number for number, index in enumerate(numbers)}
         edges = [[place[each] for each in self._after[index] if each != EXIT] for index in numbers]
         registers = self._birth.registers()
         active = tuple([registers[RegFile.SGPR, EXEC + half] for half in range(self._lanes // 32)])
-        start = State(registers, active, _START)
+        start = Knowing(registers, active, _START)
         boundary = [start if index == self._first else None for index in numbers]
         heads, _ = solve(edges, boundary, _join, lambda number, state: self._through(numbers[number], state))
         return {index: state for index, state in zip(numbers, heads, strict=True) if state is not None}
 
-    def _through(self, index: int, state: State) -> State:
+    def _through(self, index: int, state: Knowing) -> Knowing:
         node = self._nodes[index]
         for place, instr in enumerate(node.instrs):
             state, _ = self._over(index, place, instr, state)
         if node.call is not None:
-            return State({}, (None,) * (self._lanes // 32), _ANYHOW)
+            return Knowing({}, (None,) * (self._lanes // 32), _ANYHOW)
         return state
 
-    def _over(self, index: int, place: int, instr: Instr, state: State) -> tuple[State, Step | None]:
+    def _over(self, index: int, place: int, instr: Instr, state: Knowing) -> tuple[Knowing, Deciding | None]:
         inst = instr.inst
         if not inst.writes:
             return state, None
@@ -231,10 +231,10 @@ class _Solution:
             else:
                 values[what] = known
                 results.add(what)
-        step_made = Step(inst, frozenset(results), frozenset(whole & results)) if results else None
+        step_made = Deciding(inst, frozenset(results), frozenset(whole & results)) if results else None
         return self._with_masks(state._replace(values=values), inst, index in self._hidden), step_made
 
-    def _with_masks(self, state: State, inst: Inst, hidden: bool) -> State:
+    def _with_masks(self, state: Knowing, inst: Inst, hidden: bool) -> Knowing:
         if not inst.writes.sgpr & MASKS:
             return state
         assigns = assignments(inst, self._lanes)
@@ -246,12 +246,12 @@ class _Solution:
         places = [(RegFile.SGPR, EXEC + half) for half in range(self._lanes // 32)]
         active = tuple([state.values.get(place) for place in places])
         if None not in active and not hidden:
-            return State(state.values, active, frozenset(map(_as_ghost, ways)))
+            return Knowing(state.values, active, frozenset(map(_as_ghost, ways)))
         same = all(each.known & _GHOST_BIT and bool(each.value & _GHOST_BIT) == each.active for each in ways)
         values = {place: known for place, known in state.values.items() if place not in places}
         if same:
             values.update(zip(places, state.ghost, strict=True))
-        return State(values, state.ghost, ways)
+        return Knowing(values, state.ghost, ways)
 
     def _forks(self, index: int) -> bool:
         """Whether no one knows where control goes from a node."""
@@ -280,7 +280,7 @@ class _Solution:
     def _stop(self, index: int) -> Stop:
         node, state = self._nodes[index], self._heads[index]
         parts: list[Part] = []
-        steps: list[Step] = []
+        steps: list[Deciding] = []
         pc, known = node.instrs[0].pc, self._exec_known(state)
         for place, instr in enumerate(node.instrs):
             state, step_made = self._over(index, place, instr, state)
@@ -295,7 +295,7 @@ class _Solution:
             ways = [(meet, frozenset(self._heads[meet].values) if meet != EXIT else frozenset())]
         return Stop(node.instrs[0].pc, tuple(parts), branch, *zip(*ways, strict=True))
 
-    def _exec_known(self, state: State) -> bool:
+    def _exec_known(self, state: Knowing) -> bool:
         return all(state.values.get((RegFile.SGPR, EXEC + half)) is not None for half in range(self._lanes // 32))
 
 
@@ -321,7 +321,7 @@ def needed(stops: Mapping[int, Stop]) -> dict[int, Stop]:
     return found
 
 
-def _wanted_before(steps: Sequence[Step], wanted: int) -> tuple[int, tuple[Step, ...]]:
+def _wanted_before(steps: Sequence[Deciding], wanted: int) -> tuple[int, tuple[Deciding, ...]]:
     kept = []
     for each in reversed(steps):
         gives = reduce(or_, (Reg(file, index).bits for file, index in each.results), 0)
@@ -333,7 +333,7 @@ def _wanted_before(steps: Sequence[Step], wanted: int) -> tuple[int, tuple[Step,
     return wanted, tuple(reversed(kept))
 
 
-def _reader(values: Mapping[Dword, InBox]) -> Read:
+def _reader(values: Mapping[Dword, InBox]) -> ReadInBox:
     return lambda file, index: values.get((file, index))
 
 
@@ -342,13 +342,13 @@ def _as_ghost(way: LaneState) -> LaneState:
     return LaneState(way.known | _GHOST_BIT, way.value & ~_GHOST_BIT | (_GHOST_BIT if way.active else 0))
 
 
-def _join(a: State, b: State) -> State:
+def _join(a: Knowing, b: Knowing) -> Knowing:
     values: dict[Dword, InBox] = {}
     for place in a.values.keys() & b.values.keys():
-        known = either(a.values[place], b.values[place])
+        known = one_of(a.values[place], b.values[place])
         if known is not None and (isinstance(known, Sum) or not axes_of(known) & ADDRESSES):
             values[place] = known
     ways = a.ways | b.ways
     if len(ways) > MOST_STATES:
         ways = frozenset(only(each, EXEC_BIT | _GHOST_BIT) for each in ways)
-    return State(values, tuple(map(either, a.ghost, b.ghost)), ways)
+    return Knowing(values, tuple(map(one_of, a.ghost, b.ghost)), ways)

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from luthier_py.analysis.born import Birth, Box, Given, Varies
-from luthier_py.analysis.foreseen import Foreseen, Step, given_results
+from luthier_py.analysis.born import Birth, Box, GivenLaunch, Varies
+from luthier_py.analysis.foreseen import Deciding, Foreseen, given_results
 from luthier_py.analysis.meets import EXIT
 from luthier_py.errors import Unsupported
 from luthier_py.isa import EXEC, RegFile
@@ -41,19 +41,19 @@ class Foretold:
     read: Mapping[tuple[Axis, int], int]
     """The dwords of the launch's arguments and shape that it follows from."""
 
-    def holds_for(self, given: Given) -> bool:
+    def holds_for(self, given: GivenLaunch) -> bool:
         """For another launch of as many work-groups of the same size."""
         return all(given.dword(axis, at) == number for (axis, at), number in self.read.items())
 
 
-def foretell(foreseen: Foreseen, given: Given) -> Foretold:
+def foretell(foreseen: Foreseen, given: GivenLaunch) -> Foretold:
     """Unsupported where that would take too long."""
     per_group = -(-given.items // foreseen.lanes)
     todo = [Box((0, 0, 0, 0), (per_group, *given.grid))]
     executions, lanes, read, walks, stops = Counter[int](), Counter[int](), dict[tuple[Axis, int], int](), 0, 0
     while todo:
         box = todo.pop()
-        walk = _Walk(foreseen, given, box, MOST_STOPS - stops)
+        walk = _BoxWalk(foreseen, given, box, MOST_STOPS - stops)
         try:
             walk.go()
         except Varies as varies:
@@ -73,10 +73,10 @@ def _halves(box: Box, axes: frozenset[Axis]) -> tuple[Box, Box]:
     return box.halved(axis)
 
 
-class _Walk:
+class _BoxWalk:
     """Mutable: how far one box of waves has come."""
 
-    def __init__(self, foreseen: Foreseen, given: Given, box: Box, most: int) -> None:
+    def __init__(self, foreseen: Foreseen, given: GivenLaunch, box: Box, most: int) -> None:
         self._foreseen, self._given, self._box, self._most = foreseen, given, box, most
         self._birth = Birth(foreseen.target, foreseen.record, foreseen.lanes, given, box)
         self._foresight = Foresight(Sums({axis: box.sides[axis] for axis in Axis if axis < len(box.sides)},
@@ -111,7 +111,7 @@ class _Walk:
                             if place in kept or place[0] is RegFile.SGPR and place[1] in (EXEC, EXEC + 1)}
         return stop.ways[way]
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: Deciding) -> None:
         found = given_results(step.inst, self._read, self._foresight, self._birth)
         new: dict[Dword, InBox] = {}
         for place in step.results:

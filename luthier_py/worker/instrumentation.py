@@ -83,10 +83,8 @@ class ToolRun:
         return result
 
     def report(self, result: LaunchResult, without_code: bool = False) -> None:
-        if without_code:
-            self.verdict.without_code += result.launches
-        else:
-            self.verdict.instrumented += result.launches
+        self.verdict.instrumented += result.launches * (not without_code)
+        self.verdict.without_code += result.launches * without_code
         name = type(self.tool).__name__
         report = self.attempt(f"{name}.report", partial(self.tool.report, result))
         if self.reports is not None:

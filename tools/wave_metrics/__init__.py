@@ -18,7 +18,7 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import Foreseen, Foretold, Given, Steps, foretell
+from luthier_py.analysis import Foreseen, Foretold, GivenLaunch, Steps, foretell
 from luthier_py.errors import Unsupported
 from luthier_py.ir import Function, Instr, Kernel
 from luthier_py.isa import OpFlag
@@ -54,7 +54,7 @@ def place_of(counted: Counted, known: Collection[int]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Computable:
     """What a report adds to what was measured. ``executions``: places of code that is foreseen, and what one execution
     of it stands for, of each metric; ``lanes``: places of stretches, and their vector instructions."""
 
@@ -77,7 +77,7 @@ class Notes:
     """Of a program; ``plans`` by kernel, those of which something is foreseen."""
 
     wave_size: int
-    plans: Mapping[str, Plan]
+    plans: Mapping[str, Computable]
 
 
 class WaveMetrics(Tool):
@@ -118,7 +118,7 @@ class WaveMetrics(Tool):
 
     def instrument(self, m: Mutator) -> Notes:
         used: dict[Function, set[WaveVariable]] = {}
-        plans: dict[str, Plan] = {}
+        plans: dict[str, Computable] = {}
         for function in m.functions():
             kernels = [kernel for kernel in m.kernels if kernel.function is function]
             used[function] = set()
@@ -133,7 +133,7 @@ class WaveMetrics(Tool):
 
     def counted(
         self, m: Mutator, function: Function, kernels: Sequence[Kernel], used: set[WaveVariable]
-    ) -> Plan | None:
+    ) -> Computable | None:
         """Count what is not foreseen; ``used`` gets what that is counted in."""
         foreseen = m.facts.foreseen(kernels[0]) if self.foresee and len(kernels) == 1 else None
         known = foreseen.pcs if foreseen is not None else frozenset()
@@ -152,7 +152,7 @@ class WaveMetrics(Tool):
             else:
                 used |= self.count(m, counted, weight)
         lanes = self.count_lanes(m, function, foreseen.masks if foreseen is not None else (), used)
-        return None if foreseen is None else Plan(foreseen, tuple(executions), lanes, entered)
+        return None if foreseen is None else Computable(foreseen, tuple(executions), lanes, entered)
 
     def count(self, m: Mutator, counted: Counted, weights: Sequence[int]) -> set[WaveVariable]:
         """Those that it is counted in."""
@@ -186,11 +186,11 @@ class WaveMetrics(Tool):
                 m.at_stretch(stretch, self.add_lanes, self.lane_count, vectors, into=self.lane_count, anywhere=True)
         return tuple(found)
 
-    def told(self, plan: Plan, launch: LaunchResult) -> Foretold:
+    def told(self, plan: Computable, launch: LaunchResult) -> Foretold:
         """What was computed for an earlier launch holds where all that it follows from is the same."""
         if launch.arguments is None and plan.foreseen.stops:
             raise Unsupported(f"kernel {launch.kernel}: the arguments of this launch are not known here")
-        given = Given(launch.arguments or b"", launch.grid, launch.block)
+        given = GivenLaunch(launch.arguments or b"", launch.grid, launch.block)
         before: dict[tuple[Any, ...], list[Foretold]] = self.gathered
         known = before.setdefault((launch.kernel, launch.grid, launch.block, plan.foreseen.pcs), [])
         for told in known:

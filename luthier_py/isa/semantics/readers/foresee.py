@@ -20,9 +20,9 @@ from luthier_py.isa.semantics.control import Branch, CrossLane
 from luthier_py.isa.semantics.meaning import Dual, Lanes, Scalar, Variants
 from luthier_py.isa.semantics.readers.binding import DESTINATIONS, REGISTERS, named, results, sources, width
 from luthier_py.isa.semantics.readers.evaluate import Dword, copies, is_modified
-from luthier_py.isa.semantics.readers.sums import Depends, InBox, Known, Low, Sum, Sums, chosen, depends, lanewise
+from luthier_py.isa.semantics.readers.sums import Depends, HalfKnown, InBox, Low, Sum, Sums, chosen, depends, lanewise
 
-Read: TypeAlias = Callable[[RegFile, int], InBox]
+ReadInBox: TypeAlias = Callable[[RegFile, int], InBox]
 _LOW = (1 << 32) - 1
 
 
@@ -32,7 +32,7 @@ class Foresight:
     def __init__(self, ops: Sums) -> None:
         self._ops, self._dwords = ops, ops.lanes // 32
 
-    def results(self, inst: Inst, read: Read) -> dict[Dword, InBox]:
+    def results(self, inst: Inst, read: ReadInBox) -> dict[Dword, InBox]:
         """But for memory and calls, of which nothing is said here."""
         row = meaning(inst.op)
         if isinstance(row, Dual):
@@ -56,7 +56,7 @@ class Foresight:
             found.update(self._written(inst, name, value, read))
         return found
 
-    def decision(self, row: Branch, read: Read) -> InBox:
+    def decision(self, row: Branch, read: ReadInBox) -> InBox:
         """Of a branch on a register: not 0 where it is taken."""
         if row.register == "scc":
             known = read(RegFile.SGPR, SCC)
@@ -66,12 +66,12 @@ class Foresight:
             return known
         return Sum(int((known.base == 0) is row.if_zero))
 
-    def mask(self, register: int, read: Read) -> InBox:
+    def mask(self, register: int, read: ReadInBox) -> InBox:
         """A mask of all lanes as one number."""
         known = _joined([read(RegFile.SGPR, register + each) for each in range(self._dwords)])
         return None if isinstance(known, Low) else known
 
-    def _bits(self, register: int, read: Read) -> InBox:
+    def _bits(self, register: int, read: ReadInBox) -> InBox:
         """A mask as a bit in each lane."""
         known = self.mask(register, read)
         if not isinstance(known, Sum) or known.terms:
@@ -80,7 +80,7 @@ class Foresight:
         assert isinstance(value, int)
         return Sum(tuple([value >> lane & 1 for lane in range(self._ops.lanes)]))
 
-    def _given(self, inst: Inst, name: str, type: Type, read: Read, by_lane: bool) -> Known:
+    def _given(self, inst: Inst, name: str, type: Type, read: ReadInBox, by_lane: bool) -> HalfKnown:
         if name == "scc":
             return read(RegFile.SGPR, SCC)
         if name in REGISTERS:
@@ -93,14 +93,14 @@ class Foresight:
             return self._bits(reg.index, read) if by_lane and reg is not None and reg.file is RegFile.SGPR else None
         return _operand(operand, type, read)
 
-    def _value(self, type: Type, known: Known) -> Value:
+    def _value(self, type: Type, known: HalfKnown) -> Value:
         if type is BOOL:
             return Value(self._ops, BOOL, known)
         whole = Value(self._ops, Type(Kind.UINT, 32 * _dwords(type)), known)
         return whole.as_(type) if type.bits == whole.type.bits else whole.to(type.unsigned).as_(type)
 
-    def _written(self, inst: Inst, name: str, value: Value, read: Read) -> Iterator[tuple[Dword, InBox]]:
-        known: Known = value.ref  # type: ignore[assignment]
+    def _written(self, inst: Inst, name: str, value: Value, read: ReadInBox) -> Iterator[tuple[Dword, InBox]]:
+        known: HalfKnown = value.ref  # type: ignore[assignment]
         if name == "scc":
             yield (RegFile.SGPR, SCC), None if isinstance(known, Low) else known
             return
@@ -113,7 +113,7 @@ class Foresight:
         elif value.type.bits in (32, 64):
             yield from _split((file, index), known, value.type.bits // 32)
 
-    def _as_mask(self, known: Sum | Depends, read: Read) -> InBox:
+    def _as_mask(self, known: Sum | Depends, read: ReadInBox) -> InBox:
         """A bit in each lane as a mask; 0 where lanes are not active."""
         active = self.mask(EXEC, read)
         if not isinstance(active, Sum) or not isinstance(known, Sum):
@@ -122,7 +122,7 @@ class Foresight:
         assert isinstance(active.base, int)
         return Sum(sum(bit << lane for lane, bit in enumerate(bits)) & active.base)
 
-    def _of_lane(self, inst: Inst, row: CrossLane, read: Read) -> Iterator[tuple[Dword, InBox]]:
+    def _of_lane(self, inst: Inst, row: CrossLane, read: ReadInBox) -> Iterator[tuple[Dword, InBox]]:
         """v_readfirstlane and v_readlane."""
         target, source = inst[next(named(inst.op, DESTINATIONS))].reg, inst["src0"].reg
         if row not in (CrossLane.READ, CrossLane.READ_FIRST) or target is None or source is None:
@@ -138,7 +138,7 @@ class Foresight:
         base = known.base[number] if isinstance(known.base, tuple) else known.base
         yield (RegFile.SGPR, target.index), Sum(base, known.terms)
 
-    def merged(self, new: InBox, old: InBox, read: Read) -> InBox:
+    def merged(self, new: InBox, old: InBox, read: ReadInBox) -> InBox:
         """A vector register after a write in the active lanes."""
         active = self.mask(EXEC, read)
         if not isinstance(new, Sum) or not isinstance(old, Sum) or not isinstance(active, Sum) or active.terms:
@@ -149,7 +149,7 @@ class Foresight:
         return depends(new, old) if found is None else found
 
 
-def either(a: InBox, b: InBox) -> InBox:
+def one_of(a: InBox, b: InBox) -> InBox:
     """What is one of two, of which the launch decides."""
     return a if a == b else depends(a, b)
 
@@ -158,20 +158,20 @@ def _dwords(type: Type) -> int:
     return 2 if type.bits > 32 else 1
 
 
-def _copied(target: Reg | None, source: Reg, read: Read) -> Iterator[tuple[Dword, InBox]]:
+def _copied(target: Reg | None, source: Reg, read: ReadInBox) -> Iterator[tuple[Dword, InBox]]:
     """Dword by dword, of which one may be an address that is not known."""
     if target is not None:
         for each in range(target.dwords):
             yield (target.file, target.index + each), read(source.file, source.index + each)
 
 
-def _dword(operand: Operand, read: Read) -> InBox:
+def _dword(operand: Operand, read: ReadInBox) -> InBox:
     known = _operand(operand, U32, read)
     assert not isinstance(known, Low)
     return known
 
 
-def _operand(operand: Operand, type: Type, read: Read) -> Known:
+def _operand(operand: Operand, type: Type, read: ReadInBox) -> HalfKnown:
     if operand.reg is not None:
         return _joined([read(operand.reg.file, operand.reg.index + each) for each in range(_dwords(type))])
     if operand.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE):
@@ -179,7 +179,7 @@ def _operand(operand: Operand, type: Type, read: Read) -> Known:
     return None
 
 
-def _joined(dwords: list[InBox]) -> Known:
+def _joined(dwords: list[InBox]) -> HalfKnown:
     if len(dwords) == 1:
         return dwords[0]
     low, high = dwords
@@ -190,7 +190,7 @@ def _joined(dwords: list[InBox]) -> Known:
     return depends(low, high)
 
 
-def _split(first: Dword, known: Known, dwords: int) -> Iterator[tuple[Dword, InBox]]:
+def _split(first: Dword, known: HalfKnown, dwords: int) -> Iterator[tuple[Dword, InBox]]:
     file, index = first
     if isinstance(known, Low):
         yield first, known.half

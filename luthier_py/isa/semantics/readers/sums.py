@@ -54,7 +54,7 @@ class Low(NamedTuple):
 
 
 InBox: TypeAlias = Sum | Depends | None
-Known: TypeAlias = InBox | Low
+HalfKnown: TypeAlias = InBox | Low
 DECIDED = Depends()
 ADDRESSES = frozenset({Axis.ARGUMENTS, Axis.PACKET})
 
@@ -92,7 +92,7 @@ class Sums:
     def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
         return Value(self, type, self._result(prim, type, operands))
 
-    def _result(self, prim: Prim, type: Type, operands: tuple[Value, ...]) -> Known:
+    def _result(self, prim: Prim, type: Type, operands: tuple[Value, ...]) -> HalfKnown:
         if prim is Prim.LANE:
             return Sum(tuple(range(self.lanes)))
         if any(isinstance(operand.ref, Low) for operand in operands):
@@ -113,7 +113,7 @@ class Sums:
                 return found
         return depends(*refs)
 
-    def _of_lower_half(self, prim: Prim, type: Type, operands: tuple[Value, ...]) -> Known:
+    def _of_lower_half(self, prim: Prim, type: Type, operands: tuple[Value, ...]) -> HalfKnown:
         """Of what is made of 64 bits the lower half, where the upper halves cannot come to it."""
         if prim not in _UPWARD or type.bits > 64 or any(operand.type.kind is Kind.FLOAT for operand in operands):
             return None
