@@ -1,0 +1,78 @@
+"""What is foreseen of random kernels is what the emulator counts, by address, whatever memory contains."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+import numpy as np
+import pytest
+from emulated import KERNARG_BYTES, LANES, Bench, Ran, code_object
+from random_kernels import DATA, INPUT_BYTES, OWN, PROBES, SLOT_BYTES, kernel
+
+from luthier_py.analysis import Foreseen, Foretold, GivenLaunch, analyse, foretell
+from luthier_py.ir import Kernel, lift
+from luthier_py.isa import EXEC, vgpr
+from luthier_py.loader import load
+
+GROUPS = 3
+
+
+def bench(seed: int) -> Bench:
+    lanes = GROUPS * LANES
+    inputs = np.random.default_rng(seed).integers(0, 1 << 32, lanes * INPUT_BYTES // 4, dtype=np.uint32)
+    return Bench(inputs.tobytes(), bytes(4 * PROBES), bytes(lanes * SLOT_BYTES))
+
+
+@pytest.fixture(scope="module")
+def benches():
+    """Two images of memory."""
+    return bench(1), bench(2)
+
+
+def as_foretold(one: Kernel, foreseen: Foreseen, told: Foretold, ran: Ran) -> int:
+    """How many executed instructions were foretold; each of these ran as often, and with as many lanes."""
+    assert told.executions.keys() <= foreseen.pcs and told.lanes.keys() <= foreseen.masks
+    found = 0
+    for block in one.function.blocks:
+        piece = stretch = None
+        for instr in block.instrs:
+            piece = instr.pc if instr.pc in foreseen.pcs else piece
+            stretch = instr.pc if instr.pc in foreseen.masks else stretch
+            if piece is not None:
+                assert ran.profile.counts.get(instr.pc, 0) == told.executions.get(piece, 0), hex(instr.pc)
+                found += ran.profile.counts.get(instr.pc, 0)
+            if stretch is not None:
+                assert ran.profile.lanes.get(instr.pc, 0) == told.lanes.get(stretch, 0), hex(instr.pc)
+            stretch = None if instr.inst.writes.sgpr >> EXEC & 3 else stretch
+    return found
+
+
+def check(benches: tuple[Bench, Bench], seed: int, tame: bool) -> float:
+    """The share of instructions that was foreseen. ``tame``: vector registers begin with what ids decide."""
+    rng = random.Random(seed)
+    known = [("v_xor_b32_e32", vgpr(index), rng.getrandbits(32), OWN) for index in DATA] if tame else []
+    data = code_object({"k": kernel(seed, inline=False, before=known).rows})
+    program = lift(load(data), ["k"])
+    (one,) = program.kernels
+    foreseen = analyse(program).foreseen(one)
+    found = total = 0
+    for each in benches:
+        segment = struct.pack("<3Q", *(buffer.address for buffer in each.buffers)).ljust(KERNARG_BYTES, b"\0")
+        told = foretell(foreseen, GivenLaunch(segment, (GROUPS, 1, 1), (LANES, 1, 1)))
+        ran = each.run(data, "k", GROUPS)
+        found, total = found + as_foretold(one, foreseen, told, ran), total + ran.profile.total
+    return found / total
+
+
+@pytest.mark.parametrize("tame", [False, True])
+def test_random_kernels_run_as_foreseen(benches, tame):
+    shares = [check(benches, seed, tame) for seed in range(4000, 4006)]
+    assert (0.5 if tame else 0.3) < sum(shares) / len(shares) < 1, shares
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tame", [False, True])
+@pytest.mark.parametrize("seed", range(5000, 5200))
+def test_many_random_kernels_run_as_foreseen(benches, seed, tame):
+    check(benches, seed, tame)

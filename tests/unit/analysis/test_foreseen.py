@@ -1,0 +1,117 @@
+"""What a launch decides, and what it does not: rows of code, and launches whose counts follow by hand."""
+
+from __future__ import annotations
+
+import struct
+
+from synthetic import Row, build
+
+from luthier_py.analysis import Foreseen, GivenLaunch, analyse, foretell
+from luthier_py.ir import lift
+from luthier_py.isa import EXEC, VCC, sgpr, vgpr
+from luthier_py.loader import load
+from luthier_py.samples import sample
+
+END: Row = ("s_endpgm",)
+E, V = sgpr(EXEC, 2), sgpr(VCC, 2)
+IF: Row = ("s_and_saveexec_b64", sgpr(4, 2), V)
+FI: Row = ("s_or_b64", E, E, sgpr(4, 2))
+LOAD: Row = ("ds_read_b32", vgpr(2), vgpr(0))
+ON_LOADED: Row = ("v_cmp_gt_u32_e32", V, vgpr(2), vgpr(1))
+MARKS = ("v_mov_b32_e32", "v_not_b32_e32")
+
+
+def foreseen(*rows: Row) -> tuple[Foreseen, dict[int, str]]:
+    """Of a kernel, and where its marks are: moves of a number to v9, which stands for the mark's name."""
+    program = lift(build({"k": list(rows)}))
+    (kernel,) = program.kernels
+    marks = {}
+    for instr in kernel.function.instrs:
+        target = instr.inst.find("vdst")
+        if target is not None and target.reg == vgpr(9):
+            marks[instr.pc] = str(instr.inst["src0"].value)
+    return analyse(program).foreseen(kernel), marks
+
+
+def mark(number: int) -> Row:
+    return ("v_mov_b32_e32", vgpr(9), number)
+
+
+def runs_and_lanes(*rows: Row) -> tuple[str, str]:
+    """Marks whose blocks run as the launch says, and those of which it says the lanes, too."""
+    found, marks = foreseen(*rows)
+    runs = "".join(name for pc, name in marks.items() if pc in found.pcs)
+    return runs, "".join(name for pc, name in marks.items() if pc in found.masks)
+
+
+def test_what_is_loaded_hides_what_its_branch_leads_around():
+    """Lanes come back behind it: EXEC is what it was before."""
+    rows = [LOAD, ON_LOADED, IF, ("s_cbranch_execz", "end"), mark(1), "end:", FI, ("s_branch", "more"), "more:", mark(2), END]
+    assert runs_and_lanes(*rows) == ("2", "2")
+
+
+def test_both_sides_of_an_if_come_back_together():
+    rows = [
+        LOAD, ON_LOADED, IF, ("s_xor_b64", sgpr(4, 2), E, sgpr(4, 2)), ("s_cbranch_execz", "flow"), mark(1), "flow:",
+        ("s_andn2_saveexec_b64", sgpr(4, 2), sgpr(4, 2)), ("s_cbranch_execz", "end"), mark(2), "end:", FI,
+        ("s_branch", "more"), "more:", mark(3), END,
+    ]
+    assert runs_and_lanes(*rows) == ("3", "3")
+
+
+def test_what_was_switched_off_for_good_is_not_known():
+    rows = [LOAD, ON_LOADED, IF, ("s_branch", "more"), "more:", mark(1), END]
+    assert runs_and_lanes(*rows) == ("1", "")
+
+
+def test_what_is_written_where_nobody_knows_is_not_known_behind():
+    """A loop that goes as often as a register says, which a hidden block may have changed."""
+    def rows(hidden: Row) -> list[Row]:
+        return [("s_mov_b32", sgpr(8), 3), LOAD, ("v_readfirstlane_b32", sgpr(9), vgpr(2)), ("s_cmp_eq_u32", sgpr(9), 0),
+                ("s_cbranch_scc1", "loop"), hidden, "loop:", mark(1), ("s_sub_u32", sgpr(8), sgpr(8), 1),
+                ("s_cmp_lg_u32", sgpr(8), 0), ("s_cbranch_scc1", "loop"), mark(2), END]
+
+    assert runs_and_lanes(*rows(("s_mov_b32", sgpr(8), 3)))[0] == "2"
+    assert runs_and_lanes(*rows(("s_mov_b32", sgpr(10), 3)))[0] == "12"
+
+
+def test_nothing_is_known_behind_a_call():
+    program = lift(load(sample("device_call").path.read_bytes()))
+    (kernel,) = program.kernels
+    found = analyse(program).foreseen(kernel)
+    (call,) = program.calls(kernel.function)
+    assert found.stops and all(stop.pc <= call.instr.pc for stop in found.stops.values())
+
+
+def saxpy() -> tuple[Foreseen, int, int]:
+    """With the addresses of its entry and of the block that has the work."""
+    program = lift(load(sample("saxpy").path.read_bytes()))
+    (kernel,) = program.kernels
+    entry, work, _ = kernel.function.blocks
+    return analyse(program).foreseen(kernel), entry.address, work.address
+
+
+def given(n: int, groups: int, items: int) -> GivenLaunch:
+    hidden = struct.pack("<3I3H", groups, 1, 1, items, 1, 1)
+    return GivenLaunch(struct.pack("<If2Q", n, 0.5, 1 << 20, 1 << 21) + hidden.ljust(66, b"\0"), (groups, 1, 1), (items, 1, 1))
+
+
+def test_a_million_work_groups_are_a_few_classes():
+    """By hand: of 2^20 groups of 250 items each has three full waves, and one of 58; n ends inside of one."""
+    found, entry, work = saxpy()
+    groups, n = 1 << 20, 100_000_123
+    told = foretell(found, given(n, groups, 250))
+    whole, rest = divmod(n, 250)  # the last group with work has 123 items: a wave of 64, and one of 59
+    assert rest == 123
+    assert told.executions == {entry: 4 * groups, work: 4 * whole + 2, **{pc: 4 * groups for pc in told.executions
+                                                                         if pc not in (entry, work)}}
+    assert told.lanes[entry] == 250 * groups and told.lanes[work] == n
+    assert told.waves == 4 * groups and told.walks < 120
+
+
+def test_what_was_told_holds_as_long_as_what_it_follows_from():
+    found, *_ = saxpy()
+    told = foretell(found, given(1000, 4, 256))
+    assert told.holds_for(given(1000, 4, 256)) and not told.holds_for(given(999, 4, 256))
+    moved = given(1000, 4, 256).arguments[:8] + struct.pack("<2Q", 5 << 20, 6 << 20) + given(1000, 4, 256).arguments[24:]
+    assert told.holds_for(GivenLaunch(moved, (4, 1, 1), (256, 1, 1)))  # no pointer decides anything
