@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from compiled_samples import CompiledSamples
-from hip_programs import program  # noqa: F401
 
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
 from luthier_py.ir import lift

@@ -18,7 +18,6 @@ IF: Row = ("s_and_saveexec_b64", sgpr(4, 2), V)
 FI: Row = ("s_or_b64", E, E, sgpr(4, 2))
 LOAD: Row = ("ds_read_b32", vgpr(2), vgpr(0))
 ON_LOADED: Row = ("v_cmp_gt_u32_e32", V, vgpr(2), vgpr(1))
-MARKS = ("v_mov_b32_e32", "v_not_b32_e32")
 
 
 def foreseen(*rows: Row) -> tuple[Foreseen, dict[int, str]]:
@@ -46,7 +45,8 @@ def runs_and_lanes(*rows: Row) -> tuple[str, str]:
 
 def test_what_is_loaded_hides_what_its_branch_leads_around():
     """Lanes come back behind it: EXEC is what it was before."""
-    rows = [LOAD, ON_LOADED, IF, ("s_cbranch_execz", "end"), mark(1), "end:", FI, ("s_branch", "more"), "more:", mark(2), END]
+    rows = [LOAD, ON_LOADED, IF, ("s_cbranch_execz", "end"), mark(1), "end:", FI, ("s_branch", "more"), "more:",
+            mark(2), END]
     assert runs_and_lanes(*rows) == ("2", "2")
 
 
@@ -67,8 +67,8 @@ def test_what_was_switched_off_for_good_is_not_known():
 def test_what_is_written_where_nobody_knows_is_not_known_behind():
     """A loop that goes as often as a register says, which a hidden block may have changed."""
     def rows(hidden: Row) -> list[Row]:
-        return [("s_mov_b32", sgpr(8), 3), LOAD, ("v_readfirstlane_b32", sgpr(9), vgpr(2)), ("s_cmp_eq_u32", sgpr(9), 0),
-                ("s_cbranch_scc1", "loop"), hidden, "loop:", mark(1), ("s_sub_u32", sgpr(8), sgpr(8), 1),
+        return [("s_mov_b32", sgpr(8), 3), LOAD, ("v_readfirstlane_b32", sgpr(9), vgpr(2)),
+                ("s_cmp_eq_u32", sgpr(9), 0), ("s_cbranch_scc1", "loop"), hidden, "loop:", mark(1), ("s_sub_u32", sgpr(8), sgpr(8), 1),
                 ("s_cmp_lg_u32", sgpr(8), 0), ("s_cbranch_scc1", "loop"), mark(2), END]
 
     assert runs_and_lanes(*rows(("s_mov_b32", sgpr(8), 3)))[0] == "2"
@@ -93,7 +93,8 @@ def saxpy() -> tuple[Foreseen, int, int]:
 
 def given(n: int, groups: int, items: int) -> GivenLaunch:
     hidden = struct.pack("<3I3H", groups, 1, 1, items, 1, 1)
-    return GivenLaunch(struct.pack("<If2Q", n, 0.5, 1 << 20, 1 << 21) + hidden.ljust(66, b"\0"), (groups, 1, 1), (items, 1, 1))
+    arguments = struct.pack("<If2Q", n, 0.5, 1 << 20, 1 << 21) + hidden.ljust(66, b"\0")
+    return GivenLaunch(arguments, (groups, 1, 1), (items, 1, 1))
 
 
 def test_a_million_work_groups_are_a_few_classes():
@@ -113,5 +114,6 @@ def test_what_was_told_holds_as_long_as_what_it_follows_from():
     found, *_ = saxpy()
     told = foretell(found, given(1000, 4, 256))
     assert told.holds_for(given(1000, 4, 256)) and not told.holds_for(given(999, 4, 256))
-    moved = given(1000, 4, 256).arguments[:8] + struct.pack("<2Q", 5 << 20, 6 << 20) + given(1000, 4, 256).arguments[24:]
+    arguments = given(1000, 4, 256).arguments
+    moved = arguments[:8] + struct.pack("<2Q", 5 << 20, 6 << 20) + arguments[24:]
     assert told.holds_for(GivenLaunch(moved, (4, 1, 1), (256, 1, 1)))  # no pointer decides anything

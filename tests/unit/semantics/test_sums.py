@@ -27,11 +27,12 @@ def number(known: Sum, type: Type, ids: tuple[int, ...], lane: int) -> int:
 def some_sum(rng: random.Random, type: Type) -> Sum:
     """Small and large numbers, with terms and without."""
     def some() -> int:
-        return rng.choice((rng.randrange(9), rng.randrange(-9, 300), 1 << rng.randrange(type.bits), rng.getrandbits(64)))
+        one_bit = 1 << rng.randrange(type.bits)
+        return rng.choice((rng.randrange(9), rng.randrange(-9, 300), one_bit, rng.getrandbits(64)))
 
     base = some() if rng.random() < 0.5 else tuple(some() for _ in range(LANES))
-    terms = Sum(0, tuple((axis, rng.choice((1, -1, 4, 64, some()))) for axis in Axis if axis < 3 and rng.random() < 0.4))
-    return combined(type.bits, base, (terms, 1))
+    axes = [axis for axis in Axis if axis < 3 and rng.random() < 0.4]
+    return combined(type.bits, base, (Sum(0, tuple((axis, rng.choice((1, -1, 4, 64, some()))) for axis in axes)), 1))
 
 
 @pytest.mark.parametrize("type", [U32, I32, U64, I64, U16], ids=str)
