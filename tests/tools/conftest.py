@@ -1,4 +1,4 @@
-"""The tutorial's program is one of tests/programs."""
+"""Tools run under programs of tests/programs."""
 
 from hip_programs import program
 

@@ -68,8 +68,9 @@ def test_what_is_written_where_nobody_knows_is_not_known_behind():
     """A loop that goes as often as a register says, which a hidden block may have changed."""
     def rows(hidden: Row) -> list[Row]:
         return [("s_mov_b32", sgpr(8), 3), LOAD, ("v_readfirstlane_b32", sgpr(9), vgpr(2)),
-                ("s_cmp_eq_u32", sgpr(9), 0), ("s_cbranch_scc1", "loop"), hidden, "loop:", mark(1), ("s_sub_u32", sgpr(8), sgpr(8), 1),
-                ("s_cmp_lg_u32", sgpr(8), 0), ("s_cbranch_scc1", "loop"), mark(2), END]
+                ("s_cmp_eq_u32", sgpr(9), 0), ("s_cbranch_scc1", "loop"), hidden,
+                "loop:", mark(1), ("s_sub_u32", sgpr(8), sgpr(8), 1), ("s_cmp_lg_u32", sgpr(8), 0),
+                ("s_cbranch_scc1", "loop"), mark(2), END]
 
     assert runs_and_lanes(*rows(("s_mov_b32", sgpr(8), 3)))[0] == "2"
     assert runs_and_lanes(*rows(("s_mov_b32", sgpr(10), 3)))[0] == "12"

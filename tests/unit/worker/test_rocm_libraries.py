@@ -62,17 +62,35 @@ def test_bitsandbytes(
     check([sys.executable, HERE / "bitsandbytes_program.py", library, "few"], environment, tooled, counted)
 
 
-def check(
-    command: list[str | Path], environment: dict[str, str], tooled: Callable[..., Any],
+@pytest.mark.parametrize("target", [
+    "gfx90a", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gfx942", "gfx1030", "gfx1100", "gfx1201")),
+])
+def test_bitsandbytes_foreseen(
+    target: str, bitsandbytes: tuple[Path, Path], tooled: Callable[..., Any],
     counted: Callable[..., list[dict[str, Any]]],
 ) -> None:
+    """What is computed before each launch and what is counted in it are together what the emulator counts."""
+    library, stubs = bitsandbytes
+    path = os.pathsep.join([str(runtime_folder()), str(stubs)])
+    environment = {"LD_LIBRARY_PATH": path, "LUTHIER_DEVICE": f"emulator:{target}"}
+    command = [sys.executable, HERE / "bitsandbytes_program.py", library, "few"]
+    verdict = check(command, environment, tooled, counted, "wave_metrics")
+    assert any(0 < row["report"]["computed"] == row["report"]["instructions"] for row in verdict["reports"])
+
+
+def check(
+    command: list[str | Path], environment: dict[str, str], tooled: Callable[..., Any],
+    counted: Callable[..., list[dict[str, Any]]], tool: str = "instr_count",
+) -> Any:
     """Right on the emulator alone; under a tool as well, and each launch counted as the emulator counts it."""
     rows = [row for row in counted(*command, **environment) if SPINNING not in row["kernel"]]
-    done = tooled(*command, **environment)
+    done = tooled(*command, tool=tool, **environment)
     assert (done.code, done.out) == (0, "PASSED\n"), done.out + done.err
     found = [(row["kernel"], row["report"]["instructions"]) for row in done.verdict["reports"]]
-    assert not done.verdict["refused"] and done.verdict["instrumented"] == done.verdict["launches"] == len(found)
+    told = done.verdict["instrumented"] + done.verdict["without_code"]
+    assert not done.verdict["refused"] and told == done.verdict["launches"] == len(found)
     assert Counter(row for row in found if SPINNING not in row[0]) == Counter(
         (row["kernel"], row["instructions"]) for row in rows
     )
     assert rows
+    return done.verdict
