@@ -79,13 +79,12 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Stop:
     """A node that runs as often as the launch says. Control goes on at the first of ``ways`` if ``branch`` is taken,
-    else at the last: past all that is hidden, where only ``kept`` is still known."""
+    else at the last: past all that is hidden. What that has changed is not known there, and so decides nothing."""
 
     pc: int
     parts: tuple[Part, ...]
     branch: Branch | None
     ways: tuple[int, ...]
-    kept: tuple[frozenset[Dword] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +187,8 @@ class _Solution:
             self._hidden |= found - {EXIT}
             self._heads = self._solved()
             found = {each for index in self._heads if self._forks(index) for each in self._meets.between(index)}
-        stops = self._stops()
-        first = self._landing(self._first)[0]
-        return Foreseen(self._kernel.record, self._target, self._lanes, first, stops)
+        stops = needed({index: self._stop(index) for index in self._heads if index not in self._hidden})
+        return Foreseen(self._kernel.record, self._target, self._lanes, self._landing(self._first), stops)
 
     def _solved(self) -> Mapping[int, Knowing]:
         """What is known at the head of each node that control comes to."""
@@ -226,7 +224,7 @@ class _Solution:
                     known = self._foresight.merged(known, state.values.get(what), read)
                 else:
                     whole.add(what)
-            if known is None or not isinstance(known, Sum) and axes_of(known) & ADDRESSES:
+            if known is None or axes_of(known) & ADDRESSES and (not isinstance(known, Sum) or EXEC_BITS & reg.bits):
                 values.pop(what, None)
             else:
                 values[what] = known
@@ -266,16 +264,9 @@ class _Solution:
         known = self._foresight.decision(row, _reader(self._through(index, self._heads[index]).values))
         return row if known is not None and not axes_of(known) & ADDRESSES else None
 
-    def _landing(self, target: int) -> tuple[int, frozenset[Dword] | None]:
-        """Where control is known to be next, on its way to a node, and what is still known there if that is further."""
-        if target not in self._hidden:
-            return target, None
-        further = self._meets.next(target, self._hidden)
-        return further, frozenset() if further == EXIT else frozenset(self._heads[further].values)
-
-    def _stops(self) -> dict[int, Stop]:
-        found = {index: self._stop(index) for index in self._heads if index not in self._hidden}
-        return needed(found)
+    def _landing(self, target: int) -> int:
+        """Where control is known to be next, on its way to a node."""
+        return self._meets.next(target, self._hidden) if target in self._hidden else target
 
     def _stop(self, index: int) -> Stop:
         node, state = self._nodes[index], self._heads[index]
@@ -288,12 +279,11 @@ class _Solution:
             if instr.inst.writes.sgpr & EXEC_BITS or place + 1 == len(node):
                 parts.append(Part(pc, known, tuple(steps)))
                 pc, known, steps = instr.end, self._exec_known(state), []
-        ways = [self._landing(each) if each != EXIT else (EXIT, None) for each in self._after[index]]
         branch = self._branch(index)
+        ways = tuple(map(self._landing, self._after[index]))
         if branch is None and len(ways) > 1:
-            meet = self._meets.next(index, self._hidden)
-            ways = [(meet, frozenset(self._heads[meet].values) if meet != EXIT else frozenset())]
-        return Stop(node.instrs[0].pc, tuple(parts), branch, *zip(*ways, strict=True))
+            ways = (self._meets.next(index, self._hidden),)
+        return Stop(node.instrs[0].pc, tuple(parts), branch, ways)
 
     def _exec_known(self, state: Knowing) -> bool:
         return all(state.values.get((RegFile.SGPR, EXEC + half)) is not None for half in range(self._lanes // 32))

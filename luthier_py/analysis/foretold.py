@@ -23,7 +23,7 @@ from luthier_py.isa.semantics.readers.evaluate import Dword
 from luthier_py.isa.semantics.readers.foresee import Foresight
 from luthier_py.isa.semantics.readers.sums import Axis, Depends, InBox, Sum, Sums
 
-MOST_STOPS = 1 << 20
+MOST_STOPS = 1 << 18
 """Straight-line pieces that are walked for one launch at most."""
 
 
@@ -105,10 +105,6 @@ class _BoxWalk:
         way = 0
         if stop.branch is not None:
             way = 0 if self._number(self._foresight.decision(stop.branch, self._read)) else len(stop.ways) - 1
-        kept = stop.kept[way]
-        if kept is not None:
-            self._values = {place: known for place, known in self._values.items()
-                            if place in kept or place[0] is RegFile.SGPR and place[1] in (EXEC, EXEC + 1)}
         return stop.ways[way]
 
     def _do(self, step: Deciding) -> None:

@@ -67,7 +67,7 @@ def check(benches: tuple[Bench, Bench], seed: int, tame: bool) -> float:
 
 @pytest.mark.parametrize("tame", [False, True])
 def test_random_kernels_run_as_foreseen(benches, tame):
-    shares = [check(benches, seed, tame) for seed in range(4000, 4006)]
+    shares = [check(benches, seed, tame) for seed in range(4000, 4004)]
     assert (0.5 if tame else 0.3) < sum(shares) / len(shares) < 1, shares
 
 

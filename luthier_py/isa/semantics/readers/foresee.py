@@ -172,6 +172,8 @@ def _dword(operand: Operand, read: ReadInBox) -> InBox:
 
 
 def _operand(operand: Operand, type: Type, read: ReadInBox) -> HalfKnown:
+    if operand.reg is not None and operand.value:
+        return None  # its upper half
     if operand.reg is not None:
         return _joined([read(operand.reg.file, operand.reg.index + each) for each in range(_dwords(type))])
     if operand.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE):
