@@ -299,7 +299,7 @@ class ToolService:
             run.verdict.refuse(Refusal(kernel, one_line(copy), Location(kernel)))
             raise Refused("not instrumented", protocol.STATUS_UNKNOWN)
         made = copy.made
-        wanted = run.tool.wants_arguments and not made.refused
+        wanted = run.tool.wants_arguments and run.tool.per_launch and not made.refused
         record = load(self._code[image, device]).kernel(kernel) if wanted else None
         self._kept[image, device, kernel] = _facts(copy, record)
         refused = self._advised(made.refused, self._code[image, device])
