@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
@@ -71,13 +71,15 @@ class Planned:
 
 
 def instrument(
-    code: Given, tool: Tool | type[Tool] | str, name: str = MEMORY, kernels: Iterable[str] | str | None = None,
-    keep_going: bool = False, watch: Watch | None = None, seen: Seen | None = None,
+    code: Given, tool: Tool | type[Tool] | str | Sequence[Tool], name: str = MEMORY,
+    kernels: Iterable[str] | str | None = None, keep_going: bool = False, watch: Watch | None = None,
+    seen: Seen | None = None,
 ) -> Instrumented:
     """Instrument the chosen kernels (all of them by default), as far as the tool's options choose them too; raises
     LuthierError, and then nothing was made.
 
-    ``code``: a code object's bytes, or its path. ``tool``: a tool; its class or name stand for one with defaults.
+    ``code``: a code object's bytes, or its path. ``tool``: a tool; its class or name stand for one with defaults,
+    a list for all of it together (`Several`).
     With ``keep_going`` kernels that cannot be served are left alone and listed in ``refused``. ``seen``: as for
     `carry_out`.
     """

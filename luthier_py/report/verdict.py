@@ -18,7 +18,7 @@ from luthier_py.report.plain import Json
 from luthier_py.report.received import RecordCount
 from luthier_py.tool import LAUNCHES, Option, Refusal, Tool
 from luthier_py.tool.printing import PRINTED
-from luthier_py.tool.selection import CODE
+from luthier_py.tool.selection import CODE, INSTRUCTIONS
 
 SHOWN = 5  # kernels of a list that are named
 SELECTING = {**LAUNCHES, "LUTHIER_KERNELS": CODE["LUTHIER_KERNELS"]}
@@ -100,7 +100,7 @@ class Verdict:
             others = f", which are {self._listed(self.not_chosen)}" if self.not_chosen else ""
             found.append(f"{chosen} leaves out {self.launches - self.selected} of {self.launches} launches{others}")
         if self.untouched:
-            cut = self._given(CODE, "INSTR_BEGIN", "INSTR_END", "INSTRUMENT")
+            cut = self._given({name: option for name, option in CODE.items() if name in INSTRUCTIONS})
             left = f"what {cut} leaves of " if cut else ""
             found.append(f"there is nothing for {self.tool.name} in {left}{self._listed(self.untouched)}")
         if self.failed:
@@ -120,10 +120,10 @@ class Verdict:
         self.launches, self.selected, self.untouched = 1, 1, names
         return "; ".join(self.reasons()) if names else "there is no kernel"
 
-    def _given(self, options: Mapping[str, Option[Any]], *names: str) -> str:
+    def _given(self, options: Mapping[str, Option[Any]]) -> str:
         """Those of these options that choose something, as they could be given."""
         values = self.tool.option_values
-        chosen = [name for name in names or options if values[name] != options[name].default]
+        chosen = [name for name in options if values[name] != options[name].default]
         return " ".join(f"{name}={Option.show(values[name])}" for name in chosen)
 
     def _listed(self, kernels: set[str]) -> str:
