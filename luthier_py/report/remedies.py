@@ -53,9 +53,9 @@ def _others(tool: Tool) -> Iterator[tuple[str, Tool]]:
     for name, option in tool.options.items():
         for choice in option.choices:
             if choice != tool.option_values[name]:
-                yield f"`-O {name}={Option.show(choice)}`", tool.again(**{name: choice})
-    if len(tool.parts) > 1:
-        yield from ((f"`-t {part.name}`", part) for part in tool.parts)
+                yield f"`-O {name}={Option.show(choice)}`", tool.remade(**{name: choice})
+    if len(tool.together) > 1:
+        yield from ((f"`-t {part.name}`", part) for part in tool.together)
     installed = tools()
     for name, other in sorted(installed.items()) if type(tool) in installed.values() else ():
         if other is not type(tool):

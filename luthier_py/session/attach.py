@@ -77,7 +77,7 @@ def attach(tool: str | type[Tool] | Tool, **options: Any) -> Attached:
     """
     if isinstance(tool, Tool):
         options = {**{name: tool.option_values[name] for name in tool.given}, **options}
-        name = ",".join(_place_of(type(part)) for part in tool.parts)
+        name = ",".join(_place_of(type(part)) for part in tool.together)
     elif isinstance(tool, str) or isinstance(tool, type) and issubclass(tool, Tool):
         name = tool if isinstance(tool, str) else _place_of(tool)
     else:

@@ -103,11 +103,11 @@ class Tool:
         return " ".join(cleandoc(cls.__doc__ or "").partition("\n\n")[0].split())
 
     @property
-    def parts(self) -> tuple[Tool, ...]:
-        """The tools that it is made of: itself, but for `Several`."""
+    def together(self) -> tuple[Tool, ...]:
+        """The tools that share its copies: itself, but for `Several`."""
         return (self,)
 
-    def again(self, **options: Any) -> Tool:
+    def remade(self, **options: Any) -> Tool:
         """A new one with the options that were given to this one, and others."""
         return type(self)(**{**{name: self._options[name] for name in self.given}, **options})
 

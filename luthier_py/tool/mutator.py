@@ -390,3 +390,8 @@ def choosing(m: Mutator, selection: Selection) -> Mutator:
     other._recorder = replace(m._recorder, chosen=other._chosen, filter=selection.instrument)
     other._refused = m._refused
     return other
+
+
+def recorded(m: Mutator) -> int:
+    """How many edits there are so far."""
+    return len(m._recorder.insertions) + len(m._recorder.instead)

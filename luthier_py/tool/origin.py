@@ -59,7 +59,7 @@ class Origin:
 def origin_of(tool: Tool, before: Origin | None = None) -> Origin | None:
     """None where a tool says that it is not cacheable, has no file, or holds what has no key. With what was said
     ``before``: the state of the same modules, and the files of all."""
-    found = [_origin_of(part, before) for part in tool.parts]
+    found = [_origin_of(part, before) for part in tool.together]
     known = [origin for origin in found if origin is not None]
     if len(known) < len(found):
         return None

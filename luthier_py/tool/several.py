@@ -19,7 +19,7 @@ from luthier_py.errors import Invalid
 from luthier_py.tool.base import LaunchResult, Tool
 from luthier_py.tool.channel import Channel
 from luthier_py.tool.launch_parameter import VALUES
-from luthier_py.tool.mutator import Mutator, choosing
+from luthier_py.tool.mutator import Mutator, choosing, recorded
 from luthier_py.tool.options import Option
 from luthier_py.tool.selection import COUNTING, EVERY_TOOL, INSTRUCTIONS, Selection
 
@@ -29,7 +29,7 @@ class Several(Tool):
 
     def __init__(self, *tools: Tool) -> None:
         """Invalid where two could not be told apart, or want other things of what is the same for all."""
-        self._parts = parts = tuple(part for tool in tools for part in tool.parts)
+        self._parts = parts = tuple(part for tool in tools for part in tool.together)
         self.name = ",".join(part.name for part in parts)
         self.variables = tuple(variable for part in parts for variable in part.variables)
         self.wave_variables = tuple(variable for part in parts for variable in part.wave_variables)
@@ -66,19 +66,25 @@ class Several(Tool):
         self.selection = Selection.of(self._options)
 
     @property
-    def parts(self) -> tuple[Tool, ...]:
+    def together(self) -> tuple[Tool, ...]:
         return self._parts
 
     @property
     def declared_files(self) -> Mapping[str, str]:
         return {path: said for part in self._parts for path, said in part.declared_files.items()}
 
-    def again(self, **options: Any) -> Several:
+    def remade(self, **options: Any) -> Several:
         given = {**{name: self._options[name] for name in self.given}, **options}
         return several([type(part) for part in self._parts], given)
 
     def instrument(self, m: Mutator) -> dict[str, Any]:
-        return {part.name: part.instrument(choosing(m, part.selection)) for part in self._parts}
+        """Notes of those that have something to do in this program."""
+        notes, done = {}, 0
+        for part in self._parts:
+            own = part.instrument(choosing(m, part.selection))
+            if recorded(m) > done:
+                notes[part.name], done = own, recorded(m)
+        return notes
 
     def launching(self, launch: LaunchResult) -> None:
         for part, own in self._each(launch):
@@ -90,21 +96,30 @@ class Several(Tool):
                 part.received(channel, own, records)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
-        return {part.name: part.report(own) for part, own in self._each(launch)}
+        """By tool; None where one has nothing to do in this program."""
+        return {**dict.fromkeys(part.name for part in self._parts),
+                **{part.name: part.report(own) for part, own in self._each(launch)}}
 
     def text(self, launch: LaunchResult, report: Mapping[str, Any]) -> str:
-        return "\n".join(filter(None, (part.text(own, report[part.name]) for part, own in self._each(launch))))
+        texts = {part.name: part.text(own, report[part.name]) for part, own in self._each(launch)}
+        idle = (f"{self.headline(launch)}, there is nothing for {part.name}"
+                for part in self._parts if part.name not in texts)
+        return "\n".join(filter(None, (*texts.values(), *idle)))
 
     def rows(self, report: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Those of all tools, with the tool as a column."""
         return [{"tool": part.name, **(row if isinstance(row, Mapping) else {"report": row})}
-                for part in self._parts for row in part.rows(report[part.name])]
+                for part in self._parts if report[part.name] is not None for row in part.rows(report[part.name])]
 
     def combined(self, reports: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-        """None where one of the tools makes no such report: its files are then each launch's own, as all others' are.
-        """
-        found = {part.name: part.combined([report[part.name] for report in reports]) for part in self._parts}
-        return None if None in found.values() else found
+        """None where one of the tools makes no such report: then all have files for each launch."""
+        found = dict[str, Any](reports[0])
+        for part in self._parts:
+            if found[part.name] is not None:
+                found[part.name] = part.combined([report[part.name] for report in reports])
+                if found[part.name] is None:
+                    return None
+        return found
 
     def files(self, launch: LaunchResult, report: Mapping[str, Any]) -> dict[str, bytes]:
         """Where two tools call a file alike, their names are put before that."""
@@ -114,9 +129,10 @@ class Several(Tool):
                 for tool, files in found for name, content in files.items()}
 
     def _each(self, launch: LaunchResult) -> Iterator[tuple[Tool, LaunchResult]]:
-        """Every tool, with a launch as it sees it."""
+        """Every tool that has something to do in the launch's program, with the launch as it sees it."""
         for part in self._parts:
-            yield part, replace(launch, notes=None if launch.notes is None else launch.notes[part.name])
+            if launch.notes is None or part.name in launch.notes:
+                yield part, replace(launch, notes=(launch.notes or {}).get(part.name))
 
 
 def several(kinds: Sequence[type[Tool]], options: Mapping[str, Any]) -> Several:

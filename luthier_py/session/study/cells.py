@@ -152,7 +152,7 @@ def file_hash(path: Path) -> str:
 @cache
 def tool_content(name: str) -> str:
     """The sources of a tool, or of several together."""
-    return " ".join(_sources_of_tool(type(part)) for part in load_tool(name).parts)
+    return " ".join(_sources_of_tool(type(part)) for part in load_tool(name).together)
 
 
 def _sources_of_tool(tool: type[Tool]) -> str:

@@ -23,21 +23,21 @@ from luthier_py.tool import Tool, load_tool
 
 TOOLS = "instr_count", "opcode_histogram", "branch_edges", "loop_counts", "lds_bank_conflicts", "mem_trace"
 LANES = {"COUNT_WARP_LEVEL": "0", "EXCLUDE_PRED_OFF": "1"}
-COUNTING = {"instr_count": LANES, "opcode_histogram": LANES}
+OPTIONS = {"instr_count": LANES, "opcode_histogram": LANES, "mem_trace": {"lines": "0"}}
 
 
 def run(code: bytes, launch, tool: Tool) -> Ran:
     return run_instrumented(EmulatorDevice(load(code).target), instrument(code, tool), tool, launch)
 
 
-@pytest.mark.parametrize("name", ["reduce_strided", "bitonic_sort", "device_call"])
+@pytest.mark.parametrize("name", ["reduce_strided", "device_call"])
 def test_reports_are_those_of_each_alone(name: str) -> None:
     found = sample(name)
     code, launch = found.path.read_bytes(), launch_of(found)
     together = run(code, launch, load_tool(",".join(TOOLS), {
-        f"{tool}.{option}": value for tool, options in COUNTING.items() for option, value in options.items()}))
-    for tool in TOOLS:
-        assert together.report[tool] == run(code, launch, load_tool(tool, COUNTING.get(tool))).report, tool
+        f"{tool}.{option}": value for tool, options in OPTIONS.items() for option, value in options.items()}))
+    for tool in TOOLS:  # `device_call` uses no LDS, so there is nothing for one of them
+        assert together.report[tool] == run(code, launch, load_tool(tool, OPTIONS.get(tool))).report, tool
     original = run_original(EmulatorDevice(load(code).target), code, launch)
     assert {n: data.tobytes() for n, data in together.outputs.items()} == {
         n: data.tobytes() for n, data in original.outputs.items()}

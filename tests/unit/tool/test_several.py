@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py import Channel, LaunchParameter, LaunchResult, Mutator, Option, Tool, Variable, u32, u64
+from luthier_py import Channel, LaunchParameter, LaunchResult, Mutator, Option, Tool, Variable, hook, u32, u64
 from luthier_py.errors import Invalid
 from luthier_py.pipeline import plan
 from luthier_py.session.attach import _place_of
@@ -14,6 +14,18 @@ from luthier_py.tool import COUNT_WARP_LEVEL, Several, load_tool, made_tool
 from luthier_py.tool.discover import absolute
 
 SAXPY = Path(__file__).parents[2] / "data" / "saxpy.co"
+
+
+@hook
+def nothing() -> None:
+    pass
+
+
+def everywhere(m: Mutator) -> int:
+    instrs = m.instrs(m.functions()[0])
+    for instr in instrs:
+        m.before(instr, nothing)
+    return len(instrs)
 
 
 class Sent:
@@ -31,7 +43,7 @@ class First(Tool):
     per_wave = COUNT_WARP_LEVEL
 
     def instrument(self, m: Mutator) -> int:
-        return len(m.instrs(m.functions()[0]))
+        return everywhere(m)
 
     def launching(self, launch: LaunchResult) -> None:
         self.period = 100 + launch.notes
@@ -45,20 +57,20 @@ class Second(Tool):
     per_launch = False
 
     def instrument(self, m: Mutator) -> int:
-        return len(m.instrs(m.functions()[0]))
+        return everywhere(m)
 
     def rows(self, report):
         return [7]
 
 
 def both(**options) -> Several:
-    found = Several(First(), Second()).again(**options)
+    found = Several(First(), Second()).remade(**options)
     assert found.name == "First,Second" and found.per_launch is True
     return found
 
 
 def test_options_go_to_who_has_them() -> None:
-    first, second = both(**{"size": "16", "First.depth": 5, "COUNT_WARP_LEVEL": 0, "Second.count_warp_level": 1}).parts
+    first, second = both(**{"size": "16", "First.depth": 5, "COUNT_WARP_LEVEL": 0, "Second.count_warp_level": 1}).together
     assert (first.size, first.depth, first.per_wave) == (16, 5, False)
     assert (second.depth, second.per_wave) == (2, True)
 
@@ -68,8 +80,8 @@ def test_options_are_told_by_tool_and_can_be_given_again() -> None:
     assert found.given == {"Second.depth", "First.INSTR_END", "Second.INSTR_END", "LUTHIER_KERNELS"}
     values = found.option_values
     assert (values["First.depth"], values["Second.depth"], values["LUTHIER_KERNELS"]) == (1, 9, "a")
-    assert found.again().option_values == values
-    assert found.again(**{"Second.depth": 1}).parts[1].option_values["depth"] == 1
+    assert found.remade().option_values == values
+    assert found.remade(**{"Second.depth": 1}).together[1].option_values["depth"] == 1
     assert "* Second.depth = 9" in " ".join(found.echo().split())
 
 
@@ -117,6 +129,20 @@ def test_reports_rows_and_files_are_told_apart() -> None:
     assert found.combined([report, report]) is None  # Second has no such thing
 
 
+def test_one_that_has_nothing_to_do_is_told_so() -> None:
+    """Its `report` is not asked, as it would not be alone: what it made for the launch is not there."""
+    idle = type("Idle", (Tool,), {"instrument": lambda self, m: None})
+    found = Several(First(), idle())
+    notes = plan(SAXPY, found).edits.notes
+    assert notes.keys() == {"First"}
+    launch = LaunchResult(0, "k", (1, 1, 1), (64, 1, 1), {"First.seen": (5).to_bytes(8, "little")}, notes=notes)
+    report = found.report(launch)
+    assert report == {"First": {"seen": 5}, "Idle": None}
+    assert found.text(launch, report) == "seen = 5\nkernel 0 - k - #workgroups 1, there is nothing for Idle"
+    assert found.rows(report) == [{"tool": "First", "seen": 5}]
+    assert not [name for name in found.files(launch, report) if "Idle" in name]
+
+
 def test_files_of_one_name_get_the_tools() -> None:
     plots = [type(name, (Tool,), {"files": lambda self, launch, report: {"plot.png": self.name.encode()}})
              for name in ("A", "B")]
@@ -129,10 +155,10 @@ def test_they_are_found_by_name_and_path(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "mine.py").write_text("from luthier_py import Tool\n\nclass Mine(Tool):\n    'Nothing.'\n")
     monkeypatch.chdir(tmp_path)
     found = load_tool("branch_edges,mine.py,instr_count", {"mode": "instruction"})
-    assert [part.name for part in found.parts] == ["branch_edges", "Mine", "instr_count"]
+    assert [part.name for part in found.together] == ["branch_edges", "Mine", "instr_count"]
     assert found.option_values["instr_count.mode"] == "instruction"
     assert absolute("branch_edges,mine.py") == f"branch_edges,{tmp_path}/mine.py"
-    assert [_place_of(type(part)) for part in found.parts[1:]] == [f"{tmp_path}/mine.py:Mine", "instr_count"]
+    assert [_place_of(type(part)) for part in found.together[1:]] == [f"{tmp_path}/mine.py:Mine", "instr_count"]
     assert made_tool([found, load_tool("none")]).name == "branch_edges,Mine,instr_count,none"
 
 
