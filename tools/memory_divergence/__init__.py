@@ -176,8 +176,8 @@ def _efficiency(lanes: int, asked: int, segments: Iterable[int]) -> dict[str, An
 
 def _sums(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
     rows = list(rows)
-    return _efficiency(*(sum(row[name] for row in rows) for name in ("lanes", "bytes")),
-                       (sum(row["segments"][size] for row in rows) for size in SEGMENTS))
+    lanes, asked = (sum(row[name] for row in rows) for name in ("lanes", "bytes"))
+    return _efficiency(lanes, asked, [sum(row["segments"][size] for row in rows) for size in SEGMENTS])
 
 
 def _summed(rows: list[dict[str, Any]], not_counted: Sequence[str]) -> dict[str, Any]:
