@@ -114,7 +114,7 @@ def run(code: bytes, launch: Launch) -> dict[str, Any]:
     return report
 
 
-@pytest.mark.parametrize("name", ["bitonic_sort", "scratch", "function_pointers"])
+@pytest.mark.parametrize("name", ["bitonic_sort", "function_pointers"])
 def test_it_is_what_masks_say(name: str) -> None:
     found = sample_called(name)
     run(found.path.read_bytes(), launch_of(found))
@@ -122,8 +122,7 @@ def test_it_is_what_masks_say(name: str) -> None:
 
 @pytest.mark.parametrize(("target", "wave_size", "level"), [
     ("gfx1201", 32, 2), *(pytest.param(*other, marks=pytest.mark.slow) for other in (
-        ("gfx942", 64, 2), ("gfx1030", 32, 2), ("gfx1100", 32, 2), ("gfx1100", 64, 2), ("gfx90a", 64, 0),
-        ("gfx1201", 32, 0)))])
+        ("gfx942", 64, 2), ("gfx1030", 32, 2), ("gfx1100", 32, 2), ("gfx1100", 64, 2), ("gfx90a", 64, 0)))])
 def test_on_other_targets(target: str, wave_size: int, level: int, require_tool, tmp_path: Path) -> None:
     found = sample_called("bitonic_sort")
     compiled = CompiledSamples(require_tool("clang-22"), tmp_path).code(found.name, target, wave_size, level)
@@ -131,13 +130,13 @@ def test_on_other_targets(target: str, wave_size: int, level: int, require_tool,
 
 
 def test_an_else_and_a_loop_by_hand(require_tool: Callable[[str], str], tmp_path: Path) -> None:
-    """Of 64 lanes 10 take the `if`, 54 the `else`; turns of the loop are 0 to 3 in equal parts."""
+    """Of 64 lanes 10 take the `if`, 54 the `else`; 48 come into the loop, of which 32, 16 and 0 go round again."""
     (tmp_path / "parted.hip").write_text(PARTED)
-    subprocess.run([require_tool("clang-22"), *OPTIONS, "-O2", "--offload-arch=gfx90a", "-gline-tables-only",
-                    "parted.hip", "-o", "parted.co"], cwd=tmp_path, check=True)
+    subprocess.run([require_tool("clang-22"), *OPTIONS, "-O2", "--offload-arch=gfx90a", "parted.hip", "-o", "parted.co"], cwd=tmp_path, check=True)
     launch = Launch("k", (1, 1, 1), (64, 1, 1), (parse_argument("inout:u32[128]=arange"), parse_argument("u32=10")))
     report = run((tmp_path / "parted.co").read_bytes(), launch)
-    rows = [row for row in report["branches"] if row["divergent"]]
-    by_line = [(int(row["source"].rpartition(":")[2]), row["before"], row["after"]) for row in rows]
-    assert sorted(by_line) == []
-    assert report["lines"]["parted.hip:6"]["activity"] == 0
+    rows = [(row["executions"], row["divergent"], row["before"], row["after"]) for row in report["branches"]]
+    assert sorted(rows) == [(1, 1, 64, 10), (1, 1, 64, 48), (1, 1, 64, 54), (3, 2, 96, 48)]
+    both = load_tool(f"{TOOL}/").combined([report, report])
+    assert both["total"] == {**{name: 2 * number for name, number in report["total"].items()},
+                             "activity": report["total"]["activity"]}
