@@ -132,7 +132,8 @@ def test_on_other_targets(target: str, wave_size: int, level: int, require_tool,
 def test_an_else_and_a_loop_by_hand(require_tool: Callable[[str], str], tmp_path: Path) -> None:
     """Of 64 lanes 10 take the `if`, 54 the `else`; 48 come into the loop, of which 32, 16 and 0 go round again."""
     (tmp_path / "parted.hip").write_text(PARTED)
-    subprocess.run([require_tool("clang-22"), *OPTIONS, "-O2", "--offload-arch=gfx90a", "parted.hip", "-o", "parted.co"], cwd=tmp_path, check=True)
+    command = [require_tool("clang-22"), *OPTIONS, "-O2", "--offload-arch=gfx90a", "parted.hip", "-o", "parted.co"]
+    subprocess.run(command, cwd=tmp_path, check=True)
     launch = Launch("k", (1, 1, 1), (64, 1, 1), (parse_argument("inout:u32[128]=arange"), parse_argument("u32=10")))
     report = run((tmp_path / "parted.co").read_bytes(), launch)
     rows = [(row["executions"], row["divergent"], row["before"], row["after"]) for row in report["branches"]]
