@@ -39,8 +39,8 @@ BEHIND = {
     "loader": ("CodeObject", "KernelRecord", "KernelArg"),
 }
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Tools", ("Tool", "Option", "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "Variable", "Element", "WaveVariable",
-               "LookupTable", "Channel", "LaunchParameter", "LAUNCH_NUMBER", "LaunchVariable", "LaunchResult",
+    ("Tools", ("Tool", "Several", "Option", "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "Variable", "Element",
+               "WaveVariable", "LookupTable", "Channel", "LaunchParameter", "LAUNCH_NUMBER", "LaunchVariable", "LaunchResult",
                "Selection", "as_data", "json_text")),
     ("Where hooks go", ("Mutator", "Edge", "Loop", "Stretch", "Region", "Counting", "Counted", "Following", "Hook")),
     ("What hooks are given", ("Computed",)),

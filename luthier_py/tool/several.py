@@ -67,13 +67,16 @@ class Several(Tool):
 
     @property
     def together(self) -> tuple[Tool, ...]:
+        """The tools, each by itself."""
         return self._parts
 
     @property
     def declared_files(self) -> Mapping[str, str]:
+        """Those of all."""
         return {path: said for part in self._parts for path, said in part.declared_files.items()}
 
     def remade(self, **options: Any) -> Several:
+        """New ones with the options that were given to these, and others."""
         given = {**{name: self._options[name] for name in self.given}, **options}
         return several([type(part) for part in self._parts], given)
 
@@ -87,10 +90,12 @@ class Several(Tool):
         return notes
 
     def launching(self, launch: LaunchResult) -> None:
+        """Told to each."""
         for part, own in self._each(launch):
             part.launching(own)
 
     def received(self, channel: Channel, launch: LaunchResult, records: NDArray[Any]) -> None:
+        """Told to the one whose channel it is."""
         for part, own in self._each(launch):
             if channel in part.channels:
                 part.received(channel, own, records)
@@ -101,6 +106,7 @@ class Several(Tool):
                 **{part.name: part.report(own) for part, own in self._each(launch)}}
 
     def text(self, launch: LaunchResult, report: Mapping[str, Any]) -> str:
+        """One behind the other."""
         texts = {part.name: part.text(own, report[part.name]) for part, own in self._each(launch)}
         idle = (f"{self.headline(launch)}, there is nothing for {part.name}"
                 for part in self._parts if part.name not in texts)

@@ -70,7 +70,8 @@ def both(**options) -> Several:
 
 
 def test_options_go_to_who_has_them() -> None:
-    first, second = both(**{"size": "16", "First.depth": 5, "COUNT_WARP_LEVEL": 0, "Second.count_warp_level": 1}).together
+    given = {"size": "16", "First.depth": 5, "COUNT_WARP_LEVEL": 0, "Second.count_warp_level": 1}
+    first, second = both(**given).together
     assert (first.size, first.depth, first.per_wave) == (16, 5, False)
     assert (second.depth, second.per_wave) == (2, True)
 
