@@ -25,6 +25,7 @@ from luthier_py.tool import load_tool
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "branch_divergence"
 WRITES = re.compile(r"s_\w+ exec(_lo)?,|s_\w+_(saveexec|wrexec)_|v_cmpx_")
 SCC = re.compile(r"s_cbranch_scc([01]) (\d+)")
+FEWER = (1 << 13) - 1  # lanes for which the condition in VCC holds, below
 NUMBERS = "none", "some", "all", "before", "after"
 PARTED = """
 #define KEEP asm volatile("s_nop 0")
@@ -33,6 +34,7 @@ extern "C" __attribute__((global)) void k(unsigned *out, unsigned n) {
     if (x < n) { KEEP; sum = out[x]; } else { KEEP; sum = out[2 * x]; }
     for (unsigned i = 0; i < (x & 3); i++) { KEEP; sum += out[i]; }
     out[x] = sum;
+    asm volatile("v_cmp_gt_u32 vcc, %1, %0\\n s_cbranch_vccz 1\\n s_nop 0" :: "v"(x), "s"(n + 3) : "vcc");
 }
 """
 
@@ -85,7 +87,8 @@ def parted(waves, texts: dict[int, str], condition: dict[int, str]) -> dict[int,
             written = bool(WRITES.match(texts[pc]))
             if pc in condition:
                 taking, left = {"": (mask | behind, behind), "exec": (before | mask, mask),
-                                "scc": (mask, mask if to == ends.get(pc) else 0)}[condition[pc]]
+                                "scc": (mask, mask if to == ends.get(pc) else 0),
+                                "vcc": (mask, mask & FEWER)}[condition[pc]]
                 way = "none" if left == 0 else "all" if left == taking else "some"
                 found[pc].update({way: 1, "before": taking.bit_count(), "after": left.bit_count()})
             before = mask if written else before
@@ -130,14 +133,15 @@ def test_on_other_targets(target: str, wave_size: int, level: int, require_tool,
 
 
 def test_an_else_and_a_loop_by_hand(require_tool: Callable[[str], str], tmp_path: Path) -> None:
-    """Of 64 lanes 10 take the `if`, 54 the `else`; 48 come into the loop, of which 32, 16 and 0 go round again."""
+    """Of 64 lanes 10 take the `if`, 54 the `else`; 48 come into the loop, of which 32, 16 and 0 go round again;
+    for 13 the condition in VCC holds."""
     (tmp_path / "parted.hip").write_text(PARTED)
     command = [require_tool("clang-22"), *OPTIONS, "-O2", "--offload-arch=gfx90a", "parted.hip", "-o", "parted.co"]
     subprocess.run(command, cwd=tmp_path, check=True)
     launch = Launch("k", (1, 1, 1), (64, 1, 1), (parse_argument("inout:u32[128]=arange"), parse_argument("u32=10")))
     report = run((tmp_path / "parted.co").read_bytes(), launch)
     rows = [(row["executions"], row["divergent"], row["before"], row["after"]) for row in report["branches"]]
-    assert sorted(rows) == [(1, 1, 64, 10), (1, 1, 64, 48), (1, 1, 64, 54), (3, 2, 96, 48)]
+    assert sorted(rows) == [(1, 1, 64, 10), (1, 1, 64, 13), (1, 1, 64, 48), (1, 1, 64, 54), (3, 2, 96, 48)]
     both = load_tool(f"{TOOL}/").combined([report, report])
     assert both["total"] == {**{name: 2 * number for name, number in report["total"].items()},
                              "activity": report["total"]["activity"]}
