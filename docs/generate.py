@@ -39,9 +39,9 @@ BEHIND = {
     "loader": ("CodeObject", "KernelRecord", "KernelArg"),
 }
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Tools", ("Tool", "Option", "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "Variable", "Element", "WaveVariable",
-               "LookupTable", "Channel", "LaunchParameter", "LAUNCH_NUMBER", "LaunchVariable", "LaunchResult",
-               "Selection", "as_data", "json_text")),
+    ("Tools", ("Tool", "Several", "Option", "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "Variable", "Element",
+               "WaveVariable", "LookupTable", "Channel", "LaunchParameter", "LAUNCH_NUMBER", "LaunchVariable",
+               "LaunchResult", "Selection", "as_data", "json_text")),
     ("Where hooks go", ("Mutator", "Edge", "Loop", "Stretch", "Region", "Counting", "Counted", "Following", "Hook")),
     ("What hooks are given", ("Computed",)),
     ("Device code", ("hook", "device", "Hooks", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
@@ -32,6 +32,8 @@ R = TypeVar("R")
 Watch = Callable[[str, int, int], object]
 """Is told of each stage as it begins: its name, how many are done, and of how many."""
 STAGES = ("lift", "analyse", "visit", "jit", "inject", "link", "check")
+PARTS = ("inject.place", "inject.weave", "inject.seams", "inject.relax", "inject.layout")
+"""Of stages, whose times are in the stage's too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Instrumented:
     edits: Edits
     patched: Patched
     seconds: Mapping[str, float]
-    """By stage."""
+    """By stage, and by part of one."""
     cached: bool
     """No hook had to be compiled."""
     unread: tuple[Refusal, ...] = ()
@@ -71,13 +73,15 @@ class Planned:
 
 
 def instrument(
-    code: Given, tool: Tool | type[Tool] | str, name: str = MEMORY, kernels: Iterable[str] | str | None = None,
-    keep_going: bool = False, watch: Watch | None = None, seen: Seen | None = None,
+    code: Given, tool: Tool | type[Tool] | str | Sequence[Tool], name: str = MEMORY,
+    kernels: Iterable[str] | str | None = None, keep_going: bool = False, watch: Watch | None = None,
+    seen: Seen | None = None,
 ) -> Instrumented:
     """Instrument the chosen kernels (all of them by default), as far as the tool's options choose them too; raises
     LuthierError, and then nothing was made.
 
-    ``code``: a code object's bytes, or its path. ``tool``: a tool; its class or name stand for one with defaults.
+    ``code``: a code object's bytes, or its path. ``tool``: a tool; its class or name stand for one with defaults,
+    a list for all of it together (`Several`).
     With ``keep_going`` kernels that cannot be served are left alone and listed in ``refused``. ``seen``: as for
     `carry_out`.
     """
@@ -143,7 +147,7 @@ def carry_out(
 
     def made(wanted: Edits) -> Instrumented:
         patched = clock.run("inject", inject, program, facts, wanted, payloads, keep_going,
-                            seen or (lambda _, clone: clone))
+                            seen or (lambda _, clone: clone), clock.part)
         patch = Patch(patched.chunks, patched.kernels, patched.variables)
         data = clock.run("link", link_apart if apart else link, planned.obj, patch)
         found = find_bindings(program.isa, patched.chunks, load(data, planned.obj.name)) if apart else ()
@@ -179,10 +183,12 @@ def _made_of_parts(program: Program, edits: Edits, made: Callable[[Edits], Instr
 
 @dataclass(slots=True)
 class _Clock:
-    """Mutable: how long each stage took."""
+    """Mutable: how long each stage took, and each part of one that tells its parts."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     watch: Watch | None = None
+    _part: str = ""  # that is going on
+    _since: float = 0.0
 
     def run(self, stage: str, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         if self.watch is not None:
@@ -191,4 +197,12 @@ class _Clock:
         try:
             return work(*args, **kwargs)
         finally:
+            self.part("")
             self.seconds[stage] = time.perf_counter() - start
+
+    def part(self, name: str) -> None:
+        """Of inject: another part begins."""
+        now, before = time.perf_counter(), self._part
+        if before:
+            self.seconds[before] = self.seconds.get(before, 0.0) + now - self._since
+        self._part, self._since = name and f"inject.{name}", now

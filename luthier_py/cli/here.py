@@ -1,9 +1,11 @@
-"""Commands about what is here: tools, compilers and GPUs, and whether all of it works."""
+"""Commands about what is here: tools, programs that run under one, compilers and GPUs, and whether all of it works."""
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
+import click
 from click.exceptions import Exit
 
 from luthier_py.cli.app import app
@@ -11,6 +13,11 @@ from luthier_py.cli.console import aside, show
 from luthier_py.cli.ending import ExitCode
 from luthier_py.cli.options import AsJson
 from luthier_py.cli.parameters import ByPlace
+
+Process = Annotated[int, ByPlace(
+    help="of a program that was started with LUTHIER_SIGNAL, or of its `luthier exec`", metavar="PID",
+    type=click.IntRange(min=1)
+)]
 
 
 @app.command_of()
@@ -26,6 +33,25 @@ def tools(
     with aside():
         facts = toolbox_facts(tools_in(tool) if tool else installed())
     show(facts if as_json else toolbox_text(facts), as_json)
+
+
+@app.command_of()
+def attach(process: Process) -> None:
+    """From here on a running program's launches are instrumented by its tool."""
+    _switch(process, True)
+
+
+@app.command_of()
+def detach(process: Process) -> None:
+    """From here on a running program's launches are its own; its tool stays, and can be attached again."""
+    _switch(process, False)
+
+
+def _switch(process: int, on: bool) -> None:
+    from luthier_py.session.switching import switch
+
+    told = ", ".join(map(str, switch(process, on)))
+    print(f"luthier: process {told}: the tool is {'attached' if on else 'detached'}", file=sys.stderr)
 
 
 @app.command_of()

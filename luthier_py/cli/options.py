@@ -19,9 +19,9 @@ File = Annotated[
     Path, ByPlace(help="a code object (ELF for AMDGPU), or a fat binary or program with some", metavar="FILE")
 ]
 AsJson = Annotated[bool, ByName("--json", help="print JSON for programs")]
-ToolName = Annotated[
-    str, ByName("-t", "--tool", help="a tool's name, or its .py file or folder; `none` inserts nothing")
-]
+ToolName = Annotated[str, ByName(
+    "-t", "--tool", help="a tool's name, or its .py file or folder; `a,b`: both in one copy; `none` inserts nothing"
+)]
 ToolOptions = Annotated[
     list[str] | None,
     ByName("-O", "--option", metavar="NAME=VALUE", help="of the tool: see `luthier tools`; may be repeated"),

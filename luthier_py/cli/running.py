@@ -174,7 +174,7 @@ def tell_cycles(launches: Iterable[Mapping[str, Any]]) -> None:
 
 @app.command_of()
 def build(
-    tool: Annotated[str, ByPlace(help="a tool's name, or its .py file or folder", metavar="TOOL")],
+    tool: Annotated[str, ByPlace(help="a tool's name, or its .py file or folder; `a,b` is both", metavar="TOOL")],
     output: Annotated[
         Path | None, ByName("-o", "--output", metavar="LIB", help="default: TOOL.so")
     ] = None,

@@ -55,15 +55,17 @@ __all__ = ["ClonedKernel", "Patched", "SourceMap", "inject"]
 Fragments: TypeAlias = Mapping[PayloadKey, Fragment]
 Changed: TypeAlias = Mapping[Function, Mapping[int, Inst]]  # by address
 Seen: TypeAlias = Callable[[str, Clone], Clone]  # is told of each pass
+Begins: TypeAlias = Callable[[str], object]  # is told what is done from here on
 
 
 def inject(
     program: Program, facts: Facts, edits: Edits, payloads: Mapping[PayloadKey, Payload], keep_going: bool = False,
-    seen: Seen = lambda name, clone: clone,
+    seen: Seen = lambda name, clone: clone, part: Begins = lambda name: None,
 ) -> Patched:
     """Raises OutOfRegisters, EditConflict, Unsupported, and then nothing has happened; with ``keep_going`` the
     component of kernels that caused it is refused instead. ``seen`` gets every clone after each pass, and gives it
-    back: to verify or to print it."""
+    back: to verify or to print it. ``part`` is told of place, weave, seams, relax and layout as they begin, of each
+    component."""
     edited: dict[Function, list[Insertion]] = defaultdict(list)
     for insertion in edits.insertions:
         edited[program.function_of(insertion.instr)].append(insertion)
@@ -80,7 +82,7 @@ def inject(
         try:
             chosen = [insertion for function in component.functions for insertion in edited.get(function, ())]
             chosen.sort(key=lambda insertion: insertion.rank)
-            parts.append(_component(program, facts, chosen, changed, fragments, component, kept, seen))
+            parts.append(_component(program, facts, chosen, changed, fragments, component, kept, seen, part))
         except (OutOfRegisters, EditConflict, Unsupported) as error:
             if not keep_going:
                 raise
@@ -118,7 +120,7 @@ def _check_hardware_waits(program: Program, function: Function) -> None:
 
 def _component(
     program: Program, facts: Facts, insertions: list[Insertion], changed: Changed, fragments: Fragments,
-    component: Component, kept: Mapping[Keeper, int | str], seen: Seen,
+    component: Component, kept: Mapping[Keeper, int | str], seen: Seen, part: Begins,
 ) -> Patched:
     for function in component.functions:
         if function.incomplete:
@@ -129,10 +131,12 @@ def _component(
     _check_there_are(program, facts, insertions, component)
     for inst in (inst for f in component.functions for inst in changed.get(f, {}).values()):
         named |= inst.reads | inst.writes
+    part("place")
     calls, starts = _served(program, facts, insertions, fragments, component, named)
     names = {f.address: f.name + CLONE_SUFFIX for f in component.functions}
     begins = _begins(program.isa, facts, starts, calls)
-    clones = _passed(program, component.functions, names, begins, calls, changed, seen)
+    clones = _passed(program, component.functions, names, begins, calls, changed, seen, part)
+    part("layout")
     placed = [lay_out(program.isa, clone, names) for clone in clones]
     touched = {f: resources.used_by([clone]) for f, clone in zip(component.functions, clones, strict=True)}
     kernels = [_new_kernel(program, kernel, start, touched, names) for kernel, start in starts.items()]
@@ -273,11 +277,12 @@ def _begins(
 
 def _passed(
     program: Program, functions: Sequence[Function], names: Mapping[int, str],
-    begins: Mapping[Function, Sequence[Inst]], calls: Calls, changed: Changed, seen: Seen,
+    begins: Mapping[Function, Sequence[Inst]], calls: Calls, changed: Changed, seen: Seen, part: Begins,
 ) -> list[Clone]:
     """The clones of ``functions``, ready for being laid out: one pass after the other."""
     isa, pointed = program.isa, sorted(program.address_taken & names.keys())
     clones = []
+    part("weave")
     for function in functions:
         indirect = {site.instr.pc for site in program.calls(function) if site.indirect}
         clone = seen("clone", cloned(program, function, names[function.address], names, changed.get(function, {})))
@@ -286,7 +291,9 @@ def _passed(
         if function.kernel:
             clone = seen("prologue", with_prologue(isa, clone, function.entries, begins[function]))
         clones.append(clone)
+    part("seams")
     clones = [seen("seams", clone) for clone in settle_seams(isa, clones)]
+    part("relax")
     clones = [seen("relax", relax(isa, clone)) for clone in clones]
     return [seen("clauses", dissolve(isa, clone)) for clone in clones]
 

@@ -49,12 +49,13 @@ def advising(code: bytes, tool: Tool) -> Iterator[None]:
 
 
 def _others(tool: Tool) -> Iterator[tuple[str, Tool]]:
-    """The tool with another choice of its own; of a tool that is installed others that are, too."""
-    given = {name: tool.option_values[name] for name in tool.given}
+    """The tool with another choice of its own; of several each alone; of a tool that is installed others that are."""
     for name, option in tool.options.items():
         for choice in option.choices:
             if choice != tool.option_values[name]:
-                yield f"`-O {name}={Option.show(choice)}`", type(tool)(**{**given, name: choice})
+                yield f"`-O {name}={Option.show(choice)}`", tool.remade(**{name: choice})
+    if len(tool.together) > 1:
+        yield from ((f"`-t {part.name}`", part) for part in tool.together)
     installed = tools()
     for name, other in sorted(installed.items()) if type(tool) in installed.values() else ():
         if other is not type(tool):

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from luthier_py.inject.model import ClonedKernel
-from luthier_py.pipeline import Instrumented
+from luthier_py.pipeline import PARTS, Instrumented
 from luthier_py.report.cloned import change, cloned_facts
 from luthier_py.report.plain import Json
 from luthier_py.report.received import RecordCount
 from luthier_py.tool import LAUNCHES, Option, Refusal, Tool
 from luthier_py.tool.printing import PRINTED
-from luthier_py.tool.selection import CODE
+from luthier_py.tool.selection import CODE, INSTRUCTIONS
 
 SHOWN = 5  # kernels of a list that are named
 SELECTING = {**LAUNCHES, "LUTHIER_KERNELS": CODE["LUTHIER_KERNELS"]}
@@ -26,7 +26,8 @@ SELECTING = {**LAUNCHES, "LUTHIER_KERNELS": CODE["LUTHIER_KERNELS"]}
 
 @dataclass(frozen=True, slots=True)
 class KernelVerdict:
-    """One instrumented kernel. ``seconds``: by stage of the pipeline; ``cached``: nothing had to be compiled."""
+    """One instrumented kernel. ``seconds``: by stage of the pipeline and part of one; ``cached``: no hook had to be
+    compiled."""
 
     cloned: ClonedKernel
     seconds: dict[str, float]
@@ -102,7 +103,7 @@ class Verdict:
             others = f", which are {self._listed(self.not_chosen)}" if self.not_chosen else ""
             found.append(f"{chosen} leaves out {self.launches - self.selected} of {self.launches} launches{others}")
         if self.untouched:
-            cut = self._given(CODE, "INSTR_BEGIN", "INSTR_END", "INSTRUMENT")
+            cut = self._given({name: option for name, option in CODE.items() if name in INSTRUCTIONS})
             left = f"what {cut} leaves of " if cut else ""
             found.append(f"there is nothing for {self.tool.name} in {left}{self._listed(self.untouched)}")
         if self.failed:
@@ -122,10 +123,10 @@ class Verdict:
         self.launches, self.selected, self.untouched = 1, 1, names
         return "; ".join(self.reasons()) if names else "there is no kernel"
 
-    def _given(self, options: Mapping[str, Option[Any]], *names: str) -> str:
+    def _given(self, options: Mapping[str, Option[Any]]) -> str:
         """Those of these options that choose something, as they could be given."""
         values = self.tool.option_values
-        chosen = [name for name in names or options if values[name] != options[name].default]
+        chosen = [name for name in options if values[name] != options[name].default]
         return " ".join(f"{name}={Option.show(values[name])}" for name in chosen)
 
     def _listed(self, kernels: set[str]) -> str:
@@ -165,7 +166,7 @@ class Verdict:
             parts.append(f"{_many(self.unseen, 'more launch', 'more launches')} that the tool did not see")
         if self.kernels:
             cached = sum(kernel.cached for kernel in self.kernels.values())
-            took = sum(self.seconds.values())
+            took = sum(took for stage, took in self.seconds.items() if stage not in PARTS)
             # Hooks stand beside the program's instructions and never count each other.
             parts.append(f"waves/SIMD {self._occupancy()} with the tool, counts without it")
             parts.append(f"instrumented in {took:.2f} s, {cached} from cache")
@@ -188,7 +189,7 @@ class Verdict:
 
 
 def _details(name: str, kernel: KernelVerdict) -> list[str]:
-    cloned, stages = kernel.cloned, ", ".join(f"{stage} {took * 1e3:.1f}" for stage, took in kernel.seconds.items())
+    cloned, stages = kernel.cloned, _stages(kernel.seconds)
     before, after = cloned.before, cloned.after
     return [
         f"  {name}: {_many(cloned.sites, 'site')}, {change(cloned.bytes_before, cloned.bytes_after)} bytes of code, "
@@ -196,6 +197,17 @@ def _details(name: str, kernel: KernelVerdict) -> list[str]:
         f"waves/SIMD {change(before.waves, after.waves)}",
         f"    ms: {stages}{'; hooks from cache' if kernel.cached else ''}",
     ]
+
+
+def _stages(seconds: Mapping[str, float]) -> str:
+    """In milliseconds, parts behind their stage."""
+    found = []
+    for stage, took in seconds.items():
+        parts = [f"{name.rpartition('.')[2]} {part * 1e3:.1f}" for name, part in seconds.items()
+                 if name.startswith(f"{stage}.")]
+        inside = f" ({', '.join(parts)})" if parts else ""
+        found += [f"{stage} {took * 1e3:.1f}{inside}"] if stage not in PARTS else []
+    return ", ".join(found)
 
 
 def _rounded(seconds: dict[str, float]) -> dict[str, float]:

@@ -77,10 +77,11 @@ def attach(tool: str | type[Tool] | Tool, **options: Any) -> Attached:
     """
     if isinstance(tool, Tool):
         options = {**{name: tool.option_values[name] for name in tool.given}, **options}
-        tool = type(tool)
-    if not isinstance(tool, str) and not (isinstance(tool, type) and issubclass(tool, Tool)):
+        name = ",".join(_place_of(type(part)) for part in tool.together)
+    elif isinstance(tool, str) or isinstance(tool, type) and issubclass(tool, Tool):
+        name = tool if isinstance(tool, str) else _place_of(tool)
+    else:
         raise Invalid(f"{tool!r} is no tool; give a Tool, its class, its name, or the path of a .py file with one")
-    name = tool if isinstance(tool, str) else _place_of(tool)
     given = {key: str(int(value) if isinstance(value, bool) else value) for key, value in options.items()}
     load_tool(name, given)
     name = absolute(name)

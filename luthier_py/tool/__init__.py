@@ -32,6 +32,7 @@ from luthier_py.tool.launch_variable import LaunchVariable
 from luthier_py.tool.mutator import Mutator
 from luthier_py.tool.options import Option
 from luthier_py.tool.selection import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, LAUNCHES, OUTPUT, Selection
+from luthier_py.tool.several import Several
 from luthier_py.tool.types import (
     BF16,
     BOOL,
@@ -81,9 +82,9 @@ __all__ = [
     "Element", "Entry", "Field", "Following", "Hook", "Hooks", "Insertion", "Intrinsic", "Ir", "Kind", "Lane",
     "LaneType", "Lanes", "LaunchParameter", "LaunchResult", "LaunchVariable", "LookupTable", "Mutator", "Operand",
     "Option", "Parameter", "Place", "Pointer", "Refusal", "Region", "Result", "RuntimeArg", "Scalar", "Selection",
-    "Signature", "Stretch", "Struct", "Tool", "Turn", "Type", "Value", "Variable", "WaveVariable", "access_bytes",
-    "access_kind", "active_lanes", "address", "array", "asm", "as_data", "bf16", "bits_below", "bool_", "bounds",
-    "channel", "computed", "destination", "device", "encoded", "f16", "f32", "f64", "grid_size",
+    "Several", "Signature", "Stretch", "Struct", "Tool", "Turn", "Type", "Value", "Variable", "WaveVariable",
+    "access_bytes", "access_kind", "active_lanes", "address", "array", "asm", "as_data", "bf16", "bits_below",
+    "bool_", "bounds", "channel", "computed", "destination", "device", "encoded", "f16", "f32", "f64", "grid_size",
     "hardware_register", "holds", "hook", "i16", "i32", "i64", "i8", "intrinsic", "intrinsics", "json_text",
     "kernel_argument", "lane_id", "lds", "load_tool", "made_tool", "mask_of", "opcode_id", "ptr", "scratch",
     "site_id", "source", "taken_lanes", "tools", "u16", "u32", "u64", "u8", "visit", "wave_in_group",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from inspect import cleandoc
 from os import PathLike, fspath
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
@@ -61,17 +62,17 @@ class Tool:
     that counts says how by taking COUNT_WARP_LEVEL and EXCLUDE_PRED_OFF, or what it can do of them, as options.
     """
 
-    name: ClassVar[str] = ""
+    name: str = ""
     aliases: ClassVar[tuple[str, ...]] = ()
-    variables: ClassVar[tuple[Variable, ...]] = ()
-    wave_variables: ClassVar[tuple[WaveVariable, ...]] = ()
-    channels: ClassVar[tuple[Channel, ...]] = ()
-    launch_parameters: ClassVar[tuple[LaunchParameter, ...]] = ()
-    options: ClassVar[Mapping[str, Option[Any]]] = {}
+    variables: tuple[Variable, ...] = ()
+    wave_variables: tuple[WaveVariable, ...] = ()
+    channels: tuple[Channel, ...] = ()
+    launch_parameters: tuple[LaunchParameter, ...] = ()
+    options: Mapping[str, Option[Any]] = MappingProxyType({})
     per_launch: bool | Option[bool] = True
     """Variables are cleared before each launch and read after it. Where False they grow, and are read when the program
     or its module ends: launches wait for nothing, and those of several streams stay concurrent."""
-    cacheable: ClassVar[bool] = True
+    cacheable: bool = True
     """Whether `instrument` depends on nothing but the program, the options, the tool's sources and the files that it
     declares by `reads`: then it need not be called again for what was instrumented before."""
     wants_arguments: ClassVar[bool] = False
@@ -103,6 +104,15 @@ class Tool:
     def description(cls) -> str:
         """What the tool does, in one line."""
         return " ".join(cleandoc(cls.__doc__ or "").partition("\n\n")[0].split())
+
+    @property
+    def together(self) -> tuple[Tool, ...]:
+        """The tools that share its copies: itself, but for `Several`."""
+        return (self,)
+
+    def remade(self, **options: Any) -> Tool:
+        """A new one with the options that were given to this one, and others."""
+        return type(self)(**{**{name: self._options[name] for name in self.given}, **options})
 
     @property
     def option_values(self) -> Mapping[str, Any]:

@@ -20,6 +20,7 @@ from typing import Any
 from luthier_py.errors import TOOL_MODULE, Invalid, LuthierError, ToolError, one_line
 from luthier_py.tool.base import Tool
 from luthier_py.tool.origin import importing
+from luthier_py.tool.several import Several, several
 
 GROUP = "luthier_py.tools"
 
@@ -31,11 +32,20 @@ def tools() -> dict[str, type[Tool]]:
 
 def load_tool(name_or_path: str, options: Mapping[str, Any] | None = None) -> Tool:
     """The tool called so, or the only one of a ``path.py`` or of a package's folder; ``path.py:Class`` chooses among
-    several."""
-    place = _place(name_or_path)
+    several. ``a,b`` is both together, in one copy."""
     with importing():
-        found = _registered(name_or_path) if place is None else _choose(*place)
-    return found(**(options or {}))
+        kinds = [_found(name) for name in names_in(name_or_path)]
+    return kinds[0](**(options or {})) if len(kinds) == 1 else several(kinds, options or {})
+
+
+def names_in(text: str) -> list[str]:
+    """The names or paths of tools that are to run together."""
+    return [text] if Path(text).exists() else text.split(",")
+
+
+def _found(name_or_path: str) -> type[Tool]:
+    place = _place(name_or_path)
+    return _registered(name_or_path) if place is None else _choose(*place)
 
 
 def tools_in(name_or_path: str) -> dict[str, type[Tool]]:
@@ -48,7 +58,11 @@ def tools_in(name_or_path: str) -> dict[str, type[Tool]]:
 
 
 def absolute(name_or_path: str) -> str:
-    """What finds the same tool from any folder."""
+    """What finds the same tools from any folder."""
+    return ",".join(map(_absolute, names_in(name_or_path)))
+
+
+def _absolute(name_or_path: str) -> str:
     place = _place(name_or_path)
     if place is None:
         return name_or_path
@@ -77,6 +91,8 @@ def made_tool(given: object) -> Tool:
         return given()
     if isinstance(given, (str, os.PathLike)):
         return load_tool(os.fspath(given))
+    if isinstance(given, (list, tuple)) and given:
+        return Several(*map(made_tool, given))
     raise Invalid(f"{given!r} is no tool; give a Tool, its class, its name, or the path of a .py file with one")
 
 

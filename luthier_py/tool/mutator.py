@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from types import NoneType
-from typing import TypeVar
 
 from luthier_py.analysis import Edge, Facts, Loop, edges_of, loops_of, sharing, spanning
 from luthier_py.errors import EditConflict, HookError, Location
@@ -27,7 +26,6 @@ from luthier_py.tool.counting import Counted, Counting, Region, Stretch, countin
 from luthier_py.tool.edits import Before, Edits, Place, Refusal, Turn
 from luthier_py.tool.expected import each, expect
 from luthier_py.tool.filters import passing
-from luthier_py.tool.folding import with_fields
 from luthier_py.tool.hook import Hook, Lanes, hook_of_text
 from luthier_py.tool.recorder import Recorder, as_tuple
 from luthier_py.tool.rewriting import destinations, plain_sources, rewritten
@@ -35,12 +33,11 @@ from luthier_py.tool.running import comes_back, flow_of_runs, runs_of, steps_of_
 from luthier_py.tool.selection import Selection
 from luthier_py.tool.spare import spare_scalars
 from luthier_py.tool.types import u32
-from luthier_py.tool.variables import Element, LookupTable, Variable, WaveVariable, tables_of
+from luthier_py.tool.variables import Variable, WaveVariable
 from luthier_py.tool.ways import entry_of, on, ways_into
 
 _EXEC = sgpr(EXEC, 2)
 SKIPS = WaveVariable(u32, name="skips")  # what skip_if carries from a hook to the instruction
-V = TypeVar("V", Variable, WaveVariable)
 
 
 class Mutator:
@@ -373,15 +370,7 @@ class Mutator:
 
     def edits(self, variables: Iterable[Variable] = (), wave_variables: Iterable[WaveVariable] = ()) -> Edits:
         """What was recorded, with the given variables and all that it names."""
-        used = [value for i in self._recorder.insertions for value in (*i.args, *i.into)]
-        globals_used = [v.variable if isinstance(v, Element) else v for v in used if isinstance(v, (Element, Variable))]
-        known = _once([*variables, *globals_used])
-        return Edits(
-            with_fields(self._recorder.insertions),
-            tuple(v for v in known if not isinstance(v, LookupTable)),
-            _once([*wave_variables, *(v for v in used if isinstance(v, WaveVariable))]),
-            self._recorder.settled(), tuple(self._refused.values()), tables_of(known),
-        )
+        return self._recorder.edits(variables, wave_variables, tuple(self._refused.values()))
 
     def _before_first_call(self, stretch: Stretch) -> Instrs:
         """Instructions that surely run when the first one does: up to the first call, which may not come back."""
@@ -396,5 +385,14 @@ class Mutator:
             raise EditConflict(f"{caller()}: {message}", self._recorder.where(stretches[0].first))
 
 
-def _once(values: Iterable[V]) -> tuple[V, ...]:
-    return tuple(dict.fromkeys(values))
+def choosing(m: Mutator, selection: Selection) -> Mutator:
+    """``m`` for another choice of instructions: what is recorded there is recorded here."""
+    other = Mutator(m.program, m.facts, selection)
+    other._recorder = replace(m._recorder, chosen=other._chosen, filter=selection.instrument)
+    other._refused = m._refused
+    return other
+
+
+def recorded(m: Mutator) -> int:
+    """How many edits there are so far."""
+    return len(m._recorder.insertions) + len(m._recorder.instead)

@@ -57,8 +57,18 @@ class Origin:
 
 
 def origin_of(tool: Tool, before: Origin | None = None) -> Origin | None:
-    """None where the tool says that it is not cacheable, has no file, or holds what has no key. With what was said
+    """None where a tool says that it is not cacheable, has no file, or holds what has no key. With what was said
     ``before``: the state of the same modules, and the files of all."""
+    found = [_origin_of(part, before) for part in tool.together]
+    known = [origin for origin in found if origin is not None]
+    if len(known) < len(found):
+        return None
+    files = {path: said for origin in known for path, said in origin.files.items()}
+    modules = frozenset[str]().union(*(origin.modules for origin in known))
+    return Origin(cache_key(*(origin.key for origin in known)), files, modules)
+
+
+def _origin_of(tool: Tool, before: Origin | None) -> Origin | None:
     kind, home = type(tool), type(tool).__module__
     package = home.partition(".")[0]
     found = {name: module for name, module in list(sys.modules.items()) if _is_own(name, module, package)}

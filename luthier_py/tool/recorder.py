@@ -7,8 +7,9 @@ with the tool's file and line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from luthier_py.errors import EditConflict, HookError, Location, Unsupported
 from luthier_py.ir import Instr, Program
@@ -18,11 +19,14 @@ from luthier_py.isa.instead import standing_for, stays, unlike
 from luthier_py.tool.arguments import Adapted, arguments, result_place
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import out_of_place
-from luthier_py.tool.edits import Destination, Insertion, Instead, Place, Turn
+from luthier_py.tool.edits import Destination, Edits, Insertion, Instead, Place, Refusal, Turn
 from luthier_py.tool.expected import expect
 from luthier_py.tool.filters import passing
+from luthier_py.tool.folding import with_fields
 from luthier_py.tool.hook import Hook
+from luthier_py.tool.variables import Element, LookupTable, Variable, WaveVariable, tables_of
 
+V = TypeVar("V", Variable, WaveVariable)
 _ALWAYS = (Turn.ENTRY, Turn.EXIT)  # recorded unless no instruction at all is chosen
 
 
@@ -117,6 +121,20 @@ class Recorder:
                 raise EditConflict(f"{message} that {known[2]} takes away", self.where(insertion.instr))
         return tuple(self.instead[instr][0] for instr in sorted(self.instead, key=lambda instr: instr.pc))
 
+    def edits(
+        self, variables: Iterable[Variable], wave_variables: Iterable[WaveVariable], refused: tuple[Refusal, ...]
+    ) -> Edits:
+        """What was recorded, with the given variables and all that it names."""
+        used = [value for i in self.insertions for value in (*i.args, *i.into)]
+        globals_used = [v.variable if isinstance(v, Element) else v for v in used if isinstance(v, (Element, Variable))]
+        known = _once([*variables, *globals_used])
+        return Edits(
+            with_fields(self.insertions),
+            tuple(v for v in known if not isinstance(v, LookupTable)),
+            _once([*wave_variables, *(v for v in used if isinstance(v, WaveVariable))]),
+            self.settled(), refused, tables_of(known),
+        )
+
     def check_editable(self, instr: Instr) -> None:
         try:
             function = self.program.function_of(instr)
@@ -134,6 +152,10 @@ def _check_count(hook: Hook, what: str, have: int, want: int) -> None:
     if have != want:
         what = f"{what}{'s' * (want != 1)}{' (into=)' * (what == 'result')}"
         raise HookError(f"{caller()}: hook {hook.name} has {want} {what}, {have} given; declared at {hook.place}")
+
+
+def _once(values: Iterable[V]) -> tuple[V, ...]:
+    return tuple(dict.fromkeys(values))
 
 
 def as_tuple(into: object) -> tuple[object, ...]:

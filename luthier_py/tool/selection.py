@@ -63,6 +63,8 @@ OUTPUT = _table(
     _every("LUTHIER_RECORDS", "", f"{' or '.join(RECORD_FORMS)} file for what channels send"),
 )
 EVERY_TOOL = {**LAUNCHES, **CODE, **OUTPUT}
+INSTRUCTIONS = frozenset({"INSTR_BEGIN", "INSTR_END", "INSTRUMENT"})
+"""Those of them that the Mutator holds a tool to."""
 
 
 @dataclass(frozen=True, slots=True)

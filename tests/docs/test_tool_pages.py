@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = {page.parent.name: page for page in sorted((ROOT / "tools").glob("*/README.md"))}
 BLOCK = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
 CHANGING = re.compile(r"0x[0-9a-f]{8,}|opcode_id \d+")  # addresses in memory, numbers of a table's rows
-HIP = ("compressibility", "memory_divergence")
+HIP = ("compressibility",)
 
 
 def shown(name: str) -> tuple[str, list[str]]:

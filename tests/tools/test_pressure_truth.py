@@ -40,7 +40,7 @@ def truth() -> ModuleType:
 @pytest.fixture
 def ran(tool: str, monkeypatch: pytest.MonkeyPatch) -> tuple[EmulatorDevice, LaunchProfile, Ran]:
     """A kernel that has all that tools count, under one."""
-    if tool in ("memory_divergence", "compressibility"):
+    if tool == "compressibility":
         if which("clang++-22") is None:
             pytest.skip("clang++-22 is not installed")
         monkeypatch.setenv(CLANG, "clang++-22")

@@ -1,70 +1,147 @@
-"""Counts how many cache lines each memory instruction touches when a wave runs it. Its hook is HIP C++ (lines.hip)."""
+"""Counts what part of the memory that a wave's access touches was asked for, and how many cache lines that is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from luthier_py import Hooks, LaunchResult, Mutator, Option, Tool, Variable, access_bytes, address, u64
+import numpy as np
+
+from luthier_py import (
+    Lane,
+    LaunchResult,
+    Mutator,
+    Option,
+    Tool,
+    Variable,
+    access_bytes,
+    address,
+    device,
+    hook,
+    ptr,
+    u32,
+    u64,
+)
+from luthier_py.analysis.lines import source_lines
 from luthier_py.errors import HookError
+from luthier_py.intrinsics import (
+    active_mask,
+    atomic_add,
+    ballot,
+    count_trailing_zeros,
+    is_first_lane,
+    popcount,
+    read_lane,
+)
 from luthier_py.ir import Function, Instr
+from luthier_py.report.columns import aligned
 from luthier_py.tool import Computed
 
 MOST = 128  # lines of one instruction: two of each lane
-ROW = MOST + 1
-HOOKS = Hooks.from_hip("lines.hip")
+LANES = MOST + 1  # where a row has the active lanes, behind the histogram
+SEGMENTS = (32, 64, 128)  # bytes: what memory is moved in, from the least that AMD's caches ask for to a line
+ROW = LANES + 1 + len(SEGMENTS)
+
+
+@device
+def touched(first: Lane[u64], last: Lane[u64]) -> u32:
+    """How many different numbers the active lanes have, of two that each has."""
+    firsts, lasts, count = active_mask(), ballot(last != first), u32(0)
+    while firsts | lasts != 0:  # one number each time: that of the lowest lane that has one left
+        number = read_lane(first, count_trailing_zeros(firsts))
+        if firsts == 0:
+            number = read_lane(last, count_trailing_zeros(lasts))
+        firsts &= ~ballot(first == number)
+        lasts &= ~ballot(last == number)
+        count += 1
+    return count
+
+
+@hook
+def note(row: ptr[u64], first: Lane[u64], more: u32, shift: u32) -> None:
+    """One access, whose last byte in each lane is ``more`` bytes behind its first; no access is wider than a segment.
+    """
+    last = first + more
+    of_32 = touched(first >> 5, last >> 5)
+    of_64 = touched(first >> 6, last >> 6)
+    of_128 = touched(first >> 7, last >> 7)
+    lines = of_128
+    if shift != 7:
+        lines = touched(first >> shift, last >> shift)
+    lanes = popcount(active_mask())
+    if is_first_lane():
+        atomic_add(row + lines, 1)
+        atomic_add(row + LANES, lanes)
+        atomic_add(row + (LANES + 1), of_32)
+        atomic_add(row + (LANES + 2), of_64)
+        atomic_add(row + (LANES + 3), of_128)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A memory instruction."""
+
+    pc: int
+    text: str
+    function: str
+    source: str
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """Memory instructions of one program, with their histograms one behind the other."""
+    """Memory instructions of one program, with their counts one behind the other."""
 
-    sites: tuple[tuple[int, str, str], ...]
-    """Address, text and function of each."""
+    sites: tuple[Access, ...]
     not_counted: tuple[str, ...]
     """Texts of those whose addresses are not known."""
     counts: Variable
 
 
 class MemoryDivergence(Tool):
-    """Cache lines that each global memory instruction touches, by wave: a histogram."""
+    """Lines and segments of global memory that each access of a wave touches, and what part of them it asked for."""
 
     name = "memory_divergence"
-    line = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a cache line")
+    aliases = ("memory_efficiency",)
+    line = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a line in the histograms")
 
     def instrument(self, m: Mutator) -> Accesses:
         found = [(function, instr) for function in m.functions() for instr in m.instrs(function, where="global")]
         known = list(_known(found))
         counts = Variable(u64, max(len(known), 1) * ROW, name="MemoryDivergence.counts")
         for number, (_, instr, where, size) in enumerate(known):
-            m.before(instr, HOOKS.lines, where, size, self.line.bit_length() - 1, counts[number * ROW])
+            m.before(instr, note, counts[number * ROW], where, size - 1, self.line.bit_length() - 1)
         known_instrs = {instr for _, instr, _, _ in known}
-        texts = [m.program.isa.text(instr.inst) for _, instr in found if instr not in known_instrs]
-        sites = tuple((instr.pc, m.program.isa.text(instr.inst), function.name) for function, instr, _, _ in known)
+        isa, lines = m.program.isa, source_lines(m.program.obj)
+        texts = [isa.text(instr.inst) for _, instr in found if instr not in known_instrs]
+        sites = tuple(Access(instr.pc, isa.text(instr.inst), function.name, str(lines.at(instr.pc) or ""), size)
+                      for function, instr, _, size in known)
         return Accesses(sites, tuple(texts), counts)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Accesses = launch.notes
-        values, rows = launch[notes.counts], []
-        for number, (pc, text, function) in enumerate(notes.sites):
-            counts = values[number * ROW : (number + 1) * ROW]
-            rows.append({
-                "pc": pc, "instruction": text, "function": function, "executions": sum(counts),
-                "lines": sum(lines * count for lines, count in enumerate(counts)),
-                "histogram": {lines: count for lines, count in enumerate(counts) if count},
-            })  # fmt: skip
-        return {"instructions": rows, "not_counted": list(notes.not_counted)}
+        values = np.reshape(launch[notes.counts], (-1, ROW)).tolist()
+        rows = [_row(site, counts) for site, counts in zip(notes.sites, values, strict=False)]
+        return _summed(rows, notes.not_counted)
+
+    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        rows = [_together(same) for same in zip(*(report["instructions"] for report in reports), strict=True)]
+        return _summed(rows, reports[0]["not_counted"])
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        lines = [self.headline(launch), f"  {'pc':>10} {'executions':>12} {'lines':>12} {'per execution':>14}"]
+        total = report["total"]
+        head = f"{self.headline(launch)}, {total['bytes']} bytes asked for, {_percents(total)}"
+        columns = ("executions", "lanes", "bytes", "lines", "each", *(f"of {size}" for size in SEGMENTS))
+        rows = [(*_cells(row), f"{row['pc']:#x}", row["instruction"], row["source"]) for row in report["instructions"]]
+        lines = [head, aligned((*columns, "pc", "instruction", "source"), rows, left=2)]
         for row in report["instructions"]:
-            mean = row["lines"] / row["executions"] if row["executions"] else 0.0
-            numbers = f"{row['executions']:12} {row['lines']:12} {mean:14.2f}"
-            lines.append(f"  {row['pc']:#10x} {numbers}  {row['instruction']}")
             if len(row["histogram"]) > 1:
                 times = (f"{count} of {number}" for number, count in row["histogram"].items())
-                lines.append(f"  {'':>10} executions by lines: {', '.join(times)}")
+                lines.append(f"  {row['pc']:#x}, executions by lines: {', '.join(times)}")
+        for source, sums in report["sources"].items():
+            lines.append(f"  {source}: {sums['bytes']} bytes, {_percents(sums)}")
         if report["not_counted"]:
             lines.append(f"  not counted: {', '.join(sorted(set(report['not_counted'])))}")
         return "\n".join(lines)
@@ -79,3 +156,54 @@ def _known(found: list[tuple[Function, Instr]]) -> Iterator[tuple[Function, Inst
             yield function, instr, address(instr), access_bytes(instr)
         except HookError:  # images, and what moves no data
             continue
+
+
+def _row(site: Access, counts: Sequence[int]) -> dict[str, Any]:
+    histogram = {lines: count for lines, count in enumerate(counts[:LANES]) if count}
+    return {
+        "pc": site.pc, "instruction": site.text, "function": site.function, "source": site.source,
+        "executions": sum(histogram.values()), "lines": sum(lines * count for lines, count in histogram.items()),
+        **_efficiency(counts[LANES], counts[LANES] * site.size_bytes, counts[LANES + 1 :]), "histogram": histogram,
+    }  # fmt: skip
+
+
+def _efficiency(lanes: int, asked: int, segments: Iterable[int]) -> dict[str, Any]:
+    """Above 1 where lanes ask for the same bytes; None where nothing was touched."""
+    touched = dict(zip(SEGMENTS, segments, strict=True))
+    return {"lanes": lanes, "bytes": asked, "segments": touched, "efficiency": {
+        size: asked / (size * count) if count else None for size, count in touched.items()}}
+
+
+def _sums(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    rows = list(rows)
+    lanes, asked = (sum(row[name] for row in rows) for name in ("lanes", "bytes"))
+    return _efficiency(lanes, asked, [sum(row["segments"][size] for row in rows) for size in SEGMENTS])
+
+
+def _summed(rows: list[dict[str, Any]], not_counted: Sequence[str]) -> dict[str, Any]:
+    sources = sorted({row["source"] for row in rows if row["source"]})
+    return {"total": _sums(rows), "instructions": rows, "not_counted": list(not_counted),
+            "sources": {source: _sums(row for row in rows if row["source"] == source) for source in sources}}
+
+
+def _together(same: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One instruction's rows of several launches."""
+    histogram: Counter[int] = sum((Counter(row["histogram"]) for row in same), Counter())
+    return {**same[0], "executions": sum(row["executions"] for row in same),
+            "lines": sum(row["lines"] for row in same), **_sums(same), "histogram": dict(sorted(histogram.items()))}
+
+
+def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    each = row["lines"] / row["executions"] if row["executions"] else 0.0
+    return (row["executions"], row["lanes"], row["bytes"], row["lines"], f"{each:.2f}",
+            *(_percent(row["efficiency"][size]) for size in SEGMENTS))
+
+
+def _percents(sums: dict[str, Any]) -> str:
+    """Of the segments of each size that were touched."""
+    return "of what was touched: " + ", ".join(
+        f"{_percent(part)} in segments of {size}" for size, part in sums["efficiency"].items())
+
+
+def _percent(part: float | None) -> str:
+    return "-" if part is None else f"{100 * part:.1f}%"

@@ -15,9 +15,11 @@
 struct settings settings;
 atomic_ulong launches_seen, launches_selected, launches_failed, launches_explained;
 
-/* By LUTHIER_SIGNAL. One for the libraries of all levels: the first has the signal's handler. */
-__attribute__((visibility("default"))) atomic_bool luthier_tool_toggled;
-#define toggled luthier_tool_toggled
+/* By LUTHIER_SIGNAL: the other way round, or what `luthier attach` and `luthier detach` send with it. One for the
+ * libraries of all levels: the first has the signal's handler. */
+enum { UNTOLD, TOGGLED, ATTACHED, DETACHED };
+__attribute__((visibility("default"))) atomic_int luthier_tool_told;
+#define told luthier_tool_told
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wire wire = {-1, PTHREAD_MUTEX_INITIALIZER};
@@ -57,14 +59,18 @@ void tool_refused(void) { stop_if_strict(); }
 
 void tool_active(bool now)
 {
-    toggled = false;
+    told = UNTOLD;
     profiled = now;
 }
 
-static void toggle(int number)
+static void hear(int number, siginfo_t *info, void *context)
 {
     (void)number;
-    toggled = !toggled;
+    (void)context;
+    if (info->si_code == SI_QUEUE)
+        told = info->si_value.sival_int ? ATTACHED : DETACHED;
+    else
+        told ^= 1;
 }
 
 /* A name, as kill takes it, or a number. The program's own handler, before or after, has its way. */
@@ -76,7 +82,7 @@ static void listen_for_signal(const char *text)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcasecmp(text + (strncasecmp(text, "SIG", 3) ? 0 : 3), names[i].name) == 0)
             number = names[i].number;
-    struct sigaction before, ours = {.sa_handler = toggle, .sa_flags = SA_RESTART};
+    struct sigaction before, ours = {.sa_sigaction = hear, .sa_flags = SA_RESTART | SA_SIGINFO};
     if (sigaction(number, NULL, &before) < 0)
         say("luthier: LUTHIER_SIGNAL=%s is no signal; give USR1 or USR2, for example", text);
     else if (!(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL)
@@ -264,7 +270,7 @@ bool tool_off(void)
 {
     read_settings();
     int active = profiled >= 0 ? profiled : state == READY ? (int)settings.active : true;
-    return !named || state == BROKEN || active == toggled;
+    return !named || state == BROKEN || told == DETACHED || (told != ATTACHED && active == (told == TOGGLED));
 }
 
 bool tool_selects(unsigned long index, unsigned long launches)
@@ -290,7 +296,7 @@ bool tool_exchange(const char *tool, const char *options)
     attached_options = strdup(options);
     launches_seen = launches_selected = launches_failed = launches_explained = 0;
     launched_before = device_launches ? device_launches() : 0;
-    toggled = false;
+    told = UNTOLD;
     profiled = -1;
     named = true;
     state = COLD;

@@ -24,7 +24,7 @@ from luthier_py.errors import Invalid
 from luthier_py.session.levels import chosen_level
 from luthier_py.session.stack import LUTHIER, ROCM
 from luthier_py.session.study.spec import GPU, StudiedProgram, Study, ToolUse
-from luthier_py.tool import load_tool
+from luthier_py.tool import Tool, load_tool
 from luthier_py.tool.discover import is_file_tool
 from luthier_py.tool.selection import COUNTING, EVERY_TOOL
 from luthier_py.worker.launch_settings import LAUNCH_VARIABLES
@@ -151,8 +151,12 @@ def file_hash(path: Path) -> str:
 
 @cache
 def tool_content(name: str) -> str:
-    """The sources of a tool: its file with the neighbours that it imports, or all of its package."""
-    tool = type(load_tool(name))
+    """The sources of a tool, or of several together."""
+    return " ".join(_sources_of_tool(type(part)) for part in load_tool(name).together)
+
+
+def _sources_of_tool(tool: type[Tool]) -> str:
+    """Its file with the neighbours that it imports, or all of its package."""
     path = Path(inspect.getfile(tool))
     files = sources_of(path)
     if is_file_tool(tool.__module__) and path.name != PACKAGE_FILE:

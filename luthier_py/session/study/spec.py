@@ -18,6 +18,7 @@ from luthier_py.session.stack import VARIABLE as STACK
 from luthier_py.session.study.keys import Keys, flag, number, numbers_or_texts, text, text_lists, texts, whole
 from luthier_py.storage import NotRegular, read_regular
 from luthier_py.tool import load_tool
+from luthier_py.tool.discover import names_in
 from luthier_py.worker.targets import VARIABLE as DEVICE
 from luthier_py.worker.targets import chosen_targets
 
@@ -184,8 +185,7 @@ def _tool(keys: Keys, folder: Path) -> ToolUse:
         raise keys.wrong("level", "give one; a tool at two levels is two, each with its `name`")
     if name == BARE:
         raise keys.wrong("name", f"{BARE} is the program without a tool")
-    if ".py" in tool:
-        tool = str(folder / tool)
+    tool = ",".join(str(folder / part) if ".py" in part else part for part in names_in(tool))
     try:
         load_tool(tool, options)
     except LuthierError as error:

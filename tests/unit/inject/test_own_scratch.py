@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import struct
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from emulated import LANES
 
-from luthier_py import Mutator, Tool, Variable, array, hook, ptr, u32
+from luthier_py import Lane, Mutator, Tool, Variable, access_bytes, address, array, hook, ptr, u32, u64
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import CheckFailed, Unsupported
+from luthier_py.errors import CheckFailed, HookError, Unsupported
 from luthier_py.inject import policies
-from luthier_py.intrinsics import atomic_add, lane_id
+from luthier_py.intrinsics import (
+    active_mask,
+    atomic_add,
+    ballot,
+    count_trailing_zeros,
+    is_first_lane,
+    lane_id,
+    read_lane,
+)
 from luthier_py.isa import RegSet, instruction_set, sgpr, target
 from luthier_py.isa.registers import SCALARS
 from luthier_py.loader import load
@@ -153,6 +162,32 @@ def test_a_hook_of_many_masks_is_followed(compiled):
     assert instrument(compiled[1], tool).patched.report[0].sites
 
 
+class Lines(Tool):
+    """Cache lines that accesses touch."""
+
+    lines = Variable(u64, 129)
+
+    @hook
+    def count(histogram: ptr[u64], where: Lane[u64], more: u32) -> None:
+        first, last, count = where >> 7, where + more >> 7, u32(0)
+        firsts, lasts = active_mask(), ballot(last != first)
+        while firsts | lasts != 0:
+            line = read_lane(first, count_trailing_zeros(firsts))
+            if firsts == 0:
+                line = read_lane(last, count_trailing_zeros(lasts))
+            firsts &= ~ballot(first == line)
+            lasts &= ~ballot(last == line)
+            count += 1
+        if is_first_lane():
+            atomic_add(histogram + count, 1)
+
+    def instrument(self, m: Mutator) -> None:
+        for function in m.functions():
+            for instr in m.instrs(function, where="global"):
+                with suppress(HookError):
+                    m.before(instr, self.count, self.lines, address(instr), access_bytes(instr) - 1)
+
+
 def test_registers_are_put_aside_where_code_sets_it_up(compiled, monkeypatch):
     """In private memory, as far as nothing else is left."""
     few = RegSet.by_file(SCALARS, (1 << 12) - 1)
@@ -160,5 +195,5 @@ def test_registers_are_put_aside_where_code_sets_it_up(compiled, monkeypatch):
         which = getattr(policies, name)
         monkeypatch.setattr(policies, name, lambda *args, which=which: which(*args) & few)
     monkeypatch.setattr(policies, "accumulators", lambda *args: ())
-    made = instrument(compiled[1], load_tool(str(ROOT / "tools" / "memory_divergence")))
+    made = instrument(compiled[1], Lines())
     assert any("private memory" in policy for policy in made.patched.report[0].schemes)

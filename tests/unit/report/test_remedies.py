@@ -27,7 +27,7 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> bytes:
 
 def test_another_tool_serves(busy: bytes) -> None:
     tool = load_tool("instr_count")
-    with pytest.raises(OutOfRegisters, match="this kernel is served by .*`-t opcode_histogram` .kernel full"):
+    with pytest.raises(OutOfRegisters, match="this kernel is served by .*`-t branch_divergence` .*.kernel full"):
         with advising(busy, tool):
             instrument(busy, tool)
 
@@ -49,3 +49,7 @@ def test_a_tool_of_ones_own_is_not_another_one(busy: bytes) -> None:
 
 def test_nothing_serves() -> None:
     assert served_by(full_and_easy(), load_tool("instr_count"), "no_such_kernel") == []
+
+
+def test_of_several_tools_one_alone_may_serve(busy: bytes) -> None:
+    assert "`-t branch_divergence`" in served_by(busy, load_tool("instr_count,branch_divergence"), FULL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from luthier_py.session.undelivered import undelivered
 from luthier_py.tool import Refusal, load_tool
 
 STAGES = ["lift", "analyse", "visit", "jit", "inject", "link", "check"]
+PARTS = ["place", "weave", "seams", "relax", "layout"]  # of inject
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +66,11 @@ def test_facts(made: Instrumented) -> None:
     assert counts == ["instr_count", 7, 6, 5, True, len(made.edits.insertions), []]
     (kernel,) = facts["kernels"]
     assert (kernel["name"], kernel["clone"], kernel["waves_per_simd"]) == ("saxpy", "saxpy.luthier", [8, 8])
-    assert list(kernel["seconds"]) == list(facts["seconds"]) == STAGES and all(facts["seconds"].values())
+    took = facts["seconds"]
+    parts = [f"inject.{part}" for part in PARTS]
+    assert kernel["seconds"] == took and set(took) == {*STAGES, *parts} and all(took.values())
+    assert sum(took[part] for part in parts) <= took["inject"]
+    assert f"instrumented in {sum(took[stage] for stage in STAGES):.2f} s" in verdict.text()
     assert kernel["cached"] is made.cached
 
 
@@ -85,6 +91,7 @@ def test_refusals_and_the_worst_occupancy() -> None:
     assert "1 kernel, 1 site, 1 refused" in first
     assert refused.startswith("  refused: full: ") and "s_nop 7" in refused
     assert easy.startswith("  easy(): 1 site, ") and all(f"{stage} " in stages for stage in STAGES)
+    assert re.search(rf"inject [\d.]+ \({', '.join(f'{part} [0-9.]+' for part in PARTS)}\), link ", stages)
     assert [row["kernel"] for row in verdict.facts()["refused"]] == ["full"]
     verdict.refuse(Refusal("late", "no registers", Location("late", 16)))
     assert verdict.refused["late"] == "no registers [kernel late, pc 0x10]"

@@ -7,6 +7,7 @@ only its library is used, not the module, which wants PyTorch.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import sys
 from collections import Counter
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import missing
 from stand_ins import stand_in
@@ -76,6 +78,54 @@ def test_bitsandbytes_foreseen(
     command = [sys.executable, HERE / "bitsandbytes_program.py", library, "few"]
     verdict = check(command, environment, tooled, counted, "wave_metrics")
     assert any(0 < row["report"]["computed"] == row["report"]["instructions"] for row in verdict["reports"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ("gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"))
+def test_metrics_of_bitsandbytes(
+    target: str, bitsandbytes: tuple[Path, Path], tooled: Callable[..., Any],
+    counted: Callable[..., list[dict[str, Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Four tools in one copy: instructions and lanes are the emulator's of the bare run, in the order of launches, and
+    segments those that NumPy finds in the addresses of the same run."""
+    monkeypatch.setattr("conftest.SECONDS", 600)
+    library, stubs = bitsandbytes
+    command = [sys.executable, HERE / "bitsandbytes_program.py", library, "few"]
+    environment = {"LD_LIBRARY_PATH": os.pathsep.join([str(runtime_folder()), str(stubs)]),
+                   "LUTHIER_DEVICE": f"emulator:{target}"}
+    bare, trace = counted(*command, **environment), tmp_path / "trace.ndjson"
+    done = tooled(*command, tool="branch_divergence,load_balance,memory_divergence,mem_trace", **environment,
+                  LUTHIER_RECORDS=str(trace), LUTHIER_TOOL_OPTIONS="count=waves\nspaces=global\nlines=0")
+    assert (done.code, done.out, done.verdict["refused"]) == (0, "PASSED\n", []), done.out + done.err
+    accesses: dict[int, list[dict[str, Any]]] = {}
+    for record in map(json.loads, trace.read_text().splitlines()):
+        accesses.setdefault(record["launch"], []).append(record)
+    assert len(bare) == len(done.verdict["reports"])
+    for known, row in zip(bare, done.verdict["reports"], strict=True):
+        report, lanes = row["report"], sum(known["lane_opcodes"].values())
+        assert (row["kernel"], report["load_balance"]["instructions"]["total"]) == (
+            known["kernel"], known["instructions"])
+        assert report["load_balance"]["instructions"]["total_threads"] == lanes
+        total = report["branch_divergence"]["total"]
+        assert (total["instructions"], total["lanes"]) == (known["instructions"], lanes)
+        assert not report["branch_divergence"]["not_counted"]
+        sizes = {each["pc"]: each["bytes"] // each["lanes"] for each in report["memory_divergence"]["instructions"]
+                 if each["lanes"]}
+        assert report["memory_divergence"]["total"] == touched(accesses.get(row["launch"], []), sizes)
+
+
+def touched(records: list[dict[str, Any]], sizes: dict[int, int]) -> dict[str, Any]:
+    """Of one launch, as the tool has it in JSON. ``sizes``: bytes of a lane's access, by instruction."""
+    lanes, asked, segments = 0, 0, dict.fromkeys((32, 64, 128), 0)
+    for record in records:
+        first = np.array([at for lane, at in enumerate(record["address"]) if record["lanes"] >> lane & 1], np.uint64)
+        last = first + np.uint64(sizes.get(record["pc"], 1) - 1)
+        lanes, asked = lanes + len(first), asked + len(first) * sizes.get(record["pc"], 1)
+        for size in segments:
+            segments[size] += len(np.union1d(first // size, last // size))
+    efficiency = {str(size): asked / (size * count) if count else None for size, count in segments.items()}
+    return {"lanes": lanes, "bytes": asked, "segments": {str(size): count for size, count in segments.items()},
+            "efficiency": efficiency}
 
 
 def check(

@@ -1,0 +1,68 @@
+"""`luthier attach` and `luthier detach`: a tool under a program that somebody else turns on and off."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from luthier_py.errors import Invalid
+from luthier_py.session.switching import switch
+
+CODE = Path(__file__).parents[2] / "data" / "saxpy.co"
+LUTHIER = [sys.executable, "-c", "from luthier_py.cli import main; main()"]
+
+
+def luthier(*words: object) -> str:
+    done = subprocess.run([*LUTHIER, *map(str, words)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_launches_in_between_are_the_programs_own(host_program: Callable[..., Path], tmp_path: Path) -> None:
+    """Saying it twice is saying it once; a signal alone turns it round, whatever was said before."""
+    counts, ticking = tmp_path / "counts.json", host_program("ticking_program")
+    started = subprocess.Popen(
+        [*LUTHIER, "exec", "-t", "instr_count", "--device", "emulator:gfx90a", "--output", counts, "--", ticking, CODE],
+        text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "LUTHIER_SIGNAL": "usr1"})
+
+    def launch() -> None:
+        assert started.stdin is not None and started.stdout is not None
+        started.stdin.write("\n")
+        started.stdin.flush()
+        assert started.stdout.readline() == "launched\n"
+
+    launch()
+    told = luthier("detach", started.pid)
+    program = int(told.split()[2].rstrip(":"))
+    assert program != started.pid and told.endswith("the tool is detached\n")
+    launch()
+    assert switch(program, False) == [program]
+    launch()
+    os.kill(program, signal.SIGUSR1)
+    launch()
+    luthier("attach", program)
+    launch()
+    switch(started.pid, False)
+    launch()
+    started.communicate()
+    found = json.loads(counts.read_text())
+    assert [row["launch"] for row in found["launches"]] == [0, 3, 4]
+    assert (found["verdict"]["launches"], found["verdict"]["selected"]) == (6, 3)
+
+
+def test_who_does_not_listen_is_left_alone() -> None:
+    """It would end by the signal."""
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, "LUTHIER_SIGNAL": "USR1"}) as sleeping:
+        with pytest.raises(Invalid, match=f"process {sleeping.pid} has no tool that listens: start"):
+            switch(sleeping.pid, True)
+        assert sleeping.poll() is None
+        sleeping.kill()
+    with pytest.raises(Invalid, match="there is no process"):
+        switch(sleeping.pid, False)
