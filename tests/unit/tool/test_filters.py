@@ -9,7 +9,7 @@ import pytest
 
 from luthier_py.analysis import analyse, loops_of, source_lines
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import HookError, Invalid
+from luthier_py.errors import Invalid
 from luthier_py.ir import Function, Instr, Program, lift
 from luthier_py.isa import OpFlag, Space, instruction_set, memory_access, target
 from luthier_py.loader import load
@@ -125,7 +125,8 @@ def test_what_is_no_filter(text: str, message: str) -> None:
         parse_filter(text)
 
 
-def test_users_choose_for_tools_that_go_by_instruction() -> None:
+@pytest.mark.parametrize("mode", ["block", "instruction"])
+def test_users_choose_for_tools(mode: str) -> None:
     for one in SAMPLES[:6]:
         code = one.path.read_bytes()
         program, device = lift(load(code)), EmulatorDevice(load(code).target)
@@ -134,14 +135,11 @@ def test_users_choose_for_tools_that_go_by_instruction() -> None:
         chosen = parse_filter("global & vector_memory").of(program)
         wanted = sum(count for pc, count in device.profile.counts.items() if any(
             i.pc == pc and chosen(i) for f in program.functions for i in f.instrs))
-        tool = load_tool("instr_count", {"mode": "instruction", "INSTRUMENT": "global & vector_memory"})
+        tool = load_tool("instr_count", {"mode": mode, "INSTRUMENT": "global & vector_memory"})
         ran = run_instrumented(device, instrument(code, tool), tool, launch_of(one))
         assert ran.report["instructions"] == wanted > 0
 
 
-def test_tools_that_go_by_blocks_refuse() -> None:
-    tool = load_tool("instr_count", {"INSTRUMENT": "load"})
-    with pytest.raises(HookError, match="INSTRUMENT=load chooses single instructions, but here the tool goes by whole"):
-        instrument(sample("reduce").path.read_bytes(), tool)
+def test_options_are_read_at_once() -> None:
     with pytest.raises(Invalid, match="character 1, at 'lood': lood is unknown"):
         load_tool("none", {"INSTRUMENT": "lood"})
