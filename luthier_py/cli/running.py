@@ -19,6 +19,7 @@ from luthier_py.cli.options import (
     ClockOption,
     ErrorExitCode,
     File,
+    LinesOption,
     OutputOption,
     Report,
     ScheduleOption,
@@ -51,6 +52,7 @@ def run(
     ] = None,
     tool: ToolName = "none",
     option: ToolOptions = None,
+    lines: LinesOption = None,
     device: Annotated[
         str, ByName("--device", help="`emulator`, `emulator:TARGET`, or `hip` for the first AMD GPU")
     ] = "emulator",
@@ -85,7 +87,7 @@ def run(
     check_settings(settings, tool != "none", error_exitcode)
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
                     tuple(map(parse_argument, arguments or [])))
-    options = pairs(option, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
+    options = pairs(option, lines, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     check_taken(options, tool != "none")
     with aside():
         loaded = echoed_tool(tool, options) if tool != "none" else None
@@ -107,6 +109,7 @@ def execute(
     command: Annotated[list[str], ByPlace(help="the program and its arguments, after --", metavar="PROGRAM...")],
     tool: Annotated[str | None, ByName("-t", "--tool", help="a tool's name, or its .py file or folder")] = None,
     option: ToolOptions = None,
+    lines: LinesOption = None,
     device: Annotated[
         str | None, ByName("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET; without it, the GPU")
     ] = None,
@@ -146,7 +149,7 @@ def execute(
     settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
                                      "--check": check}, stack, shuffle)
     check_settings(settings, tool is not None, error_exitcode)
-    options = pairs(option, LUTHIER_KERNELS=kernels, LUTHIER_OWN_KERNELS="1" if own_kernels else None,
+    options = pairs(option, lines, LUTHIER_KERNELS=kernels, LUTHIER_OWN_KERNELS="1" if own_kernels else None,
                     LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     check_taken(options, tool is not None)
     if shuffle:
@@ -179,6 +182,7 @@ def build(
         Path | None, ByName("-o", "--output", metavar="LIB", help="default: TOOL.so")
     ] = None,
     option: ToolOptions = None,
+    lines: LinesOption = None,
     level: Annotated[
         str, ByName("--level", metavar="hip|hsa", help="hip: for LD_PRELOAD, or hsa: for HSA_TOOLS_LIB")
     ] = "hip",
@@ -192,7 +196,7 @@ def build(
 
     path = output or Path(f"{Path(tool).stem}.so")
     with aside():
-        build_tool(tool, pairs(option), path, level)
+        build_tool(tool, pairs(option, lines), path, level)
     print(loading(level, path.resolve()))
 
 

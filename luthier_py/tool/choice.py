@@ -21,13 +21,21 @@ class Choice:
 
     def __init__(self, program: Program, selection: Selection) -> None:
         self._intervals = {f.code: selection.instructions(len(f.code)) for f in program.functions}
+        self._program = program
         self._filtered: dict[Columns, Sequence[int]] = {}
+        self._with: dict[Function, bool] = {}
         self._passes = passing(selection.instrument, program) if selection.instrument else None
         self._all = self._passes is None and all(map(_is_whole, self._intervals, self._intervals.values()))
 
-    def __bool__(self) -> bool:
-        """Whether there is an instruction that INSTR_BEGIN and INSTR_END choose."""
-        return any(self._intervals.values())
+    def runs_with(self, function: Function) -> bool:
+        """Whether an instruction is chosen of any kernel that may run ``function``."""
+        if self._all:
+            return True
+        if function not in self._with:
+            reached = (self._program.reachable(kernel.function) for kernel in self._program.kernels)
+            around = {other for functions in reached if function in functions for other in functions}
+            self._with[function] = any(self._chosen(other.code) for other in around)
+        return self._with[function]
 
     def takes(self, instr: Instr) -> bool:
         """Whether an instruction is chosen; what is of no function is not."""

@@ -22,7 +22,7 @@ from luthier_py.tool.edits import Destination, Insertion, Instead, Place, Turn
 from luthier_py.tool.expected import expect
 from luthier_py.tool.hook import Hook
 
-_ALWAYS = (Turn.ENTRY, Turn.EXIT)  # recorded unless no instruction at all is chosen
+_ALWAYS = (Turn.ENTRY, Turn.EXIT)  # recorded unless nothing is chosen of kernels that run there
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Recorder:
             if call in self.exits:
                 return
             self.exits.add(call)
-        if turn in _ALWAYS and self.choice or self.choice.takes(named or at):
+        if self.choice.runs_with(self.program.function_of(at)) if turn in _ALWAYS else self.choice.takes(named or at):
             self.insertions.append(Insertion(places, called, checked, results, order, turn, priority))
             if places[0][1] is Place.AFTER:
                 self.behind.append((self.insertions[-1], caller()))
