@@ -78,6 +78,11 @@ def flops_by_type(op: OpInfo) -> Mapping[str, int]:
     return {type: 2 for type in _operations(row)} if op.base.startswith(_FUSED) else _operations(row)
 
 
+def once_in_a_wave(op: OpInfo) -> bool:
+    """Whether what it computes is one value for the wave, whatever lanes are active."""
+    return isinstance(_typical(op), Scalar)
+
+
 def _of_matrix(row: Matrix, sparse: int, mixed: str = "") -> Mapping[str, int]:
     count = 2 * row.rows * row.columns * row.depth * row.blocks // WAVE // sparse
     return {} if row.kind == "i8" else {f"matrix {mixed or row.kind}": count}
