@@ -1,7 +1,8 @@
 """What a compute unit can do in a cycle at most: operations on floats, and bytes from its vector cache.
 
-In: a target. Out: its Peaks, from the cycle model's numbers and with their sources. Invariant: a rate that no source
-has is left out: of matrices where the model goes by passes, and of memory behind the caches.
+In: a target's instructions. Out: its Peaks, from what the cycle model says of fused multiplications and additions and
+of matrix instructions, with the sources of that. Invariant: what the model says nothing of (memory behind the vector
+cache) has no peak.
 """
 
 from __future__ import annotations
@@ -9,27 +10,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from luthier_py.isa.cycles import SOURCES, Work, cycle_model
-from luthier_py.isa.target import Target
+from luthier_py.isa.by_target import InstructionSet
+from luthier_py.isa.costs import cost_of
+from luthier_py.isa.cycles import SOURCES, cycle_model
+from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.semantics.readers.work import flops_by_type
 
-_VECTORS = {"f32": Work.VECTOR, "f64": Work.DOUBLE}
+_FUSED = frozenset("V_FMA_F16 V_PK_FMA_F16 V_FMA_F32 V_PK_FMA_F32 V_DUAL_FMAC_F32_X_FMAC_F32 V_FMA_F64".split())
 
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
     """Of what shares one LDS: a compute unit, on RDNA a work-group processor."""
 
-    flops: Mapping[str, int]  # in a cycle, by type: fused multiplications and additions, one instruction at a time
+    flops: Mapping[str, int]  # in a cycle, by type
     bytes: int                # in a cycle, from the vector cache to registers
     sources: tuple[str, ...]  # of these numbers
 
 
-def peaks_of(target: Target) -> Peaks:
-    """The peaks of a target."""
-    model = cycle_model(target)
-    timings = {type: model.work[work] for type, work in _VECTORS.items()}
-    lanes = target.simds * model.lanes
-    vectors = {type: 2 * lanes // timing.held for type, timing in timings.items()}
-    matrices = {f"matrix {kind}": rate * target.simds for kind, rate in model.matrix_rates.items() if kind[0] != "i"}
-    names = dict.fromkeys((*(timing.source for timing in timings.values()), *model.sources.split()))
-    return Peaks({**vectors, **matrices}, model.memory_bytes, tuple(SOURCES[name] for name in names))
+def peaks_of(isa: InstructionSet) -> Peaks:
+    """For waves of the instruction set's size; of each type the instruction that does most of it in a cycle."""
+    target, model = isa.target, cycle_model(isa.target)
+    found: dict[str, int] = {}
+    for op in isa.ops:
+        if op.base in _FUSED or OpFlag.MATRIX in op.flags:
+            held = cost_of(target, Inst(op, (), None, b"", ()), isa.wave_size).held
+            for type, count in flops_by_type(op).items():
+                found[type] = max(count * isa.wave_size * target.simds // held, found.get(type, 0))
+    names = dict.fromkeys((*(timing.source for timing in model.work.values()), *model.sources.split()))
+    assumed = [f"{SOURCES['assumed']}: {model.assumed}"] if model.assumed else []
+    return Peaks(found, model.memory_bytes, (*(SOURCES[name] for name in names), *assumed))

@@ -91,7 +91,7 @@ class Roofline(OpcodeHistogram):
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Counted = launch.notes
         lanes: dict[int, int] = {}
-        for pcs, count in zip(notes.stretches, launch[notes.lanes], strict=False):
+        for pcs, count in zip(notes.stretches, launch[notes.lanes] if notes.stretches else (), strict=True):
             lanes |= dict.fromkeys(pcs, int(count))
         begun, ended = launch[self.times]
         cycles = ended - (ALL - begun) if self.cycles else None

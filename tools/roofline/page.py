@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from luthier_py import LaunchResult, Tool
-from luthier_py.isa import target
-from luthier_py.isa.peaks import peaks_of
+from luthier_py.isa import instruction_set, target
+from luthier_py.isa.peaks import Peaks, peaks_of
 from luthier_py.report import plots
 from luthier_py.report.columns import comma_separated
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
@@ -33,7 +33,7 @@ def files_of(tool: Tool, launch: LaunchResult, report: Numbers, folder: SourceFo
 
 def _plot(kernel: str, report: Numbers) -> Picture:
     """Where the kernel and what has most of its flops stand; a peak of a type only where the kernel computes in it."""
-    peaks, types = peaks_of(target(report["target"])), report["total"]["flops_by_type"]
+    peaks, types = _peaks(report), report["total"]["flops_by_type"]
     parts = sorted((row for level in ("regions", "loops", "lines") for row in report[level]),
                    key=lambda row: -row["flops"])
     rows = [{"name": kernel, **report["total"]}, *parts]
@@ -59,7 +59,7 @@ def _page(tool: Tool, launch: LaunchResult, report: Numbers, pictures: list[Pict
              for row in report["not_certain"]]
     notes += [f"Source {file} is not shown: {why}; -O sources=FOLDER says where sources are."
               for file in files if (why := folder.source(file).missing)]
-    notes += [f"Peaks are from: {source}." for source in peaks_of(target(report["target"])).sources]
+    notes += [f"Peaks are from: {source}." for source in _peaks(report).sources]
     if not sources:
         tables.append(_table("lines", report["lines"]))
     return Page(f"Roofline of {kernel}", tuple(facts), tables, pictures, notes, [sources] if sources else [])
@@ -91,6 +91,10 @@ def _place(name: str) -> tuple[str, str]:
     """The file and the lines of a row; nothing of what has none."""
     file, _, lines = name.rpartition(":")
     return ("", "") if name == NO_LINE else (file, lines)
+
+
+def _peaks(report: Numbers) -> Peaks:
+    return peaks_of(instruction_set(target(report["target"])))
 
 
 def _short(name: str) -> str:

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 from luthier_py.analysis import Frames, LineRange, Loop, line_ranges, loops_of, source_frames
 from luthier_py.ir import Function, Instr, Program
-from luthier_py.isa import AccessKind, InstructionClass, Space
+from luthier_py.isa import AccessKind, InstructionClass, OpFlag, Space
 from luthier_py.isa.semantics.readers.work import once_in_a_wave
 from luthier_py.tool.names import demangled
 
 GLOBAL = {AccessKind.LOAD: "bytes_loaded", AccessKind.STORE: "bytes_stored", AccessKind.ATOMIC: "bytes_atomic"}
 OTHERS = {Space.LDS: "lds_bytes", Space.SCRATCH: "private_bytes", Space.SCALAR: "scalar_bytes", Space.GDS: "gds_bytes"}
+UNSURE = "unsure_bytes"  # of flat instructions and, where there is private memory, of buffers
 FLOPS = "flops "  # and the type: what such quantities are called
-COUNTED = ("instructions", *GLOBAL.values(), *OTHERS.values())  # what the others are called
+COUNTED = ("instructions", *GLOBAL.values(), *OTHERS.values(), UNSURE)  # what the others are called
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +59,7 @@ def sites_of(
     frames, tests = source_frames(program.obj), tuple(regions)
     sites: list[Site] = []
     places: list[LoopPlace] = []
+    private = _with_private_memory(program)
     for function, instrs in chosen.items():
         ranges, loops = line_ranges(function, frames), loops_of(function)
         first = len(places)
@@ -66,20 +68,25 @@ def sites_of(
             block = function.block(instr.pc)
             inside = tuple(number for number, loop in enumerate(loops, first) if block in loop.blocks)
             of = tuple(number for number, test in enumerate(tests) if test(instr))
-            sites.append(_site(program, instr, frames, ranges, inside, of))
+            work = _work(instr, program.isa.wave_size, function in private)
+            sites.append(_site(program, instr, frames, ranges, inside, of, work))
     return Sites(tuple(sites), tuple(places))
+
+
+def _with_private_memory(program: Program) -> frozenset[Function]:
+    """Functions of kernels that have some."""
+    having = (kernel for kernel in program.kernels if kernel.record.private_bytes)
+    return frozenset(function for kernel in having for function in program.reachable(kernel.function))
 
 
 def _site(
     program: Program, instr: Instr, frames: Frames, ranges: Mapping[int, LineRange], loops: tuple[int, ...],
-    regions: tuple[int, ...],
+    regions: tuple[int, ...], work: tuple[dict[str, int], dict[str, int], str],
 ) -> Site:
     line, around = frames.lines.at(instr.pc), frames.at(instr.pc)
     function = around[0].function if around else program.function_of(instr).name
-    in_lane, in_wave, unsure = _work(instr, program.isa.wave_size)
     text = program.isa.text(instr.inst, instr.pc)
-    return Site(instr.pc, text, str(line or ranges.get(instr.pc) or ""), demangled(function), loops, regions, in_lane,
-                in_wave, unsure)
+    return Site(instr.pc, text, str(line or ranges.get(instr.pc) or ""), demangled(function), loops, regions, *work)
 
 
 def _around(loop: Loop, ranges: Mapping[int, LineRange]) -> str:
@@ -90,8 +97,9 @@ def _around(loop: Loop, ranges: Mapping[int, LineRange]) -> str:
     return str(LineRange(inside[0].file, min(each.first for each in inside), max(each.last for each in inside)))
 
 
-def _work(instr: Instr, wave_size: int) -> tuple[dict[str, int], dict[str, int], str]:
-    """What it does in each active lane, and in the wave; and what is not known of that."""
+def _work(instr: Instr, wave_size: int, private: bool) -> tuple[dict[str, int], dict[str, int], str]:
+    """What it does in each active lane, and in the wave; and what is not certain of that. ``private``: whether its
+    kernels have private memory."""
     in_lane: dict[str, int] = {}
     in_wave = {"instructions": 1}
     for type, count in instr.flops_by_type.items():
@@ -104,8 +112,11 @@ def _work(instr: Instr, wave_size: int) -> tuple[dict[str, int], dict[str, int],
         return in_lane, in_wave, ""
     if access.total_bytes is None:
         return in_lane, in_wave, "how many bytes it moves is not known"
-    far = Space.GLOBAL in access.spaces
-    name = GLOBAL[access.kind] if far else next(OTHERS[space] for space in OTHERS if space in access.spaces)
+    if Space.GLOBAL not in access.spaces:
+        name = next(OTHERS[space] for space in OTHERS if space in access.spaces)
+    elif Space.SCRATCH in access.spaces and (private or OpFlag.FLAT in instr.op.flags):
+        name = UNSURE
+    else:
+        name = GLOBAL[access.kind]
     (in_wave if instr.kind is InstructionClass.SCALAR_MEMORY else in_lane)[name] = access.total_bytes
-    near = Space.SCRATCH in access.spaces
-    return in_lane, in_wave, "counted as global memory, though it may be LDS or private memory" * (far and near)
+    return in_lane, in_wave, "may access global memory, or private memory or LDS" * (name == UNSURE)
