@@ -128,7 +128,8 @@ is. Launches and kernels are chosen by `START_GRID_NUM`, `LUTHIER_KERNELS` and t
 `global`, `lds`, `scratch`, `scalar`, `gds` and `flat` hold where an instruction may touch such memory. `width` is in
 bytes for each lane, 0 of what accesses no memory; `depth` is how many loops an instruction is in; `index` counts in its
 function; `line` and `file` are those of the source, 0 and empty where the object has no line tables; `opcode` is the
-whole mnemonic (`v_add_f32_e32`). [regions.md](regions.md) has what `lines`, `loop` and `inlined` mean. Numbers may be hexadecimal. What cannot be read is refused, with its place.
+whole mnemonic (`v_add_f32_e32`). [regions.md](regions.md) has what `lines`, `loop` and `inlined` mean. Numbers may be
+hexadecimal. What cannot be read is refused, with its place.
 """
 
 

@@ -32,6 +32,14 @@ LinesOption = Annotated[
            help="instrument only code of these source lines, or inlined from them; may be repeated; as "
                 "-O INSTRUMENT='lines = FILE:FIRST-LAST' says it")
 ]
+DeviceOption = Annotated[
+    str, ByName("--device", help="`emulator`, `emulator:TARGET`, or `hip` for the first AMD GPU")
+]
+LevelOption = Annotated[str | None, ByName(
+    "--level", metavar="auto|hip|hsa",
+    help="where the tool stands; auto, as without it: HSA unless the program uses HIP, and with --own-kernels; "
+         "LUTHIER_LEVEL says it, too"
+)]
 OutputOption = Annotated[
     Path | None, ByName("--output", metavar="FILE", help="what each launch counted, as .txt, .csv or .json")
 ]

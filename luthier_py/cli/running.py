@@ -17,8 +17,10 @@ from luthier_py.cli.options import (
     AsJson,
     CheckOption,
     ClockOption,
+    DeviceOption,
     ErrorExitCode,
     File,
+    LevelOption,
     LinesOption,
     OutputOption,
     Report,
@@ -53,9 +55,7 @@ def run(
     tool: ToolName = "none",
     option: ToolOptions = None,
     lines: LinesOption = None,
-    device: Annotated[
-        str, ByName("--device", help="`emulator`, `emulator:TARGET`, or `hip` for the first AMD GPU")
-    ] = "emulator",
+    device: DeviceOption = "emulator",
     save: Annotated[Path | None, ByName("--save", help="folder for the out and inout buffers, as .npy")] = None,
     time_limit: TimeLimitOption = None,
     clock: ClockOption = None,
@@ -120,12 +120,7 @@ def execute(
     own_kernels: Annotated[
         bool, ByName("--own-kernels", help="at the HSA level: the HIP runtime's own kernels, too, as for copies")
     ] = False,
-    level: Annotated[
-        str | None,
-        ByName("--level", metavar="auto|hip|hsa",
-                     help="where the tool stands; auto, as without it: HSA unless the program uses HIP, and with "
-                          "--own-kernels; LUTHIER_LEVEL says it, too"),
-    ] = None,
+    level: LevelOption = None,
     time_limit: TimeLimitOption = None,
     clock: ClockOption = None,
     schedule: ScheduleOption = None,

@@ -14,7 +14,7 @@ from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.sources import SourceFile, SourceFolder
 from luthier_py.tool import encoded
 
-from .rows import LEVELS, NO_LINE, flat, shown
+from .rows import LEVELS, NO_LINE, doubts, flat, shown
 
 COLUMNS = ("instructions", "flops", "loaded", "stored", "atomic", "LDS", "flops/byte")
 MOST = 12  # points of the plot
@@ -55,8 +55,7 @@ def _page(tool: Tool, launch: LaunchResult, report: Numbers, pictures: list[Pict
     tables = [_table(level, report[level]) for level in LEVELS[:-1] if report[level]]
     files = sorted({file for row in report["lines"] if (file := _place(row["name"])[0])})
     sources = [_source(file, source, report["lines"]) for file in files if (source := folder.source(file)).lines]
-    notes = [f"{row['instruction']} at {row['pc']:#x}, {row['executions']} times: {row['why']}."
-             for row in report["not_certain"]]
+    notes = [f"{line}." for line in doubts(report)]
     notes += [f"Source {file} is not shown: {why}; -O sources=FOLDER says where sources are."
               for file in files if (why := folder.source(file).missing)]
     notes += [f"Peaks are from: {source}." for source in _peaks(report).sources]

@@ -119,8 +119,17 @@ def text_of(headline: str, report: Row) -> str:
         cells = [(row["instructions"], row["flops"], *(row[name] for name in GLOBAL.values()), row["lds_bytes"],
                   shown(row["intensity"]), level, row["name"]) for level, row in table]
         lines += [f"  {line}" for line in aligned(header, cells, 2).splitlines()]
-    lines += [f"  0x{row['pc']:x} {row['instruction']}: {row['why']}" for row in report["not_certain"]]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"  {line}" for line in doubts(report))])
+
+
+def doubts(report: Mapping[str, Any]) -> list[str]:
+    """What is not certain, in a line for each reason."""
+    found: dict[str, list[Row]] = {}
+    for row in report["not_certain"]:
+        found.setdefault(row["why"], []).append(row)
+    first = {why: f"{rows[0]['instruction']} at {rows[0]['pc']:#x}" for why, rows in found.items()}
+    return [f"not in these bytes: {first[why]}{f' and {len(rows) - 1} more' if len(rows) > 1 else ''}, {why}"
+            for why, rows in found.items()]
 
 
 def flat(report: Row) -> list[Row]:

@@ -111,7 +111,7 @@ def _work(instr: Instr, wave_size: int, private: bool) -> tuple[dict[str, int], 
     if access is None:
         return in_lane, in_wave, ""
     if access.total_bytes is None:
-        return in_lane, in_wave, "how many bytes it moves is not known"
+        return in_lane, in_wave, "of which nobody knows how many bytes they move"
     if Space.GLOBAL not in access.spaces:
         name = next(OTHERS[space] for space in OTHERS if space in access.spaces)
     elif Space.SCRATCH in access.spaces and (private or OpFlag.FLAT in instr.op.flags):
@@ -119,4 +119,4 @@ def _work(instr: Instr, wave_size: int, private: bool) -> tuple[dict[str, int], 
     else:
         name = GLOBAL[access.kind]
     (in_wave if instr.kind is InstructionClass.SCALAR_MEMORY else in_lane)[name] = access.total_bytes
-    return in_lane, in_wave, "may access global memory, or private memory or LDS" * (name == UNSURE)
+    return in_lane, in_wave, "which may access private memory or LDS" * (name == UNSURE)
