@@ -1,8 +1,8 @@
 """What a compute unit can do in a cycle at most: operations on floats, and bytes from its vector cache.
 
-In: a target's instructions. Out: its Peaks, from what the cycle model says of fused multiplications and additions and
-of matrix instructions, with the sources of that. Invariant: what the model says nothing of (memory behind the vector
-cache) has no peak.
+In: a target's instructions. Out: its Peaks, from what the cycle model (isa/cycles, with its sources) says of fused
+multiplications and additions and of matrix instructions. Invariant: what the model says nothing of, as memory behind
+the vector cache, has no peak.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.costs import cost_of
-from luthier_py.isa.cycles import SOURCES, cycle_model
+from luthier_py.isa.cycles import cycle_model
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.semantics.readers.work import flops_by_type
 
@@ -25,7 +25,8 @@ class Peaks:
 
     flops: Mapping[str, int]  # in a cycle, by type
     bytes: int                # in a cycle, from the vector cache to registers
-    sources: tuple[str, ...]  # of these numbers
+    model: str                # whose numbers these are
+    assumed: str              # what of them no source has
 
 
 def peaks_of(isa: InstructionSet) -> Peaks:
@@ -37,6 +38,4 @@ def peaks_of(isa: InstructionSet) -> Peaks:
             held = cost_of(target, Inst(op, (), None, b"", ()), isa.wave_size).held
             for type, count in flops_by_type(op).items():
                 found[type] = max(count * isa.wave_size * target.simds // held, found.get(type, 0))
-    names = dict.fromkeys((*(timing.source for timing in model.work.values()), *model.sources.split()))
-    assumed = [f"{SOURCES['assumed']}: {model.assumed}"] if model.assumed else []
-    return Peaks(found, model.memory_bytes, (*(SOURCES[name] for name in names), *assumed))
+    return Peaks(found, model.memory_bytes, model.name, model.assumed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -53,15 +54,25 @@ def _page(tool: Tool, launch: LaunchResult, report: Numbers, pictures: list[Pict
              *((name.replace("_", " "), str(total[name])) for name in ("instructions", "global_bytes", "lds_bytes")),
              *([("cycles, with the tool", str(report["cycles"]))] if report["cycles"] else [])]
     tables = [_table(level, report[level]) for level in LEVELS[:-1] if report[level]]
-    files = sorted({file for row in report["lines"] if (file := _place(row["name"])[0])})
+    files = _files(report["lines"])
     sources = [_source(file, source, report["lines"]) for file in files if (source := folder.source(file)).lines]
     notes = [f"{line}." for line in doubts(report)]
     notes += [f"Source {file} is not shown: {why}; -O sources=FOLDER says where sources are."
               for file in files if (why := folder.source(file).missing)]
-    notes += [f"Peaks are from: {source}." for source in _peaks(report).sources]
+    peaks = _peaks(report)
+    assumed = f" Assumed are {peaks.assumed}." if peaks.assumed else ""
+    notes.append(f"The plot's peaks are the cycle model's for {peaks.model}: docs/time-model.md has sources.{assumed}")
     if not sources:
         tables.append(_table("lines", report["lines"]))
     return Page(f"Roofline of {kernel}", tuple(facts), tables, pictures, notes, [sources] if sources else [])
+
+
+def _files(rows: Iterable[Numbers]) -> list[str]:
+    """Those of the lines; of what has most instructions first."""
+    found: Counter[str] = Counter()
+    for row in rows:
+        found[_place(row["name"])[0]] += row["instructions"]
+    return [file for file, _ in found.most_common() if file]
 
 
 def _table(level: str, rows: Sequence[Numbers]) -> HtmlTable:
