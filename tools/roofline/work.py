@@ -61,7 +61,8 @@ def sites_of(
     places: list[LoopPlace] = []
     private = _with_private_memory(program)
     for function, instrs in chosen.items():
-        ranges, loops = line_ranges(function, frames), loops_of(function)
+        blocks = {function.block(instr.pc) for instr in instrs}
+        ranges, loops = line_ranges(function, frames), [each for each in loops_of(function) if each.blocks & blocks]
         first = len(places)
         places += [LoopPlace(demangled(function.name), loop.header.address, _around(loop, ranges)) for loop in loops]
         for instr in instrs:

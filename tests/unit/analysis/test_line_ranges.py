@@ -20,7 +20,7 @@ def with_lines(function: Function, lines: Iterable[str | int]) -> Frames:
     """Line tables that say so of the instructions: lines of k.hip, and of other files whole."""
     known = tuple(SourceLine("k.hip", each) if isinstance(each, int) and each else
                   SourceLine(*each.split(":")) if isinstance(each, str) else None for each in lines)
-    return Frames(SourceLines(tuple(instr.pc for instr in function.instrs), known), ())
+    return Frames(SourceLines(tuple(instr.pc for instr in function.instrs), known), (), ())
 
 
 def test_a_diamond_by_hand() -> None:
@@ -37,7 +37,7 @@ def test_a_diamond_by_hand() -> None:
     assert [(each.first, each.last) for each in found.values()] == [
         (20, 20), (20, 20), (20, 30), (20, 30), (30, 30), (12, 30), (12, 20), (12, 20), (12, 20), (12, 12), (12, 12)]
     assert {each.file for each in found.values()} == {"k.hip"}
-    assert line_ranges(function, Frames(SourceLines((), ()), ())) == {}
+    assert line_ranges(function, Frames(SourceLines((), ()), (), ())) == {}
 
 
 def searched(function: Function, own: Mapping[int, int]) -> dict[int, LineRange]:
