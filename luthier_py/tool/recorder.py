@@ -64,7 +64,8 @@ class Recorder:
             if call in self.exits:
                 return
             self.exits.add(call)
-        if self.choice.runs_with(self.program.function_of(at)) if turn in _ALWAYS else self.choice.takes(named or at):
+        around = turn in _ALWAYS and self.choice.runs_with(self.program.function_of(at))
+        if around or turn not in _ALWAYS and self.choice.takes(named or at):
             self.insertions.append(Insertion(places, called, checked, results, order, turn, priority))
             if places[0][1] is Place.AFTER:
                 self.behind.append((self.insertions[-1], caller()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import PurePosixPath
 
 from luthier_py.analysis import (
@@ -42,7 +42,7 @@ class Interval:
     def of(cls, text: str) -> Interval | None:
         """``kernel.hip:22-50`` or ``kernel.hip:22``; None where it is neither."""
         found = _INTERVAL.fullmatch(text)
-        if found is None or int(found[3] or found[2]) < int(found[2]):
+        if found is None or not PurePosixPath(found[1]).parts or int(found[3] or found[2]) < int(found[2]):
             return None
         return cls(found[1], int(found[2]), int(found[3] or found[2]))
 
@@ -120,6 +120,7 @@ class Sources:
         return [loop for loop in found if loop not in around]
 
 
+@cache
 def spellings(symbol: str) -> tuple[str, ...]:
     """``_Z6squaref``, ``square(float)`` and ``square``."""
     full = demangled(symbol)

@@ -176,6 +176,7 @@ def test_places_in_the_source(tmp_path: Path, require_tool: Callable[[str], str]
 @pytest.mark.parametrize(("text", "message"), [
     ("lines = k.hip", "character 9, at 'k.hip': here should be lines of a file, as in kernel.hip:22-50 or kernel.hip"),
     ("memory & lines != k.hip:9-8", "character 19, at 'k.hip:9-8': here should be lines of a file"),
+    ("lines = .:3", "character 9, at '.:3': here should be lines of a file"),
     ("loop =", "character 7, at the end: here should be lines of a file, as in kernel.hip:22-50"),
     ("lines & memory", "character 7, at '& memory': here should be = or !=, and lines of a file"),
     ("memory & widht >= 8", "character 10, at 'widht >= 8': widht is unknown; do you mean width"),
