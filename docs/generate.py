@@ -32,7 +32,7 @@ BEHIND = {
     "tool": ("Counted", "Counting", "Following", "Region", "Stretch", "Hook", "Computed", "Element", "Selection",
              "as_data", "json_text"),
     "analysis": ("Edge", "Loop", "Facts", "Definitions", "Reaching", "block_graph", "call_graph", "dominators",
-                 "post_dominators", "trip_count", "Frame", "Frames", "source_frames"),
+                 "post_dominators", "trip_count", "Frame", "Frames", "source_frames", "LineRange", "line_ranges"),
     "ir": ("Program", "Kernel", "Function", "Block", "Ending", "Instr", "CallSite"),
     "isa": ("Inst", "Operand", "OperandKind", "OpInfo", "Space", "InstructionClass", "MemoryAccess", "AddressForm",
             "AccessKind"),
@@ -109,31 +109,35 @@ FILTERS = """# Filters
 Made from the code by `make docs`. A filter says which instructions; tools and users say it alike:
 
     m.instrs(function, where="memory & width >= 8")                      # in a tool
-    luthier run ... -t TOOL -O "INSTRUMENT=global & load & !loop"        # for any tool that goes by instruction
+    luthier run ... -t TOOL -O "INSTRUMENT=global & load & !loop"        # for any tool
     INSTRUMENT="line = 10..20 & opcode = *_f32*" luthier exec -t TOOL -- ./app
+    luthier exec -t TOOL --lines kernel.hip:22-50 -- ./app               # INSTRUMENT="lines = kernel.hip:22-50"
 
-`INSTRUMENT` leaves out what it does not choose, whatever the tool asks for; calls at entries and exits stay. A tool
-that goes by whole blocks refuses it. Launches and kernels are chosen by `START_GRID_NUM`, `LUTHIER_KERNELS` and their
-kin.
+`INSTRUMENT` leaves out what it does not choose, whatever the tool asks for; calls at entries and exits stay, but for
+kernels of which it chooses nothing: these are left alone, and the verdict names them. A tool
+that counts whole blocks counts what is chosen of each, and a loop is chosen where an instruction of its header's block
+is. Launches and kernels are chosen by `START_GRID_NUM`, `LUTHIER_KERNELS` and their kin.
 
 `&`, `|` and `!` combine facts, `!` before `&` before `|`; parentheses group. A fact is
 
 * a word: {words};
 * a number and what it is compared with (`= != < <= > >=`, or `= 4..16` for a range, ends included): {numbers};
-* a text and a pattern (`=` or `!=`; `*` stands for anything, `?` for a letter, `[ab]` for one of some): {texts}.
+* a text and a pattern (`=` or `!=`; `*` stands for anything, `?` for a letter, `[ab]` for one of some): {texts};
+* a place in the source (`=` or `!=`, and a file with a line, `kernel.hip:22`, or lines, `kernel.hip:22-50`): {places}.
 
 `global`, `lds`, `scratch`, `scalar`, `gds` and `flat` hold where an instruction may touch such memory. `width` is in
 bytes for each lane, 0 of what accesses no memory; `depth` is how many loops an instruction is in; `index` counts in its
 function; `line` and `file` are those of the source, 0 and empty where the object has no line tables; `opcode` is the
-whole mnemonic (`v_add_f32_e32`). Numbers may be hexadecimal. What cannot be read is refused, with its place.
+whole mnemonic (`v_add_f32_e32`). [regions.md](regions.md) has what `lines`, `loop` and `inlined` mean. Numbers may be
+hexadecimal. What cannot be read is refused, with its place.
 """
 
 
 def filter_page() -> str:
     """docs/filters.md"""
-    words, numbers, texts = (", ".join(f"`{name}`" for name in table)
-                             for table in (filters.WORDS, filters.NUMBERS, filters.TEXTS))
-    return FILTERS.format(words=words, numbers=numbers, texts=texts)
+    words, numbers, texts, places = (", ".join(f"`{name}`" for name in table) for table in (
+        filters.WORDS, filters.NUMBERS, filters.TEXTS, filters.PLACES))
+    return FILTERS.format(words=words, numbers=numbers, texts=texts, places=places)
 
 
 def reference() -> str:

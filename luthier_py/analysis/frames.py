@@ -6,6 +6,7 @@ object without it, or with what cannot be read, has no frames, and that is no er
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
@@ -41,16 +42,17 @@ class _Scope:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Frames by address."""
+    """Frames by address. ``addresses`` ascend; each one's scopes, the innermost first, hold up to the next."""
 
     lines: SourceLines
-    scopes: tuple[_Scope, ...]
+    addresses: tuple[int, ...]
+    scopes: tuple[tuple[_Scope, ...], ...]
 
     def at(self, pc: int) -> tuple[Frame, ...]:
         """The function whose code this is, then those that it was inlined into, each with its line."""
-        around = sorted((scope for scope in self.scopes if scope.start <= pc < scope.end), key=lambda s: -s.depth)
+        place = bisect_right(self.addresses, pc) - 1
         line, found = self.lines.at(pc), []
-        for scope in around:
+        for scope in self.scopes[place] if place >= 0 else ():
             found.append(Frame(scope.function, line))
             line = scope.call
         return tuple(found)
@@ -65,10 +67,23 @@ class Frames:
 def source_frames(obj: CodeObject) -> Frames:
     """All frames of ``obj``; none if it has no debug information that can be read."""
     try:
-        scopes = tuple(_scopes(obj.data))
+        around = _around(list(_scopes(obj.data)))
     except unreadable():
-        scopes = ()
-    return Frames(source_lines(obj), scopes)
+        around = {}
+    return Frames(source_lines(obj), tuple(around), tuple(around.values()))
+
+
+def _around(scopes: list[_Scope]) -> dict[int, tuple[_Scope, ...]]:
+    """By each address where one begins or ends: those that hold from there on."""
+    coming = sorted(scopes, key=lambda scope: -scope.start)
+    active: list[_Scope] = []
+    found = {}
+    for address in sorted({bound for scope in scopes for bound in (scope.start, scope.end)}):
+        while coming and coming[-1].start <= address:
+            active.append(coming.pop())
+        active = [scope for scope in active if scope.end > address]
+        found[address] = tuple(sorted(active, key=lambda scope: -scope.depth))
+    return found
 
 
 def _scopes(data: bytes) -> Iterator[_Scope]:

@@ -10,7 +10,16 @@ from click.exceptions import Exit
 from luthier_py.cli.app import app
 from luthier_py.cli.console import aside, print_all, show
 from luthier_py.cli.ending import ExitCode
-from luthier_py.cli.options import AsJson, File, KeepGoing, TargetOption, ToolName, ToolOptions, chosen_tool
+from luthier_py.cli.options import (
+    AsJson,
+    File,
+    KeepGoing,
+    LinesOption,
+    TargetOption,
+    ToolName,
+    ToolOptions,
+    chosen_tool,
+)
 from luthier_py.cli.parameters import ByName
 from luthier_py.errors import Invalid
 from luthier_py.worker.edge import say
@@ -61,6 +70,7 @@ def instrument(
         Path | None, ByName("-o", "--output", help="default: FILE with .luthier before its suffix")
     ] = None,
     option: ToolOptions = None,
+    lines: LinesOption = None,
     keep_going: KeepGoing = False,
     target: TargetOption = None,
     kernel: Annotated[
@@ -80,7 +90,7 @@ def instrument(
     from luthier_py.tool import LAUNCHES, OUTPUT
 
     with aside():
-        loaded = chosen_tool(tool, option)
+        loaded = chosen_tool(tool, option, lines)
         if pointless := sorted(loaded.given & {*LAUNCHES, *OUTPUT}):
             what = "is about launches, and this makes none; give it to run or exec"
             raise Invalid(f"option {', '.join(pointless)}: {what}")
@@ -103,6 +113,7 @@ def explain(
     file: File,
     tool: ToolName,
     option: ToolOptions = None,
+    lines: LinesOption = None,
     target: TargetOption = None,
     kernel: Annotated[str | None, ByName("--kernel", help="only this kernel")] = None,
     keep_going: KeepGoing = False,
@@ -118,7 +129,7 @@ def explain(
     from luthier_py.storage import write_file
 
     with aside():
-        loaded = chosen_tool(tool, option)
+        loaded = chosen_tool(tool, option, lines)
         kernel = kernel and symbol_of(file, kernel)
         code = read_code(file, parse_target_id(target) if target else None, kernel)
         found = explaining.explain(code, loaded, str(file), None if kernel is None else [kernel], keep_going)

@@ -26,6 +26,20 @@ ToolOptions = Annotated[
     list[str] | None,
     ByName("-O", "--option", metavar="NAME=VALUE", help="of the tool: see `luthier tools`; may be repeated"),
 ]
+LinesOption = Annotated[
+    list[str] | None,
+    ByName("--lines", metavar="FILE:FIRST-LAST",
+           help="instrument only code of these source lines, or inlined from them; may be repeated; as "
+                "-O INSTRUMENT='lines = FILE:FIRST-LAST' says it")
+]
+DeviceOption = Annotated[
+    str, ByName("--device", help="`emulator`, `emulator:TARGET`, or `hip` for the first AMD GPU")
+]
+LevelOption = Annotated[str | None, ByName(
+    "--level", metavar="auto|hip|hsa",
+    help="where the tool stands; auto, as without it: HSA unless the program uses HIP, and with --own-kernels; "
+         "LUTHIER_LEVEL says it, too"
+)]
 OutputOption = Annotated[
     Path | None, ByName("--output", metavar="FILE", help="what each launch counted, as .txt, .csv or .json")
 ]
@@ -62,10 +76,10 @@ TargetOption = Annotated[
 ]
 
 
-def chosen_tool(name: str, options: list[str] | None) -> Tool:
+def chosen_tool(name: str, options: list[str] | None, lines: list[str] | None) -> Tool:
     from luthier_py.tool import load_tool
 
-    return load_tool(name, pairs(options))
+    return load_tool(name, pairs(options, lines))
 
 
 def echoed_tool(name: str, options: dict[str, str]) -> Tool:
@@ -91,8 +105,11 @@ def check_taken(options: dict[str, str], there_is_a_tool: bool) -> None:
         raise Invalid(f"option {', '.join(options)}: there is no tool that could take it; give one with -t")
 
 
-def pairs(options: list[str] | None, **more: Path | str | None) -> dict[str, str]:
-    """NAME=VALUE texts as a dictionary, with those of ``more`` that were given."""
+def pairs(
+    options: list[str] | None, lines: list[str] | None = None, **more: Path | str | None
+) -> dict[str, str]:
+    """NAME=VALUE texts as a dictionary, with those of ``more`` that were given, and INSTRUMENT narrowed to ``lines``.
+    """
     given = {name: str(value) for name, value in more.items() if value}
     for text in options or []:
         key, equals, value = text.partition("=")
@@ -101,4 +118,8 @@ def pairs(options: list[str] | None, **more: Path | str | None) -> dict[str, str
         if key in given:
             raise Invalid(f"option {key} is given twice")
         given[key] = value
+    if lines:
+        key = next((key for key in given if key.upper() == "INSTRUMENT"), "INSTRUMENT")
+        wanted = " | ".join(f"lines = {each}" for each in lines)
+        given[key] = f"({given[key]}) & ({wanted})" if given.get(key) else wanted
     return given

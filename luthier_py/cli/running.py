@@ -17,8 +17,11 @@ from luthier_py.cli.options import (
     AsJson,
     CheckOption,
     ClockOption,
+    DeviceOption,
     ErrorExitCode,
     File,
+    LevelOption,
+    LinesOption,
     OutputOption,
     Report,
     ScheduleOption,
@@ -51,9 +54,8 @@ def run(
     ] = None,
     tool: ToolName = "none",
     option: ToolOptions = None,
-    device: Annotated[
-        str, ByName("--device", help="`emulator`, `emulator:TARGET`, or `hip` for the first AMD GPU")
-    ] = "emulator",
+    lines: LinesOption = None,
+    device: DeviceOption = "emulator",
     save: Annotated[Path | None, ByName("--save", help="folder for the out and inout buffers, as .npy")] = None,
     time_limit: TimeLimitOption = None,
     clock: ClockOption = None,
@@ -85,7 +87,7 @@ def run(
     check_settings(settings, tool != "none", error_exitcode)
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
                     tuple(map(parse_argument, arguments or [])))
-    options = pairs(option, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
+    options = pairs(option, lines, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     check_taken(options, tool != "none")
     with aside():
         loaded = echoed_tool(tool, options) if tool != "none" else None
@@ -107,6 +109,7 @@ def execute(
     command: Annotated[list[str], ByPlace(help="the program and its arguments, after --", metavar="PROGRAM...")],
     tool: Annotated[str | None, ByName("-t", "--tool", help="a tool's name, or its .py file or folder")] = None,
     option: ToolOptions = None,
+    lines: LinesOption = None,
     device: Annotated[
         str | None, ByName("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET; without it, the GPU")
     ] = None,
@@ -117,12 +120,7 @@ def execute(
     own_kernels: Annotated[
         bool, ByName("--own-kernels", help="at the HSA level: the HIP runtime's own kernels, too, as for copies")
     ] = False,
-    level: Annotated[
-        str | None,
-        ByName("--level", metavar="auto|hip|hsa",
-                     help="where the tool stands; auto, as without it: HSA unless the program uses HIP, and with "
-                          "--own-kernels; LUTHIER_LEVEL says it, too"),
-    ] = None,
+    level: LevelOption = None,
     time_limit: TimeLimitOption = None,
     clock: ClockOption = None,
     schedule: ScheduleOption = None,
@@ -146,7 +144,7 @@ def execute(
     settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
                                      "--check": check}, stack, shuffle)
     check_settings(settings, tool is not None, error_exitcode)
-    options = pairs(option, LUTHIER_KERNELS=kernels, LUTHIER_OWN_KERNELS="1" if own_kernels else None,
+    options = pairs(option, lines, LUTHIER_KERNELS=kernels, LUTHIER_OWN_KERNELS="1" if own_kernels else None,
                     LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     check_taken(options, tool is not None)
     if shuffle:
@@ -179,6 +177,7 @@ def build(
         Path | None, ByName("-o", "--output", metavar="LIB", help="default: TOOL.so")
     ] = None,
     option: ToolOptions = None,
+    lines: LinesOption = None,
     level: Annotated[
         str, ByName("--level", metavar="hip|hsa", help="hip: for LD_PRELOAD, or hsa: for HSA_TOOLS_LIB")
     ] = "hip",
@@ -192,7 +191,7 @@ def build(
 
     path = output or Path(f"{Path(tool).stem}.so")
     with aside():
-        build_tool(tool, pairs(option), path, level)
+        build_tool(tool, pairs(option, lines), path, level)
     print(loading(level, path.resolve()))
 
 

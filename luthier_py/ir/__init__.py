@@ -2,11 +2,23 @@
 
 from luthier_py.ir.discover import lift
 from luthier_py.ir.extents import Extents, find_extents
-from luthier_py.ir.model import Block, CallSite, Ending, Function, Instr, Instrs, Kernel, PcBuilder, Program, by_address
+from luthier_py.ir.model import (
+    Block,
+    CallSite,
+    Ending,
+    Function,
+    Instr,
+    Instrs,
+    Kernel,
+    PcBuilder,
+    Program,
+    by_address,
+    instr_at,
+)
 from luthier_py.ir.text import Annotator, format_function, format_program
 from luthier_py.ir.verify import verify
 
 __all__ = [
     "Annotator", "Block", "CallSite", "Ending", "Extents", "Function", "Instr", "Instrs", "Kernel", "PcBuilder",
-    "Program", "by_address", "find_extents", "format_function", "format_program", "lift", "verify",
+    "Program", "by_address", "find_extents", "format_function", "format_program", "instr_at", "lift", "verify",
 ]

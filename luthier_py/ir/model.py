@@ -18,7 +18,7 @@ from luthier_py.errors import Invalid
 from luthier_py.isa import Inst, InstructionSet, MemoryAccess, OpInfo, memory_access
 from luthier_py.isa.classes import InstructionClass, class_of
 from luthier_py.isa.columns import Columns
-from luthier_py.isa.semantics.readers.work import flops, result_types
+from luthier_py.isa.semantics.readers.work import flops, flops_by_type, result_types
 from luthier_py.loader import CodeObject, KernelRecord
 
 
@@ -63,6 +63,11 @@ class Instr(NamedTuple):
         """Operations on floats in each lane: one for a sum, two for a fused multiplication and addition; of matrix
         instructions each lane's share."""
         return flops(self.op)
+
+    @property
+    def flops_by_type(self) -> Mapping[str, int]:
+        """The same by the type that is computed in: f16, f32, f64; of matrix instructions ``matrix`` and A's type."""
+        return flops_by_type(self.op)
 
     @property
     def result_types(self) -> tuple[str, ...]:

@@ -50,6 +50,33 @@ def ranges(labels: Sequence[str], numbers: Sequence[tuple[float, float, float]],
     return _png(figure)
 
 
+def roofline(
+    slope: tuple[str, float], roofs: Mapping[str, float], points: Mapping[str, float], title: str
+) -> bytes:
+    """Flops a cycle over flops per byte: at most ``slope`` bytes a cycle, and of ``roofs`` flops a cycle. ``points``
+    are flops per byte; each stands as high as bytes and the highest roof let it, since how fast it was is not known."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 6), layout="constrained")
+    axes = figure.subplots()
+    highest = max(roofs.values(), default=0.0)
+    ends = [highest / slope[1], *points.values()]
+    across = min(min(ends) / 4, 1 / 16), max(max(ends) * 4, 16)
+    top = highest or slope[1] * across[1]
+    axes.loglog([across[0], top / slope[1]], [across[0] * slope[1], top], color="black", label=slope[0])
+    for label, roof in roofs.items():
+        axes.loglog([roof / slope[1], across[1]], [roof, roof], label=label)
+    for label, intensity in points.items():
+        height = min(intensity * slope[1], top)
+        axes.loglog([intensity], [height], marker="o", linestyle="none", label=label)
+        axes.axvline(intensity, ymax=0.98, color="grey", linewidth=0.5, linestyle=":")
+    axes.set_xlabel("flops per byte of global memory")
+    axes.set_ylabel("flops a cycle, at most")
+    axes.set_title(title)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    return _png(figure)
+
+
 def _rows(labels: Sequence[str], title: str, unit: str) -> tuple[Figure, Axes]:
     """Axes with a row for each label."""
     from matplotlib.figure import Figure

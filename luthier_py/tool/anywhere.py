@@ -5,6 +5,7 @@ In: instructions, arguments and results. Out: HookError where the value of one d
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from luthier_py.errors import HookError
@@ -16,10 +17,11 @@ from luthier_py.tool.expected import expect
 
 
 def while_exec_stays(instrs: Sequence[Instr]) -> Sequence[Instr]:
-    """Instructions before which EXEC is what it is before the first one."""
-    for at, instr in enumerate(instrs):
-        if instr.inst.writes.overlaps(RegSet.of(sgpr(EXEC, 2))):
-            return instrs[: at + 1]
+    """Instructions before which EXEC is what it is before the first one; what lies between them may write it, too."""
+    code, exec = instrs[0].code, RegSet.of(sgpr(EXEC, 2))
+    for place in range(instrs[0].at, instrs[-1].at):
+        if code.inst(place).writes.overlaps(exec):
+            return instrs[: bisect_right(instrs, place, key=lambda instr: instr.at)]
     return instrs
 
 

@@ -75,7 +75,7 @@ class Tool:
     cacheable: bool = True
     """Whether `instrument` depends on nothing but the program, the options, the tool's sources and the files that it
     declares by `reads`: then it need not be called again for what was instrumented before."""
-    wants_arguments: ClassVar[bool] = False
+    wants_arguments: bool = False
     """Launches have their arguments with them, and those of kernels in which nothing was inserted are reported, too."""
     selection = Selection()
     given: frozenset[str] = frozenset()  # names of options

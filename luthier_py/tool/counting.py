@@ -7,32 +7,57 @@ exact for every wave that comes to its end.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from luthier_py.analysis import Flow, Spanning, Steps, estimated, going_round, spanning
-from luthier_py.ir import Block, Function, Instr
+from luthier_py.ir import Block, Function, Instr, Instrs, instr_at
+from luthier_py.isa.columns import Columns
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Instructions ``start`` to ``end`` (excluded) of a block, which all run with one value of EXEC."""
+    """Instructions of a block, which all run with one value of EXEC, or none does. Where the user chose some of them,
+    these alone, perhaps with gaps."""
 
     block: Block
-    start: int
-    end: int
+    places: Sequence[int]
+    """In the function's code (``Instr.at``), ascending; a range where there are no gaps."""
 
     @property
     def instrs(self) -> tuple[Instr, ...]:
-        return tuple(self.block.instrs[self.start : self.end])
+        return tuple(instrs_at(self.block.code, self.places))
 
     @property
     def first(self) -> Instr:
         """Of the instructions."""
-        return self.block.instrs[self.start]
+        return instr_at(self.block.code, self.places[0])
+
+    @property
+    def last(self) -> Instr:
+        return instr_at(self.block.code, self.places[-1])
 
     def __len__(self) -> int:
-        return self.end - self.start
+        return len(self.places)
+
+    def until(self, stop: int) -> Stretch:
+        """What of it is at places before ``stop``."""
+        return Stretch(self.block, self.places[: bisect_left(self.places, stop)])
+
+
+def whole(block: Block) -> Stretch:
+    """All instructions that a block has; of a copy with a part those."""
+    places = range(block.start, block.stop)
+    gaps = len(places) != len(block.instrs)
+    return Stretch(block, tuple(instr.at for instr in block.instrs) if gaps else places)
+
+
+def instrs_at(code: Columns, places: Sequence[int]) -> Sequence[Instr]:
+    """Each is made when it is looked at, where there are no gaps."""
+    if isinstance(places, range):
+        return Instrs(code, places.start, places.stop)
+    return tuple(instr_at(code, place) for place in places)
 
 
 @dataclass(frozen=True, slots=True)

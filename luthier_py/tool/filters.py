@@ -5,30 +5,32 @@ refused with the place in the text. docs/filters.md has the language; its words 
 
     filter := each {"|" each}          each := part {"&" part}          part := "!" part | "(" filter ")" | fact
     fact := word | number-name (= != < <= > >=) number | number-name = number..number | text-name (= !=) pattern
+          | place-name (= !=) file:line | place-name (= !=) file:line-line
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from functools import cache, cached_property
+from functools import cached_property
 from typing import NoReturn, TypeAlias
 
-from luthier_py.analysis import SourceLine, SourceLines, loops_of, source_lines
+from luthier_py.analysis import SourceLine
 from luthier_py.errors import Invalid
-from luthier_py.ir import Block, Function, Instr, Program
+from luthier_py.ir import Function, Instr, Program
 from luthier_py.isa import AccessKind, InstructionClass, OpFlag, Space
+from luthier_py.tool.sources import Interval, Sources
 
 
 class Looked:
     """An instruction of a program, as filters look at it."""
 
-    def __init__(self, instr: Instr, function: Function, depths: Mapping[Block, int], lines: SourceLines) -> None:
-        self.instr, self.function, self._depths, self._lines = instr, function, depths, lines
+    def __init__(self, instr: Instr, function: Function, sources: Sources) -> None:
+        self.instr, self.function, self.sources = instr, function, sources
 
     @cached_property
     def spaces(self) -> Space:
@@ -39,12 +41,12 @@ class Looked:
     @property
     def depth(self) -> int:
         """How many loops it is in."""
-        return self._depths.get(self.function.block(self.instr.pc), 0)
+        return self.sources.depth(self.instr)
 
     @property
     def source(self) -> SourceLine | None:
         """Where it comes from."""
-        return self._lines.at(self.instr.pc)
+        return self.sources.lines.at(self.instr.pc)
 
 
 Test: TypeAlias = Callable[[Looked], bool]
@@ -86,11 +88,18 @@ NUMBERS: dict[str, Callable[[Looked], int]] = {
     "pc": lambda looked: looked.instr.pc,
     "line": lambda looked: 0 if looked.source is None else looked.source.line,
 }
-TEXTS: dict[str, Callable[[Looked], str]] = {
-    "opcode": lambda looked: looked.instr.op.mnemonic,
-    "function": lambda looked: looked.function.name,
-    "file": lambda looked: "" if looked.source is None else looked.source.file,
+TEXTS: dict[str, Callable[[Looked], Iterable[str]]] = {
+    "opcode": lambda looked: [looked.instr.op.mnemonic],
+    "function": lambda looked: [looked.function.name],
+    "file": lambda looked: ["" if looked.source is None else looked.source.file],
+    "inlined": lambda looked: looked.sources.names(looked.instr),
 }
+"""Facts that may have several texts, of which one must be like the pattern."""
+PLACES: dict[str, Callable[[Looked, Interval], bool]] = {
+    "lines": lambda looked, interval: looked.sources.is_of(looked.instr, interval),
+    "loop": lambda looked, interval: looked.sources.in_loop_of(looked.instr, interval),
+}
+"""Facts about lines of the source; what stands without lines is a word."""
 _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt,
     "=": operator.eq,
@@ -108,22 +117,8 @@ class Filter:
     def of(self, program: Program) -> Callable[[Instr], bool]:
         """Whether it chooses an instruction of ``program``."""
 
-        @cache
-        def depths(function: Function) -> Mapping[Block, int]:
-            found: dict[Block, int] = {}
-            for loop in loops_of(function):
-                found.update({block: max(loop.depth, found.get(block, 0)) for block in loop.blocks})
-            return found
-
-        @cache
-        def lines() -> SourceLines:
-            return source_lines(program.obj)
-
-        def chosen(instr: Instr) -> bool:
-            function = program.function_of(instr)
-            return self.test(Looked(instr, function, depths(function), lines()))
-
-        return chosen
+        sources = Sources(program)
+        return lambda instr: self.test(Looked(instr, program.function_of(instr), sources))
 
 
 def parse_filter(text: str) -> Filter:
@@ -178,9 +173,11 @@ class _FilterText:
             return self.number(NUMBERS[name])
         if name in TEXTS:
             return self.pattern(TEXTS[name])
+        if name in PLACES and (name not in WORDS or self.text.startswith(("=", "!="), self.at)):
+            return self.place(PLACES[name])
         if name in WORDS:
             return WORDS[name]
-        known = [*WORDS, *NUMBERS, *TEXTS]
+        known = [*dict.fromkeys((*WORDS, *NUMBERS, *TEXTS, *PLACES))]
         self.at = start
         if not name:
             self.refuse("here should be a fact, such as memory, width >= 8 or opcode = v_*")
@@ -204,14 +201,28 @@ class _FilterText:
             self.refuse("here should be a number")
         return int(digits, 0) if digits[:2].lower() == "0x" else int(digits)
 
-    def pattern(self, of: Callable[[Looked], str]) -> Test:
+    def pattern(self, of: Callable[[Looked], Iterable[str]]) -> Test:
+        equal, wanted = self.equal_to("a pattern", "a pattern; * stands for anything")
+        return lambda looked: any(fnmatchcase(text, wanted) for text in of(looked)) == equal
+
+    def place(self, of: Callable[[Looked, Interval], bool]) -> Test:
+        start = self.at
+        equal, wanted = self.equal_to("lines of a file", "lines of a file, as in kernel.hip:22-50")
+        interval = Interval.of(wanted)
+        if interval is None:
+            self.at = self.text.index(wanted, start)
+            self.refuse("here should be lines of a file, as in kernel.hip:22-50 or kernel.hip:22")
+        return lambda looked: of(looked, interval) == equal
+
+    def equal_to(self, what: str, example: str) -> tuple[bool, str]:
+        """Whether it is to be so or not, and the text behind the sign."""
         sign = self.matched("==|!=|=")
         if not sign:
-            self.refuse("here should be = or !=, and a pattern")
+            self.refuse(f"here should be = or !=, and {what}")
         wanted = self.matched(r"[^\s&|()!]+")
         if not wanted:
-            self.refuse("here should be a pattern; * stands for anything")
-        return lambda looked: fnmatchcase(of(looked), wanted) == (sign != "!=")
+            self.refuse(f"here should be {example}")
+        return sign != "!=", wanted
 
     def matched(self, expression: str) -> str:
         """What comes next, if it is that; "" if not."""

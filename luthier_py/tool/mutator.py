@@ -2,7 +2,7 @@
 
 In: a program and its facts. Out: Edits. Nothing is changed here; what is wrong with a call is said at once, with
 the tool's file and line. Invariant: every recorded insertion is at an instruction of a function that may be edited, and
-but for entries and exits at one that the user's options choose (INSTR_BEGIN, INSTR_END).
+but for entries, exits and the ways of loops at one that the user's options choose (tool/choice).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from types import NoneType
 from luthier_py.analysis import Edge, Facts, Loop, edges_of, loops_of, sharing, spanning
 from luthier_py.errors import EditConflict, HookError, Location
 from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Program, by_address
-from luthier_py.ir.model import Instrs
 from luthier_py.isa import EXEC, OpFlag, Reg, sgpr
 from luthier_py.tool.anywhere import check_independent, while_exec_stays
 from luthier_py.tool.assembly import assembled, conditional
 from luthier_py.tool.author import caller
+from luthier_py.tool.choice import Choice
 from luthier_py.tool.computed import asks_exec
-from luthier_py.tool.counting import Counted, Counting, Region, Stretch, counting, regions
+from luthier_py.tool.counting import Counted, Counting, Region, Stretch, counting, instrs_at, regions, whole
 from luthier_py.tool.edits import Before, Edits, Place, Refusal, Turn
 from luthier_py.tool.expected import each, expect
 from luthier_py.tool.filters import passing
@@ -43,8 +43,8 @@ SKIPS = WaveVariable(u32, name="skips")  # what skip_if carries from a hook to t
 class Mutator:
     """Records edits (mutable: collects them in order).
 
-    What ``blocks``, ``instrs``, ``stretches``, ``runs`` and ``regions`` give has only instructions that the user chose,
-    and calls before or after others, or on edges that leave them, are not recorded.
+    What ``blocks``, ``instrs``, ``stretches``, ``runs`` and ``regions`` give has only instructions that the user chose;
+    calls before or after others, or on edges that leave them, are not recorded. Loops go by their headers' blocks.
 
     Everywhere, ``args`` are one per parameter of the hook: a Python number is a constant of the call; a Reg or an
     operand of an instruction is its value at the place; a Variable is its address; a WaveVariable is its value.
@@ -66,12 +66,10 @@ class Mutator:
     def __init__(self, program: Program, facts: Facts, selection: Selection | None = None) -> None:
         self.program = program
         self.facts = facts
-        choose = Selection() if selection is None else selection
-        self._chosen = {f.code: choose.instructions(len(f.code)) for f in program.functions}
-        self._all_chosen = all(chosen == range(len(code)) for code, chosen in self._chosen.items())
+        self._choice = Choice(program, Selection() if selection is None else selection)
         self._calls = {f.code: f.code.flagged(OpFlag.CALL) for f in program.functions}
         self._coming = cache(ways_into)
-        self._recorder = Recorder(program, self._chosen, choose.instrument)
+        self._recorder = Recorder(program, self._choice)
         self._refused: dict[str, Refusal] = {}
 
     @property
@@ -100,12 +98,12 @@ class Mutator:
         """The function's instructions; ``where`` is a filter, as in "memory & width >= 8" (docs/filters.md)."""
         expect(function, Function)
         expect(where, str, name="where")
-        return tuple(filter(passing(where, self.program), filter(self._recorder.takes, function.instrs)))
+        return tuple(filter(passing(where, self.program), filter(self._choice.takes, function.instrs)))
 
     def blocks(self, function: Function) -> tuple[Block, ...]:
-        """The function's blocks; where only a part of one is chosen, a copy with that part."""
+        """The function's blocks; where only a part of one is chosen, a copy with that part, which may have gaps."""
         expect(function, Function)
-        cut = self._cut(Stretch(block, 0, len(block.instrs)) for block in function.blocks)
+        cut = self._cut(map(whole, function.blocks))
         return tuple(
             part.block if len(part) == len(part.block.instrs) else replace(part.block, instrs=part.instrs)
             for part in cut
@@ -114,7 +112,8 @@ class Mutator:
     def stretches(self, block: Block) -> tuple[Stretch, ...]:
         """The block cut where EXEC changes: within a stretch the same lanes are active."""
         expect(block, Block)
-        return self._cut(Stretch(block, start, end) for start, end in self.facts.stretches(block))
+        places, ends = range(block.start, block.stop), self.facts.stretches(block)
+        return self._cut(Stretch(block, places[start:end]) for start, end in ends)
 
     def runs(self, block: Block) -> tuple[Stretch, ...]:
         """The block cut behind calls that may end the wave: a run is executed as a whole or not at all."""
@@ -133,7 +132,7 @@ class Mutator:
         knows how often runs are executed that begin at addresses in ``known``, and counters of these cost nothing."""
         expect(function, Function)
         runs, flow = flow_of_runs(self.program, function)
-        steps = steps_of_runs(function, runs) if self._chosen[function.code] == range(len(function.code)) else {}
+        steps = steps_of_runs(function, runs) if self._choice.takes_all(function) else {}
         return counting(function, [*map(self._part, runs)], flow, not comes_back(function), steps, known)
 
     def at_counted(self, counted: Counted, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
@@ -158,16 +157,11 @@ class Mutator:
         return tuple(part for part in map(self._part, stretches) if part is not None)
 
     def _part(self, stretch: Stretch) -> Stretch | None:
-        """What is chosen of it, which is in one piece."""
-        self._recorder.check_takes_blocks()
-        if self._all_chosen:
+        """What is chosen of it."""
+        chosen = self._choice.among(stretch.places, stretch.block.code)
+        if chosen is stretch.places:
             return stretch
-        first, chosen = stretch.block.start, self._chosen[stretch.block.code]
-        start = max(stretch.start, chosen.start - first)
-        end = min(stretch.end, chosen.stop - first)
-        if (start, end) == (stretch.start, stretch.end):
-            return stretch
-        return Stretch(stretch.block, start, end) if start < end else None
+        return Stretch(stretch.block, chosen) if chosen else None
 
     def before(self, instr: Instr, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` before ``instr`` each time that it runs."""
@@ -262,8 +256,8 @@ class Mutator:
         """Call ``hook`` each time that ``block`` runs: at its entry, or ``anywhere`` with the same lanes."""
         expect(block, Block)
         own_exec = isinstance(hook, Hook) and hook.lanes is not Lanes.ACTIVE
-        end = len(block.instrs) if own_exec else self.facts.stretches(block)[0][1]
-        self.at_stretch(Stretch(block, 0, end), hook, *args, into=into, anywhere=anywhere, priority=priority)
+        stretch = whole(block) if own_exec else whole(block).until(block.start + self.facts.stretches(block)[0][1])
+        self.at_stretch(stretch, hook, *args, into=into, anywhere=anywhere, priority=priority)
 
     def at_stretch(
         self, stretch: Stretch, hook: Hook, *args: object, into: object = None, anywhere: bool = False,
@@ -293,17 +287,17 @@ class Mutator:
         """The ways from block to block, those that leave instructions which the user chose; of a conditional branch the
         way where it is taken first."""
         expect(function, Function)
-        return tuple(edge for edge in edges_of(function) if self._recorder.takes(edge.instr))
+        return tuple(edge for edge in edges_of(function) if self._choice.takes(edge.instr))
 
     def loops(self, function: Function) -> tuple[Loop, ...]:
         """The natural loops of a function by their headers, outer ones before those inside of them."""
         expect(function, Function)
-        return loops_of(function)
+        return tuple(loop for loop in loops_of(function) if self._part(whole(loop.header)) is not None)
 
     def calls(self, function: Function) -> tuple[CallSite, ...]:
         """Where a function calls others: ``before`` and ``after`` (once it has returned) take the ``instr`` of each."""
         expect(function, Function)
-        return tuple(site for site in self.program.calls(function) if self._recorder.takes(site.instr))
+        return tuple(site for site in self.program.calls(function) if self._choice.takes(site.instr))
 
     def at_edge(self, edge: Edge, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` each time that control goes from one block to another on this way.
@@ -312,9 +306,7 @@ class Mutator:
         way gets code of its own.
         """
         expect(edge, Edge)
-        ways = self._coming(self.program.function_of(edge.instr))
-        place, turn = on(edge, ways[edge.target])
-        self._recorder.record((place,), hook, args, into, turn, priority, edge.instr)
+        self._on_way(edge, edge.instr, hook, args, into, priority)
 
     def at_loop_entry(self, loop: Loop, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` each time that control comes into ``loop`` from outside."""
@@ -322,21 +314,31 @@ class Mutator:
         if loop.begins:
             message = "the function begins with this loop, so that no edge leads into it; use at_entry of what calls it"
             raise EditConflict(f"{caller()}: {message}", self._recorder.where(loop.header.instrs[0]))
-        self._on_all(loop.entries, hook, args, into, priority)
+        self._on_ways(loop, loop.entries, hook, args, into, priority)
 
     def at_back_edge(self, loop: Loop, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` each time that ``loop`` goes round once more."""
         expect(loop, Loop)
-        self._on_all(loop.backs, hook, args, into, priority)
+        self._on_ways(loop, loop.backs, hook, args, into, priority)
 
     def at_loop_exit(self, loop: Loop, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` each time that control leaves ``loop`` for code behind it."""
         expect(loop, Loop)
-        self._on_all(loop.exits, hook, args, into, priority)
+        self._on_ways(loop, loop.exits, hook, args, into, priority)
 
-    def _on_all(self, edges: Iterable[Edge], hook: Hook, args: Sequence[object], into: object, priority: int) -> None:
-        for edge in edges:
-            self.at_edge(edge, hook, *args, into=into, priority=priority)
+    def _on_ways(
+        self, loop: Loop, edges: Iterable[Edge], hook: Hook, args: Sequence[object], into: object, priority: int
+    ) -> None:
+        """A loop is chosen with its header, whichever branches lead there."""
+        for header in self._cut([whole(loop.header)]):
+            for edge in edges:
+                self._on_way(edge, header.first, hook, args, into, priority)
+
+    def _on_way(
+        self, edge: Edge, chosen: Instr, hook: Hook, args: Sequence[object], into: object, priority: int
+    ) -> None:
+        place, turn = on(edge, self._coming(self.program.function_of(edge.instr))[edge.target])
+        self._recorder.record((place,), hook, args, into, turn, priority, chosen)
 
     def at_entry(
         self, where: Kernel | Function, hook: Hook, *args: object, into: object = None, priority: int = 0
@@ -372,23 +374,22 @@ class Mutator:
         """What was recorded, with the given variables and all that it names."""
         return self._recorder.edits(variables, wave_variables, tuple(self._refused.values()))
 
-    def _before_first_call(self, stretch: Stretch) -> Instrs:
+    def _before_first_call(self, stretch: Stretch) -> Sequence[Instr]:
         """Instructions that surely run when the first one does: up to the first call, which may not come back."""
-        code, block = stretch.block.code, stretch.block.start
-        calls, start, stop = self._calls[code], block + stretch.start, block + stretch.end
-        number = bisect_left(calls, start)
-        return Instrs(code, start, min(stop, calls[number] + 1) if number < len(calls) else stop)
+        code = stretch.block.code
+        behind = self._calls[code][bisect_left(self._calls[code], stretch.places[0]) :]
+        return instrs_at(code, stretch.until(behind[0] + 1).places if behind else stretch.places)
 
     def _check_whole(self, stretches: Sequence[Stretch]) -> None:
         if any(self._part(stretch) is not stretch for stretch in stretches) and self._cut(stretches):
-            message = "INSTR_BEGIN and INSTR_END choose only a part of this; take blocks from Mutator.blocks"
+            message = "the user's options choose only a part of this; take blocks from Mutator.blocks"
             raise EditConflict(f"{caller()}: {message}", self._recorder.where(stretches[0].first))
 
 
 def choosing(m: Mutator, selection: Selection) -> Mutator:
     """``m`` for another choice of instructions: what is recorded there is recorded here."""
     other = Mutator(m.program, m.facts, selection)
-    other._recorder = replace(m._recorder, chosen=other._chosen, filter=selection.instrument)
+    other._recorder = replace(m._recorder, choice=other._choice)
     other._refused = m._refused
     return other
 

@@ -7,55 +7,39 @@ with the tool's file and line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from luthier_py.errors import EditConflict, HookError, Location, Unsupported
 from luthier_py.ir import Instr, Program
 from luthier_py.isa import Inst, Reg, RegSet
-from luthier_py.isa.columns import Columns
 from luthier_py.isa.instead import standing_for, stays, unlike
 from luthier_py.tool.arguments import Adapted, arguments, result_place
 from luthier_py.tool.author import caller
+from luthier_py.tool.choice import Choice
 from luthier_py.tool.computed import out_of_place
 from luthier_py.tool.edits import Destination, Edits, Insertion, Instead, Place, Refusal, Turn
 from luthier_py.tool.expected import expect
-from luthier_py.tool.filters import passing
 from luthier_py.tool.folding import with_fields
 from luthier_py.tool.hook import Hook
 from luthier_py.tool.variables import Element, LookupTable, Variable, WaveVariable, tables_of
 
 V = TypeVar("V", Variable, WaveVariable)
-_ALWAYS = (Turn.ENTRY, Turn.EXIT)  # recorded unless no instruction at all is chosen
+_ALWAYS = (Turn.ENTRY, Turn.EXIT)  # recorded unless nothing is chosen of kernels that run there
 
 
 @dataclass(slots=True)
 class Recorder:
-    """Mutable: collects. ``chosen``: the user's choice in each function."""
+    """Mutable: collects. ``choice``: the user's."""
 
     program: Program
-    chosen: Mapping[Columns, range]
-    filter: str = ""  # what else the user asks of instructions
-    passes: Callable[[Instr], bool] = field(init=False)
+    choice: Choice
     insertions: list[Insertion] = field(default_factory=list)
     instead: dict[Instr, tuple[Instead, RegSet, str]] = field(default_factory=dict)  # what nobody writes, and whose
     behind: list[tuple[Insertion, str]] = field(default_factory=list)  # calls after instructions, and whose
     exits: set[tuple[object, ...]] = field(default_factory=set)
     adapted: Adapted = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.passes = passing(self.filter, self.program)
-
-    def check_takes_blocks(self) -> None:
-        """Refuses whole blocks where the user chose single instructions."""
-        if self.filter:
-            message = "chooses single instructions, but here the tool goes by whole blocks; choose a tool that takes"
-            raise HookError(f"{caller()}: INSTRUMENT={self.filter} {message} them one by one, or such a mode of this")
-
-    def takes(self, instr: Instr) -> bool:
-        """Whether the user chose it."""
-        return instr.at in self.chosen.get(instr.code, ()) and (not self.filter or self.passes(instr))
 
     def record(
         self, places: Sequence[tuple[Instr, Place]], hook: Hook, args: Sequence[object], into: object,
@@ -84,7 +68,8 @@ class Recorder:
             if call in self.exits:
                 return
             self.exits.add(call)
-        if turn in _ALWAYS and any(self.chosen.values()) or self.takes(named or at):
+        around = turn in _ALWAYS and self.choice.runs_with(self.program.function_of(at))
+        if around or turn not in _ALWAYS and self.choice.takes(named or at):
             self.insertions.append(Insertion(places, called, checked, results, order, turn, priority))
             if places[0][1] is Place.AFTER:
                 self.behind.append((self.insertions[-1], caller()))
@@ -107,7 +92,7 @@ class Recorder:
             new = standing_for(self.program.isa, instr.inst, given) if inst is None else inst
         except Unsupported as error:
             raise EditConflict(f"{caller()}: {error.message}", self.where(instr)) from None
-        if self.takes(instr):
+        if self.choice.takes(instr):
             written = instr.inst.writes - new.writes - given
             self.instead[instr] = Instead(instr, new), written, caller()
 

@@ -47,8 +47,8 @@ def _runs(block: Block, ending: Sequence[int]) -> list[Stretch]:
     """``ending``: calls that may end the wave."""
     start, stop = block.start, block.stop
     inside = ending[bisect_left(ending, start) : bisect_left(ending, stop - 1)]
-    cuts = [at + 1 - start for at in inside]
-    return list(map(Stretch, repeat(block), [0, *cuts], [*cuts, stop - start]))
+    cuts = [at + 1 for at in inside]
+    return list(map(Stretch, repeat(block), map(range, [start, *cuts], [*cuts, stop])))
 
 
 def steps_of_runs(function: Function, runs: Sequence[Stretch]) -> dict[int, Steps]:

@@ -8,7 +8,6 @@ from functools import cache
 import pytest
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import HookError
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.samples import sample as sample_called
@@ -41,10 +40,6 @@ def report_of(name: str, kernel: str, choice: str) -> tuple[dict, set[int]]:
 @pytest.mark.parametrize("name", ROWS)
 def test_chosen_instructions_alone(name: str, choice: str) -> None:
     whole, _ = report_of(name, "nbody", "")
-    if name == "lds_bank_conflicts" and choice.startswith("INSTRUMENT"):
-        with pytest.raises(HookError, match="chooses single instructions"):
-            report_of(name, "nbody", choice)
-        return
     part, chosen = report_of(name, "nbody", choice)
     rows = part[ROWS[name][0]]
     assert all(row in whole[ROWS[name][0]] for row in rows)
@@ -53,11 +48,10 @@ def test_chosen_instructions_alone(name: str, choice: str) -> None:
         assert rows == [row for row in whole[ROWS[name][0]] if row[key] in chosen]
 
 
-def test_loops_that_are_not_counted_are_named() -> None:
-    """Control comes into the outer loop of bitonic_sort from outside of all, and into the inner one from there."""
-    whole, part = (report_of("loop_counts", "bitonic_sort", choice)[0] for choice in ("", "INSTRUMENT=loop"))
-    outer, inner = whole["loops"]
-    assert (outer["depth"], inner["depth"], whole["not_counted"]) == (1, 2, [])
-    why = "of the branches that lead to it not all are chosen"
-    assert part["loops"] == [inner]
-    assert part["not_counted"] == [{"function": "bitonic_sort", "header": outer["header"], "why": why}]
+@pytest.mark.parametrize(("choice", "chosen"), [("loop", slice(None)), ("depth = 2", slice(1, None))])
+def test_a_loop_is_counted_with_its_header(choice: str, chosen: slice) -> None:
+    """Control comes into the outer loop of bitonic_sort by a branch that is in no loop, into the inner one from there.
+    """
+    whole, part = (report_of("loop_counts", "bitonic_sort", given)[0] for given in ("", f"INSTRUMENT={choice}"))
+    assert [row["depth"] for row in whole["loops"]] == [1, 2]
+    assert part == {"loops": whole["loops"][chosen], "not_counted": []}

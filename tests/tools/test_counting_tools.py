@@ -16,6 +16,7 @@ from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_instrumented, run_original
 from luthier_py.session.specs import parse_argument
 from luthier_py.tool import load_tool
+from luthier_py.tool.filters import parse_filter
 
 LANES = 64
 # Per wave or per thread, all or those that EXEC leaves on: what the emulator counted, by opcode. All waves are full.
@@ -132,23 +133,40 @@ def test_threads_are_those_that_a_wave_was_launched_with(block):
         assert (report if name == "instr_count" else sum(report.values())) == instructions * 3 * block
 
 
+def check_chosen(name, level, chosen, options):
+    """Both tools give the emulator's counts of instructions that ``chosen`` chooses."""
+    bare, one = run_bare(sample_called(name), launch_of(sample_called(name))), sample_called(name)
+    program = instrument(one.path.read_bytes(), load_tool("none")).program
+    pcs = {instr.pc for f in program.functions for instr in chosen(program, list(f.instrs))}
+    part = replace(bare[-1], **{kind: {pc: n for pc, n in getattr(bare[-1], kind).items() if pc in pcs}
+                                for kind in ("counts", "lanes", "active")})  # fmt: skip
+    expected = LEVELS[level](part)
+    assert run(bare, "opcode_histogram", **options)[1].report["opcodes"] == expected
+    for mode in ("block", "instruction"):
+        assert run(bare, "instr_count", mode=mode, **options)[1].report["instructions"] == sum(expected.values())
+
+
+@pytest.mark.parametrize("name, text, level", [
+    ("nbody", "opcode = v_*_f32* & loop | store", (1, 0)), ("bitonic_sort", "index = 7 | index > 20 & !lds", (0, 1)),
+    ("function_pointers", "!branch & function = *mul*", (1, 0)), ("mandelbrot", "float | conditional", (1, 1)),
+    ("device_call", "call | end", (0, 0)),
+])  # fmt: skip
+def test_instructions_with_gaps_between_them(name, text, level):
+    """INSTRUMENT chooses instructions here and there; what is counted as a whole counts these alone."""
+    def chosen(program, instrs):
+        return filter(parse_filter(text).of(program), instrs)
+
+    check_chosen(name, level, chosen, {"INSTRUMENT": text, **options(level)})
+
+
 @pytest.mark.parametrize("name, begin, end, level", [
     ("device_call", 3, 17, (1, 0)), ("device_call", 5, 4096, (0, 1)), ("mandelbrot", 0, 4, (0, 0)),
     ("mandelbrot", 5, 6, (1, 0)), ("mandelbrot", 20, 4096, (1, 0)), ("mandelbrot", 18, 30, (1, 1)),
 ])  # fmt: skip
 def test_an_interval_of_instructions(name, begin, end, level):
     """Instructions count from 0 in each function; only those from INSTR_BEGIN on and before INSTR_END are counted."""
-    bare, one = run_bare(sample_called(name), launch_of(sample_called(name))), sample_called(name)
-    program = instrument(one.path.read_bytes(), load_tool("none")).program
-    chosen = {instr.pc for f in program.functions for instr in list(f.instrs)[begin:end]}
-    profile = bare[-1]
-    part = replace(profile, **{kind: {pc: n for pc, n in getattr(profile, kind).items() if pc in chosen}
-                               for kind in ("counts", "lanes", "active")})  # fmt: skip
-    expected = LEVELS[level](part)
     interval = {"INSTR_BEGIN": begin, "INSTR_END": end, **options(level)}
-    assert run(bare, "opcode_histogram", **interval)[1].report["opcodes"] == expected
-    for mode in ("block", "instruction"):
-        assert run(bare, "instr_count", mode=mode, **interval)[1].report["instructions"] == sum(expected.values())
+    check_chosen(name, level, lambda _, instrs: instrs[begin:end], interval)
 
 
 def test_counts_are_of_one_launch_and_totals_of_all(original):

@@ -77,7 +77,7 @@ class Exactness(OpcodeHistogram):
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Findings = launch.notes
-        counts = executions(notes.parts, launch[notes.parts.executions])
+        counts = notes.parts.by_pc(launch)
         kinds = Counter({"exact": sum(counts.values())})
         for place in notes.places:
             kind = "exact_but_nan" if place.freedoms == named(NAN) else "free"
@@ -136,16 +136,6 @@ def named(freedoms: Iterable[Freedom]) -> tuple[str, ...]:
 
 def hanging_on(decision: Decision) -> frozenset[Freedom]:
     return frozenset[Freedom]().union(*decision.sources.values())
-
-
-def executions(parts: Parts, counts: Any) -> Counter[int]:
-    """Of each instruction, by address."""
-    found: Counter[int] = Counter()
-    for part in parts.parts:
-        for number, pcs in zip(part.executions(counts), part.noted, strict=True):
-            for pc in pcs:
-                found[pc] += int(number)
-    return found
 
 
 def row_at(place: Place, counts: Mapping[int, int]) -> dict[str, Any]:

@@ -140,7 +140,7 @@ class _Planner:
         found: list[int] = []
         for stretch in of.stretches if isinstance(of, Region) else (of,):
             first = bisect_left(self.places, stretch.first.pc)
-            found += self.places[first : bisect_right(self.places, stretch.block.instrs[stretch.end - 1].pc)]
+            found += self.places[first : bisect_right(self.places, stretch.last.pc)]
         return found
 
     def add_regions(self, part: Part, function: Function, stretches: Iterable[Stretch]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator, Tool, Variable, hook, ptr, u64
-from luthier_py.analysis import Edge, Loop
+from luthier_py.analysis import Loop
 from luthier_py.intrinsics import atomic_add
 
 
@@ -31,8 +31,7 @@ class LoopCounts(Tool):
         atomic_add(total, u64(1))
 
     def instrument(self, m: Mutator) -> Loops:
-        found = [(loop, function.name, why_not(loop, set(m.edges(function))))
-                 for function in m.functions() for loop in m.loops(function)]
+        found = [(loop, function.name, why_not(loop)) for function in m.functions() for loop in m.loops(function)]
         counted = [(loop, name) for loop, name, why in found if not why]
         counts = Variable(u64, max(2 * len(counted), 1), name="LoopCounts.counts")
         for number, (loop, _) in enumerate(counted):
@@ -62,10 +61,6 @@ class LoopCounts(Tool):
         return list(report["loops"])
 
 
-def why_not(loop: Loop, chosen: set[Edge]) -> str:
-    """Why the loop is not counted; empty where it is. It takes all ways into its header."""
-    if loop.begins:
-        return "its function begins with it, so that no edge leads into it"
-    if not chosen.issuperset((*loop.entries, *loop.backs)):
-        return "of the branches that lead to it not all are chosen"
-    return ""
+def why_not(loop: Loop) -> str:
+    """Why the loop is not counted; empty where it is."""
+    return "its function begins with it, so that no edge leads into it" if loop.begins else ""

@@ -50,6 +50,14 @@ class Parts:
     parts: tuple[Part, ...]
     executions: Variable
 
+    def by_pc(self, launch: LaunchResult) -> Counter[int]:
+        """How often each instruction ran, where `note` keeps addresses."""
+        found, counts = Counter[int](), launch[self.executions]
+        for part in self.parts:
+            for number, pcs in zip(part.executions(counts), part.noted, strict=True):
+                found.update(dict.fromkeys(pcs, int(number)))
+        return found
+
 
 def functions_of(m: Mutator, kernels: Iterable[Kernel]) -> Iterable[Function]:
     return dict.fromkeys(function for kernel in kernels for function in m.functions(kernel))

@@ -8,7 +8,7 @@ from emulated import code_object
 from luthier_py.ir import Instr, lift
 from luthier_py.isa import instruction_set, target
 from luthier_py.isa.classes import InstructionClass, class_of
-from luthier_py.isa.semantics.readers.work import flops
+from luthier_py.isa.semantics.readers.work import flops, flops_by_type
 from luthier_py.loader import load
 
 OPS = {op.mnemonic: op for op in instruction_set(target("gfx90a")).ops}
@@ -22,9 +22,31 @@ OPS = {op.mnemonic: op for op in instruction_set(target("gfx90a")).ops}
     # rows x columns x depth x blocks multiplications and additions, 64 lanes
     ("v_mfma_f32_32x32x8f16", 2 * 32 * 32 * 8 // 64), ("v_mfma_f32_4x4x1f32", 2 * 4 * 4 * 1 * 16 // 64),
     ("v_mfma_f64_16x16x4f64", 2 * 16 * 16 * 4 // 64), ("v_mfma_i32_16x16x16i8", 0),
+    # what meanings compute with floats to scale by a power of two is none
+    ("v_div_fmas_f32", 2), ("v_div_scale_f64", 0), ("v_div_fixup_f32", 0), ("v_ldexp_f64", 0), ("v_fract_f32_e32", 0),
+    ("v_cvt_pknorm_i16_f32", 0), ("v_rcp_f64_e32", 1),
 ])
 def test_operations_on_floats(name: str, wanted: int) -> None:
     assert flops(OPS[name]) == wanted
+
+
+@pytest.mark.parametrize(("name", "text", "wanted"), [
+    ("gfx90a", "v_fma_mixlo_f16 v1, v2, v3, v4", {"f32": 2}), ("gfx90a", "v_pk_fma_f16 v1, v2, v3, v4", {"f16": 4}),
+    ("gfx90a", "v_mfma_f32_16x16x16f16 a[0:3], v[0:1], v[2:3], a[0:3]", {"matrix f16": 2 * 16 * 16 * 16 // 64}),
+    ("gfx942", "v_smfmac_f32_16x16x32_f16 a[0:3], v[0:1], v[2:5], v6", {"matrix f16": 16 * 16 * 32 // 64}),
+    ("gfx942", "global_atomic_pk_add_bf16 v0, v1, s[0:1]", {"bf16": 2}),
+    ("gfx950", "v_mfma_f32_16x16x128_f8f6f4 a[0:3], v[0:7], v[8:15], a[0:3]",
+     {"matrix f8f6f4": 2 * 16 * 16 * 128 // 64}),
+    ("gfx1100", "v_dual_fmac_f32 v0, v1, v2 :: v_dual_mul_f32 v3, v4, v5", {"f32": 3}),
+    ("gfx1100", "v_dual_mov_b32 v0, v1 :: v_dual_dot2acc_f32_f16 v3, v4, v5", {"f32": 4}),
+    ("gfx1100", "v_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[0:7]", {"matrix f16": 2 * 16 * 16 * 16 // 32}),
+    ("gfx1201", "s_fmac_f16 s1, s2, s3", {"f16": 2}), ("gfx1201", "v_wmma_i32_16x16x16_iu8 v[0:7], v[8:9], v[10:11], "
+                                                                   "v[0:7]", {}),
+])
+def test_operations_by_type(name: str, text: str, wanted: dict[str, int]) -> None:
+    isa = instruction_set(target(name))
+    op = isa.decode(isa.assemble(text), 0).op
+    assert flops_by_type(op) == wanted and flops(op) == sum(wanted.values())
 
 
 def instrs(text: str) -> list[Instr]:

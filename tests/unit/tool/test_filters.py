@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from compiled_samples import OPTIONS
 
 from luthier_py.analysis import analyse, loops_of, source_lines
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import HookError, Invalid
+from luthier_py.errors import Invalid
 from luthier_py.ir import Function, Instr, Program, lift
 from luthier_py.isa import OpFlag, Space, instruction_set, memory_access, target
 from luthier_py.loader import load
@@ -107,7 +110,75 @@ def test_lines_and_files() -> None:
             assert [i for i in function.instrs if chosen(i)] == [i for i in function.instrs if of(lines.at(i.pc))]
 
 
+NESTED = """
+#define DEVICE static __attribute__((device)) inline
+namespace shapes {
+template <class T> DEVICE T square(T x) {
+  return x * x;
+}
+}
+DEVICE float twice(float x) { return shapes::square(x) + x; }
+extern "C" __attribute__((global)) void k(float *p, int n) {
+  float sum = 0;
+#pragma clang loop unroll(disable) vectorize(disable)
+  for (int i = 0; i < n; ++i) {
+    sum += p[i * n];
+#pragma clang loop unroll(disable) vectorize(disable)
+    for (int j = 0; j < i; ++j)
+      sum = shapes::square(sum) + p[j];
+  }
+  p[0] = twice(sum);
+}
+"""
+
+
+def test_places_in_the_source(tmp_path: Path, require_tool: Callable[[str], str]) -> None:
+    """What LLVM's symbolizer says of each instruction, and of which loops its block is."""
+    (tmp_path / "k.hip").write_text(NESTED)
+    out = tmp_path / "k.co"
+    options = (*OPTIONS, "-O2", "-g", "-ffp-contract=off", "--offload-arch=gfx90a")
+    subprocess.run([require_tool("clang-22"), *options, "k.hip", "-o", out], check=True, cwd=tmp_path)
+    program = lift(load(out.read_bytes()))
+    [function] = program.functions
+    command = [require_tool("llvm-symbolizer-22"), f"--obj={out}", "--inlines", *(hex(i.pc) for i in function.instrs)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().split("\n\n")
+    frames = {instr: [(name, int(place.split(":")[1])) for name, place in zip(
+        rows.splitlines()[::2], rows.splitlines()[1::2], strict=True)]
+        for instr, rows in zip(function.instrs, told, strict=True)}
+    outer, inner = loops_of(function)
+
+    def of(*lines: int) -> Callable[[Instr], bool]:
+        return lambda instr: any(line in lines for _, line in frames[instr])
+
+    wanted: dict[str, Callable[[Instr], bool]] = {
+        "inlined = square": lambda i: frames[i][0][0].startswith("float shapes::square<float>"),
+        "inlined = shapes::* | inlined = *square*": lambda i: any("square" in name for name, _ in frames[i]),
+        "inlined = twice & inlined != square": lambda i: frames[i][0][0] == "twice(float)",
+        "inlined = k": lambda i: True,
+        "lines = k.hip:5": of(5),
+        "lines = *.hip:4-8 & lines != k.hip:16": lambda i: of(*range(4, 9))(i) and not of(16)(i),
+        f"lines = {tmp_path}/k.hip:18": of(18), "lines = other.hip:1-99": lambda i: False,
+        "loop = k.hip:12": lambda i: program.block_of(i) in outer.blocks,
+        "loop = k.hip:13": lambda i: program.block_of(i) in outer.blocks,
+        "loop = k.hip:15 & loop": lambda i: program.block_of(i) in inner.blocks,
+        "loop != k.hip:16": lambda i: program.block_of(i) not in inner.blocks,
+        "loop = k.hip:10": lambda i: False,
+    }  # fmt: skip
+    for text, said in wanted.items():
+        chosen = parse_filter(text).of(program)
+        known = [instr for instr in function.instrs if frames[instr][0][1]]  # what is of no line is in between
+        assert [i for i in known if chosen(i)] == [i for i in known if said(i)], text
+        assert any(map(said, known)) or text in ("lines = other.hip:1-99", "loop = k.hip:10")
+    between = parse_filter("lines = k.hip:9-19").of(program)
+    assert len(known) < len([*function.instrs]) and all(map(between, function.instrs))
+
+
 @pytest.mark.parametrize(("text", "message"), [
+    ("lines = k.hip", "character 9, at 'k.hip': here should be lines of a file, as in kernel.hip:22-50 or kernel.hip"),
+    ("memory & lines != k.hip:9-8", "character 19, at 'k.hip:9-8': here should be lines of a file"),
+    ("lines = .:3", "character 9, at '.:3': here should be lines of a file"),
+    ("loop =", "character 7, at the end: here should be lines of a file, as in kernel.hip:22-50"),
+    ("lines & memory", "character 7, at '& memory': here should be = or !=, and lines of a file"),
     ("memory & widht >= 8", "character 10, at 'widht >= 8': widht is unknown; do you mean width"),
     ("width >=", "character 9, at the end: here should be a number"),
     ("width 8", "character 7, at '8': here should be one of = != < <= > >=, and a number"),
@@ -125,7 +196,8 @@ def test_what_is_no_filter(text: str, message: str) -> None:
         parse_filter(text)
 
 
-def test_users_choose_for_tools_that_go_by_instruction() -> None:
+@pytest.mark.parametrize("mode", ["block", "instruction"])
+def test_users_choose_for_tools(mode: str) -> None:
     for one in SAMPLES[:6]:
         code = one.path.read_bytes()
         program, device = lift(load(code)), EmulatorDevice(load(code).target)
@@ -134,14 +206,11 @@ def test_users_choose_for_tools_that_go_by_instruction() -> None:
         chosen = parse_filter("global & vector_memory").of(program)
         wanted = sum(count for pc, count in device.profile.counts.items() if any(
             i.pc == pc and chosen(i) for f in program.functions for i in f.instrs))
-        tool = load_tool("instr_count", {"mode": "instruction", "INSTRUMENT": "global & vector_memory"})
+        tool = load_tool("instr_count", {"mode": mode, "INSTRUMENT": "global & vector_memory"})
         ran = run_instrumented(device, instrument(code, tool), tool, launch_of(one))
         assert ran.report["instructions"] == wanted > 0
 
 
-def test_tools_that_go_by_blocks_refuse() -> None:
-    tool = load_tool("instr_count", {"INSTRUMENT": "load"})
-    with pytest.raises(HookError, match="INSTRUMENT=load chooses single instructions, but here the tool goes by whole"):
-        instrument(sample("reduce").path.read_bytes(), tool)
+def test_options_are_read_at_once() -> None:
     with pytest.raises(Invalid, match="character 1, at 'lood': lood is unknown"):
         load_tool("none", {"INSTRUMENT": "lood"})

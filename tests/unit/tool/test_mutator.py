@@ -33,6 +33,7 @@ from luthier_py.tool import (
     u64,
     visit,
 )
+from luthier_py.tool.filters import passing
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 
@@ -349,16 +350,17 @@ def test_visit(reduce: tuple[Program, Facts]) -> None:
         visit(Tool(), *reduce)
 
 
-RANGES = [(0, 1), (1, 5), (3, 3), (4, 30), (20, 4096)]
+RANGES = [(0, 1, ""), (1, 5, ""), (3, 3, ""), (4, 30, ""), (20, 4096, ""), (0, 4096, "memory | loop & vector_alu"),
+          (4, 30, "index != 9 & index != 17"), (3, 4096, "call | end")]
 
 
-@pytest.mark.parametrize(("begin", "end"), RANGES)
+@pytest.mark.parametrize(("begin", "end", "text"), RANGES)
 @pytest.mark.parametrize("name", ["device_call", "bitonic_sort"])
-def test_an_interval_of_each_function(name: str, begin: int, end: int) -> None:
+def test_chosen_instructions_of_each_function(name: str, begin: int, end: int, text: str) -> None:
     """All that the Mutator gives has the chosen instructions, each once; what is called at others is not recorded."""
-    m = Mutator(*read(name), Selection(instr_begin=begin, instr_end=end))
+    m = Mutator(*read(name), Selection(instr_begin=begin, instr_end=end, instrument=text))
     for function in m.functions():
-        chosen = list(function.instrs)[begin:end]
+        chosen = list(filter(passing(text, m.program), list(function.instrs)[begin:end]))
         given = [b.instrs for b in m.blocks(function)]
         stretches = [s.instrs for block in m.blocks(function) for s in m.stretches(block)]
         runs = [r.instrs for block in function.blocks for r in m.runs(block)]

@@ -7,14 +7,17 @@ multiplication and addition is two; conversions, comparisons, minima and roundin
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from luthier_py.isa.instruction import Inst, OpInfo
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.lds import LoadTwo
 from luthier_py.isa.semantics.matrix import BITS, WAVE, Matrix, MixedMatrix, SparseMatrix
-from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, SignaturePart, Variants
+from luthier_py.isa.semantics.meaning import Dual, Lanes, Meaning, Scalar, SignaturePart, Variants
 from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarLoad
 from luthier_py.isa.semantics.readers.binding import width
 from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
@@ -25,37 +28,64 @@ _COSTS = {
 }
 
 
+_EXACT = ("V_CVT_", "V_FREXP_", "V_LDEXP_", "V_FRACT_", "V_TRIG_PREOP_", "V_DIV_SCALE_", "V_CUBEMA_")
+"""Conversions, parts of numbers and scaling by powers of two, whose meanings compute with floats."""
+_FUSED = ("V_DIV_FMAS_", "V_FMA_LEGACY_", "V_FMAC_LEGACY_")
+"""Fused multiplications and additions whose meanings have other operations beside."""
+
+
 class _Counted:
-    """Ops that count those of floats (mutable)."""
+    """Ops that count those of floats, by type (mutable)."""
 
     def __init__(self) -> None:
-        self.operations = 0
+        self.operations: Counter[str] = Counter()
 
     def constant(self, type: Type, value: int | float) -> Value:
         return Value(self, type, None)
 
     def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
-        self.operations += _COSTS.get(prim, 0) if type.kind is Kind.FLOAT else 0
+        if type.kind is Kind.FLOAT and prim in _COSTS:
+            self.operations[str(type)] += _COSTS[prim]
         return Value(self, type, None)
 
 
 def flops(op: OpInfo) -> int:
     """Operations on floats in each lane; of a scalar instruction, in the wave. What matrix instructions do is shared
     out among all lanes."""
-    row = _typical(op)
+    return sum(flops_by_type(op).values())
+
+
+def flops_by_type(op: OpInfo) -> Mapping[str, int]:
+    """The same by the type that is computed in: f16, f32, f64, and of matrix instructions ``matrix`` and the type of
+    A's elements. What converts its sources first (v_fma_mix, v_dot2_f32_bf16) computes in the wider type."""
+    row, own = _typical(op), meaning(op)
+    mixed = "f8f6f4" if isinstance(own, MixedMatrix | WaveMixedMatrix) else ""
     if isinstance(row, SparseMatrix):
-        return _of_matrix(row.matrix) // 2
+        return _of_matrix(row.matrix, 2)
     if isinstance(row, Matrix):
-        return _of_matrix(row)
+        return _of_matrix(row, 1, mixed)
     if isinstance(row, WaveMatrix):
-        return 0 if row.addend == "i32" else 2 * (row.depth >> row.sparse) * _results(op, row)
+        count = 0 if row.addend == "i32" else 2 * (row.depth >> row.sparse) * _results(op, row)
+        return {f"matrix {mixed or row.kinds[0]}": count} if count else {}
     if isinstance(row, Atomic):
-        return (1 + (row.kind == "p")) * (row.modify is Modify.ADD and row.kind in "fp")
-    return _operations(row) if isinstance(row, (Lanes, Scalar)) else 0
+        packed = {"p": "f16", "b": "bf16"}.get(row.kind)
+        adds = row.modify is Modify.ADD and (packed or row.kind == "f")
+        return {packed or f"f{row.bits}": 2 if packed else 1} if adds else {}
+    if isinstance(row, Dual):
+        return sum((Counter(_operations(_alike(each))) for each in row.rows), Counter())
+    if not isinstance(row, (Lanes, Scalar)) or op.base.startswith(_EXACT):
+        return {}
+    return {type: 2 for type in _operations(row)} if op.base.startswith(_FUSED) else _operations(row)
 
 
-def _of_matrix(row: Matrix) -> int:
-    return 0 if row.kind == "i8" else 2 * row.rows * row.columns * row.depth * row.blocks // WAVE
+def once_in_a_wave(op: OpInfo) -> bool:
+    """Whether what it computes is one value for the wave, whatever lanes are active."""
+    return isinstance(_typical(op), Scalar)
+
+
+def _of_matrix(row: Matrix, sparse: int, mixed: str = "") -> Mapping[str, int]:
+    count = 2 * row.rows * row.columns * row.depth * row.blocks // WAVE // sparse
+    return {} if row.kind == "i8" else {f"matrix {mixed or row.kind}": count}
 
 
 def _results(op: OpInfo, row: WaveMatrix) -> int:
@@ -70,16 +100,21 @@ def _typical(op: OpInfo) -> Meaning:
     row = meaning(op)
     if isinstance(row, MixedMatrix | WaveMixedMatrix):
         return row.of(0, 0)
+    return _alike(row)
+
+
+def _alike(row: Meaning) -> Any:
     return row.typical if isinstance(row, Variants) else row
 
 
 @cache
-def _operations(row: Lanes | Scalar) -> int:
+def _operations(row: Lanes | Scalar) -> Mapping[str, int]:
     count, signature = _Counted(), row.signature
     packed = any(slot.count > 1 for slot in signature.results)
     given = [_given(count, slot, width(row), packed) for slot in signature.sources]
     row.compute(*given)
-    return count.operations * max((slot.count for slot in signature.results), default=1)
+    times = max((slot.count for slot in signature.results), default=1)
+    return {type: times * operations for type, operations in count.operations.items()}
 
 
 def _given(count: _Counted, slot: SignaturePart, width: Type, packed: bool) -> object:

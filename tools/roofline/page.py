@@ -1,0 +1,116 @@
+"""The files of a report: CSV, a page with annotated source, and the roofline as a plot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from luthier_py import LaunchResult, Tool
+from luthier_py.isa import instruction_set, target
+from luthier_py.isa.peaks import Peaks, peaks_of
+from luthier_py.report import plots
+from luthier_py.report.columns import comma_separated
+from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
+from luthier_py.report.sources import SourceFile, SourceFolder
+from luthier_py.tool import encoded
+
+from .rows import LEVELS, NO_LINE, doubts, flat, shown
+
+COLUMNS = ("instructions", "flops", "loaded", "stored", "atomic", "LDS", "flops/byte")
+MOST = 12  # points of the plot
+Numbers = Mapping[str, Any]
+
+
+def files_of(tool: Tool, launch: LaunchResult, report: Numbers, folder: SourceFolder) -> dict[str, bytes]:
+    """Content by file name."""
+    files = {f"{tool.name}.csv": encoded(comma_separated(flat(dict(report))))}
+    pictures = [_plot(tool.selection.shown(launch.kernel), report)] if plots.available() else []
+    for picture in pictures:
+        files[f"{tool.name}.png"] = picture.png
+    files[f"{tool.name}.html"] = encoded(render(_page(tool, launch, report, pictures, folder)))
+    return files
+
+
+def _plot(kernel: str, report: Numbers) -> Picture:
+    """Where the kernel and what has most of its flops stand; a peak of a type only where the kernel computes in it."""
+    peaks, types = _peaks(report), report["total"]["flops_by_type"]
+    parts = sorted((row for level in ("regions", "loops", "lines") for row in report[level]),
+                   key=lambda row: -row["flops"])
+    rows = [{"name": kernel, **report["total"]}, *parts]
+    points = {_short(row["name"]): row["intensity"] for row in rows if row["intensity"]}
+    roofs = {f"{type}, {rate} flops a cycle": rate for type, rate in peaks.flops.items() if type in types}
+    title = f"Roofline of a compute unit of {report['target']}"
+    slope = f"vector cache, {peaks.bytes} bytes a cycle"
+    return Picture(title, plots.roofline((slope, peaks.bytes), roofs, dict(list(points.items())[:MOST]), title))
+
+
+def _page(tool: Tool, launch: LaunchResult, report: Numbers, pictures: list[Picture], folder: SourceFolder) -> Page:
+    total, kernel = report["total"], tool.selection.shown(launch.kernel)
+    shape = ("work-groups x work-items", f"{launch.grid} x {launch.block}")
+    facts = [shape if report["launches"] == 1 else ("launches", str(report["launches"])), ("target", report["target"]),
+             *((f"{type} flops", str(count)) for type, count in total["flops_by_type"].items()),
+             ("flops per byte of global memory", shown(total["intensity"])),
+             *((name.replace("_", " "), str(total[name])) for name in ("instructions", "global_bytes", "lds_bytes")),
+             *([("cycles, with the tool", str(report["cycles"]))] if report["cycles"] else [])]
+    tables = [_table(level, report[level]) for level in LEVELS[:-1] if report[level]]
+    files = _files(report["lines"])
+    sources = [_source(file, source, report["lines"]) for file in files if (source := folder.source(file)).lines]
+    notes = [f"{line}." for line in doubts(report)]
+    notes += [f"Source {file} is not shown: {why}; -O sources=FOLDER says where sources are."
+              for file in files if (why := folder.source(file).missing)]
+    peaks = _peaks(report)
+    assumed = f" Assumed are {peaks.assumed}." if peaks.assumed else ""
+    notes.append(f"The plot's peaks are the cycle model's for {peaks.model}: docs/time-model.md has sources.{assumed}")
+    if not sources:
+        tables.append(_table("lines", report["lines"]))
+    return Page(f"Roofline of {kernel}", tuple(facts), tables, pictures, notes, [sources] if sources else [])
+
+
+def _files(rows: Iterable[Numbers]) -> list[str]:
+    """Those of the lines; of what has most instructions first."""
+    found: Counter[str] = Counter()
+    for row in rows:
+        found[_place(row["name"])[0]] += row["instructions"]
+    return [file for file, _ in found.most_common() if file]
+
+
+def _table(level: str, rows: Sequence[Numbers]) -> HtmlTable:
+    most = max((row["flops"] for row in rows), default=0)
+    found = tuple(HtmlRow((*_cells(row), row["name"]), row["flops"] / most if most else 0.0) for row in rows)
+    return HtmlTable(level.capitalize(), (*COLUMNS, level.removesuffix("s")), found, code=len(COLUMNS))
+
+
+def _source(file: str, source: SourceFile, rows: Iterable[Numbers]) -> HtmlTable:
+    """A source file with what its lines did; what stands between lines is at the first of them, and said there."""
+    here = [(int(lines.partition("-")[0]), lines, row) for row in rows
+            for name, lines in [_place(row["name"])] if name == file]
+    most = max((row["flops"] + row["global_bytes"] for _, _, row in here), default=0)
+    found = []
+    for number, shown_line in enumerate(source.lines, start=1):
+        own = [(lines, row) for at, lines, row in here if at == number]
+        exact = next((row for lines, row in own if "-" not in lines), None)
+        cells = _cells(exact) if exact else ("",) * len(COLUMNS)
+        heat = (exact["flops"] + exact["global_bytes"]) / most if exact and most else 0.0
+        found.append(HtmlRow((str(number), *cells, shown_line), heat, line=f"{file}:{number}"))
+        found += [HtmlRow((lines, *_cells(row), f"in between: lines {lines}")) for lines, row in own if "-" in lines]
+    return HtmlTable(f"Source {file}", ("line", *COLUMNS, "text"), tuple(found), len(COLUMNS) + 1)
+
+
+def _place(name: str) -> tuple[str, str]:
+    """The file and the lines of a row; nothing of what has none."""
+    file, _, lines = name.rpartition(":")
+    return ("", "") if name == NO_LINE else (file, lines)
+
+
+def _peaks(report: Numbers) -> Peaks:
+    return peaks_of(instruction_set(target(report["target"])))
+
+
+def _short(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _cells(row: Numbers) -> tuple[str, ...]:
+    names = ("instructions", "flops", "bytes_loaded", "bytes_stored", "bytes_atomic", "lds_bytes")
+    return (*(str(row[name]) for name in names), shown(row["intensity"]))

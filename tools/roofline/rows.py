@@ -1,0 +1,146 @@
+"""Rows of a report: what each line, loop, function, region and the whole kernel did.
+
+In: sites, and how often each ran, in how many lanes. Out: a report, sums of several, its text and its table. Invariant:
+lines, and functions, share out all that was counted; regions and loops may have parts in common.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from luthier_py.report.columns import aligned
+
+from .work import COUNTED, FLOPS, GLOBAL, Site, Sites
+
+LEVELS = ("regions", "functions", "loops", "lines")
+NO_LINE = "(no line)"
+Row = dict[str, Any]
+
+
+def report_of(
+    target: str, found: Sites, regions: Sequence[str], executions: Mapping[int, int], lanes: Mapping[int, int],
+    cycles: int | None,
+) -> Row:
+    """``executions`` and ``lanes``, which were active in these, are by address; ``regions`` are names."""
+    ran = {site: work for site in found.sites if (work := _work(site, executions, lanes))}
+    loops = [{"name": place.lines or f"0x{place.header:x}", "function": place.function, "header": place.header}
+             for place in found.loops]
+    return {
+        "target": target, "launches": 1, "cycles": cycles, "total": _row({}, ran.values()),
+        "regions": _rows([{"name": name} for name in regions], lambda site: site.regions, ran),
+        "functions": _rows_by(lambda site: site.function, ran),
+        "loops": _rows(loops, lambda site: site.loops, ran),
+        "lines": sorted(_rows_by(lambda site: site.line or NO_LINE, ran), key=_line_order),
+        "not_certain": [{"pc": site.pc, "instruction": site.text, "executions": executions[site.pc], "why": site.unsure}
+                        for site in ran if site.unsure],
+    }  # fmt: skip
+
+
+def _work(site: Site, executions: Mapping[int, int], lanes: Mapping[int, int]) -> Counter[str]:
+    """What a site did, by quantity; nothing where it did not run."""
+    found: Counter[str] = Counter()
+    for amounts, times in ((site.in_wave, executions.get(site.pc, 0)), (site.in_lane, lanes.get(site.pc, 0))):
+        found.update({name: amount * times for name, amount in amounts.items() if times})
+    return found
+
+
+def _rows(heads: Sequence[Row], of: Callable[[Site], Iterable[int]], ran: Mapping[Site, Counter[str]]) -> list[Row]:
+    """A row for each head, of the sites that are of its number."""
+    works: list[list[Counter[str]]] = [[] for _ in heads]
+    for site, work in ran.items():
+        for number in of(site):
+            works[number].append(work)
+    return [_row(head, each) for head, each in zip(heads, works, strict=True)]
+
+
+def _rows_by(name: Callable[[Site], str], ran: Mapping[Site, Counter[str]]) -> list[Row]:
+    names = {each: number for number, each in enumerate(dict.fromkeys(map(name, ran)))}
+    return _rows([{"name": each} for each in names], lambda site: [names[name(site)]], ran)
+
+
+def _row(head: Row, works: Iterable[Counter[str]]) -> Row:
+    total = sum(works, Counter[str]())
+    types = {name.removeprefix(FLOPS): total[name] for name in sorted(total) if name.startswith(FLOPS)}
+    return _with_sums({**head, **{name: total[name] for name in COUNTED}, "flops_by_type": types})
+
+
+def _with_sums(row: Row) -> Row:
+    """What follows from the other numbers."""
+    flops, moved = sum(row["flops_by_type"].values()), sum(row[name] for name in GLOBAL.values())
+    return {**row, "flops": flops, "global_bytes": moved, "intensity": flops / moved if moved else None}
+
+
+def _line_order(row: Row) -> tuple[str, int]:
+    file, _, lines = row["name"].rpartition(":")
+    return file, int(lines.partition("-")[0]) if file else 0
+
+
+def combined_of(reports: Sequence[Row]) -> Row:
+    """Sums of several launches of a kernel."""
+    uncertain: dict[int, Row] = {}
+    for row in (row for report in reports for row in report["not_certain"]):
+        times = uncertain[row["pc"]]["executions"] if row["pc"] in uncertain else 0
+        uncertain[row["pc"]] = {**row, "executions": row["executions"] + times}
+    known = [report["cycles"] for report in reports if report["cycles"] is not None]
+    return {
+        "target": reports[0]["target"], "launches": sum(report["launches"] for report in reports),
+        "cycles": sum(known) if known else None, "total": _added([report["total"] for report in reports]),
+        **{level: _merged(row for report in reports for row in report[level]) for level in LEVELS},
+        "not_certain": list(uncertain.values()),
+    }  # fmt: skip
+
+
+def _merged(rows: Iterable[Row]) -> list[Row]:
+    alike: dict[tuple[str, int], list[Row]] = {}
+    for row in rows:
+        alike.setdefault((row["name"], row.get("header", 0)), []).append(row)
+    return [_added(each) for each in alike.values()]
+
+
+def _added(rows: Sequence[Row]) -> Row:
+    types = sum((Counter(row["flops_by_type"]) for row in rows), Counter[str]())
+    return _with_sums({**rows[0], **{name: sum(row[name] for row in rows) for name in COUNTED},
+                       "flops_by_type": {type: types[type] for type in sorted(types)}})
+
+
+def text_of(headline: str, report: Row) -> str:
+    total, cycles = report["total"], report["cycles"]
+    types = ", ".join(f"{count} {type}" for type, count in total["flops_by_type"].items())
+    lines = [f"{headline}: {total['flops']} flops{f' ({types})' if types else ''}, {total['global_bytes']} bytes of "
+             f"global memory, {shown(total['intensity'])} flops per byte"]
+    if cycles:
+        lines.append(f"  {cycles} cycles with the tool: {total['flops'] / cycles:.2f} flops and "
+                     f"{total['global_bytes'] / cycles:.2f} bytes per cycle")
+    table = [(level.removesuffix("s"), row) for level in LEVELS for row in report[level]]
+    if table:
+        header = ("instructions", "flops", "loaded", "stored", "atomic", "LDS", "flops/byte", "", "")
+        cells = [(row["instructions"], row["flops"], *(row[name] for name in GLOBAL.values()), row["lds_bytes"],
+                  shown(row["intensity"]), level, row["name"]) for level, row in table]
+        lines += [f"  {line}" for line in aligned(header, cells, 2).splitlines()]
+    return "\n".join([*lines, *(f"  {line}" for line in doubts(report))])
+
+
+def doubts(report: Mapping[str, Any]) -> list[str]:
+    """What is not certain, in a line for each reason."""
+    found: dict[str, list[Row]] = {}
+    for row in report["not_certain"]:
+        found.setdefault(row["why"], []).append(row)
+    first = {why: f"{rows[0]['instruction']} at {rows[0]['pc']:#x}" for why, rows in found.items()}
+    return [f"not in these bytes: {first[why]}{f' and {len(rows) - 1} more' if len(rows) > 1 else ''}, {why}"
+            for why, rows in found.items()]
+
+
+def flat(report: Row) -> list[Row]:
+    """All rows of all levels, with the same columns."""
+    types = report["total"]["flops_by_type"]
+    rows = [("total", {"name": "", **report["total"]}), *((level, row) for level in LEVELS for row in report[level])]
+    return [{"level": level.removesuffix("s"), "name": row["name"], **{name: row[name] for name in COUNTED},
+             **{f"flops_{type.replace(' ', '_')}": row["flops_by_type"].get(type, 0) for type in types},
+             "flops": row["flops"], "global_bytes": row["global_bytes"], "intensity": row["intensity"]}
+            for level, row in rows]  # fmt: skip
+
+
+def shown(intensity: float | None) -> str:
+    return "-" if intensity is None else f"{intensity:.4g}"
