@@ -1,8 +1,8 @@
 """Which numbers of floating point an instruction makes, and of which: where each lies, in which format.
 
-In: an instruction. Out: a :class:`FloatResult` for each number that a lane gets; of packed and dual instructions several.
+In: an instruction. Out: a :class:`FloatResult` for each number that a lane gets; of packed and dual ones several.
 Sources: AMD Instinct MI200 ISA, 6.2 (operands, SDWA, op_sel) and 7 (matrices); RDNA 3 ISA, 7.2 and 7.6. Invariant: what
-is said of a source is what the instruction takes of it in the same lane (a division's quotient so far is left out); where that comes from other lanes (DPP,
+is said of a source is what the instruction takes of it in the same lane; where that comes from other lanes (DPP,
 matrices), or is no float of these formats or more than three of them (conversions, dot products), ``sources`` is None.
 """
 
@@ -18,9 +18,8 @@ from luthier_py.isa.operand_parts import OP_SEL, OP_SEL_HI, constant_of, part_of
 from luthier_py.isa.registers import Reg
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import Kind
-from luthier_py.isa.semantics.matrix import BITS
 from luthier_py.isa.semantics.meaning import Dual, Lanes, Scalar, SignaturePart, Variants
-from luthier_py.isa.semantics.readers.arithmetic import Arithmetic, arithmetic
+from luthier_py.isa.semantics.readers.composition import Composition, composition
 
 NEG, ABS, NEG_HI = 1, 2, 2  # of a source's modifiers (LLVM, SISrcMods); NEG_HI where elements have their own
 MOST_SOURCES = 3
@@ -52,7 +51,7 @@ class FloatFormat(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FloatPart:
-    """A number in an operand. ``place``: the registers from whose bit ``first_bit`` on it lies, or a constant's bits."""
+    """A number in an operand. ``place``: registers, from whose bit ``first_bit`` on it lies, or a constant's bits."""
 
     format: FloatFormat
     place: Reg | int
@@ -97,7 +96,7 @@ def _of_row(inst: Inst, row: object) -> tuple[FloatResult, ...] | None:
     slot, operand = row.signature.results[0], inst.find("vdst") or inst.find("sdst")
     if not _is_float(slot) or operand is None or operand.reg is None:
         return None
-    elements = arithmetic(row)[0]
+    elements = composition(row)[0]
     places = [_result_part(inst, operand, slot, number) for number in range(slot.count)]
     if len(elements) != len(places):
         return None
@@ -111,12 +110,13 @@ def _is_float(slot: SignaturePart) -> bool:
 
 
 def _result(
-    inst: Inst, row: Lanes | Scalar, made: Arithmetic, place: FloatPart, number: int, mapped: bool
+    inst: Inst, row: Lanes | Scalar, made: Composition, place: FloatPart, number: int, mapped: bool
 ) -> FloatResult:
     changed = any(_field(inst, name) for name in ("clamp", "omod"))
     taken = sorted(made.sources)
     slots = _bound(inst, row)
-    used = [each for each in taken if _is_float(row.signature.sources[each])][ends_division(inst.op) :]
+    used = [each for each in taken if _is_float(row.signature.sources[each])]
+    used = used[1:] if ends_division(inst.op) else used  # its special cases hang on denominator and numerator
     sources = [_source_part(inst, slots[each], row.signature.sources[each], number if mapped else None)
                for each in used]
     known = tuple(each for each in sources if each is not None)

@@ -7,21 +7,46 @@ of its operands a hook before it has put into memory of the wave.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from luthier_py import LaunchResult, LaunchVariable, Mutator, Option, Reg, RegFile, Tool, Variable, WaveVariable
-from luthier_py import computed, u32, u64
-from luthier_py.analysis import Definitions, source_lines
+from luthier_py import (
+    LaunchResult,
+    LaunchVariable,
+    Mutator,
+    Option,
+    Reg,
+    RegFile,
+    Tool,
+    Variable,
+    WaveVariable,
+    computed,
+    u32,
+    u64,
+)
+from luthier_py.analysis import source_lines
 from luthier_py.ir import Function, Instr
-from luthier_py.isa import RegSet
+from luthier_py.isa import EXEC, RegSet, sgpr
 from luthier_py.isa.float_results import FloatFormat, FloatPart, FloatResult, ends_division, float_results
 from luthier_py.tool import wave_in_launch
-from luthier_py.tools.floatcheck.device import KEPT, KINDS, Example, begin, check, keep, kept, pair, part
+from luthier_py.tools.floatcheck.device import (
+    KEPT,
+    KINDS,
+    Example,
+    begin,
+    check,
+    high_half,
+    keep,
+    kept,
+    low_half,
+    pair,
+    whole,
+)
 from luthier_py.tools.floatcheck.numbers import number, operand
 
 MOST_OPERANDS = 3
+EXEC_MASK = RegSet.of(sgpr(EXEC, 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +85,7 @@ class FloatCheck(Tool):
         judged, not_judged, steps = list[Site](), list[str](), list[Instr]()
         chosen = list[tuple[Instr, tuple[FloatResult, ...]]]()
         for function in m.functions():
-            inside = steps_of_divisions(m, function)
+            inside = steps_of_divisions(function)
             for instr in m.instrs(function):
                 found = float_results(instr.inst)
                 if instr in inside:
@@ -74,8 +99,8 @@ class FloatCheck(Tool):
         examples = Variable(Example, size, name="FloatCheck.examples")
         for kernel in m.kernels if chosen else ():
             m.at_entry(kernel, begin, wave_in_launch(), into=self.wave)
-        for number, (instr, results) in enumerate(chosen):
-            place = counts[number * len(KINDS)], examples[number * len(KINDS)]
+        for at, (instr, results) in enumerate(chosen):
+            place = counts[at * len(KINDS)], examples[at * len(KINDS)]
             self.watch(m, instr, results, place)
             line = lines.at(instr.pc)
             judged.append(Site(instr.pc, isa.text(instr.inst), None if line is None else str(line), results))
@@ -97,21 +122,22 @@ class FloatCheck(Tool):
                     infinity(each.result.format), terms_of(each), self.cancel or each.result.format.mantissa_bits // 2,
                     each.pole, scalar)
 
-    def value(self, number: FloatPart, overwritten: list[Reg]) -> object:
+    def value(self, part: FloatPart, overwritten: list[Reg]) -> object:
         """As a ``Lane[u64]``."""
-        if not isinstance(number.place, Reg):
-            return number.place
+        if not isinstance(part.place, Reg):
+            return part.place
         low, *high = (computed(kept, self.olds, self.wave, overwritten.index(reg)) if reg in overwritten else reg
-                      for reg in dwords([number]))
+                      for reg in dwords([part]))
         if high:
             return computed(pair, low, *high)
-        return computed(part, low, number.first_bit, (1 << number.format.bits) - 1)
+        taken = whole if part.format.bits == 32 else high_half if part.first_bit else low_half
+        return computed(taken, low)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Sites = launch.notes
         counts, examples, rows = launch[notes.counts], launch[notes.examples], []
-        for number, site in enumerate(notes.judged):
-            first = number * len(KINDS)
+        for row, site in enumerate(notes.judged):
+            first = row * len(KINDS)
             found = {kind: counts[first + at] for at, kind in enumerate(KINDS) if counts[first + at]}
             told = {kind: self.example(launch, site, examples[first + KINDS.index(kind)]) for kind in found}
             if found:
@@ -121,7 +147,7 @@ class FloatCheck(Tool):
                 "steps_of_divisions": list(notes.steps), "not_judged": list(notes.not_judged)}
 
     def example(self, launch: LaunchResult, site: Site, row: Any) -> dict[str, Any]:
-        """``workitem``: the number in its work-group. Of several results of one instruction the first's formats count."""
+        """``workitem``: the number in its work-group. Of several results the formats are the first one's."""
         notes: Sites = launch.notes
         found, items = site.results[0], launch.block[0] * launch.block[1] * launch.block[2]
         waves = -(-items // notes.wave_size)
@@ -187,25 +213,43 @@ def dwords(parts: Iterable[FloatPart]) -> list[Reg]:
     return list(dict.fromkeys(found))
 
 
-def steps_of_divisions(m: Mutator, function: Function) -> set[Instr]:
+def steps_of_divisions(function: Function) -> set[Instr]:
     """What only leads to the quotient that the end of a division gives its special cases: there 0 / x has NaNs."""
-    ends = [instr for instr in function.instrs if ends_division(instr.op)]
-    if not ends:
-        return set()
-    known, found = Definitions(function, m.facts), set[Instr]()
-    for end in ends:
-        given = {instr for name in ("src1", "src2") for instr in makers(known, end, end.inst.find(name).reg)}
-        work = makers(known, end, end.inst["src0"].reg)
-        while work:
-            instr = work.pop()
-            if instr in found or instr in given or not float_results(instr.inst):
-                continue
-            found.add(instr)
-            for result in float_results(instr.inst) or ():
-                for reg in dwords(result.sources or ()):
-                    work += makers(known, instr, reg)
+    found = set[Instr]()
+    for block in function.blocks:
+        instrs = tuple(block.instrs)
+        for at, end in enumerate(instrs):
+            if ends_division(end.op):
+                found |= steps_before(instrs, at)
     return found
 
 
-def makers(known: Definitions, instr: Instr, reg: Reg | None) -> list[Instr]:
-    return [] if reg is None else list(known.reaching(instr, reg).instrs)
+def steps_before(instrs: Sequence[Instr], end: int) -> set[Instr]:
+    """Back from the quotient, up to what made denominator and numerator."""
+    given = {maker(instrs, end, reg) for name in ("src1", "src2") for reg in operand_dwords(instrs[end], name)}
+    work = [maker(instrs, end, reg) for reg in operand_dwords(instrs[end], "src0")]
+    found = set[int]()
+    while work:
+        at = work.pop()
+        if at is None or at in found or at in given or not float_results(instrs[at].inst):
+            continue
+        found.add(at)
+        sources = (part for each in float_results(instrs[at].inst) or () for part in each.sources or ())
+        work += [maker(instrs, at, reg) for reg in dwords(sources)]
+    return {instrs[at] for at in found}
+
+
+def maker(instrs: Sequence[Instr], at: int, reg: Reg) -> int | None:
+    """What wrote a register last in the same lanes, before the instruction of that number; None if it is not here."""
+    for before in range(at - 1, -1, -1):
+        writes = instrs[before].inst.writes
+        if writes.overlaps(RegSet.of(reg)):
+            return before
+        if writes.overlaps(EXEC_MASK):
+            return None
+    return None
+
+
+def operand_dwords(instr: Instr, name: str) -> list[Reg]:
+    reg = instr.inst[name].reg
+    return [] if reg is None else [Reg(reg.file, reg.index + at) for at in range(reg.dwords)]

@@ -6,6 +6,8 @@ counts by kind. Invariant: nothing is computed in floating point, so no mode of 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from luthier_py import Lane, bool_, device, hook, i32, ptr, u32, u64
 from luthier_py.intrinsics import atomic_add, count_trailing_zeros, is_first_lane, lane_id
 
@@ -16,6 +18,7 @@ cannot be looked at. Hooks have their numbers."""
 KEPT = 2  # dwords of a lane that an instruction overwrites
 
 
+@dataclass
 class Example:
     """The first result of a kind that a lane came to: what the operands and the result were."""
 
@@ -43,8 +46,18 @@ def kept(memory: ptr[u32], wave: u32, at: u32) -> Lane[u32]:
 
 
 @device
-def part(x: Lane[u32], first: u32, mask: u32) -> Lane[u64]:
-    return u64((x >> first) & mask)
+def whole(x: Lane[u32]) -> Lane[u64]:
+    return u64(x)
+
+
+@device
+def low_half(x: Lane[u32]) -> Lane[u64]:
+    return u64(x & 0xFFFF)
+
+
+@device
+def high_half(x: Lane[u32]) -> Lane[u64]:
+    return u64(x >> 16)
 
 
 @device

@@ -1,13 +1,13 @@
 """What a result of floats is made of: which sources, whether it is a sum, whether it has a pole.
 
-In: a row of the semantics. Out: an :class:`Arithmetic` for each result, and for each element of a packed one. Invariant:
-it follows from the primitives that the meaning is made of; no opcode is named.
+In: a row of the semantics. Out: a :class:`Composition` for each result, and for each element of a packed one.
+Invariant: it follows from the primitives that the meaning is made of; no opcode is named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from math import isinf
 
@@ -19,7 +19,7 @@ NOTHING = frozenset[int]()
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Composition:
     """``sources``: numbers of the signature's sources. ``terms``: of a sum of two, the sources whose product each is.
     ``pole``: of finite sources it may be infinite exactly (1 / 0, the logarithm of 0)."""
 
@@ -33,29 +33,29 @@ _POLES = frozenset({Prim.DIV, Prim.LOG2})
 _COMPARISONS = frozenset({Prim.EQ, Prim.NE, Prim.LT, Prim.LE, Prim.UNORDERED})
 
 
-class _Traced:
+class _Composing:
     """Ops whose values remember what they were made of."""
 
     def constant(self, type: Type, value: int | float) -> Value:
-        return Value(self, type, Arithmetic(pole=isinstance(value, float) and isinf(value)))
+        return Value(self, type, Composition(pole=isinstance(value, float) and isinf(value)))
 
     def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
         if prim in _COMPARISONS:
-            return Value(self, type, Arithmetic())
+            return Value(self, type, Composition())
         made = [_of(operand) for operand in operands[prim is Prim.SELECT :]]
         sources = NOTHING.union(*(each.sources for each in made))
         pole = any(each.pole for each in made) or prim in _POLES
         known = next((each.terms for each in made if each.terms), None) if prim in _KEEP else None
         terms = _terms(prim, made) if type.kind is Kind.FLOAT else None
-        return Value(self, type, Arithmetic(sources, terms or known, pole))
+        return Value(self, type, Composition(sources, terms or known, pole))
 
 
-def _of(value: Value) -> Arithmetic:
-    assert isinstance(value.ref, Arithmetic)
+def _of(value: Value) -> Composition:
+    assert isinstance(value.ref, Composition)
     return value.ref
 
 
-def _terms(prim: Prim, made: list[Arithmetic]) -> tuple[frozenset[int], frozenset[int]] | None:
+def _terms(prim: Prim, made: list[Composition]) -> tuple[frozenset[int], frozenset[int]] | None:
     """Of a sum; None where the terms are sums themselves, or have a source in common."""
     if prim not in (Prim.ADD, Prim.SUB, Prim.FMA) or any(each.terms for each in made):
         return None
@@ -65,14 +65,14 @@ def _terms(prim: Prim, made: list[Arithmetic]) -> tuple[frozenset[int], frozense
 
 
 @cache
-def arithmetic(row: Lanes | Scalar) -> tuple[tuple[Arithmetic, ...], ...]:
+def composition(row: Lanes | Scalar) -> tuple[tuple[Composition, ...], ...]:
     """For each result its elements: one, or as many as the signature says."""
-    ops, width = _Traced(), binding.width(row)
+    ops, width = _Composing(), binding.width(row)
     mapped = isinstance(row, Lanes) and row.packed
 
     def given(number: int) -> object:
         slot = row.signature.sources[number]
-        value = Value(ops, slot.type if slot.type.bits else width, Arithmetic(frozenset({number})))
+        value = Value(ops, slot.type if slot.type.bits else width, Composition(frozenset({number})))
         return (value,) * slot.count if slot.count > 1 and not mapped else value
 
     outcome = row.compute(*map(given, range(len(row.signature.sources))))
@@ -81,13 +81,13 @@ def arithmetic(row: Lanes | Scalar) -> tuple[tuple[Arithmetic, ...], ...]:
     return tuple(_elements(each, slot.count) for each, slot in zip(outcomes, row.signature.results, strict=True))
 
 
-def _elements(outcome: object, count: int) -> tuple[Arithmetic, ...]:
+def _elements(outcome: object, count: int) -> tuple[Composition, ...]:
     """What is mapped over elements is the same for each."""
     found = tuple(_values(outcome))
-    return found if len(found) == count else (replace(found[0], terms=found[0].terms if len(found) == 1 else None),) * count
+    return found * count if len(found) == 1 else found
 
 
-def _values(outcome: object) -> Iterator[Arithmetic]:
+def _values(outcome: object) -> Iterator[Composition]:
     if isinstance(outcome, Value):
         yield _of(outcome)
     elif isinstance(outcome, (tuple, list)):
