@@ -8,6 +8,7 @@ from luthier_py.analysis.frames import Frame, Frames, source_frames
 from luthier_py.analysis.graphs import block_graph, call_graph, post_dominators
 from luthier_py.analysis.lines import SourceLine, SourceLines, source_lines
 from luthier_py.analysis.loops import Loop, dominators, loops_of
+from luthier_py.analysis.missing_waits import MissingWait, missing_waits
 from luthier_py.analysis.regions import OUTSIDE, Flow, Spanning, estimated, going_round, spanning
 from luthier_py.analysis.registers import initial_registers, touched
 from luthier_py.analysis.sharing import sharing
@@ -16,9 +17,9 @@ from luthier_py.analysis.trips import trip_count
 from luthier_py.analysis.waits import Pending
 
 __all__ = [
-    "OUTSIDE", "PLAIN_MODE", "Definitions", "Edge", "Facts", "Flow", "Frame", "Frames", "Loop", "Pending", "Reaching",
+    "OUTSIDE", "PLAIN_MODE", "Definitions", "Edge", "Facts", "Flow", "Frame", "Frames", "Loop", "MissingWait", "Pending", "Reaching",
     "SourceLine", "SourceLines", "Spanning", "Steps", "analyse", "block_graph", "call_graph", "coming",
     "computes_plainly", "depends_on_mode", "dominators", "edges_of", "estimated", "going_round", "initial_registers",
-    "live_notes", "loops_of", "post_dominators", "sharing", "source_frames", "source_lines", "spanning", "steps_of",
+    "live_notes", "loops_of", "missing_waits", "post_dominators", "sharing", "source_frames", "source_lines", "spanning", "steps_of",
     "touched", "trip_count",
 ]

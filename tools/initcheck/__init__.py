@@ -1,0 +1,78 @@
+"""Finds reads of LDS that nobody had written, whatever the order in which waves ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from luthier_py import LaunchResult
+from luthier_py.isa import AccessKind
+from luthier_py.tools.racecheck import numbered
+from luthier_py.tools.racecheck.trace import Accesses, Array, LdsSites, LdsTrace
+
+NEVER = np.iinfo(np.int64).max
+
+
+class InitCheck(LdsTrace):
+    """Reads of LDS that no wave had written before or between the same barriers."""
+
+    name = "initcheck"
+
+    def report(self, launch: LaunchResult) -> dict[str, Any]:
+        notes: LdsSites = launch.notes
+        taken, rows = self.taken(launch), []
+        unwritten = np.flatnonzero(reads_of_nothing(taken))
+        for site in np.unique(taken.site[unwritten]):
+            mine = unwritten[taken.site[unwritten] == site]
+            first, known = mine[np.lexsort((taken.piece[mine], taken.wave[mine]))[0]], notes.traced[site]
+            rows.append({
+                "pc": known.pc, "instruction": known.text, "line": known.line, "count": len(mine),
+                "address": int(taken.piece[first]) * taken.piece_bytes, "workgroup": int(taken.group[first]),
+                "wave": int(taken.wave[first]), "lane": int(taken.lane[first]),
+            })  # fmt: skip
+        return {"accesses": len(taken.order), "unwritten": rows, "untraced": list(notes.untraced)}
+
+    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        rows: dict[int, dict[str, Any]] = {}
+        for row in (row for report in reports for row in report["unwritten"]):
+            known = rows.setdefault(row["pc"], {**row, "count": 0})
+            known["count"] += row["count"]
+        return {**reports[0], "accesses": sum(report["accesses"] for report in reports),
+                "unwritten": [rows[pc] for pc in sorted(rows)]}
+
+    def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
+        rows = report["unwritten"]
+        lines = [f"{self.headline(launch)}: {report['accesses']} accesses to LDS, {len(rows)} instructions read what "
+                 "nobody wrote"]
+        for row in rows:
+            lines.append(f"  {row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else ""))
+            lines.append(f"    byte {row['address']} of LDS and others, {row['count']} times; first: lane {row['lane']} "
+                         f"of wave {row['wave']} of work-group {row['workgroup']}")
+        if report["untraced"]:
+            lines.append(f"  not followed, and so perhaps writing: {', '.join(sorted(set(report['untraced'])))}")
+        return "\n".join(lines)
+
+    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
+        return list(report["unwritten"])
+
+
+def reads_of_nothing(taken: Accesses) -> Array:
+    """Whether each access reads what neither its wave has written before, nor another one before or meanwhile."""
+    place = numbered(taken.group, taken.piece)
+    own = numbered(place, taken.wave)
+    writes = np.flatnonzero(taken.kind != AccessKind.LOAD)
+    first_own = np.full(own.max(initial=-1) + 1, NEVER)
+    np.minimum.at(first_own, own[writes], taken.order[writes])
+    count = place.max(initial=-1) + 1
+    earliest, whose = np.full(count, NEVER), np.full(count, -1)
+    of_others = np.full(count, NEVER)
+    for at in writes[np.argsort(-taken.waited[writes], kind="stable")]:
+        cell = place[at]
+        if whose[cell] != taken.wave[at]:
+            of_others[cell] = earliest[cell]
+            whose[cell] = taken.wave[at]
+        earliest[cell] = taken.waited[at]
+    other = np.where(whose[place] == taken.wave, of_others[place], earliest[place])
+    return (taken.kind != AccessKind.STORE) & (first_own[own] >= taken.order) & (other > taken.came)
