@@ -17,9 +17,9 @@ from luthier_py.analysis.trips import trip_count
 from luthier_py.analysis.waits import Pending
 
 __all__ = [
-    "OUTSIDE", "PLAIN_MODE", "Definitions", "Edge", "Facts", "Flow", "Frame", "Frames", "Loop", "MissingWait", "Pending", "Reaching",
-    "SourceLine", "SourceLines", "Spanning", "Steps", "analyse", "block_graph", "call_graph", "coming",
-    "computes_plainly", "depends_on_mode", "dominators", "edges_of", "estimated", "going_round", "initial_registers",
-    "live_notes", "loops_of", "missing_waits", "post_dominators", "sharing", "source_frames", "source_lines", "spanning", "steps_of",
-    "touched", "trip_count",
+    "OUTSIDE", "PLAIN_MODE", "Definitions", "Edge", "Facts", "Flow", "Frame", "Frames", "Loop", "MissingWait",
+    "Pending", "Reaching", "SourceLine", "SourceLines", "Spanning", "Steps", "analyse", "block_graph", "call_graph",
+    "coming", "computes_plainly", "depends_on_mode", "dominators", "edges_of", "estimated", "going_round",
+    "initial_registers", "live_notes", "loops_of", "missing_waits", "post_dominators", "sharing", "source_frames",
+    "source_lines", "spanning", "steps_of", "touched", "trip_count",
 ]

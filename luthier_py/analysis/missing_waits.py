@@ -1,8 +1,8 @@
 """Waits that are missing: registers used while a load is still to write them, LDS left unfinished at a barrier.
 
-In: a program and its facts. Out: a :class:`MissingWait` for each instruction. Invariant: it is told where some path leads
-there without a wait; loads that come in order may follow each other into one register. What is done about lanes that
-are off, and what flat loads do in LDS, is not looked at.
+In: a program and its facts. Out: a :class:`MissingWait` for each instruction. Invariant: it is told where some path
+leads there without a wait; loads that come in order may follow each other into one register. Which lanes are off, and
+what flat loads do in LDS, is not looked at.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ DONE = 64  # an age that no access to LDS has which is on its way
 
 @dataclass(frozen=True, slots=True)
 class MissingWait:
-    """``reads`` and ``writes``: registers of ``instr`` that loads are still to write; ``lds``: a barrier behind accesses
-    to LDS that may not be done."""
+    """``reads`` and ``writes``: registers of ``instr`` that loads are still to write; ``lds``: it comes to a barrier
+    behind accesses to LDS that may not be done."""
 
     instr: Instr
     reads: RegSet = NO_REGS

@@ -25,7 +25,7 @@ class BarrierPart(Flag):
     WAITS = auto()
 
 
-_HALVES = {
+_HALVES: dict[object, BarrierPart] = {
     Action.BARRIER_SIGNAL: BarrierPart.COMES, Action.BARRIER_SIGNAL_ISFIRST: BarrierPart.COMES,
     Action.BARRIER_WAIT: BarrierPart.WAITS,
 }
@@ -47,5 +47,12 @@ def barrier_part(inst: Inst) -> BarrierPart:
     row = meaning(inst.op)
     if row is Action.BARRIER:
         return BarrierPart.COMES | BarrierPart.WAITS
-    half = _HALVES.get(row, BarrierPart.NONE)
-    return half if half and barrier_number(inst) == GROUPS else BarrierPart.NONE
+    if row not in _HALVES or barrier_number(inst) != GROUPS:
+        return BarrierPart.NONE
+    return _HALVES[row]
+
+
+def meets_elsewhere(inst: Inst) -> bool:
+    """Whether a wave comes to, or waits at, a barrier that has a name, or is not of its work-group."""
+    row = meaning(inst.op)
+    return row is Action.GWS_BARRIER or row in _HALVES and not barrier_part(inst)

@@ -48,8 +48,8 @@ class InitCheck(LdsTrace):
                  "nobody wrote"]
         for row in rows:
             lines.append(f"  {row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else ""))
-            lines.append(f"    byte {row['address']} of LDS and others, {row['count']} times; first: lane {row['lane']} "
-                         f"of wave {row['wave']} of work-group {row['workgroup']}")
+            who = f"lane {row['lane']} of wave {row['wave']} of work-group {row['workgroup']}"
+            lines.append(f"    byte {row['address']} of LDS and others, {row['count']} times; first: {who}")
         if report["untraced"]:
             lines.append(f"  not followed, and so perhaps writing: {', '.join(sorted(set(report['untraced'])))}")
         return "\n".join(lines)
@@ -59,20 +59,32 @@ class InitCheck(LdsTrace):
 
 
 def reads_of_nothing(taken: Accesses) -> Array:
-    """Whether each access reads what neither its wave has written before, nor another one before or meanwhile."""
+    """Whether each access reads what nobody has written. To an atomic others are no writers: it is told itself."""
+    stores = taken.kind == AccessKind.STORE
+    loads = taken.kind == AccessKind.LOAD
+    found: Array = loads & ~written(taken, ~loads) | ~loads & ~stores & ~written(taken, stores)
+    return found
+
+
+def written(taken: Accesses, writers: Array) -> Array:
+    """Whether one of ``writers`` writes each place: of the same wave before, or of another before or meanwhile."""
     place = numbered(taken.group, taken.piece)
     own = numbered(place, taken.wave)
-    writes = np.flatnonzero(taken.kind != AccessKind.LOAD)
+    writes = np.flatnonzero(writers)
     first_own = np.full(own.max(initial=-1) + 1, NEVER)
     np.minimum.at(first_own, own[writes], taken.order[writes])
-    count = place.max(initial=-1) + 1
-    earliest, whose = np.full(count, NEVER), np.full(count, -1)
-    of_others = np.full(count, NEVER)
-    for at in writes[np.argsort(-taken.waited[writes], kind="stable")]:
-        cell = place[at]
-        if whose[cell] != taken.wave[at]:
-            of_others[cell] = earliest[cell]
-            whose[cell] = taken.wave[at]
-        earliest[cell] = taken.waited[at]
+    earliest, whose, of_others = first_writers(place, taken, writes)
     other = np.where(whose[place] == taken.wave, of_others[place], earliest[place])
-    return (taken.kind != AccessKind.STORE) & (first_own[own] >= taken.order) & (other > taken.came)
+    return (first_own[own] < taken.order) | (other <= taken.came)
+
+
+def first_writers(place: Array, taken: Accesses, writes: Array) -> tuple[Array, Array, Array]:
+    """For each place: between which barriers it is written first, by which wave, and first by another one."""
+    count = place.max(initial=-1) + 1
+    earliest, whose, of_others = np.full(count, NEVER), np.full(count, -1), np.full(count, NEVER)
+    turns = writes[np.argsort(-taken.waited[writes], kind="stable")]
+    earliest[place[turns]] = taken.waited[turns]  # of several the last one counts
+    whose[place[turns]] = taken.wave[turns]
+    turns = turns[taken.wave[turns] != whose[place[turns]]]
+    of_others[place[turns]] = taken.waited[turns]
+    return earliest, whose, of_others

@@ -62,8 +62,7 @@ def between_waves(taken: Accesses) -> Iterable[Pair]:
     shared = distinct(number, taken.wave[which], len(writes)) > 1
     chosen = (writes & shared)[number]
     which, number = which[chosen], number[chosen]
-    kept = np.unique(np.stack([number, taken.wave[which], taken.site[which], taken.value[which]]), axis=1,
-                     return_index=True)[1]
+    kept = np.unique(numbered(number, taken.wave[which], taken.site[which], taken.value[which]), return_index=True)[1]
     seen = set[Pair]()
     for cell in cells(number[kept], which[kept]):
         for pair in pairs(taken, cell):
@@ -95,29 +94,30 @@ def between_lanes(taken: Accesses) -> Iterable[Pair]:
 
 
 def numbered(*columns: Array) -> Array:
-    """A number for each different row."""
-    if not len(columns[0]):
-        return np.empty(0, np.int64)
-    return np.unique(np.stack(columns), axis=1, return_inverse=True)[1].reshape(-1)
+    """A number for each different row of columns, none of which is below 0."""
+    found = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        found = np.unique(found * (column.max(initial=0) + 1) + column, return_inverse=True)[1]
+    return found
 
 
 def distinct(number: Array, of: Array, count: int) -> Array:
     """How many different ``of`` each number has."""
-    found = np.unique(np.stack([number, of]), axis=1)[0] if len(number) else number
-    return np.bincount(found, minlength=count)
+    pairs = np.unique(number * (of.max(initial=0) + 1) + of)
+    return np.bincount(pairs // (of.max(initial=0) + 1), minlength=count)
 
 
 def cells(number: Array, which: Array) -> Iterable[Array]:
     """Those that have one number, in their order, where there are several."""
+    several = np.bincount(number)[number] > 1 if len(number) else number > 0
+    number, which = number[several], which[several]
     order = np.lexsort((which, number))
-    for cell in np.split(which[order], np.flatnonzero(np.diff(number[order])) + 1):
-        if len(cell) > 1:
-            yield cell
+    yield from np.split(which[order], np.flatnonzero(np.diff(number[order])) + 1) if len(order) else ()
 
 
 def row_of(sites: Sequence[LdsSite], taken: Accesses, first: int, second: int) -> dict[str, Any]:
-    both = sorted((first, second), key=lambda each: (sites[taken.site[each]].pc, taken.wave[each], each))
-    where = [sites[taken.site[each]] for each in both]
+    both = sorted((first, second), key=lambda each: (sites[int(taken.site[each])].pc, taken.wave[each], each))
+    where = [sites[int(taken.site[each])] for each in both]
     waves = [int(taken.wave[each]) for each in both]
     kind = " and ".join(WORDS[site.kind] for site in where) + (" in one store" if waves[0] == waves[1] else "")
     return {

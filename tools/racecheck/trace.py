@@ -7,8 +7,7 @@ it has come to the work-group's barrier, and how often it had waited there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ from luthier_py import (
 from luthier_py.analysis import source_lines
 from luthier_py.intrinsics import active_mask, push
 from luthier_py.ir import Instr
-from luthier_py.isa import AccessKind, AddressForm, OpFlag, Space
+from luthier_py.isa import AccessKind, AddressForm
 from luthier_py.isa.barriers import BarrierPart, barrier_part
 from luthier_py.tool import wave_in_launch
 

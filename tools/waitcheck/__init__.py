@@ -36,7 +36,7 @@ def count(times: ptr[u64]) -> None:
 
 
 class WaitCheck(Tool):
-    """Registers that are used before a wait for their load, and barriers before a wait for LDS: by code, not by chance."""
+    """Registers that are used before a wait for their load, and barriers before a wait for LDS, found in the code."""
 
     name = "waitcheck"
 
@@ -65,8 +65,8 @@ class WaitCheck(Tool):
         return {"waves": waves, "missing": rows, "not_read": list(notes.unread)}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        rows = [{**first, "executions": sum(each["executions"] for each in same)}
-                for first, same in ((same[0], same) for same in zip(*(each["missing"] for each in reports), strict=True))]
+        same = zip(*(report["missing"] for report in reports), strict=True)
+        rows = [{**each[0], "executions": sum(row["executions"] for row in each)} for each in same]
         return {**reports[0], "waves": sum(each["waves"] for each in reports), "missing": rows}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
