@@ -1,0 +1,135 @@
+"""Tools against the emulator's checks: on kernels with one defect each both find it, at the same places; on the kernels
+as they are neither tells anything.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiled_samples import CompiledSamples
+from defects import Defect, comes_to_a_barrier, first_store_left_out, weaker_waits, without
+
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.checks import ALL, FindingKind
+from luthier_py.emulator.launch_options import LaunchOptions
+from luthier_py.errors import DeviceError
+from luthier_py.isa import OpFlag
+from luthier_py.loader import load
+from luthier_py.pipeline import instrument
+from luthier_py.samples import SAMPLES, sample
+from luthier_py.session.demo import launch_of
+from luthier_py.session.run import run_instrumented, run_original
+from luthier_py.session.specs import BufferSpec
+from luthier_py.tool import load_tool
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "sanitizers.md"
+SHIPPED = [one for one in SAMPLES if one.path.suffix == ".co" and one.name != "lds_widths"]
+"""lds_widths waits after each instruction, mostly for nothing."""
+TREE, WORK_ITEMS = "reduce", 256  # whose barriers matter while more than one wave adds
+FAMILIES = {"barrier left out": "racecheck", "wait left out or weaker": "waitcheck",
+            "first store to LDS left out": "initcheck", "buffer one element short": "memcheck"}
+KINDS = {"racecheck": FindingKind.RACE, "waitcheck": FindingKind.WAIT, "initcheck": FindingKind.MEMORY,
+         "memcheck": FindingKind.BOUNDS}
+QUICK = 10
+
+
+def checked(data, launch):
+    """What the emulator's checks find: kinds, each with the addresses of its instructions."""
+    device = EmulatorDevice(load(data).target, options=LaunchOptions(time_limit=60, checks=ALL))
+    try:
+        run_original(device, data, launch)
+    except DeviceError:
+        assert device.findings
+    return [(each.kind, frozenset(place.pc for place in (each.where, each.other) if place is not None))
+            for each in device.findings]
+
+
+def ran(name, data, launch, **options):
+    tool, device = load_tool(name, options), EmulatorDevice(load(data).target, options=LaunchOptions(time_limit=60))
+    return run_instrumented(device, instrument(data, tool), tool, launch)
+
+
+def found(name, data, launch):
+    """Addresses of what a tool finds, those of each finding together."""
+    report = ran(name, data, launch).report
+    if name == "racecheck":
+        return [frozenset(each["pc"] for each in row["where"]) for row in report["races"]]
+    if name == "synccheck":
+        return [frozenset()] * report["workgroups"]
+    return [frozenset({row["pc"]}) for row in report[{"memcheck": "bad", "initcheck": "unwritten",
+                                                      "waitcheck": "missing"}[name]]]
+
+
+def families(one):
+    """Each defect with its family; of the tree's barriers those that matter."""
+    data = one.path.read_bytes()
+    barriers = [*without(data, one.kernel, OpFlag.BARRIER, "barrier")]
+    for number, defect in enumerate(barriers):
+        if one.name != TREE or number == 0 or WORK_ITEMS >> number > 64:
+            yield "barrier left out", one, defect, launch_of(one)
+    for defect in weaker_waits(data, one.kernel):
+        yield "wait left out or weaker", one, defect, launch_of(one)
+    for defect in first_store_left_out(data, one.kernel):
+        yield "first store to LDS left out", one, defect, launch_of(one)
+    launch = launch_of(one)
+    for number, argument in enumerate(launch.arguments):
+        if isinstance(argument, BufferSpec):
+            shorter = BufferSpec(argument.text, argument.direction, np.ascontiguousarray(argument.data.ravel()[:-1]))
+            arguments = (*launch.arguments[:number], shorter, *launch.arguments[number + 1 :])
+            yield "buffer one element short", one, Defect("short", 0, data), type(launch)(
+                launch.kernel, launch.grid, launch.block, arguments)
+
+
+EVERY = [each for one in SHIPPED for each in families(one)]
+
+
+def judge(family, one, defect, launch):
+    """Whether the tool finds it, and whether the emulator does. What the emulator says of places, the tool says too."""
+    name = FAMILIES[family]
+    emulators, tools = checked(defect.data, launch), found(name, defect.data, launch)
+    same = {places for kind, places in emulators if kind is KINDS[name]}
+    if name == "racecheck":
+        assert same <= {*tools}
+    elif name == "waitcheck":
+        used = [places for places in same if not any(places & each for each in tools)]
+        assert not used
+    else:
+        assert {pc for places in same for pc in places} <= {pc for places in tools for pc in places}
+    return bool(tools), bool(emulators)
+
+
+def test_a_choice_of_defects(monkeypatch):
+    chosen = random.Random(5)
+    by_family = [[each for each in EVERY if each[0] == family and each[1].name != "matmul"] for family in FAMILIES]
+    for family in by_family:
+        for each in chosen.sample(family, QUICK // len(FAMILIES)):
+            assert judge(*each) == (True, True), each[2].what
+
+
+@pytest.mark.slow
+def test_all_defects_as_the_page_has_them():
+    rows = {family: Counter() for family in FAMILIES}
+    for family, *each in EVERY:
+        tool, emulator = judge(family, *each)
+        rows[family].update(defects=1, tool=tool, emulator=emulator)
+    shown = [f"| {family} | {row['defects']} | `{FAMILIES[family]}` {row['tool']} | {row['emulator']} |"
+             for family, row in rows.items()]
+    page = PAGE.read_text()
+    assert all(line in page for line in shown), "\n".join(shown)
+
+
+@pytest.mark.parametrize("one", [pytest.param(each, id=each.name, marks=() if each.name in ("histogram", "scratch")
+                                              else pytest.mark.slow) for each in SAMPLES])
+def test_nothing_is_told_of_kernels_as_they_are(one):
+    data, launch = one.path.read_bytes(), launch_of(one)
+    outputs = run_original(EmulatorDevice(load(data).target), data, launch).outputs
+    for name in ("memcheck", "racecheck", "initcheck", "synccheck", "waitcheck"):
+        after = ran(name, data, launch)
+        assert {n: each.tobytes() for n, each in after.outputs.items()} == {
+            n: each.tobytes() for n, each in outputs.items()}
+        assert after.report is None or not found(name, data, launch), name
