@@ -6,16 +6,17 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
-from compiled_samples import CompiledSamples
-from defects import Defect, comes_to_a_barrier, first_store_left_out, weaker_waits, without
+from compiled_samples import OPTIONS
+from defects import Defect, first_store_left_out, weaker_waits, without
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.checks import ALL, FindingKind
+from luthier_py.emulator.checks import ALL, Checks, FindingKind
 from luthier_py.emulator.launch_options import LaunchOptions
 from luthier_py.errors import DeviceError
 from luthier_py.isa import OpFlag
@@ -23,8 +24,8 @@ from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.samples import SAMPLES, sample
 from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.session.specs import BufferSpec
+from luthier_py.session.run import Launch, run_instrumented, run_original
+from luthier_py.session.specs import BufferSpec, parse_argument
 from luthier_py.tool import load_tool
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "sanitizers.md"
@@ -50,7 +51,9 @@ def checked(data, launch):
 
 
 def ran(name, data, launch, **options):
-    tool, device = load_tool(name, options), EmulatorDevice(load(data).target, options=LaunchOptions(time_limit=60))
+    """Scalar loads are made all the same: with its check the emulator goes on."""
+    checks = Checks.BOUNDS if name == "memcheck" and not options else Checks.NONE
+    tool, device = load_tool(name, options), EmulatorDevice(load(data).target, options=LaunchOptions(60, checks=checks))
     return run_instrumented(device, instrument(data, tool), tool, launch)
 
 
@@ -133,3 +136,65 @@ def test_nothing_is_told_of_kernels_as_they_are(one):
         assert {n: each.tobytes() for n, each in after.outputs.items()} == {
             n: each.tobytes() for n, each in outputs.items()}
         assert after.report is None or not found(name, data, launch), name
+
+
+SHOWN = {"racecheck": ("reduce", "barrier left out", 0x1650), "waitcheck": ("saxpy", "wait left out or weaker", 0x1910),
+         "initcheck": ("reduce", "first store to LDS left out", 0x1644)}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_pages_show_what_is_said_of_a_defect(name):
+    of, family, pc = SHOWN[name]
+    page = (PAGE.parents[1] / "tools" / name / "README.md").read_text()
+    (shown,) = re.findall(r"^```\n(.*?)\n```$", page, re.MULTILINE | re.DOTALL)
+    defect = next(each for each in families(sample(of)) if each[0] == family and each[2].pc == pc)
+    assert ran(name, defect[2].data, defect[3]).text.startswith(shown)
+
+
+BARRIERS = """
+#define X __builtin_amdgcn_workitem_id_x()
+#define WAVE (__builtin_amdgcn_readfirstlane(X) / __builtin_amdgcn_wavefrontsize())
+#define KERNEL extern "C" __attribute__((global)) void
+#define MEET __builtin_amdgcn_s_barrier()
+KERNEL all(unsigned *out) { MEET; out[X] = X; MEET; }
+KERNEL ended(unsigned *out) { if (WAVE == 1) return; MEET; out[X] = X; }
+KERNEL elsewhere(unsigned *out) { if (WAVE == 1) { out[X] = 1; MEET; out[X] = 2; } else { MEET; out[X] = 3; } }
+KERNEL lanes(unsigned *out) { if (X % 32 < 20) { MEET; out[X] = X; } else { out[X] = 1; } }
+KERNEL once(unsigned *out) {
+    __attribute__((shared)) static unsigned place[256];
+    place[X] = X; MEET; out[X] = place[X ^ 64]; }
+KERNEL twice(unsigned *out) {
+    __attribute__((shared)) static unsigned place[256];
+    place[X] = X; MEET; out[X] = place[X ^ 64]; place[X] = out[X]; }
+"""
+ENDED, ELSEWHERE = "ended", "elsewhere"
+
+
+@pytest.mark.parametrize(("target", "wave_size"), [("gfx90a", 64), ("gfx1100", 32), ("gfx1201", 32)])
+def test_barriers_in_one_part_and_in_two(target, wave_size, require_tool, tmp_path):
+    """By the emulator's check: which kernels, and how many work-groups or waves."""
+    (tmp_path / "k.hip").write_text(BARRIERS)
+    subprocess.run([require_tool("clang-22"), *OPTIONS, "-O1", f"--offload-arch={target}", "k.hip", "-o", "k.co"],
+                   cwd=tmp_path, check=True)
+    data = (tmp_path / "k.co").read_bytes()
+    for kernel in ("all", ENDED, ELSEWHERE, "lanes", "once", "twice"):
+        launch = Launch(kernel, (3, 1, 1), (256, 1, 1), (parse_argument("out:u32[256]"),))
+        kinds = Counter(kind for kind, _ in checked(data, launch))
+        report = ran("synccheck", data, launch).report
+        assert report["workgroups"] == (3 if kernel in (ENDED, ELSEWHERE) else 0)
+        off = sum(row["with_lanes_off"] for row in report["barriers"])
+        assert off == (3 * 256 // wave_size if kernel == "lanes" else 0)
+        assert bool(off or report["workgroups"]) == bool(kinds[FindingKind.BARRIER])
+        races = found("racecheck", data, launch)
+        assert bool(races) == (kernel == "twice") and len(races) <= kinds[FindingKind.RACE]
+
+
+def test_an_access_that_is_told_is_not_made():
+    """Without the guard it is, and the emulator ends the launch."""
+    launch = next(each[3] for each in families(sample("vector_add")) if each[0] == "buffer one element short")
+    data = sample("vector_add").path.read_bytes()
+    (row,) = ran("memcheck", data, launch).report["bad"]
+    assert row["count"] == 1 and [each["what"] for each in row["lanes"]] == ["0 bytes past the end of argument 0"]
+    assert not ran("memcheck", data, launch, most=0).report["bad"][0]["lanes"]
+    with pytest.raises(DeviceError, match="bad address"):
+        ran("memcheck", data, launch, guard=False)

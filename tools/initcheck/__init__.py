@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from luthier_py import LaunchResult
+from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
 from luthier_py.tools.racecheck import numbered
 from luthier_py.tools.racecheck.trace import Accesses, Array, LdsSites, LdsTrace
@@ -44,12 +45,12 @@ class InitCheck(LdsTrace):
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         rows = report["unwritten"]
-        lines = [f"{self.headline(launch)}: {report['accesses']} accesses to LDS, {len(rows)} instructions read what "
-                 "nobody wrote"]
+        lines = [f"{self.headline(launch)}: {report['accesses']} accesses to LDS; what nobody wrote is read by "
+                 f"{how_many(len(rows), 'instruction')}"]
         for row in rows:
             lines.append(f"  {row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else ""))
             who = f"lane {row['lane']} of wave {row['wave']} of work-group {row['workgroup']}"
-            lines.append(f"    byte {row['address']} of LDS and others, {row['count']} times; first: {who}")
+            lines.append(f"    byte {row['address']} of LDS and others, {how_many(row['count'], 'time')}; first: {who}")
         if report["untraced"]:
             lines.append(f"  not followed, and so perhaps writing: {', '.join(sorted(set(report['untraced'])))}")
         return "\n".join(lines)

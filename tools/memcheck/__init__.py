@@ -31,12 +31,13 @@ from luthier_py import (
     u64,
 )
 from luthier_py.analysis import source_lines
-from luthier_py.errors import HookError
+from luthier_py.errors import HookError, how_many
 from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, popcount, push, read_first_lane
 from luthier_py.ir import Instr
-from luthier_py.isa import AccessKind, Space
-from luthier_py.tool import Allocation, Allocations, wave_in_launch
+from luthier_py.isa import AccessKind, AddressForm, Space
+from luthier_py.tool import Allocation, Allocations, Entry, wave_in_launch
 
+SCALAR = AddressForm.SCALAR, AddressForm.SCALAR_BUFFER
 WORDS = {AccessKind.LOAD: "read", AccessKind.STORE: "write", AccessKind.ATOMIC: "atomic"}
 
 
@@ -95,6 +96,21 @@ def check(
     return u32(wrong_lanes(table, counts, out, site, wave, most, at, size, align, passes) != 0)
 
 
+@device
+def is_own(at: u64, arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32]) -> bool_:
+    """Whether it is of what a wave is born with: the kernel's arguments, and the packet that dispatched it."""
+    return at - u64(arguments) < argument_bytes or at - u64(packet) < 64
+
+
+@hook(lanes="one", fold=("size", "align"))
+def watch_scalar(
+    table: ptr[u64], counts: ptr[u64], out: channel[BadAccess], site: u32, wave: u32, most: u64, at: u64, size: u32,
+    align: u32, passes: bool_, arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32],
+) -> None:
+    made = passes and not is_own(at, arguments, argument_bytes, packet)
+    wrong_lanes(table, counts, out, site, wave, most, at, size, align, made)
+
+
 @hook(fold=("size", "align"))
 def watch(
     table: ptr[u64], counts: ptr[u64], out: channel[BadAccess], site: u32, wave: u32, most: u64, at: Lane[u64],
@@ -113,6 +129,7 @@ class CheckedSite:
     kind: AccessKind
     bytes: int
     align: int
+    scalar: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +155,8 @@ class MemCheck(Tool):
 
     def instrument(self, m: Mutator) -> CheckedSites:
         isa, lines = m.program.isa, source_lines(m.program.obj)
-        found = [instr for function in m.functions() for instr in m.instrs(function, where="global & vector_memory")]
+        found = [instr for function in m.functions() for instr in m.instrs(function, where="global | scalar")
+                 if instr.memory is not None]
         counts = Variable(u64, max(len(found), 1), name="MemCheck.counts")
         checked, unchecked = list[CheckedSite](), list[str]()
         for instr in found:
@@ -156,15 +174,19 @@ class MemCheck(Tool):
 
     def checked(self, instr: Instr, text: str, line: str | None) -> CheckedSite:
         memory = instr.memory
-        if memory is None or memory.spaces != Space.GLOBAL or memory.bytes is None:
+        scalar = memory is not None and memory.form in SCALAR
+        if memory is None or not scalar and memory.spaces != Space.GLOBAL or memory.bytes is None:
             raise HookError("it may access private memory or LDS, or its width is not known")
         longest = memory.bytes if memory.kind is AccessKind.ATOMIC else min(memory.bytes, 4)
-        return CheckedSite(instr.pc, text, line, access_kind(instr), memory.bytes, longest & -longest)
+        return CheckedSite(instr.pc, text, line, access_kind(instr), memory.bytes, longest & -longest, scalar)
 
     def watch(self, m: Mutator, instr: Instr, site: CheckedSite, number: int, counts: Variable) -> None:
         given = (self.known, counts[number], self.bad, number, self.wave, self.most, address(instr), site.bytes,
                  site.align if self.align else 1, bounds(instr))
-        if self.guard:
+        if site.scalar:
+            most = max(kernel.record.descriptor.kernarg_size for kernel in m.kernels)
+            m.before(instr, watch_scalar, *given, Entry.KERNARG_PTR, most, Entry.DISPATCH_PTR)
+        elif self.guard:
             m.skip_if(instr, check, *given)
         else:
             m.before(instr, watch, *given)
@@ -194,7 +216,7 @@ class MemCheck(Tool):
                        "what": told(launch.allocations, int(record["address"][lane]), site)}
                       for lane in range(64) if int(record["lanes"]) >> lane & 1]
         return {"pc": site.pc, "instruction": site.text, "line": site.line, "kind": WORDS[site.kind],
-                "bytes": site.bytes, "count": count, "lanes": lanes[: self.most]}
+                "by": "wave" if site.scalar else "lane", "bytes": site.bytes, "count": count, "lanes": lanes[: self.most]}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         rows: dict[int, dict[str, Any]] = {}
@@ -206,10 +228,11 @@ class MemCheck(Tool):
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         known = f"{len(report['allocations'])} allocations" if report["allocations"] else "no allocations known"
-        lines = [f"{self.headline(launch)}: {known}; {len(report['bad'])} instructions access what they must not"]
+        lines = [f"{self.headline(launch)}: {known}; bad accesses of "
+                 f"{how_many(len(report['bad']), 'instruction')}"]
         for row in report["bad"]:
             lines.append(f"  {row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else ""))
-            lines.append(f"    {row['kind']} of {row['bytes']} bytes by {row['count']} lanes")
+            lines.append(f"    {row['kind']} of {how_many(row['bytes'], 'byte')} by {how_many(row['count'], row['by'])}")
             lines += [f"    {each['address']:#x}: {each['what']}; lane {each['lane']} of wave {each['wave']} of "
                       f"work-group {each['workgroup']}" for each in row["lanes"]]
         if report["unchecked"]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from luthier_py import LaunchResult
+from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
 from luthier_py.tools.racecheck.trace import Accesses, Array, LdsSite, LdsSites, LdsTrace
 
@@ -31,11 +32,12 @@ class RaceCheck(LdsTrace):
         return {**reports[0], "accesses": sum(report["accesses"] for report in reports), "races": races}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        lines = [f"{self.headline(launch)}: {report['accesses']} accesses to LDS, {len(report['races'])} races"]
+        lines = [f"{self.headline(launch)}: {report['accesses']} accesses to LDS, "
+                 f"{how_many(len(report['races']), 'race')}"]
         for row in report["races"]:
             who = " and ".join(f"lane {each['lane']} of wave {each['wave']}" for each in row["who"])
-            lines.append(f"  {row['kind']} at byte {row['address']} of LDS, {row['count']} times; first: {who} of "
-                         f"work-group {row['workgroup']}")
+            lines.append(f"  {row['kind']} at byte {row['address']} of LDS, {how_many(row['count'], 'time')}; first: "
+                         f"{who} of work-group {row['workgroup']}")
             lines += [f"    {each['pc']:#x} {each['instruction']}" + (f" [{each['line']}]" if each["line"] else "")
                       for each in row["where"]]
         if report["untraced"]:

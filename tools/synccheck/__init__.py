@@ -23,6 +23,7 @@ from luthier_py import (
     u64,
 )
 from luthier_py.analysis import source_lines
+from luthier_py.errors import how_many
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa.barriers import BarrierPart, barrier_part, meets_elsewhere
 
@@ -116,16 +117,15 @@ class SyncCheck(Tool):
                 "first": first}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        lines = [f"{self.headline(launch)}: {len(report['barriers'])} barriers; waves of {report['workgroups']} "
-                 "work-groups come to different ones"]
+        lines = [f"{self.headline(launch)}: {how_many(len(report['barriers']), 'barrier')}; in "
+                 f"{how_many(report['workgroups'], 'work-group')} not all waves come to the same"]
         if (first := report["first"]) is not None:
-            waves = "; ".join(f"{ways['barriers']} by waves {', '.join(map(str, ways['waves']))}"
-                              for ways in first["ways"])
-            lines.append(f"  barriers in work-group {first['workgroup']}: {waves}")
+            lines += [f"  work-group {first['workgroup']}: {how_many(ways['barriers'], 'barrier')} by wave "
+                      f"{', '.join(map(str, ways['waves']))}" for ways in first["ways"]]
         for row in report["barriers"]:
             off = f", {row['with_lanes_off']} of them with lanes off" if row["with_lanes_off"] else ""
             at = f" [{row['line']}]" if row["line"] else ""
-            lines.append(f"  {row['pc']:#x} {row['instruction']}{at}: {row['waves']} waves{off}")
+            lines.append(f"  {row['pc']:#x} {row['instruction']}{at}: {how_many(row['waves'], 'wave')}{off}")
         if report["not_judged"]:
             lines.append(f"  not judged: {', '.join(sorted(set(report['not_judged'])))}")
         return "\n".join(lines)

@@ -8,6 +8,7 @@ from typing import Any
 
 from luthier_py import LaunchResult, Mutator, Tool, Variable, hook, ptr, u64
 from luthier_py.analysis import MissingWait, missing_waits, source_lines
+from luthier_py.errors import how_many
 from luthier_py.intrinsics import atomic_add
 
 
@@ -70,10 +71,10 @@ class WaitCheck(Tool):
         return {**reports[0], "waves": sum(each["waves"] for each in reports), "missing": rows}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        lines = [f"{self.headline(launch)}: {len(report['missing'])} waits missing"]
+        lines = [f"{self.headline(launch)}: {how_many(len(report['missing']), 'wait')} missing"]
         for row in report["missing"]:
             lines.append(f"  {row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else ""))
-            lines.append(f"    {row['what']}; {row['executions']} executions by waves")
+            lines.append(f"    {row['what']}; {how_many(row['executions'], 'execution')} by waves")
         if report["not_read"]:
             lines.append(f"  not looked at, as they cannot be read: {', '.join(report['not_read'])}")
         return "\n".join(lines)
@@ -83,7 +84,8 @@ class WaitCheck(Tool):
 
 
 def lacking(missing: MissingWait) -> str:
-    parts = [f"{verb} {registers}, which a load is still to write"
-             for verb, registers in (("reads", missing.reads), ("overwrites", missing.writes)) if registers]
+    verbs = [f"{verb} {registers}" for verb, registers in (("reads", missing.reads), ("overwrites", missing.writes))
+             if registers]
+    parts = [f"{' and '.join(verbs)}, which a load is still to write"] if verbs else []
     parts += ["comes to a barrier while accesses to LDS are on their way"] if missing.lds else []
     return " and ".join(parts)
