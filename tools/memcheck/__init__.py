@@ -216,7 +216,8 @@ class MemCheck(Tool):
                        "what": told(launch.allocations, int(record["address"][lane]), site)}
                       for lane in range(64) if int(record["lanes"]) >> lane & 1]
         return {"pc": site.pc, "instruction": site.text, "line": site.line, "kind": WORDS[site.kind],
-                "by": "wave" if site.scalar else "lane", "bytes": site.bytes, "count": count, "lanes": lanes[: self.most]}
+                "by": "wave" if site.scalar else "lane", "bytes": site.bytes, "count": count,
+                "lanes": lanes[: self.most]}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         rows: dict[int, dict[str, Any]] = {}
@@ -232,7 +233,8 @@ class MemCheck(Tool):
                  f"{how_many(len(report['bad']), 'instruction')}"]
         for row in report["bad"]:
             lines.append(f"  {row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else ""))
-            lines.append(f"    {row['kind']} of {how_many(row['bytes'], 'byte')} by {how_many(row['count'], row['by'])}")
+            who = how_many(row["count"], row["by"])
+            lines.append(f"    {row['kind']} of {how_many(row['bytes'], 'byte')} by {who}")
             lines += [f"    {each['address']:#x}: {each['what']}; lane {each['lane']} of wave {each['wave']} of "
                       f"work-group {each['workgroup']}" for each in row["lanes"]]
         if report["unchecked"]:
