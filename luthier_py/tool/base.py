@@ -39,8 +39,8 @@ class LaunchResult:
     memory: Mapping[str, bytes]   # by Variable.name
     launches: int = 1             # that have added to the variables; this is the last of them
     device: int = 0               # number of the GPU
-    allocations: tuple[Allocation, ...] = ()  # that it may access, by address; empty where they are not known
     notes: Any = None             # what the tool's `instrument` returned for this kernel's program
+    allocations: tuple[Allocation, ...] = ()  # that it may access, by address; empty where they are not known
 
     def __getitem__(self, variable: Variable) -> Any:
         """A variable's value: a number, or a tuple of them for an array; NumPy's arrays of structures, and of what is
