@@ -152,6 +152,8 @@ SLOW = [pytest.param(one, id=one.name, marks=() if one.name in ("nbody", "mandel
 @pytest.mark.parametrize("one", SLOW)
 def test_samples_make_nothing_special(one):
     after = ran(one.path.read_bytes(), launch_of(one))
+    if after.report is None:  # it has no floats
+        return
     assert not after.report["not_judged"] and {*after.report["totals"]} <= {"cancellation"}
     if one.name == "nbody":
         assert after.report["totals"] == load_tool("floatcheck").combined([after.report])["totals"]
