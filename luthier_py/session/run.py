@@ -28,7 +28,7 @@ from luthier_py.runtime import Device, Module, pack_arguments
 from luthier_py.session.receiving import Receiving
 from luthier_py.session.specs import ArgumentSpec, BufferSpec, ScalarSpec
 from luthier_py.tool import Channel, LaunchParameter, LaunchResult, LaunchVariable, Tool, Variable
-from luthier_py.tool.allocations import Allocation, Allocations
+from luthier_py.tool.allocations import Allocations, LiveAllocation
 from luthier_py.tool.launch_variable import launch_bytes
 from luthier_py.tool.names import demangled
 
@@ -116,11 +116,11 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
             for parameter in parameters:
                 place = module.variable(parameter.name)
                 device.write(place.address, parameter.encoded(tool, index)[: place.size])
-            known: list[Allocation] = own_memory(module, made, tables)
+            known: list[LiveAllocation] = own_memory(module, made, tables)
 
             def ready(buffers: Mapping[int, DeviceBuffer]) -> None:
-                known.extend(Allocation(buffer.address, buffer.address + size_of(launch, number), f"argument {number}")
-                             for number, buffer in buffers.items())
+                for number, at in buffers.items():
+                    known.append(LiveAllocation(at.address, at.address + size_of(launch, number), f"argument {number}"))
                 held.enter_context(told(device, module, tables, known))
 
             outputs = run_launch(device, module, cloned.clone, launch, ready)
@@ -181,14 +181,14 @@ def inserted(device: Device, made: Instrumented) -> int | None:
     return found
 
 
-def own_memory(module: Module, made: Instrumented, tables: Sequence[Allocations]) -> list[Allocation]:
+def own_memory(module: Module, made: Instrumented, tables: Sequence[Allocations]) -> list[LiveAllocation]:
     """Where the program's own segments are loaded; a tool's variable says how far from their addresses."""
     if not tables:
         return []
     symbol = load(made.data).symbol(tables[0].name)
     assert symbol is not None
     base = module.variable(tables[0].name).address - symbol.address
-    return [Allocation(base + each.address, base + each.address + each.memory_size, made.obj.name)
+    return [LiveAllocation(base + each.address, base + each.address + each.memory_size, made.obj.name)
             for each in made.obj.segments if each.load and each.memory_size]
 
 
@@ -201,7 +201,7 @@ def size_of(launch: Launch, number: int) -> int:
 
 @contextmanager
 def told(
-    device: Device, module: Module, tables: Sequence[Allocations], known: Sequence[Allocation]
+    device: Device, module: Module, tables: Sequence[Allocations], known: Sequence[LiveAllocation]
 ) -> Iterator[None]:
     """Memory with the table, to which the module's cells lead."""
     if not tables:

@@ -18,7 +18,7 @@ from luthier_py.tool.variables import Variable
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Allocation:
+class LiveAllocation:
     """Memory from ``start`` up to ``end``."""
 
     start: int
@@ -49,7 +49,7 @@ class Allocations(Variable):
         return Computed(first_element(U64), (self,), self.name)
 
     @staticmethod
-    def encoded(known: Sequence[Allocation]) -> bytes:
+    def encoded(known: Sequence[LiveAllocation]) -> bytes:
         """The table as it is in memory."""
         ends = (number for each in sorted(known) for number in (each.start, each.end))
         return pack(f"<{1 + 2 * len(known)}Q", len(known), *ends)

@@ -145,7 +145,8 @@ SHOWN = {"racecheck": ("reduce", "barrier left out", 0x1650), "waitcheck": ("sax
 def test_pages_show_what_is_said_of_a_defect(name):
     of, family, pc = SHOWN[name]
     page = (PAGE.parents[1] / "tools" / name / "README.md").read_text()
-    (shown,) = re.findall(r"^```\n(.*?)\n```$", page, re.MULTILINE | re.DOTALL)
+    (shown,) = re.findall(r"^> ```\n(.*?)\n> ```$", page, re.MULTILINE | re.DOTALL)
+    shown = re.sub("^> ", "", shown, flags=re.MULTILINE)
     defect = next(each for each in families(sample(of)) if each[0] == family and each[2].pc == pc)
     assert ran(name, defect[2].data, defect[3]).text.startswith(shown)
 

@@ -35,7 +35,7 @@ from luthier_py.errors import HookError, how_many
 from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, popcount, push, read_first_lane
 from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, AddressForm, Space
-from luthier_py.tool import Allocation, Allocations, Entry, wave_in_launch
+from luthier_py.tool import Allocations, Entry, LiveAllocation, wave_in_launch
 
 SCALAR = AddressForm.SCALAR, AddressForm.SCALAR_BUFFER
 WORDS = {AccessKind.LOAD: "read", AccessKind.STORE: "write", AccessKind.ATOMIC: "atomic"}
@@ -246,7 +246,7 @@ class MemCheck(Tool):
                 for row in report["bad"] for each in row["lanes"]]
 
 
-def told(allocations: Sequence[Allocation], at: int, site: CheckedSite) -> str:
+def told(allocations: Sequence[LiveAllocation], at: int, site: CheckedSite) -> str:
     """What is wrong with an access, by the allocations next to it."""
     number = bisect_right([each.start for each in allocations], at) - 1
     before = allocations[number] if number >= 0 else None
