@@ -1,8 +1,8 @@
 """Waits that are missing: registers used while a load is still to write them, LDS left unfinished at a barrier.
 
-In: a program and its facts. Out: a :class:`MissingWait` for each instruction. Invariant: it is told where some path
-leads there without a wait; loads that come in order may follow each other into one register. Which lanes are off, and
-what flat loads do in LDS, is not looked at.
+In: a program. Out: a :class:`MissingWait` for each instruction. Invariant: it is told where some path
+leads there without a wait; loads that come in order may follow each other into one register. Flat accesses are taken
+for such of memory. Which lanes are off is not looked at.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from luthier_py.analysis.cfg import Graph, solve, supergraph
-from luthier_py.analysis.facts import Facts
-from luthier_py.analysis.waits import COUNTERS, Pending
+from luthier_py.analysis.waits import COUNTERS, Pending, Waits
 from luthier_py.ir import Instr, Program
 from luthier_py.isa import NO_REGS, Counter, InstructionSet, OpFlag, RegSet
 from luthier_py.isa.barriers import BarrierPart, barrier_part
@@ -32,15 +31,16 @@ class MissingWait:
     lds: bool = False
 
 
-def missing_waits(program: Program, facts: Facts) -> tuple[MissingWait, ...]:
-    """By function and address."""
+def missing_waits(program: Program) -> tuple[MissingWait, ...]:
+    """By function and address; those at barriers last."""
+    graph = supergraph(program)
+    waits = Waits(program.isa, graph, flat_as_memory=True)
     found = [each for function in program.functions if not function.incomplete
-             for instr in function.instrs if (each := _of_registers(facts, instr)) is not None]
-    return (*found, *_at_barriers(program.isa, supergraph(program)))
+             for instr in function.instrs if (each := _of_registers(waits.before(instr), instr)) is not None]
+    return (*found, *_at_barriers(program.isa, graph))
 
 
-def _of_registers(facts: Facts, instr: Instr) -> MissingWait | None:
-    pending = facts.pending_before(instr)
+def _of_registers(pending: Pending, instr: Instr) -> MissingWait | None:
     registers = pending.registers
     inst = instr.inst
     if not registers or OpFlag.WAIT in inst.op.flags or not registers.overlaps(inst.reads | inst.writes):

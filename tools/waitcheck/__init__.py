@@ -44,7 +44,7 @@ class WaitCheck(Tool):
     def instrument(self, m: Mutator) -> Places:
         lines, isa = source_lines(m.program.obj), m.program.isa
         chosen = {instr for function in m.functions() for instr in m.instrs(function)}
-        found = [each for each in missing_waits(m.program, m.facts) if each.instr in chosen]
+        found = [each for each in missing_waits(m.program) if each.instr in chosen]
         counts = Variable(u64, len(found) + 1, name="WaitCheck.counts")
         for kernel in m.kernels:
             m.at_entry(kernel, count, counts[0])
