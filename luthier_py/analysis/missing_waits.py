@@ -41,10 +41,10 @@ def missing_waits(program: Program) -> tuple[MissingWait, ...]:
 
 
 def _of_registers(pending: Pending, instr: Instr) -> MissingWait | None:
-    registers = pending.registers
-    inst = instr.inst
-    if not registers or OpFlag.WAIT in inst.op.flags or not registers.overlaps(inst.reads | inst.writes):
+    registers, inst = pending.registers, instr.inst
+    if not registers or OpFlag.WAIT in inst.op.flags or not registers.overlaps(inst.named):
         return None
+    registers = RegSet(registers.bits & inst.named.bits)  # which ones an index chooses is not known
     writes = RegSet(inst.writes.bits & registers.bits)
     if writes:
         writes = RegSet(writes.bits & ~_in_turn(pending, inst.op.counters).bits)
@@ -86,4 +86,5 @@ def _age_after(isa: InstructionSet, instr: Instr, age: int) -> int:
         return DONE if age >= waits_for(isa.target, instr.inst).get(Counter.LGKM, DONE) else age
     if Counter.LGKM not in op.counters:
         return age
-    return 0 if OpFlag.LDS in op.flags else min(age + 1, DONE)
+    accesses = OpFlag.LDS in op.flags and instr.memory is not None  # permutations do not
+    return 0 if accesses else min(age + 1, DONE)
