@@ -30,9 +30,10 @@ FOLDER = Path(__file__).parent
 # What authors meet beyond the names of the package itself: module, names.
 BEHIND = {
     "tool": ("Counted", "Counting", "Following", "Region", "Stretch", "Hook", "Computed", "Element", "Selection",
-             "as_data", "json_text"),
+             "LiveAllocation", "Allocations", "as_data", "json_text"),
     "analysis": ("Edge", "Loop", "Facts", "Definitions", "Reaching", "block_graph", "call_graph", "dominators",
-                 "post_dominators", "trip_count", "Frame", "Frames", "source_frames", "LineRange", "line_ranges"),
+                 "post_dominators", "trip_count", "Frame", "Frames", "source_frames", "LineRange", "line_ranges",
+                 "MissingWait", "missing_waits"),
     "ir": ("Program", "Kernel", "Function", "Block", "Ending", "Instr", "CallSite"),
     "isa": ("Inst", "Operand", "OperandKind", "OpInfo", "Space", "InstructionClass", "MemoryAccess", "AddressForm",
             "AccessKind"),
@@ -41,7 +42,7 @@ BEHIND = {
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Tools", ("Tool", "Several", "Option", "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "Variable", "Element",
                "WaveVariable", "LookupTable", "Channel", "LaunchParameter", "LAUNCH_NUMBER", "LaunchVariable",
-               "LaunchResult", "Selection", "as_data", "json_text")),
+               "Allocations", "LiveAllocation", "LaunchResult", "Selection", "as_data", "json_text")),
     ("Where hooks go", ("Mutator", "Edge", "Loop", "Stretch", "Region", "Counting", "Counted", "Following", "Hook")),
     ("What hooks are given", ("Computed",)),
     ("Device code", ("hook", "device", "Hooks", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64",

@@ -157,8 +157,7 @@ class Facts:
 
     def pending_before(self, instr: Instr) -> Pending:
         """Registers that outstanding loads will still write."""
-        node, place = self._graph.places[instr]
-        return Pending(self._waits.inside(node)[place] if place else self._waits.starts[node])
+        return self._waits.before(instr)
 
     def pending_after(self, instr: Instr) -> Pending:
         """The same behind ``instr``; for a call, once it has returned."""

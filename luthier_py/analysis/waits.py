@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from luthier_py.analysis.cfg import Graph, solve
 from luthier_py.analysis.effects import everything, pack
+from luthier_py.ir import Instr
 from luthier_py.isa import Counter, Inst, InstructionSet, OpFlag, OpInfo, RegSet
 from luthier_py.isa.waitcnt import counters_of, encode_waitcnt, waits_for
 
@@ -107,10 +108,11 @@ def _waiting(isa: InstructionSet, counts: tuple[tuple[Counter, int], ...]) -> tu
 class Waits:
     """The solution; what is pending inside a node is worked out when first asked for, then kept."""
 
-    def __init__(self, isa: InstructionSet, graph: Graph) -> None:
+    def __init__(self, isa: InstructionSet, graph: Graph, flat_as_memory: bool = False) -> None:
+        """``flat_as_memory``: FLAT is taken to end in memory, and so in order, as compilers may know that it does."""
         self.graph = graph
         self.events = graph.where(lambda distinct: distinct.having(_counts),
-                                  lambda distinct, kind: _event(isa, distinct.inst(kind)))
+                                  lambda distinct, kind: _event(isa, distinct.inst(kind), flat_as_memory))
         unknown = Queue((), everything(isa))
         boundary: list[Queues | None] = [None] * len(graph.nodes)
         for index in graph.kernels:
@@ -122,6 +124,11 @@ class Waits:
         states, _ = solve(graph.successors, boundary, _join, lambda index, queues: after(inside[index], queues))
         self.starts = [boundary[i] or NONE_PENDING if state is None else state for i, state in enumerate(states)]
         self.inside = lru_cache(KEPT_NODES)(self._inside)
+
+    def before(self, instr: Instr) -> Pending:
+        """What is outstanding when an instruction of the graph is issued."""
+        node, place = self.graph.places[instr]
+        return Pending(self.inside(node)[place] if place else self.starts[node])
 
     def _inside(self, index: int) -> tuple[Queues, ...]:
         """Before each instruction of a node, and after its last one."""
@@ -149,8 +156,9 @@ def _counts(op: OpInfo) -> bool:
     return bool(op.counters) or OpFlag.WAIT in op.flags
 
 
-def _event(isa: InstructionSet, inst: Inst) -> Event:
+def _event(isa: InstructionSet, inst: Inst, flat_as_memory: bool = False) -> Event:
     op = inst.op
+    flat = flat_as_memory and Counter.VM in op.counters and Counter.LGKM in op.counters
     waits = tuple((COUNTERS.index(counter), count) for counter, count in waits_for(isa.target, inst).items()
                   if counter in COUNTERS)
     issues = []
@@ -158,7 +166,8 @@ def _event(isa: InstructionSet, inst: Inst) -> Event:
         if counter in op.counters:
             written = pack(inst.writes - op.implicit_writes)
             regs = written | pack(inst.reads) if counter is Counter.EXP else written
-            issues.append((place, regs, _in_order(inst, counter)))
+            regs = 0 if flat and counter is Counter.LGKM else regs
+            issues.append((place, regs, flat or _in_order(inst, counter)))
     return Event(waits, tuple(issues))
 
 

@@ -22,27 +22,14 @@ from luthier_py.emulator.layout import (
 )
 from luthier_py.emulator.operands import field
 from luthier_py.emulator.wave_code import WaveCode
-from luthier_py.errors import Unsupported
+from luthier_py.isa.barriers import TRAP
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import M0
 from luthier_py.isa.semantics.algebra import U32, U64, Value, select
 from luthier_py.isa.semantics.control import Action
 
-GROUPS, TRAP, CLUSTERS, CLUSTER_TRAP = -1, -2, -3, -4
 OF_SEMAPHORES = (Action.GWS_INIT, Action.GWS_SEMA_V, Action.GWS_SEMA_RELEASE_ALL)
-"""Numbers of barriers that have no name."""
 _NUMBERS, _COUNTS = 31, 127  # bits of M0 that name a barrier, and those that count its members, from bit 16 on
-
-
-def barrier_number(inst: Inst) -> int | None:
-    """The barrier that an instruction names; None if M0 does."""
-    operand = inst.find("src0") or inst.find("simm16")
-    if operand is None:
-        return None
-    number = (operand.value & 0xFFFF) - ((operand.value & 0x8000) << 1)
-    if number in (CLUSTERS, CLUSTER_TRAP):
-        raise Unsupported("a barrier of a cluster of work-groups: none is in one; leave it out where there is one")
-    return number
 
 
 def is_named(number: int | None) -> bool:

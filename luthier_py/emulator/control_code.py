@@ -19,6 +19,7 @@ from luthier_py.emulator.scalar_code import hardware, set_mode
 from luthier_py.emulator.settings import CodeNumbers, Settings, Style
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
+from luthier_py.isa.barriers import GROUPS, barrier_number
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import EXEC, VCC
 from luthier_py.isa.semantics.algebra import BOOL, U64, Value
@@ -132,8 +133,8 @@ def _leave(status: Status) -> Callable[[ControlCode, Inst], None]:
 
 def _signal(code: ControlCode, inst: Inst, first: bool = False) -> None:
     """Barriers of trap handlers (-2) are not a program's: nothing happens there, and nobody was first."""
-    number = barriers.barrier_number(inst)
-    if number == barriers.GROUPS:
+    number = barrier_number(inst)
+    if number == GROUPS:
         if first:
             code.scalars.write_scc(barriers.nobody_has_come(code))
         code.leave(Status.SIGNAL, code.after)
@@ -146,8 +147,8 @@ def _signal(code: ControlCode, inst: Inst, first: bool = False) -> None:
 
 
 def _wait(code: ControlCode, inst: Inst) -> None:
-    number = barriers.barrier_number(inst)
-    if number == barriers.GROUPS:
+    number = barrier_number(inst)
+    if number == GROUPS:
         code.leave(Status.WAIT, code.after)
     elif number and barriers.is_named(number):
         barriers.await_joined(code)
@@ -208,8 +209,8 @@ _ACTIONS: dict[Action, Callable[[ControlCode, Inst], None]] = {
     Action.BARRIER_SIGNAL: _signal,
     Action.BARRIER_SIGNAL_ISFIRST: partial(_signal, first=True),
     Action.BARRIER_WAIT: _wait,
-    Action.BARRIER_INIT: lambda code, inst: barriers.initialise(code, barriers.barrier_number(inst)),
-    Action.BARRIER_JOIN: lambda code, inst: barriers.join(code, barriers.barrier_number(inst)),
+    Action.BARRIER_INIT: lambda code, inst: barriers.initialise(code, barrier_number(inst)),
+    Action.BARRIER_JOIN: lambda code, inst: barriers.join(code, barrier_number(inst)),
     Action.GWS_BARRIER: _meet,
     Action.GWS_SEMA_P: _take,
     **{row: partial(barriers.change_semaphore, row=row) for row in barriers.OF_SEMAPHORES},
@@ -227,7 +228,7 @@ _ACTIONS: dict[Action, Callable[[ControlCode, Inst], None]] = {
     Action.DENORM_MODE: set_mode,
 }
 _RESULTS: dict[Action, Callable[[ControlCode, Inst], Value]] = {
-    Action.BARRIER_STATE: lambda code, inst: barriers.state(code, barriers.barrier_number(inst)),
+    Action.BARRIER_STATE: lambda code, inst: barriers.state(code, barrier_number(inst)),
     Action.SENDMSG_RTN: answer,
     Action.GETPC: lambda code, inst: code.after,
     Action.CLOCK: lambda code, inst: code.clock(),

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from enum import Flag, IntEnum
 
-from luthier_py.emulator.barriers import GROUPS, barrier_number, is_named
+from luthier_py.emulator.barriers import is_named
 from luthier_py.emulator.layout import AGPR_ROW
+from luthier_py.isa.barriers import GROUPS, barrier_number
 from luthier_py.isa.instruction import Access, Counter, Inst, Operand, OpFlag, Space, unnamed_addresses
 from luthier_py.isa.merging import merges
 from luthier_py.isa.registers import AGPR_SHIFT, EXEC, MODE, SCC, VGPR_SHIFT, RegFile, RegSet, agpr, sgpr, vgpr

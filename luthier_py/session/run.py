@@ -7,8 +7,8 @@ verdict. Invariant: the original kernel and the instrumented one get the same by
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from luthier_py.runtime import Device, Module, pack_arguments
 from luthier_py.session.receiving import Receiving
 from luthier_py.session.specs import ArgumentSpec, BufferSpec, ScalarSpec
 from luthier_py.tool import Channel, LaunchParameter, LaunchResult, LaunchVariable, Tool, Variable
+from luthier_py.tool.allocations import Allocations, LiveAllocation
 from luthier_py.tool.launch_variable import launch_bytes
 from luthier_py.tool.names import demangled
 
@@ -101,7 +102,8 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
         return reported(ran, tool, made, launch, index) if tool.wants_arguments else ran
     channels = [variable for variable in made.edits.variables if isinstance(variable, Channel)]
     parameters = [variable for variable in made.edits.variables if isinstance(variable, LaunchParameter)]
-    variables = [variable for variable in made.edits.variables if variable not in (*channels, *parameters)]
+    tables = [variable for variable in made.edits.variables if isinstance(variable, Allocations)]
+    variables = [variable for variable in made.edits.variables if variable not in (*channels, *parameters, *tables)]
     sized = launch_bytes(variables, launch.grid, launch.block, cloned.wave_size)
     begun = LaunchResult(index, launch.kernel, launch.grid, launch.block, {}, notes=made.edits.notes)
     received = Received(tool)
@@ -111,12 +113,19 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
     module = device.load(made.data, made.obj.name)
     try:
         with (closing(received), Receiving(device, channels, received.take) as receiving,
-              places(device, module, sized) as placed):
+              places(device, module, sized) as placed, ExitStack() as held):
             receiving.connect(module, channels, index)
             for parameter in parameters:
                 place = module.variable(parameter.name)
                 device.write(place.address, parameter.encoded(tool, index)[: place.size])
-            outputs, arguments = run_launch(device, module, cloned.clone, launch)
+            known: list[LiveAllocation] = own_memory(module, made, tables)
+
+            def ready(buffers: Mapping[int, DeviceBuffer]) -> None:
+                for number, at in buffers.items():
+                    known.append(LiveAllocation(at.address, at.address + size_of(launch, number), f"argument {number}"))
+                held.enter_context(told(device, module, tables, known))
+
+            outputs, arguments = run_launch(device, module, cloned.clone, launch, ready)
             for channel, dropped in receiving.drained().items():
                 received.count(channel).dropped = dropped
             memory, sizes = {}, {variable.name: size for variable, size in sized.items()}
@@ -125,7 +134,8 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
                 memory[variable.name] = device.read(place.address, sizes.get(variable.name, place.size))
         if received.failures:  # all records have been taken only now
             raise ToolError(received.failures[0])
-        result = replace(begun, memory=memory, arguments=arguments if tool.wants_arguments else None)
+        result = replace(begun, memory=memory, arguments=arguments if tool.wants_arguments else None,
+                         allocations=tuple(sorted(known)))
         report = tool.report(result)
         return Ran(outputs, report, tool.text(result, report), cloned, counted(device), inserted(device, made), result,
                    received.counts, cycles(device))
@@ -185,8 +195,49 @@ def inserted(device: Device, made: Instrumented) -> int | None:
     return found
 
 
-def run_launch(device: Device, module: Module, kernel: str, launch: Launch) -> tuple[dict[int, NDArray[Any]], bytes]:
-    """Upload, launch, wait, download. Output buffers, and the kernarg segment."""
+def own_memory(module: Module, made: Instrumented, tables: Sequence[Allocations]) -> list[LiveAllocation]:
+    """Where the program's own segments are loaded; a tool's variable says how far from their addresses."""
+    if not tables:
+        return []
+    symbol = load(made.data).symbol(tables[0].name)
+    assert symbol is not None
+    base = module.variable(tables[0].name).address - symbol.address
+    return [LiveAllocation(base + each.address, base + each.address + each.memory_size, made.obj.name)
+            for each in made.obj.segments if each.load and each.memory_size]
+
+
+def size_of(launch: Launch, number: int) -> int:
+    """Bytes of a buffer, as they were asked for."""
+    argument = launch.arguments[number]
+    assert isinstance(argument, BufferSpec)
+    return int(argument.data.nbytes)
+
+
+@contextmanager
+def told(
+    device: Device, module: Module, tables: Sequence[Allocations], known: Sequence[LiveAllocation]
+) -> Iterator[None]:
+    """Memory with the table, to which the module's cells lead."""
+    if not tables:
+        yield
+        return
+    data = Allocations.encoded(known)
+    place = device.alloc(len(data))
+    device.write(place.address, data)
+    for table in tables:
+        device.write(module.variable(table.name).address, place.address.to_bytes(8, "little"))
+    try:
+        yield
+    finally:
+        device.free(place)
+
+
+def run_launch(
+    device: Device, module: Module, kernel: str, launch: Launch,
+    ready: Callable[[Mapping[int, DeviceBuffer]], None] = lambda buffers: None,
+) -> tuple[dict[int, NDArray[Any]], bytes]:
+    """Upload, launch, wait, download. Output buffers, and the kernarg segment. ``ready`` is told where buffers are,
+    before the launch."""
     handle = module.kernel(kernel)
     check_arguments(handle.record, launch.arguments)
     buffers: dict[int, DeviceBuffer] = {}
@@ -199,6 +250,7 @@ def run_launch(device: Device, module: Module, kernel: str, launch: Launch) -> t
                 values.append(buffers[number])
             else:
                 values.append(argument.data)
+        ready(buffers)
         kernarg = pack_arguments(handle.record, values, launch.grid, launch.block)
         device.launch(handle, launch.grid, launch.block, kernarg)
         device.synchronize()

@@ -1,6 +1,7 @@
 """What tool authors import: types, hooks, variables, options, the Tool class and the Mutator."""
 
 from luthier_py.tool.addresses import access_bytes, access_kind, address, bounds
+from luthier_py.tool.allocations import Allocations, LiveAllocation
 from luthier_py.tool.assembly import Assembly
 from luthier_py.tool.base import LaunchResult, Tool, visit
 from luthier_py.tool.channel import Channel, ChannelType, channel
@@ -77,17 +78,17 @@ from luthier_py.tool.variables import Element, LookupTable, Variable, WaveVariab
 
 __all__ = [
     "BF16", "BOOL", "COUNT_WARP_LEVEL", "EVERY_TOOL", "EXCLUDE_PRED_OFF", "F16", "F32", "F64", "I16", "I32", "I64",
-    "I8", "LAUNCHES", "LAUNCH_NUMBER", "OUTPUT", "U16", "U32", "U64", "U8", "Arg", "Assembly", "Channel",
+    "I8", "LAUNCHES", "LAUNCH_NUMBER", "OUTPUT", "U16", "U32", "U64", "U8", "Allocations", "Arg", "Assembly", "Channel",
     "ChannelType", "Computed", "Constant", "Counted", "Counting", "Destination", "Device", "Edits", "Effects",
     "Element", "Entry", "Field", "Following", "Hook", "Hooks", "Insertion", "Intrinsic", "Ir", "Kind", "Lane",
-    "LaneType", "Lanes", "LaunchParameter", "LaunchResult", "LaunchVariable", "LookupTable", "Mutator", "Operand",
-    "Option", "Parameter", "Place", "Pointer", "Refusal", "Region", "Result", "RuntimeArg", "Scalar", "Selection",
-    "Several", "Signature", "Stretch", "Struct", "Tool", "Turn", "Type", "Value", "Variable", "WaveVariable",
-    "access_bytes", "access_kind", "active_lanes", "address", "array", "asm", "as_data", "bf16", "bits_below",
-    "bool_", "bounds", "channel", "computed", "destination", "device", "encoded", "f16", "f32", "f64", "grid_size",
-    "hardware_register", "holds", "hook", "i16", "i32", "i64", "i8", "intrinsic", "intrinsics", "json_text",
-    "kernel_argument", "lane_id", "lds", "load_tool", "made_tool", "mask_of", "opcode_id", "ptr", "scratch",
-    "site_id", "source", "taken_lanes", "tools", "u16", "u32", "u64", "u8", "visit", "wave_in_group",
+    "LaneType", "Lanes", "LaunchParameter", "LaunchResult", "LaunchVariable", "LiveAllocation", "LookupTable",
+    "Mutator", "Operand", "Option", "Parameter", "Place", "Pointer", "Refusal", "Region", "Result", "RuntimeArg",
+    "Scalar", "Selection", "Several", "Signature", "Stretch", "Struct", "Tool", "Turn", "Type", "Value", "Variable",
+    "WaveVariable", "access_bytes", "access_kind", "active_lanes", "address", "array", "as_data", "asm", "bf16",
+    "bits_below", "bool_", "bounds", "channel", "computed", "destination", "device", "encoded", "f16", "f32", "f64",
+    "grid_size", "hardware_register", "holds", "hook", "i16", "i32", "i64", "i8", "intrinsic", "intrinsics",
+    "json_text", "kernel_argument", "lane_id", "lds", "load_tool", "made_tool", "mask_of", "opcode_id", "ptr",
+    "scratch", "site_id", "source", "taken_lanes", "tools", "u16", "u32", "u64", "u8", "visit", "wave_in_group",
     "wave_in_launch", "wave_size", "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id",
     "workitem_in_launch",
 ]

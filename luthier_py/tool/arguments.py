@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from luthier_py.isa import M0, MODE, SCC, VCC, Operand, OperandKind, Reg, RegFile, Space
 from luthier_py.isa.registers import is_register
+from luthier_py.tool.allocations import Allocations
 from luthier_py.tool.channel import Channel, ChannelType, channel_type
 from luthier_py.tool.computed import Computed, Held
 from luthier_py.tool.described import difference
@@ -122,7 +123,7 @@ def _passed(given: object, wanted: object) -> object:
     """What the host sets before a launch is what hooks take, but for who wants to know where that stands."""
     if isinstance(given, LaunchParameter) and not isinstance(wanted, Pointer):
         return given.loaded
-    if isinstance(given, LaunchVariable) and wanted != given.pointer:
+    if isinstance(given, (LaunchVariable, Allocations)) and wanted != given.pointer:
         return given.start
     return given
 

@@ -16,6 +16,7 @@ from luthier_py.analysis import Facts
 from luthier_py.errors import Invalid, ToolError
 from luthier_py.ir import Program
 from luthier_py.storage import digest
+from luthier_py.tool.allocations import LiveAllocation
 from luthier_py.tool.author import caller
 from luthier_py.tool.channel import Channel
 from luthier_py.tool.data import encoded, json_text
@@ -41,6 +42,7 @@ class LaunchResult:
     device: int = 0               # number of the GPU
     notes: Any = None             # what the tool's `instrument` returned for this kernel's program
     arguments: bytes | None = None  # the kernarg segment, where a tool wants arguments and they are known
+    allocations: tuple[LiveAllocation, ...] = ()  # that it may access, by address; empty where they are not known
 
     def __getitem__(self, variable: Variable) -> Any:
         """A variable's value: a number, or a tuple of them for an array; NumPy's arrays of structures, and of what is

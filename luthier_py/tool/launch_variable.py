@@ -84,7 +84,7 @@ class LaunchVariable(Variable):
     @property
     def start(self) -> Computed:
         """What a hook gets that takes ``ptr[type]``: the address of the first element."""
-        return Computed(_start(self.element), (self,), self.name)
+        return Computed(first_element(self.element), (self,), self.name)
 
     @property
     def own(self) -> Computed:
@@ -128,7 +128,7 @@ def launch_bytes(
 
 
 @cache
-def _start(type: Type) -> Any:
+def first_element(type: Type) -> Any:
     """A device function that loads the memory's address."""
     def start(cell: Any) -> Any:
         return cell[0]

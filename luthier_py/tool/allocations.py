@@ -1,0 +1,55 @@
+"""Memory that a launch may access, as hooks and reports see it.
+
+In: what whoever launches knows of: the launch's buffers, and what the code object has in memory itself. Out: a table
+for hooks, and names for reports. Invariant: the table is sorted by addresses, and what is in it does not overlap; where
+nobody knows allocations there is none, which a hook can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from struct import pack
+
+from luthier_py.tool.computed import Computed
+from luthier_py.tool.launch_variable import first_element
+from luthier_py.tool.types import U64, Pointer
+from luthier_py.tool.variables import Variable
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LiveAllocation:
+    """Memory from ``start`` up to ``end``."""
+
+    start: int
+    end: int
+    name: str
+
+
+class Allocations(Variable):
+    """A table of the memory that each launch may access, in the order of addresses.
+
+    A hook takes it as ``ptr[u64]``, or ``Lane[ptr[u64]]``: how many there are, and then start and end of each. Where
+    allocations are not known (under programs) the pointer is 0.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, name: str = "") -> None:
+        super().__init__(U64, None, name)
+
+    @property
+    def pointer(self) -> Pointer:
+        """Of the cell that holds the table's address."""
+        return Pointer(Pointer(U64))
+
+    @property
+    def start(self) -> Computed:
+        """What a hook gets that takes ``ptr[u64]``."""
+        return Computed(first_element(U64), (self,), self.name)
+
+    @staticmethod
+    def encoded(known: Sequence[LiveAllocation]) -> bytes:
+        """The table as it is in memory."""
+        ends = (number for each in sorted(known) for number in (each.start, each.end))
+        return pack(f"<{1 + 2 * len(known)}Q", len(known), *ends)

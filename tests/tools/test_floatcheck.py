@@ -1,0 +1,159 @@
+"""What floats come out special: by source line what NumPy finds in operands and results, on five targets."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter, defaultdict
+from itertools import product
+
+import numpy as np
+import pytest
+from compiled_samples import OPTIONS
+
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.loader import load
+from luthier_py.pipeline import instrument
+from luthier_py.samples import SAMPLES
+from luthier_py.session.demo import launch_of
+from luthier_py.session.run import Launch, run_instrumented, run_original
+from luthier_py.session.specs import BufferSpec, Direction
+from luthier_py.tool import load_tool
+
+BEGIN = """
+#pragma clang fp contract(off)
+typedef _Float16 half2 __attribute__((ext_vector_type(2)));
+typedef float f32x4 __attribute__((ext_vector_type(4)));
+extern "C" __attribute__((global)) void k(const TYPE *x, const TYPE *y, const TYPE *z, TYPE *out) {
+    unsigned i = __builtin_amdgcn_workitem_id_x();
+    TYPE a = x[i], b = y[i], c = z[i];
+"""
+OPERATIONS = {
+    "a + b": ("ab", ((0,), (1,)), False), "b - c": ("bc", ((0,), (1,)), False), "a * b": ("ab", None, False),
+    "FMA(a, b, c)": ("abc", ((0, 1), (2,)), False), "a / b": ("ba", None, True),
+}
+"""Of C: which operands, which of them are multiplied in each term of a sum, and whether there is a pole (at the first
+operand's 0)."""
+BY_LINE = "gfx942"  # elsewhere one instruction may do two lines' work (packed, dual): there all lines count together
+TARGETS = [("gfx90a", 64), ("gfx942", 64), ("gfx1030", 32), ("gfx1030", 64), ("gfx1100", 32), ("gfx1201", 32)]
+TYPES = {"float": np.float32, "double": np.float64, "half2": np.float16}
+QUICK = {("gfx942", "float"), ("gfx942", "half2"), ("gfx1201", "double")}
+CASES = [pytest.param(target, wave_size, name, marks=() if (target, name) in QUICK else pytest.mark.slow)
+         for target, wave_size in TARGETS for name in TYPES]
+LANES, LOST = 64, {np.float16: 5, np.float32: 11, np.float64: 26}
+
+
+def compiled(clang, folder, target, wave_size, text):
+    (folder / "k.hip").write_text(text)
+    size = ["-mwavefrontsize64"] * (wave_size == 64 and target.startswith("gfx1"))
+    size += ["-fno-slp-vectorize"] * (target == BY_LINE)
+    subprocess.run([clang, *OPTIONS, "-O2", "-gline-tables-only", f"--offload-arch={target}", *size, "k.hip", "-o",
+                    "k.co"], cwd=folder, check=True)
+    return (folder / "k.co").read_bytes()
+
+
+def operands(dtype):
+    """Special numbers with each other, and such as nearly cancel."""
+    info = np.finfo(dtype)
+    usual = [0, 1, -1.5, info.max, info.tiny, info.smallest_subnormal, np.inf, np.nan]
+    a, b = (np.array(each, dtype) for each in zip(*product(usual, usual), strict=True))
+    c = np.roll(np.tile(np.array([1 + 2 * info.eps, -1, 1.5, -0.0, info.tiny * 1.25, 3, -np.inf, 7], dtype), 8), 3)
+    with np.errstate(over="ignore"):
+        c[::9] = np.where(np.isfinite(b[::9]), b[::9] * dtype(1 + 4 * info.eps), c[::9])
+    return a, b, c
+
+
+def packed(values):
+    """Two in each lane: the other one is the next lane's."""
+    return np.stack([values, np.roll(values, -1)], 1) if values.dtype == np.float16 else values
+
+
+def exponent(x):
+    return int(np.frexp(x)[1]) - 1 if x else -10**6
+
+
+def kind(result, given, terms, pole):
+    """As the README says it."""
+    tiny = np.finfo(result.dtype).tiny
+    denormal = any(0 < abs(x) < tiny for x in given)
+    if np.isnan(result):
+        return "nan_passed" if any(map(np.isnan, given)) else "nan"
+    if np.isinf(result):
+        made = "division_by_zero" if pole and given[0] == 0 else "infinity"
+        return "infinity_passed" if any(map(np.isinf, given)) else made
+    if 0 < abs(result) < tiny:
+        return "denormal_passed" if denormal else "denormal"
+    if terms is None or not result or denormal:
+        return None
+    drop = max(sum(exponent(given[each]) for each in term) for term in terms) - exponent(result)
+    return "cancellation" if drop >= LOST[type(result)] else None
+
+
+def launch(contents, out):
+    given = [BufferSpec("", Direction.IN, each) for each in contents]
+    return Launch("k", (1, 1, 1), (LANES, 1, 1), (*given, BufferSpec("", Direction.OUT, out)))
+
+
+def ran(code, asked):
+    """Outputs are those without the tool."""
+    device, tool = EmulatorDevice(load(code).target), load_tool("floatcheck")
+    plain = run_original(device, code, asked).outputs
+    after = run_instrumented(device, instrument(code, tool), tool, asked)
+    assert all(plain[number].tobytes() == data.tobytes() for number, data in after.outputs.items())
+    return after
+
+
+@pytest.mark.parametrize(("target", "wave_size", "name"), CASES)
+def test_kinds_by_line_are_numpys(target, wave_size, name, require_tool, tmp_path):
+    once = {text: each for text, each in OPERATIONS.items() if name != "half2" or text != "a / b"}
+    lines = [f"out[{64 * number} + i] = {text};" for number, text in enumerate(once)]
+    text = f"{BEGIN}{chr(10).join(lines)}\n}}".replace("TYPE", name).replace("FMA", "__builtin_elementwise_fma")
+    contents = [packed(each) for each in operands(TYPES[name])]
+    out = np.zeros((LANES * len(once), 2) if name == "half2" else LANES * len(once), TYPES[name])
+    after = ran(compiled(require_tool("clang-22"), tmp_path, target, wave_size, text), launch(contents, out))
+    found = defaultdict(Counter)
+    for row in after.report["instructions"]:
+        number = int(row["line"].rpartition(":")[2]) - text[: text.index("out[0")].count("\n") - 1
+        found[number] += Counter(row["counts"])
+    results = after.outputs[3].reshape(len(once), LANES, -1)
+    values = {letter: each.reshape(LANES, -1) for letter, each in zip("abc", contents, strict=True)}
+    expected = {}
+    for number, (letters, terms, pole) in enumerate(once.values()):
+        each = (kind(results[number][place], [values[letter][place] for letter in letters], terms, pole)
+                for place in np.ndindex(results[number].shape))
+        expected[number] = Counter(one for one in each if one)
+    assert not after.report["not_judged"] and all(expected.values())
+    assert sum(found.values(), Counter()) == sum(expected.values(), Counter())
+    assert target != BY_LINE or found == expected
+
+
+def test_matrices_and_other_lanes(require_tool, tmp_path):
+    """Whose operands cannot be looked at."""
+    text = f"""{BEGIN}
+    f32x4 sum = {{c, c, c, c}};
+    sum = __builtin_amdgcn_mfma_f32_4x4x1f32(a, b, sum, 0, 0, 0);
+    for (int n = 0; n < 4; n++)
+        out[64 * n + i] = sum[n];
+    float next = __builtin_bit_cast(float, __builtin_amdgcn_update_dpp(0, __builtin_bit_cast(int, a), 0xb1, 15, 15, 1));
+    out[256 + i] = next + c;
+    }}""".replace("TYPE", "float")
+    after = ran(compiled(require_tool("clang-22"), tmp_path, "gfx90a", 64, text),
+                launch(operands(np.float32), np.zeros(320, np.float32)))
+    counts = {"mfma" in row["instruction"]: row["counts"] for row in after.report["instructions"]}
+    for matrix, part in ((True, after.outputs[3][:256]), (False, after.outputs[3][256:])):
+        tiny = (0 < abs(part)) & (abs(part) < np.finfo(np.float32).tiny)
+        expected = {"nan": np.isnan(part), "infinity": np.isinf(part), "denormal": tiny}
+        assert counts[matrix] == {f"{name}_of_unknown": each.sum() for name, each in expected.items() if each.any()}
+
+
+SLOW = [pytest.param(one, id=one.name, marks=() if one.name in ("nbody", "mandelbrot") else pytest.mark.slow)
+        for one in SAMPLES]
+
+
+@pytest.mark.parametrize("one", SLOW)
+def test_samples_make_nothing_special(one):
+    after = ran(one.path.read_bytes(), launch_of(one))
+    if after.report is None:  # it has no floats
+        return
+    assert not after.report["not_judged"] and {*after.report["totals"]} <= {"cancellation"}
+    if one.name == "nbody":
+        assert after.report["totals"] == load_tool("floatcheck").combined([after.report])["totals"]

@@ -1,0 +1,255 @@
+"""Says where NaNs, infinities and denormals are made, where they are only passed on, and where a sum cancels.
+
+Behind each instruction that makes floats a hook looks at bits of results and operands. What the instruction overwrites
+of its operands a hook before it has put into memory of the wave.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from luthier_py import (
+    LaunchResult,
+    LaunchVariable,
+    Mutator,
+    Option,
+    Reg,
+    RegFile,
+    Tool,
+    Variable,
+    WaveVariable,
+    computed,
+    u32,
+    u64,
+)
+from luthier_py.analysis import source_lines
+from luthier_py.ir import Function, Instr
+from luthier_py.isa import EXEC, RegSet, sgpr
+from luthier_py.isa.float_results import FloatFormat, FloatPart, FloatResult, ends_division, float_results
+from luthier_py.tool import wave_in_launch
+from luthier_py.tools.floatcheck.device import (
+    KEPT,
+    KINDS,
+    Example,
+    begin,
+    check,
+    high_half,
+    keep,
+    kept,
+    low_half,
+    pair,
+    whole,
+)
+from luthier_py.tools.floatcheck.numbers import number, operand
+
+MOST_OPERANDS = 3
+EXEC_MASK = RegSet.of(sgpr(EXEC, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """An instruction that is judged, and the results that it has."""
+
+    pc: int
+    text: str
+    line: str | None
+    results: tuple[FloatResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """Of one program. ``steps``, ``not_judged``: texts of parts of divisions, and of what is not known."""
+
+    judged: tuple[Site, ...]
+    steps: tuple[str, ...]
+    not_judged: tuple[str, ...]
+    counts: Variable
+    examples: Variable
+    wave_size: int
+
+
+class FloatCheck(Tool):
+    """NaNs, infinities, divisions by zero, denormals and cancellations in floating point, by instruction: where they
+    are made, and where they are passed on."""
+
+    name = "floatcheck"
+    cancel = Option(0, help="bits that a sum loses to be told; 0: half of those of its format", bounds=(0, 64))
+    olds = LaunchVariable(u32, "wave", KEPT * 64)
+    wave = WaveVariable(u32)
+
+    def instrument(self, m: Mutator) -> Sites:
+        isa, lines = m.program.isa, source_lines(m.program.obj)
+        judged, not_judged, steps = list[Site](), list[str](), list[Instr]()
+        chosen = list[tuple[Instr, tuple[FloatResult, ...]]]()
+        for function in m.functions():
+            inside = steps_of_divisions(function)
+            for instr in m.instrs(function):
+                found = float_results(instr.inst)
+                if instr in inside:
+                    steps.append(instr)
+                elif found is None:
+                    not_judged.append(isa.text(instr.inst))
+                elif found:
+                    chosen.append((instr, found))
+        size = max(len(chosen), 1) * len(KINDS)
+        counts = Variable(u64, size, name="FloatCheck.counts")
+        examples = Variable(Example, size, name="FloatCheck.examples")
+        for kernel in m.kernels if chosen else ():
+            m.at_entry(kernel, begin, wave_in_launch(), into=self.wave)
+        for at, (instr, results) in enumerate(chosen):
+            place = counts[at * len(KINDS)], examples[at * len(KINDS)]
+            self.watch(m, instr, results, place)
+            line = lines.at(instr.pc)
+            judged.append(Site(instr.pc, isa.text(instr.inst), None if line is None else str(line), results))
+        texts = tuple(isa.text(instr.inst) for instr in steps)
+        return Sites(tuple(judged), texts, tuple(not_judged), counts, examples, isa.wave_size)
+
+    def watch(self, m: Mutator, instr: Instr, results: tuple[FloatResult, ...], place: tuple[object, object]) -> None:
+        overwritten = [reg for reg in dwords(part for each in results for part in each.sources or ())
+                       if instr.inst.writes.overlaps(RegSet.of(reg))]
+        for at, reg in enumerate(overwritten):
+            m.before(instr, keep, self.olds, self.wave, at, reg)
+        for each in results:
+            sources = each.sources or ()
+            values = [self.value(source, overwritten) for source in sources]
+            infinities = [infinity(source.format) for source in sources]
+            empty = [0] * (MOST_OPERANDS - len(sources))
+            scalar = isinstance(each.result.place, Reg) and each.result.place.file is RegFile.SGPR
+            m.after(instr, check, *place, self.wave, *values, *empty, self.value(each.result, []), *infinities, *empty,
+                    infinity(each.result.format), terms_of(each), self.cancel or each.result.format.mantissa_bits // 2,
+                    each.pole, scalar)
+
+    def value(self, part: FloatPart, overwritten: list[Reg]) -> object:
+        """As a ``Lane[u64]``."""
+        if not isinstance(part.place, Reg):
+            return part.place
+        low, *high = (computed(kept, self.olds, self.wave, overwritten.index(reg)) if reg in overwritten else reg
+                      for reg in dwords([part]))
+        if high:
+            return computed(pair, low, *high)
+        taken = whole if part.format.bits == 32 else high_half if part.first_bit else low_half
+        return computed(taken, low)
+
+    def report(self, launch: LaunchResult) -> dict[str, Any]:
+        notes: Sites = launch.notes
+        counts, examples, rows = launch[notes.counts], launch[notes.examples], []
+        for row, site in enumerate(notes.judged):
+            first = row * len(KINDS)
+            found = {kind: counts[first + at] for at, kind in enumerate(KINDS) if counts[first + at]}
+            told = {kind: self.example(launch, site, examples[first + KINDS.index(kind)]) for kind in found}
+            if found:
+                rows.append({"pc": site.pc, "instruction": site.text, "line": site.line, "counts": found,
+                             "examples": told})
+        return {"totals": totals(rows), "instructions": rows, "judged": len(notes.judged),
+                "steps_of_divisions": list(notes.steps), "not_judged": list(notes.not_judged)}
+
+    def example(self, launch: LaunchResult, site: Site, row: Any) -> dict[str, Any]:
+        """``workitem``: the number in its work-group. Of several results the formats are the first one's."""
+        notes: Sites = launch.notes
+        found, items = site.results[0], launch.block[0] * launch.block[1] * launch.block[2]
+        waves = -(-items // notes.wave_size)
+        group, wave = divmod(int(row["wave"]), waves)
+        return {
+            "operands": [operand(each, int(row[name])) for each, name in zip(found.sources or (), "abc", strict=False)],
+            "result": number(found.result.format, int(row["result"])), "workgroup": group,
+            "workitem": wave * notes.wave_size + int(row["lane"]),
+        }  # fmt: skip
+
+    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Sums, and the first examples."""
+        rows: dict[int, dict[str, Any]] = {}
+        for row in (row for report in reports for row in report["instructions"]):
+            known = rows.get(row["pc"], {"counts": {}, "examples": {}})
+            counts = Counter(known["counts"]) + Counter(row["counts"])
+            rows[row["pc"]] = {**row, "counts": dict(counts), "examples": {**row["examples"], **known["examples"]}}
+        found = [rows[pc] for pc in sorted(rows)]
+        return {**reports[0], "totals": totals(found), "instructions": found}
+
+    def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
+        words = ", ".join(f"{count} {kind}" for kind, count in report["totals"].items()) or "nothing to tell"
+        lines = [f"{self.headline(launch)}: {report['judged']} instructions judged; {words}"]
+        for row in report["instructions"]:
+            lines.append(f"  {row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else ""))
+            lines += [f"    {count:10} {kind}{shown(row['examples'][kind])}" for kind, count in row["counts"].items()]
+        for name, what in (("steps_of_divisions", "steps of divisions, not judged"), ("not_judged", "not judged")):
+            if report[name]:
+                lines.append(f"  {what}: {', '.join(sorted(set(report[name])))}")
+        return "\n".join(lines)
+
+    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{"pc": row["pc"], "instruction": row["instruction"], "line": row["line"], "kind": kind, "lanes": count,
+                 **row["examples"][kind]} for row in report["instructions"] for kind, count in row["counts"].items()]
+
+
+def totals(rows: Iterable[dict[str, Any]]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for row in rows:
+        found.update(row["counts"])
+    return {kind: found[kind] for kind in KINDS if found[kind]}
+
+
+def shown(example: dict[str, Any]) -> str:
+    given = f" of {', '.join(f'{each:.9g}' for each in example['operands'])}" if example["operands"] else ""
+    return f", as {example['result']:.9g}{given} (work-group {example['workgroup']}, work-item {example['workitem']})"
+
+
+def infinity(kind: FloatFormat) -> int:
+    """As hooks take it: of a double the upper half."""
+    return kind.infinity >> max(kind.bits - 32, 0)
+
+
+def terms_of(result: FloatResult) -> int:
+    product, addend = (sum(1 << each for each in term) for term in result.terms or ((), ()))
+    return product | addend << MOST_OPERANDS
+
+
+def dwords(parts: Iterable[FloatPart]) -> list[Reg]:
+    """Registers of 32 bits, each once."""
+    registers = [each.place for each in parts if isinstance(each.place, Reg)]
+    found = (Reg(reg.file, reg.index + at) for reg in registers for at in range(reg.dwords))
+    return list(dict.fromkeys(found))
+
+
+def steps_of_divisions(function: Function) -> set[Instr]:
+    """What only leads to the quotient that the end of a division gives its special cases: there 0 / x has NaNs."""
+    found = set[Instr]()
+    for block in function.blocks:
+        instrs = tuple(block.instrs)
+        for at, end in enumerate(instrs):
+            if ends_division(end.op):
+                found |= steps_before(instrs, at)
+    return found
+
+
+def steps_before(instrs: Sequence[Instr], end: int) -> set[Instr]:
+    """Back from the quotient, up to what made denominator and numerator."""
+    given = {maker(instrs, end, reg) for name in ("src1", "src2") for reg in operand_dwords(instrs[end], name)}
+    work = [maker(instrs, end, reg) for reg in operand_dwords(instrs[end], "src0")]
+    found = set[int]()
+    while work:
+        at = work.pop()
+        if at is None or at in found or at in given or not float_results(instrs[at].inst):
+            continue
+        found.add(at)
+        sources = (part for each in float_results(instrs[at].inst) or () for part in each.sources or ())
+        work += [maker(instrs, at, reg) for reg in dwords(sources)]
+    return {instrs[at] for at in found}
+
+
+def maker(instrs: Sequence[Instr], at: int, reg: Reg) -> int | None:
+    """What wrote a register last in the same lanes, before the instruction of that number; None if it is not here."""
+    for before in range(at - 1, -1, -1):
+        writes = instrs[before].inst.writes
+        if writes.overlaps(RegSet.of(reg)):
+            return before
+        if writes.overlaps(EXEC_MASK):
+            return None
+    return None
+
+
+def operand_dwords(instr: Instr, name: str) -> list[Reg]:
+    reg = instr.inst[name].reg
+    return [] if reg is None else [Reg(reg.file, reg.index + at) for at in range(reg.dwords)]

@@ -1,0 +1,91 @@
+"""Finds reads of LDS that nobody had written, whatever the order in which waves ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from luthier_py import LaunchResult
+from luthier_py.errors import how_many
+from luthier_py.isa import AccessKind
+from luthier_py.tools.racecheck import numbered
+from luthier_py.tools.racecheck.trace import Accesses, Array, LdsSites, LdsTrace
+
+NEVER = np.iinfo(np.int64).max
+
+
+class InitCheck(LdsTrace):
+    """Reads of LDS that no wave had written before or between the same barriers."""
+
+    name = "initcheck"
+
+    def report(self, launch: LaunchResult) -> dict[str, Any]:
+        notes: LdsSites = launch.notes
+        taken, rows = self.taken(launch), []
+        unwritten = np.flatnonzero(reads_of_nothing(taken))
+        for site in np.unique(taken.site[unwritten]):
+            mine = unwritten[taken.site[unwritten] == site]
+            first, known = mine[np.lexsort((taken.piece[mine], taken.wave[mine]))[0]], notes.traced[site]
+            rows.append({
+                "pc": known.pc, "instruction": known.text, "line": known.line, "count": len(mine),
+                "address": int(taken.piece[first]) * taken.piece_bytes, "workgroup": int(taken.group[first]),
+                "wave": int(taken.wave[first]), "lane": int(taken.lane[first]),
+            })  # fmt: skip
+        return {"accesses": len(taken.order), "unwritten": rows, "untraced": list(notes.untraced)}
+
+    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        rows: dict[int, dict[str, Any]] = {}
+        for row in (row for report in reports for row in report["unwritten"]):
+            known = rows.setdefault(row["pc"], {**row, "count": 0})
+            known["count"] += row["count"]
+        return {**reports[0], "accesses": sum(report["accesses"] for report in reports),
+                "unwritten": [rows[pc] for pc in sorted(rows)]}
+
+    def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
+        rows = report["unwritten"]
+        lines = [f"{self.headline(launch)}: {report['accesses']} accesses to LDS; what nobody wrote is read by "
+                 f"{how_many(len(rows), 'instruction')}"]
+        for row in rows:
+            lines.append(f"  {row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else ""))
+            who = f"lane {row['lane']} of wave {row['wave']} of work-group {row['workgroup']}"
+            lines.append(f"    byte {row['address']} of LDS and others, {how_many(row['count'], 'time')}; first: {who}")
+        if report["untraced"]:
+            lines.append(f"  not followed, and so perhaps writing: {', '.join(sorted(set(report['untraced'])))}")
+        return "\n".join(lines)
+
+    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
+        return list(report["unwritten"])
+
+
+def reads_of_nothing(taken: Accesses) -> Array:
+    """Whether each access reads what nobody has written. To an atomic others are no writers: it is told itself."""
+    stores = taken.kind == AccessKind.STORE
+    loads = taken.kind == AccessKind.LOAD
+    found: Array = loads & ~written(taken, ~loads) | ~loads & ~stores & ~written(taken, stores)
+    return found
+
+
+def written(taken: Accesses, writers: Array) -> Array:
+    """Whether one of ``writers`` writes each place: of the same wave before, or of another before or meanwhile."""
+    place = numbered(taken.group, taken.piece)
+    own = numbered(place, taken.wave)
+    writes = np.flatnonzero(writers)
+    first_own = np.full(own.max(initial=-1) + 1, NEVER)
+    np.minimum.at(first_own, own[writes], taken.order[writes])
+    earliest, whose, of_others = first_writers(place, taken, writes)
+    other = np.where(whose[place] == taken.wave, of_others[place], earliest[place])
+    return (first_own[own] < taken.order) | (other <= taken.came)
+
+
+def first_writers(place: Array, taken: Accesses, writes: Array) -> tuple[Array, Array, Array]:
+    """For each place: between which barriers it is written first, by which wave, and first by another one."""
+    count = place.max(initial=-1) + 1
+    earliest, whose, of_others = np.full(count, NEVER), np.full(count, -1), np.full(count, NEVER)
+    turns = writes[np.argsort(-taken.waited[writes], kind="stable")]
+    earliest[place[turns]] = taken.waited[turns]  # of several the last one counts
+    whose[place[turns]] = taken.wave[turns]
+    turns = turns[taken.wave[turns] != whose[place[turns]]]
+    of_others[place[turns]] = taken.waited[turns]
+    return earliest, whose, of_others

@@ -1,0 +1,263 @@
+"""Finds accesses to global memory outside of what a launch may access, before they are made."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from luthier_py import (
+    Channel,
+    Lane,
+    LaunchResult,
+    Mutator,
+    Option,
+    Tool,
+    Variable,
+    WaveVariable,
+    access_kind,
+    address,
+    bool_,
+    bounds,
+    channel,
+    device,
+    hook,
+    ptr,
+    u32,
+    u64,
+)
+from luthier_py.analysis import source_lines
+from luthier_py.errors import HookError, how_many
+from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, popcount, push, read_first_lane
+from luthier_py.ir import Instr
+from luthier_py.isa import AccessKind, AddressForm, Space
+from luthier_py.tool import Allocations, Entry, LiveAllocation, wave_in_launch
+
+SCALAR = AddressForm.SCALAR, AddressForm.SCALAR_BUFFER
+WORDS = {AccessKind.LOAD: "read", AccessKind.STORE: "write", AccessKind.ATOMIC: "atomic"}
+
+
+class BadAccess:
+    """Lanes of a wave that would access what they must not."""
+
+    site: u32
+    wave: u32
+    lanes: u64
+    address: Lane[u64]
+
+
+@hook(lanes="one")
+def begin(number: u32) -> u32:
+    return number
+
+
+@device
+def is_outside(table: ptr[u64], at: Lane[u64], size: u32) -> Lane[bool_]:
+    """The last allocation that begins at or before ``at`` is the one that has all of it, or none has."""
+    low, high = u32(0), u32(table[0])
+    while low < high:
+        middle = (low + high) // 2
+        if table[1 + 2 * middle] <= at:
+            low = middle + 1
+        else:
+            high = middle
+    return low == 0 or table[2 * low] < at + u64(size)
+
+
+@device
+def wrong_lanes(
+    table: ptr[u64], counts: ptr[u64], out: channel[BadAccess], site: u32, wave: u32, most: u64, at: Lane[u64],
+    size: u32, align: u32, passes: Lane[bool_],
+) -> u64:
+    """Which lanes may not access ``at``; ``passes``: what the range check of a buffer says. Where no allocations are
+    known only ``align`` counts."""
+    wrong = (at & u64(align - 1)) != 0
+    if u64(table) != 0:
+        wrong = wrong or is_outside(table, at, size)
+    lanes = ballot(wrong and passes)
+    if lanes != 0:
+        known = u64(0)
+        if is_first_lane():
+            known = atomic_add(counts, u64(popcount(lanes)))
+        if read_first_lane(known) < most and wrong and passes:
+            push(out, site, wave, lanes, at)
+    return lanes
+
+
+@hook(fold=("size", "align"))
+def check(
+    table: ptr[u64], counts: ptr[u64], out: channel[BadAccess], site: u32, wave: u32, most: u64, at: Lane[u64],
+    size: u32, align: u32, passes: Lane[bool_],
+) -> u32:
+    return u32(wrong_lanes(table, counts, out, site, wave, most, at, size, align, passes) != 0)
+
+
+@device
+def is_own(at: u64, arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32]) -> bool_:
+    """Whether it is of what a wave is born with: the kernel's arguments, and the packet that dispatched it."""
+    return at - u64(arguments) < argument_bytes or at - u64(packet) < 64
+
+
+@hook(lanes="one", fold=("size", "align"))
+def watch_scalar(
+    table: ptr[u64], counts: ptr[u64], out: channel[BadAccess], site: u32, wave: u32, most: u64, at: u64, size: u32,
+    align: u32, passes: bool_, arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32],
+) -> None:
+    made = passes and not is_own(at, arguments, argument_bytes, packet)
+    wrong_lanes(table, counts, out, site, wave, most, at, size, align, made)
+
+
+@hook(fold=("size", "align"))
+def watch(
+    table: ptr[u64], counts: ptr[u64], out: channel[BadAccess], site: u32, wave: u32, most: u64, at: Lane[u64],
+    size: u32, align: u32, passes: Lane[bool_],
+) -> None:
+    wrong_lanes(table, counts, out, site, wave, most, at, size, align, passes)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSite:
+    """An instruction that is checked. ``bytes``: of each element."""
+
+    pc: int
+    text: str
+    line: str | None
+    kind: AccessKind
+    bytes: int
+    align: int
+    scalar: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSites:
+    """Of one program. ``unchecked``: texts of what accesses memory in ways that are not followed."""
+
+    checked: tuple[CheckedSite, ...]
+    unchecked: tuple[str, ...]
+    counts: Variable
+    wave_size: int
+
+
+class MemCheck(Tool):
+    """Accesses to global memory out of bounds of what the launch may access, and misaligned ones."""
+
+    name = "memcheck"
+    guard = Option(True, help="0: make accesses that are told all the same, as a GPU would; else their wave skips them")
+    align = Option(False, help="1: tell addresses that are no multiple of the element, or of a dword if it is longer")
+    most = Option(16, bounds=(0, 1 << 20), help="lanes of an instruction that are told one by one; all are counted")
+    bad = Channel(BadAccess)
+    known = Allocations()
+    wave = WaveVariable(u32)
+
+    def instrument(self, m: Mutator) -> CheckedSites:
+        isa, lines = m.program.isa, source_lines(m.program.obj)
+        found = [instr for function in m.functions() for instr in m.instrs(function, where="global | scalar")
+                 if instr.memory is not None]
+        counts = Variable(u64, max(len(found), 1), name="MemCheck.counts")
+        checked, unchecked = list[CheckedSite](), list[str]()
+        for instr in found:
+            text, line = isa.text(instr.inst), lines.at(instr.pc)
+            try:
+                site = self.checked(instr, text, None if line is None else str(line))
+            except HookError:
+                unchecked.append(text)
+                continue
+            self.watch(m, instr, site, len(checked), counts)
+            checked.append(site)
+        for kernel in m.kernels if checked else ():
+            m.at_entry(kernel, begin, wave_in_launch(), into=self.wave)
+        return CheckedSites(tuple(checked), tuple(unchecked), counts, isa.wave_size)
+
+    def checked(self, instr: Instr, text: str, line: str | None) -> CheckedSite:
+        memory = instr.memory
+        scalar = memory is not None and memory.form in SCALAR
+        if memory is None or not scalar and memory.spaces != Space.GLOBAL or memory.bytes is None:
+            raise HookError("it may access private memory or LDS, or its width is not known")
+        longest = memory.bytes if memory.kind is AccessKind.ATOMIC else min(memory.bytes, 4)
+        return CheckedSite(instr.pc, text, line, access_kind(instr), memory.bytes, longest & -longest, scalar)
+
+    def watch(self, m: Mutator, instr: Instr, site: CheckedSite, number: int, counts: Variable) -> None:
+        given = (self.known, counts[number], self.bad, number, self.wave, self.most, address(instr), site.bytes,
+                 site.align if self.align else 1, bounds(instr))
+        if site.scalar:
+            most = max(kernel.record.descriptor.kernarg_size for kernel in m.kernels)
+            m.before(instr, watch_scalar, *given, Entry.KERNARG_PTR, most, Entry.DISPATCH_PTR)
+        elif self.guard:
+            m.skip_if(instr, check, *given)
+        else:
+            m.before(instr, watch, *given)
+
+    def received(self, channel: Channel, launch: LaunchResult, records: NDArray[Any]) -> None:
+        self.gathered.setdefault(launch.index, []).extend(records)
+
+    def report(self, launch: LaunchResult) -> dict[str, Any]:
+        notes: CheckedSites = launch.notes
+        values = launch[notes.counts]
+        counts = values if isinstance(values, tuple) else (values,)
+        records = defaultdict[int, list[Any]](list)
+        for record in self.gathered.pop(launch.index, []):
+            records[int(record["site"])].append(record)
+        rows = [self.row_of(launch, site, count, records[number])
+                for number, (site, count) in enumerate(zip(notes.checked, counts, strict=False)) if count]
+        return {"bad": rows, "allocations": [f"{each.name}: {each.start:#x} to {each.end:#x}" for each in
+                                             launch.allocations], "unchecked": list(notes.unchecked)}
+
+    def row_of(self, launch: LaunchResult, site: CheckedSite, count: int, records: Sequence[Any]) -> dict[str, Any]:
+        notes: CheckedSites = launch.notes
+        waves = -(-(launch.block[0] * launch.block[1] * launch.block[2]) // notes.wave_size)
+        lanes = []
+        for record in sorted(records, key=lambda record: int(record["wave"])):
+            group, wave = divmod(int(record["wave"]), waves)
+            lanes += [{"workgroup": group, "wave": wave, "lane": lane, "address": int(record["address"][lane]),
+                       "what": told(launch.allocations, int(record["address"][lane]), site)}
+                      for lane in range(64) if int(record["lanes"]) >> lane & 1]
+        return {"pc": site.pc, "instruction": site.text, "line": site.line, "kind": WORDS[site.kind],
+                "by": "wave" if site.scalar else "lane", "bytes": site.bytes, "count": count,
+                "lanes": lanes[: self.most]}
+
+    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        rows: dict[int, dict[str, Any]] = {}
+        for row in (row for report in reports for row in report["bad"]):
+            known = rows.setdefault(row["pc"], {**row, "count": 0, "lanes": []})
+            known["count"] += row["count"]
+            known["lanes"] = (known["lanes"] + row["lanes"])[: self.most]
+        return {**reports[0], "bad": [rows[pc] for pc in sorted(rows)]}
+
+    def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
+        known = f"{len(report['allocations'])} allocations" if report["allocations"] else "no allocations known"
+        lines = [f"{self.headline(launch)}: {known}; bad accesses of "
+                 f"{how_many(len(report['bad']), 'instruction')}"]
+        for row in report["bad"]:
+            lines.append(f"  {row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else ""))
+            who = how_many(row["count"], row["by"])
+            lines.append(f"    {row['kind']} of {how_many(row['bytes'], 'byte')} by {who}")
+            lines += [f"    {each['address']:#x}: {each['what']}; lane {each['lane']} of wave {each['wave']} of "
+                      f"work-group {each['workgroup']}" for each in row["lanes"]]
+        if report["unchecked"]:
+            lines.append(f"  not checked: {', '.join(sorted(set(report['unchecked'])))}")
+        return "\n".join(lines)
+
+    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{name: row[name] for name in ("pc", "instruction", "line", "kind", "bytes")} | each
+                for row in report["bad"] for each in row["lanes"]]
+
+
+def told(allocations: Sequence[LiveAllocation], at: int, site: CheckedSite) -> str:
+    """What is wrong with an access, by the allocations next to it."""
+    number = bisect_right([each.start for each in allocations], at) - 1
+    before = allocations[number] if number >= 0 else None
+    behind = allocations[number + 1] if number + 1 < len(allocations) else None
+    if not allocations or before is not None and at + site.bytes <= before.end:
+        return f"no multiple of {site.align}"
+    if before is not None and at < before.end:
+        return f"reaches {at + site.bytes - before.end} bytes past the end of {before.name}"
+    past = at - before.end if before is not None else None
+    short = behind.start - at if behind is not None else None
+    if before is not None and past is not None and (short is None or past <= short):
+        return f"{past} bytes past the end of {before.name}"
+    assert behind is not None
+    return f"{short} bytes before {behind.name}"

@@ -1,0 +1,198 @@
+"""Accesses to LDS as they happen: of which wave, between which barriers, where and what.
+
+In: the LDS instructions of a program. Out: records of waves, and :class:`Accesses`, one row for each lane, element and
+piece. Invariant: records of a wave come in its order; ``came`` and ``waited`` count how often it had said by then that
+it has come to the work-group's barrier, and how often it had waited there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luthier_py import (
+    Channel,
+    Lane,
+    LaunchResult,
+    Mutator,
+    Tool,
+    WaveVariable,
+    access_kind,
+    address,
+    channel,
+    computed,
+    device,
+    hook,
+    source,
+    u32,
+    u64,
+)
+from luthier_py.analysis import source_lines
+from luthier_py.intrinsics import active_mask, push
+from luthier_py.ir import Instr
+from luthier_py.isa import AccessKind, AddressForm
+from luthier_py.isa.barriers import BarrierPart, barrier_part
+from luthier_py.tool import wave_in_launch
+
+Array = NDArray[Any]
+
+
+class LdsAccess:
+    """One element of one instruction. ``value``: of a store of up to 4 bytes what it writes; of longer ones a sum."""
+
+    site: u32
+    element: u32
+    wave: u32
+    came: u32
+    waited: u32
+    lanes: u64
+    address: Lane[u32]
+    value: Lane[u32]
+
+
+@hook(lanes="one")
+def begin(number: u32) -> u32:
+    return number
+
+
+@hook(lanes="one")
+def count(number: u32) -> u32:
+    return number + 1
+
+
+@hook(fold=("element",))
+def trace(
+    out: channel[LdsAccess], site: u32, element: u32, wave: u32, came: u32, waited: u32, at: Lane[u64],
+    value: Lane[u32],
+) -> None:
+    push(out, site, element, wave, came, waited, active_mask(), u32(at), value)
+
+
+@device
+def weighed(sum: Lane[u32], dword: Lane[u32]) -> Lane[u32]:
+    return sum * u32(0x9E3779B1) + dword
+
+
+@dataclass(frozen=True, slots=True)
+class LdsSite:
+    """A traced instruction. ``bytes``: of each element."""
+
+    pc: int
+    text: str
+    line: str | None
+    kind: AccessKind
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LdsSites:
+    """Of one program. ``untraced``: texts of what may access LDS in ways that are not followed."""
+
+    traced: tuple[LdsSite, ...]
+    untraced: tuple[str, ...]
+    wave_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accesses:
+    """Columns of equal length. ``piece``: a dword of LDS, or a byte where any access is of parts of dwords."""
+
+    site: Array
+    wave: Array
+    group: Array
+    came: Array
+    waited: Array
+    order: Array
+    """Among all records; of one wave it is the wave's."""
+    lane: Array
+    piece: Array
+    value: Array
+    kind: Array
+    piece_bytes: int
+
+
+class LdsTrace(Tool):
+    """Base of tools that look at each access to LDS."""
+
+    accesses = Channel(LdsAccess)
+    wave = WaveVariable(u32)
+    came = WaveVariable(u32)
+    waited = WaveVariable(u32)
+
+    def instrument(self, m: Mutator) -> LdsSites:
+        lines, sites, untraced = source_lines(m.program.obj), list[LdsSite](), list[str]()
+        for function in m.functions():
+            for instr in function.instrs:
+                self.count_barriers(m, instr)
+            for instr in m.instrs(function, where="lds"):
+                text, found = m.program.isa.text(instr.inst), instr.memory
+                if found is None or found.form is not AddressForm.LDS or found.bytes is None:
+                    untraced.append(text)
+                    continue
+                line = lines.at(instr.pc)
+                self.trace(m, instr, len(sites))
+                sites.append(LdsSite(instr.pc, text, None if line is None else str(line), access_kind(instr),
+                                     found.bytes))
+        for kernel in m.kernels if sites else ():
+            m.at_entry(kernel, begin, wave_in_launch(), into=self.wave)
+        return LdsSites(tuple(sites), tuple(untraced), m.program.isa.wave_size)
+
+    def count_barriers(self, m: Mutator, instr: Instr) -> None:
+        part = barrier_part(instr.inst)
+        if part & BarrierPart.COMES:
+            m.before(instr, count, self.came, into=self.came)
+        if part & BarrierPart.WAITS:
+            m.after(instr, count, self.waited, into=self.waited)
+
+    def trace(self, m: Mutator, instr: Instr, number: int) -> None:
+        assert instr.memory is not None
+        for element in range(len(instr.memory.offsets)):
+            value = stored(instr, element) if instr.memory.kind is AccessKind.STORE else 0
+            m.before(instr, trace, self.accesses, number, element, self.wave, self.came, self.waited,
+                     address(instr, element), value)
+
+    def received(self, channel: Channel, launch: LaunchResult, records: Array) -> None:
+        self.gathered.setdefault(launch.index, []).append(records)
+
+    def taken(self, launch: LaunchResult) -> Accesses:
+        """What the launch accessed."""
+        found = self.gathered.pop(launch.index, [])
+        items = launch.block[0] * launch.block[1] * launch.block[2]
+        return accesses(found, launch.notes, -(-items // launch.notes.wave_size))
+
+
+def stored(instr: Instr, element: int) -> object:
+    """What a store writes in an element: of several dwords a sum that tells different ones apart."""
+    assert instr.memory is not None and instr.memory.bytes is not None
+    name = f"data{element}" if instr.inst.find(f"data{element}") is not None else "data"
+    if instr.memory.bytes <= 4:
+        return source(instr, name)
+    found: object = 0
+    for dword in range(instr.memory.bytes // 4):
+        found = computed(weighed, found, source(instr, name, dword=dword))
+    return found
+
+
+def accesses(parts: list[Array], sites: LdsSites, waves_in_group: int) -> Accesses:
+    """From records: lanes that were on, each access cut into pieces."""
+    records = np.concatenate(parts) if parts else np.empty(0, LdsTrace.accesses.record.records)
+    bytes_of = np.array([each.bytes for each in sites.traced], np.int64)
+    kinds = np.array([int(each.kind) for each in sites.traced], np.int64)
+    on = (records["lanes"][:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1) == 1
+    row, lane = np.nonzero(on)
+    first, size = records["address"][on].astype(np.int64), bytes_of[records["site"][row]]
+    piece_bytes = 4 if not ((first | size) & 3).any() else 1
+    pieces = size // piece_bytes
+    again = np.repeat(np.arange(len(row)), pieces)
+    inside = np.arange(len(again)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    taken = row[again]
+    value = records["value"][on].astype(np.int64)
+    value &= np.where(size < 4, (1 << 8 * np.minimum(size, 4)) - 1, 0xFFFFFFFF)
+    return Accesses(
+        records["site"][taken].astype(np.int64), records["wave"][taken].astype(np.int64),
+        records["wave"][taken].astype(np.int64) // waves_in_group, records["came"][taken].astype(np.int64),
+        records["waited"][taken].astype(np.int64), taken, lane[again], first[again] // piece_bytes + inside,
+        value[again] + (inside << 32), kinds[records["site"][taken]], piece_bytes)

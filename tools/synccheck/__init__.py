@@ -1,0 +1,148 @@
+"""Finds waves of one work-group that come to other barriers than the rest, or end before these do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from luthier_py import (
+    LaunchResult,
+    LaunchVariable,
+    Mutator,
+    Tool,
+    Variable,
+    WaveVariable,
+    active_lanes,
+    hook,
+    ptr,
+    u32,
+    u64,
+)
+from luthier_py.analysis import source_lines
+from luthier_py.errors import how_many
+from luthier_py.intrinsics import atomic_add
+from luthier_py.isa.barriers import BarrierPart, barrier_part, meets_elsewhere
+
+
+@hook(lanes="one")
+def begin(lanes: u64) -> u64:
+    return lanes
+
+
+@hook(lanes="one")
+def come(
+    came: u32, path: u32, born: u64, active: u64, counts: ptr[u64], number: u32
+) -> tuple[u32, u32]:
+    atomic_add(counts, u64(1))
+    if active != born:
+        atomic_add(counts + 1, u64(1))
+    return came + 1, path * u32(0x9E3779B1) + number
+
+
+@hook(lanes="one")
+def leave(own: ptr[u32], came: u32, path: u32) -> None:
+    own[0] = 1
+    own[1] = came
+    own[2] = path
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """A barrier of the work-group's own."""
+
+    pc: int
+    text: str
+    line: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Barriers:
+    """Of one program. ``counts``: of each barrier how many waves came, and how many with lanes off. ``others``: texts
+    of what meets at barriers with names."""
+
+    barriers: tuple[Barrier, ...]
+    others: tuple[str, ...]
+    counts: Variable
+    wave_size: int
+
+
+class SyncCheck(Tool):
+    """Barriers to which not all waves of a work-group come, or not all lanes of a wave."""
+
+    name = "synccheck"
+    ends = LaunchVariable(u32, "wave", 3)
+    came = WaveVariable(u32)
+    path = WaveVariable(u32)
+    born = WaveVariable(u64)
+
+    def instrument(self, m: Mutator) -> Barriers:
+        isa, lines = m.program.isa, source_lines(m.program.obj)
+        instrs = [instr for function in m.functions() for instr in function.instrs]
+        found = [instr for instr in instrs if barrier_part(instr.inst) & BarrierPart.COMES]
+        others = [isa.text(instr.inst) for instr in instrs if meets_elsewhere(instr.inst)]
+        counts = Variable(u64, 2 * len(found) + 2, name="SyncCheck.counts")
+        for kernel in m.kernels if found else ():
+            first = kernel.function.blocks[0].instrs[0]
+            m.at_entry(kernel, begin, active_lanes(first), into=self.born)
+            m.at_exit(kernel, leave, self.ends.own, self.came, self.path)
+        rows = []
+        for number, instr in enumerate(found):
+            m.before(instr, come, self.came, self.path, self.born, active_lanes(instr), counts[2 * number], number + 1,
+                     into=(self.came, self.path))
+            line = lines.at(instr.pc)
+            rows.append(Barrier(instr.pc, isa.text(instr.inst), None if line is None else str(line)))
+        return Barriers(tuple(rows), tuple(others), counts, isa.wave_size)
+
+    def report(self, launch: LaunchResult) -> dict[str, Any]:
+        notes: Barriers = launch.notes
+        ends = launch[self.ends].reshape(launch.workgroups, -1, 3)
+        differing = [found for group, rows in enumerate(ends) if (found := parted(group, rows)) is not None]
+        counts = np.array(launch[notes.counts], np.uint64).reshape(-1, 2)
+        barriers = [{"pc": each.pc, "instruction": each.text, "line": each.line, "waves": int(waves),
+                     "with_lanes_off": int(off)} for each, (waves, off) in zip(notes.barriers, counts, strict=False)]
+        return {"barriers": barriers, "workgroups": len(differing), "first": differing[0] if differing else None,
+                "not_judged": list(notes.others)}
+
+    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        total: Counter[tuple[int, str]] = Counter()
+        for report in reports:
+            total.update({(row["pc"], name): row[name] for row in report["barriers"] for name in TIMES})
+        barriers = [{**row, **{name: total[row["pc"], name] for name in TIMES}} for row in reports[0]["barriers"]]
+        first = next((report["first"] for report in reports if report["first"]), None)
+        return {**reports[0], "barriers": barriers, "workgroups": sum(each["workgroups"] for each in reports),
+                "first": first}
+
+    def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
+        lines = [f"{self.headline(launch)}: {how_many(len(report['barriers']), 'barrier')}; in "
+                 f"{how_many(report['workgroups'], 'work-group')} not all waves come to the same"]
+        if (first := report["first"]) is not None:
+            lines += [f"  work-group {first['workgroup']}: {how_many(ways['barriers'], 'barrier')} by wave "
+                      f"{', '.join(map(str, ways['waves']))}" for ways in first["ways"]]
+        for row in report["barriers"]:
+            off = f", {row['with_lanes_off']} of them with lanes off" if row["with_lanes_off"] else ""
+            at = f" [{row['line']}]" if row["line"] else ""
+            lines.append(f"  {row['pc']:#x} {row['instruction']}{at}: {how_many(row['waves'], 'wave')}{off}")
+        if report["not_judged"]:
+            lines.append(f"  not judged: {', '.join(sorted(set(report['not_judged'])))}")
+        return "\n".join(lines)
+
+    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
+        return list(report["barriers"])
+
+
+TIMES = ("waves", "with_lanes_off")
+
+
+def parted(group: int, ends: Any) -> dict[str, Any] | None:
+    """How waves of a work-group went, where not all went alike. Waves that are not there, at the edge, have zeros."""
+    ways: dict[tuple[int, int], list[int]] = {}
+    for wave, (ended, came, path) in enumerate(ends.tolist()):
+        if ended:
+            ways.setdefault((came, path), []).append(wave)
+    if len(ways) < 2:
+        return None
+    return {"workgroup": group, "ways": [{"barriers": came, "waves": waves} for (came, _), waves in ways.items()]}
