@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import subprocess
 from collections import Counter
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from luthier_py.ir import lift
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.runtime.clock_kind import ClockKind
-from luthier_py.samples import SAMPLES, Sample, sample
+from luthier_py.samples import FOLDER, SAMPLES, Sample, sample
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import Launch, run_instrumented, run_original
 from luthier_py.session.specs import parse_argument
@@ -214,3 +216,19 @@ def test_cycles_and_sums_of_launches() -> None:
     assert (twice["launches"], twice["cycles"]) == (2, 2 * report["cycles"])
     assert twice["total"]["intensity"] == report["total"]["intensity"]
     assert len(twice["lines"]) == len(report["lines"]) and twice["loops"] == report["loops"] == []
+
+
+def test_files(compiled: CompiledSamples) -> None:
+    """The page has the source with what each line did, the table all rows, and the plot is one."""
+    code, launch = compiled.code("matmul", "gfx90a", 64, 3, "-g"), launch_by_hand("matmul")
+    tool = load_tool("roofline", {"regions": "lines = matmul.hip:13-14", "sources": str(FOLDER)})
+    ran = run_instrumented(EmulatorDevice(load(code).target), instrument(code, tool), tool, launch)
+    files = tool.files(ran.result, ran.report)
+    page, table = files["roofline.html"].decode(), list(csv.DictReader(StringIO(files["roofline.csv"].decode())))
+    assert "sum += tile_a[ty][j] * tile_b[j][tx];" in page and "in between: lines 9-12" in page
+    assert "cycle model&#39;s for CDNA 2" in page and "is not shown" not in page
+    assert files["roofline.png"].startswith(b"\x89PNG")
+    total, region, *_ = table
+    assert (total["level"], region["level"], region["name"]) == ("total", "region", "lines = matmul.hip:13-14")
+    assert int(total["flops_f32"]) == int(region["flops"]) == 2 * 32**3
+    assert sum(int(row["instructions"]) for row in table if row["level"] == "line") == int(total["instructions"])
