@@ -24,17 +24,19 @@ _PAGE = 4096
 
 
 class EmulatorModule:
-    """A loaded code object. ``executed``: on its device; ``find`` gives others there, by their :func:`object_name`."""
+    """A loaded code object. ``executed``: on its device; ``find`` gives others there, by their :func:`object_name`.
+    ``base``: where its address 0 is to be."""
 
     def __init__(self, memory: Memory, code_object: CodeObject, executed: ExecutedInstructions,
-                 find: Callable[[bytes], CodeObject | None]) -> None:
+                 find: Callable[[bytes], CodeObject | None], base: int | None = None) -> None:
         self.memory, self._executed, self._find = memory, executed, find
         self.object = code_object
         loads = [s for s in code_object.segments if s.load]
         if not loads:
             raise Malformed(f"{code_object.name}: nothing to load")
         size = max(s.end for s in loads)
-        self.base = memory.reserve(size, _PAGE)
+        self.base = memory.reserve(size, _PAGE) if base is None else memory.reserve_at(base, size)
+        self.end = self.base + size
         self.loaded = True
         self._codes: dict[Settings, HostedCode] = {}
         self._ready: dict[tuple[Hashable, ...], LoadedLaunch] = {}

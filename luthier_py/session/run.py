@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,26 @@ class Launch:
     block: Dim
     arguments: tuple[ArgumentSpec, ...]
 
+    def run(self, device: Device, module: Module, kernel: str) -> dict[int, NDArray[Any]]:
+        return run_launch(device, module, kernel, self)
+
+
+class Launchable(Protocol):
+    """What can be launched, of a kernel or its copy."""
+
+    @property
+    def kernel(self) -> str: ...
+
+    @property
+    def grid(self) -> Dim: ...
+
+    @property
+    def block(self) -> Dim: ...
+
+    def run(self, device: Device, module: Module, kernel: str) -> dict[int, NDArray[Any]]:
+        """``kernel`` of ``module``; output buffers, if there are any, by argument number."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Ran:
@@ -82,20 +102,28 @@ class Done:
         return self.verdict is None or self.verdict.observed
 
 
-def run_original(device: Device, code: bytes, launch: Launch, name: str = "<memory>") -> Ran:
+def run_original(device: Device, code: bytes, launch: Launchable, name: str = "<memory>") -> Ran:
     """Launch the kernel as it is."""
     module = device.load(code, name)
     try:
-        return Ran(run_launch(device, module, launch.kernel, launch), counted=counted(device),
-                   cycles=cycles(device))
+        return run_loaded(device, module, launch)
     finally:
         module.unload()
 
 
-def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Launch, index: int = 0) -> Ran:
-    """Launch the clone, or the original where the tool inserted nothing, and ask the tool for its report."""
+def run_loaded(device: Device, module: Module, launch: Launchable) -> Ran:
+    """The same of a code object that is on the device."""
+    return Ran(launch.run(device, module, launch.kernel), counted=counted(device), cycles=cycles(device))
+
+
+def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Launchable, index: int = 0,
+                     original: Module | None = None) -> Ran:
+    """Launch the clone, or the original where the tool inserted nothing, and ask the tool for its report.
+    ``original``: where the copy was made without it."""
     cloned = next((row for row in made.patched.report if row.name == launch.kernel), None)
     if cloned is None:
+        if original is not None:
+            return run_loaded(device, original, launch)
         return run_original(device, made.data, launch, made.obj.name)
     channels = [variable for variable in made.edits.variables if isinstance(variable, Channel)]
     parameters = [variable for variable in made.edits.variables if isinstance(variable, LaunchParameter)]
@@ -114,7 +142,7 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
             for parameter in parameters:
                 place = module.variable(parameter.name)
                 device.write(place.address, parameter.encoded(tool, index)[: place.size])
-            outputs = run_launch(device, module, cloned.clone, launch)
+            outputs = launch.run(device, module, cloned.clone)
             for channel, dropped in receiving.drained().items():
                 received.count(channel).dropped = dropped
             memory, sizes = {}, {variable.name: size for variable, size in sized.items()}
@@ -207,17 +235,21 @@ def _download(device: Device, place: DeviceBuffer, argument: BufferSpec) -> NDAr
 def doubts(record: KernelRecord, arguments: Sequence[ArgumentSpec]) -> list[str]:
     """Scalars of the right size that are of another kind than the kernel's parameter, as far as its metadata or its
     name say what that is."""
-    wanted = record.own_args
-    signature = re.fullmatch(r".*?\((.*)\)", demangled(record.name))
-    named = [name.strip() for name in signature[1].split(",")] if signature else []
     found = []
-    for number, (formal, actual) in enumerate(zip(wanted, arguments, strict=True)):
-        kind = formal.type_name or (named[number] if len(named) == len(wanted) else "")
+    for number, (kind, actual) in enumerate(zip(type_names(record), arguments, strict=True)):
         floating = FLOATING.get(kind.removeprefix("const ").removesuffix(" const"))
         if isinstance(actual, ScalarSpec) and floating is not None and floating != (actual.data.dtype.kind == "f"):
             gets = f"is of type {kind}, and gets the bits of `{actual.text}`"
             found.append(f"kernel {record.name}: argument {number} {gets}")
     return found
+
+
+def type_names(record: KernelRecord) -> list[str]:
+    """Of the kernel's parameters, as far as metadata or its name say them; "" where nobody does."""
+    wanted = record.own_args
+    signature = re.fullmatch(r".*?\((.*)\)", demangled(record.name))
+    named = [name.strip() for name in signature[1].split(",")] if signature else []
+    return [arg.type_name or (named[number] if len(named) == len(wanted) else "") for number, arg in enumerate(wanted)]
 
 
 def check_arguments(record: KernelRecord, arguments: Sequence[ArgumentSpec]) -> None:
