@@ -55,6 +55,9 @@ StackOption = Annotated[str | None, ByName(
     "--stack", envvar="LUTHIER_STACK", metavar="luthier|rocm",
     help="on the emulator: our HIP runtime (default), or ROCm as it is installed"
 )]
+RecordOption = Annotated[Path | None, ByName(
+    "--record", metavar="FILE.lrec", help="on the emulator: keep the launch in a file, for `luthier replay`"
+)]
 Report = Annotated[Path | None, ByName("--report", metavar="DIR", help="folder for the tool's own files")]
 KeepGoing = Annotated[bool, ByName("--keep-going", help="leave kernels alone that cannot be instrumented")]
 TargetOption = Annotated[
@@ -80,6 +83,8 @@ def echoed_tool(name: str, options: dict[str, str]) -> Tool:
 
 def check_settings(settings: RunSettings, there_is_a_tool: bool, error_exitcode: int) -> None:
     """Invalid for options that say nothing together."""
+    if settings.record is not None and (there_is_a_tool or settings.shuffle):
+        raise Invalid("--record keeps a launch as it is; leave out -t and --shuffle, which `luthier replay` takes")
     if settings.shuffle and there_is_a_tool:
         raise Invalid("--shuffle compares what the program itself writes; leave out -t")
     if error_exitcode and not settings.shuffle and not settings.launch.checks:

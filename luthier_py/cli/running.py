@@ -20,6 +20,7 @@ from luthier_py.cli.options import (
     ErrorExitCode,
     File,
     OutputOption,
+    RecordOption,
     Report,
     ScheduleOption,
     ShuffleOption,
@@ -61,6 +62,7 @@ def run(
     shuffle: ShuffleOption = 0,
     check: CheckOption = None,
     error_exitcode: ErrorExitCode = 0,
+    record: RecordOption = None,
     output: OutputOption = None,
     report: Report = None,
     as_json: AsJson = False,
@@ -74,14 +76,14 @@ def run(
     from luthier_py.report.launched import launch_table
     from luthier_py.session.facts import launch_facts
     from luthier_py.session.files import symbol_of
-    from luthier_py.session.launched import findings_of, launch_file, parse_dim, save_all, shuffle_file
+    from luthier_py.session.launched import findings_of, launch_file, parse_dim, save_all, save_record, shuffle_file
     from luthier_py.session.run import Launch
     from luthier_py.session.run_settings import run_settings
     from luthier_py.session.specs import parse_argument
     from luthier_py.worker.findings import say_summary
 
     settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
-                                     "--check": check}, shuffle=shuffle)
+                                     "--check": check}, shuffle=shuffle, record=record)
     check_settings(settings, tool != "none", error_exitcode)
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
                     tuple(map(parse_argument, arguments or [])))
@@ -93,6 +95,7 @@ def run(
             done = launch_file(file, launch, loaded, settings, bar)
         others = shuffle_file(file, launch, settings, done)
         saved, files = save_all(done, save)
+        files += save_record(done, record)
     facts = launch_facts(done, launch, saved, files, findings_of(done), others)
     show(facts if as_json else launch_table(facts), as_json)
     say_summary(settings.launch.checks, 1, len(findings_of(done)))

@@ -17,26 +17,34 @@ from typing import Any
 from luthier_py.errors import DeviceError
 
 _NORESERVE, _FIXED_NOREPLACE = getattr(mmap, "MAP_NORESERVE", 0x4000), 0x100000
+_FAILED = (1 << 64) - 1
 
 
-@contextmanager
-def chosen_place(start: int, size: int) -> Iterator[tuple[int, int]]:
-    """The same two numbers, for :class:`.memory.Memory`."""
+def take_place(start: int, size: int) -> tuple[int, int]:
+    """The same two numbers, for :class:`.memory.Memory`; until :func:`give_back`."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE | _FIXED_NOREPLACE
     found = _libc().mmap(start, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
     if found != start:
         why = os.strerror(ctypes.get_errno())
         if found != _FAILED:
-            _libc().munmap(found, size)  # of a system that takes the address for a hint
+            give_back((found, size))  # a system that takes the address for a hint
         raise DeviceError(f"this process has no room for {size} bytes of memory at 0x{start:x}: {why}; try again, or "
                           "with more address space (ulimit -v)")
+    return start, size
+
+
+def give_back(place: tuple[int, int]) -> None:
+    _libc().munmap(*place)
+
+
+@contextmanager
+def chosen_place(start: int, size: int) -> Iterator[tuple[int, int]]:
+    """What :func:`take_place` gives, for a while."""
+    place = take_place(start, size)
     try:
-        yield start, size
+        yield place
     finally:
-        _libc().munmap(start, size)
-
-
-_FAILED = (1 << 64) - 1
+        give_back(place)
 
 
 @cache

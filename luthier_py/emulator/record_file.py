@@ -25,7 +25,6 @@ from luthier_py.emulator.touched import PAGE_BYTES
 from luthier_py.errors import Malformed, Unsupported
 from luthier_py.storage import read_regular, write_file
 
-SUFFIX = ".lrec"
 MAGIC, VERSION = b"LREC", 1
 MOST_BYTES = 1 << 31
 """Of a record, unpacked."""

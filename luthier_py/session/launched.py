@@ -25,6 +25,7 @@ from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import Device
 from luthier_py.runtime.hip_device import HipDevice
 from luthier_py.session.files import write_array
+from luthier_py.session.recording import RecordingDevice, recording_memory
 from luthier_py.session.run import (
     Dim,
     Done,
@@ -132,6 +133,8 @@ def emulated(device: str | None) -> Target | None:
 def open_device(settings: RunSettings, target: Target) -> Device:
     """``emulator``, with a target or without: one that is ``target``. ``hip``: the first AMD GPU."""
     name = settings.device or ""
+    if name.partition(":")[0] == EMULATOR and settings.record is not None:
+        return RecordingDevice(target, options=settings.launch, memory=recording_memory(), report=reporter(os.environ))
     if name.partition(":")[0] == EMULATOR:
         return EmulatorDevice(target, options=settings.launch, report=reporter(os.environ))
     if name == "hip":
@@ -178,6 +181,14 @@ def save_counts(done: Done) -> list[Path]:
     if done.ran.result is not None:
         output.launch(done.ran.result, done.ran.report, done.ran.text)
     return output.counts(done.verdict)
+
+
+def save_record(done: Done, path: Path | None) -> list[str]:
+    """The launch that was recorded."""
+    if path is None or not isinstance(done.device, RecordingDevice):
+        return []
+    done.device.save(path)
+    return [str(path)]
 
 
 def save_all(done: Done, folder: Path | None) -> tuple[dict[int, str], list[str]]:
