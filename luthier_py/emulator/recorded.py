@@ -2,7 +2,7 @@
 
 In: a launch that has ended on a device, readied so that what it touched is known. Out: a RecordedLaunch, plain data.
 Invariant: of a page those bytes are kept that are in allocations; what the device puts beside each launch by itself
-(arguments, packet, queue), and what loading the code object makes, is not memory of the record.
+(arguments, packet, queue) is not memory of the record. Pages of the code object are: programs write constants, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.ready import LoadedLaunch
 from luthier_py.emulator.touched import PAGE_BYTES, TouchedPage
 from luthier_py.errors import Location, Unsupported
+from luthier_py.loader import KernelRecord
 from luthier_py.runtime.device import Dim3, KernelHandle
+
+HOSTCALLS = "hidden_hostcall_buffer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +70,28 @@ def recorded(device: EmulatorDevice, kernel: KernelHandle, ready: LoadedLaunch) 
     for page in touched.pages:
         end = page.address + PAGE_BYTES
         held = [each for each in device.memory.between(page.address, end) if each.address not in own]
-        held = [each for each in held if each.writable or not _inside(module, each)]
         if held:
             pages.append(_page(page, held))
             found.update({each.address: each for each in held if not _inside(module, each)})
-    return RecordedLaunch(
+    launch = RecordedLaunch(
         target=device.target.name, code=module.object.data, base=module.base, kernel=kernel.name,
         grid=ready.shape.grid, block=ready.shape.block, kernarg=ready.arguments, instructions=profile.total,
         lds_bytes=ready.shape.lds_bytes - kernel.record.descriptor.group_segment_fixed_size,
         allocations=tuple(found.values()), pages=tuple(pages))
+    if _calls_host(launch, kernel.record):
+        raise Unsupported("it called the host (printf or an assertion), whom a replay has not", Location(kernel.name))
+    return launch
+
+
+def _calls_host(launch: RecordedLaunch, kernel: KernelRecord) -> bool:
+    """Whether it wrote to the buffer through which device code asks the host for something."""
+    for arg in kernel.args:
+        if arg.value_kind == HOSTCALLS:
+            address = int.from_bytes(launch.kernarg[arg.offset : arg.offset + arg.size], "little")
+            buffer = [each for each in launch.allocations if each.address <= address < each.end]
+            return any(page.before != page.after and each.address < page.address + PAGE_BYTES and page.address < each.end
+                       for each in buffer for page in launch.pages)
+    return False
 
 
 def _inside(module: EmulatorModule, allocation: Allocation) -> bool:

@@ -13,7 +13,7 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -27,15 +27,17 @@ from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.record_file import read_record
 from luthier_py.emulator.recorded import RecordedLaunch
 from luthier_py.emulator.touched import PAGE_BYTES
-from luthier_py.errors import Invalid, LuthierError
-from luthier_py.loader import CodeObject, KernelRecord, SegmentFlag, SymbolType, load, read_code
+from luthier_py.errors import Invalid
+from luthier_py.loader import CodeObject, KernelRecord, load, read_code
 from luthier_py.runtime import Device, Module, hidden_value
+from luthier_py.runtime.hip_device import HipModule
 from luthier_py.session.differing import Difference, Part, difference, pointed_type
 from luthier_py.session.launched import emulated, launch_on, open_device
 from luthier_py.session.run import Dim, Done, type_names
 from luthier_py.session.run_settings import RunSettings
 from luthier_py.tool import Tool
 from luthier_py.worker.findings import reporter
+from luthier_py.worker.patching import program_variables
 
 _ROOM, _MARGIN = 1 << 33, 1 << 16  # bytes for what a replay adds to the recorded memory, behind it and before
 _WORD = struct.Struct("<Q")
@@ -227,26 +229,25 @@ def _region(each: Allocation, now: int, names: dict[int, tuple[str, str | None]]
 
 
 def module_regions(record: RecordedLaunch, module: Module) -> tuple[list[Region], tuple[str, ...]]:
-    """Where the recorded code object's memory is: all that can be written where the module is itself, at its place;
-    otherwise its variables, by name. And names of those that are nowhere, though they were touched."""
+    """Where the recorded code object's memory is: all of it where the module is itself, at its place; otherwise those
+    variables that were no more as the file has them, by name, and the names of such that the module has not."""
     own = load(record.code)
-    written = [each for each in own.segments if each.load and SegmentFlag.WRITE in each.flags and each.memory_size]
     if isinstance(module, EmulatorModule) and module.base == record.base:
-        starts = [(record.base + each.address, each.memory_size) for each in written]
-        return [Region(f"variables at 0x{start:x}", start, size, start) for start, size in starts], ()
+        parts = [(record.base + each.address, each.memory_size) for each in own.segments if each.load]
+        return [Region(f"code object at 0x{start:x}", start, size, start) for start, size in parts if size], ()
     found, nowhere = [], []
-    for symbol in own.symbols:
-        inside = any(each.address <= symbol.address < each.end for each in written)
-        if not (symbol.defined and symbol.type == SymbolType.OBJECT and symbol.size and inside):
+    for variable in program_variables(own):
+        symbol = own.symbol(variable.name)
+        assert symbol is not None
+        region = Region(f"variable {symbol.name}", record.base + symbol.address, symbol.size, 0)
+        first = own.read(symbol.address, symbol.size)
+        if all(before == after == first[offset : offset + len(before)]
+               for _, offset, before, after in pieces(record, [region])):
             continue
-        start = record.base + symbol.address
-        try:
-            now = module.variable(symbol.name)
-        except LuthierError:
-            now = None
-        if now is not None and now.size == symbol.size:
-            found.append(Region(f"variable {symbol.name}", start, symbol.size, now.address))
-        elif any(page.address < start + symbol.size and start < page.address + PAGE_BYTES for page in record.pages):
+        there = module.object.symbol(symbol.name) if isinstance(module, EmulatorModule | HipModule) else None
+        if there is not None and there.defined and there.size == symbol.size:
+            found.append(replace(region, now=module.variable(symbol.name).address))
+        else:
             nowhere.append(symbol.name)
     return found, tuple(nowhere)
 

@@ -27,6 +27,7 @@ from luthier_py.emulator.memory import GAP, Allocation, Memory, write_bytes
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.poison import poison
 from luthier_py.emulator.ready import LoadedLaunch, threads_for
+from luthier_py.emulator.recorded import HOSTCALLS
 from luthier_py.emulator.residency import COMPUTE_UNITS, of_compute_unit
 from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit
 from luthier_py.isa import MAX_WORKITEMS, Target
@@ -52,7 +53,7 @@ _LAUNCH = struct.Struct("<12I")
 _GRID_SYNC_BYTES = 64
 _OF_MEMORY = {FaultKind.BAD_ADDRESS, FaultKind.READ_ONLY, FaultKind.MISALIGNED, FaultKind.LDS, FaultKind.SCRATCH}
 _RANGE = struct.Struct("<3Q")
-HOSTCALLS = "hidden_hostcall_buffer"
+
 
 
 @dataclass(frozen=True, slots=True)
