@@ -34,7 +34,8 @@ _LOWEST, _HIGHEST = 1 << 16, 1 << 47
 _HEAD = struct.Struct("<4sI32s")
 _ZERO = bytes(PAGE_BYTES)
 _HELD, _CHANGED = 1, 2  # of a page: bytes before the launch that are not all 0, others after it
-_LEVEL, _WINDOW_LOG = 12, 27
+_WINDOW_LOG = 27
+_LEVEL, _LEVEL_OF_LARGE, _LARGE = 19, 9, 1 << 24  # bytes from which on the better level takes too long
 _KINDS = {"target": str, "code": bytes, "base": int, "kernel": str, "grid": list, "block": list, "lds_bytes": int,
           "kernarg": bytes, "instructions": int, "allocations": list, "pages": list, "kinds": bytes, "contents": bytes}
 _ALLOCATION = {field.name: {"str": str, "int": int, "bool": bool}[str(field.type)] for field in fields(Allocation)}
@@ -66,7 +67,8 @@ def pack_record(launch: RecordedLaunch) -> bytes:
     plain = cast(bytes, msgpack.packb(facts))
     if len(plain) > MOST_BYTES:
         raise Unsupported(f"launch of {launch.kernel}: it touched more than a record holds, {MOST_BYTES >> 20} MiB")
-    parameters = zstandard.ZstdCompressionParameters.from_level(_LEVEL, enable_ldm=True, window_log=_WINDOW_LOG)
+    level = _LEVEL if len(plain) < _LARGE else _LEVEL_OF_LARGE
+    parameters = zstandard.ZstdCompressionParameters.from_level(level, enable_ldm=True, window_log=_WINDOW_LOG)
     packed = zstandard.ZstdCompressor(compression_params=parameters).compress(plain)
     return _HEAD.pack(MAGIC, VERSION, hashlib.sha256(packed).digest()) + packed
 

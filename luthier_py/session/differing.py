@@ -71,8 +71,10 @@ class Difference:
 
 def pointed_type(text: str) -> str | None:
     """Of what a C++ parameter points to, as TYPES names it."""
+    if text.count("*") > 1:
+        return "u64"
     words = text.replace("*", " ").replace("__restrict__", " ").replace("const", " ").split()
-    return _POINTED.get(" ".join(words)) if text.endswith("*") or "*" in text else None
+    return _POINTED.get(" ".join(words)) if "*" in text else None
 
 
 def difference(buffer: str, address: int, size: int, declared: str | None, parts: Sequence[Part],

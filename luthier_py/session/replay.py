@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.chosen_place import chosen_place
 from luthier_py.emulator.memory import ALIGNMENT, GAP, Allocation, Memory
-from luthier_py.emulator.module import EmulatorModule
+from luthier_py.emulator.module import EmulatorModule, relocated
 from luthier_py.emulator.record_file import read_record
 from luthier_py.emulator.recorded import RecordedLaunch
 from luthier_py.emulator.touched import PAGE_BYTES
-from luthier_py.errors import Invalid
-from luthier_py.loader import CodeObject, KernelRecord, load, read_code
-from luthier_py.runtime import Device, Module, hidden_value
-from luthier_py.runtime.hip_device import HipModule
+from luthier_py.errors import Invalid, LuthierError
+from luthier_py.loader import CodeObject, KernelRecord, Symbol, load, read_code
+from luthier_py.runtime import Buffer, Device, Module, hidden_value
 from luthier_py.session.differing import Difference, Part, difference, pointed_type
 from luthier_py.session.launched import emulated, launch_on, open_device
 from luthier_py.session.run import Dim, Done, type_names
@@ -230,7 +229,7 @@ def _region(each: Allocation, now: int, names: dict[int, tuple[str, str | None]]
 
 def module_regions(record: RecordedLaunch, module: Module) -> tuple[list[Region], tuple[str, ...]]:
     """Where the recorded code object's memory is: all of it where the module is itself, at its place; otherwise those
-    variables that were no more as the file has them, by name, and the names of such that the module has not."""
+    variables that were no more as loading leaves them, by name, and the names of such that the module has not."""
     own = load(record.code)
     if isinstance(module, EmulatorModule) and module.base == record.base:
         parts = [(record.base + each.address, each.memory_size) for each in own.segments if each.load]
@@ -240,16 +239,29 @@ def module_regions(record: RecordedLaunch, module: Module) -> tuple[list[Region]
         symbol = own.symbol(variable.name)
         assert symbol is not None
         region = Region(f"variable {symbol.name}", record.base + symbol.address, symbol.size, 0)
-        first = own.read(symbol.address, symbol.size)
+        first = _loaded(own, record.base, symbol)
         if all(before == after == first[offset : offset + len(before)]
                for _, offset, before, after in pieces(record, [region])):
             continue
-        there = module.object.symbol(symbol.name) if isinstance(module, EmulatorModule | HipModule) else None
-        if there is not None and there.defined and there.size == symbol.size:
-            found.append(replace(region, now=module.variable(symbol.name).address))
+        try:
+            there = module.variable(symbol.name)
+        except LuthierError:  # a runtime need not know the names of all
+            there = Buffer(0, 0)
+        if there.size == symbol.size:
+            found.append(replace(region, now=there.address))
         else:
             nowhere.append(symbol.name)
     return found, tuple(nowhere)
+
+
+def _loaded(obj: CodeObject, base: int, symbol: Symbol) -> bytes:
+    """A variable as loading leaves it."""
+    content = bytearray(obj.read(symbol.address, symbol.size))
+    for address, data in relocated(obj, base):
+        offset = address - symbol.address
+        if 0 <= offset <= len(content) - len(data):
+            content[offset : offset + len(data)] = data
+    return bytes(content)
 
 
 def pieces(record: RecordedLaunch, regions: Sequence[Region]) -> Iterator[tuple[Region, int, bytes, bytes]]:
