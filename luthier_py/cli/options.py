@@ -91,9 +91,12 @@ def check_settings(settings: RunSettings, there_is_a_tool: bool, error_exitcode:
         raise Invalid("--error-exitcode tells what --check or --shuffle found; give one of them")
 
 
-def check_taken(options: dict[str, str], there_is_a_tool: bool) -> None:
-    if options and not there_is_a_tool:
-        raise Invalid(f"option {', '.join(options)}: there is no tool that could take it; give one with -t")
+def tool_options(there_is_a_tool: bool, options: list[str] | None, **more: Path | str | None) -> dict[str, str]:
+    """What :func:`pairs` gives, for a tool that is there."""
+    found = pairs(options, **more)
+    if found and not there_is_a_tool:
+        raise Invalid(f"option {', '.join(found)}: there is no tool that could take it; give one with -t")
+    return found
 
 
 def pairs(options: list[str] | None, **more: Path | str | None) -> dict[str, str]:

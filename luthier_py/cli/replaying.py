@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import click
 from click.exceptions import Exit
@@ -23,13 +23,16 @@ from luthier_py.cli.options import (
     ToolName,
     ToolOptions,
     check_settings,
-    check_taken,
     echoed_tool,
-    pairs,
+    tool_options,
 )
 from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.errors import Invalid, LuthierError, one_line
+from luthier_py.report.plain import Json
 from luthier_py.worker.edge import say
+
+if TYPE_CHECKING:
+    from luthier_py.session.run_settings import RunSettings
 
 
 @app.command_of(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -100,36 +103,40 @@ def replay(
     The exit code is 1 where memory differs from what was recorded.
     """
     from luthier_py.report.replayed import replay_table
-    from luthier_py.session.facts import replay_facts
-    from luthier_py.session.launched import findings_of, save_all
-    from luthier_py.session.replay import replay_file
     from luthier_py.session.run_settings import run_settings
     from luthier_py.worker.findings import say_summary
 
     settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
                                      "--check": check})
     check_settings(settings, tool != "none", error_exitcode)
-    options = pairs(option, LUTHIER_OUTPUT=tool_output, LUTHIER_REPORT=report)
-    check_taken(options, tool != "none")
+    options = tool_options(tool != "none", option, LUTHIER_OUTPUT=tool_output, LUTHIER_REPORT=report)
     if len(files) > 1 and (tool_output or report):
         raise Invalid("--output and --report have one launch's; give one FILE with them")
-    rows = []
-    for file in files:
-        try:
-            with aside():
-                loaded = echoed_tool(tool, options) if tool != "none" else None
-                done = replay_file(file, loaded, settings, kernel_from, tolerance)
-                saved = save_all(done.done, None)[1]
-        except (LuthierError, OSError) as error:
-            say(one_line(error))
-            rows.append({"file": str(file), "error": one_line(error)})
-            continue
-        rows.append(replay_facts(file, done, findings_of(done.done), saved))
+    rows = [one_replay(file, tool, options, settings, kernel_from, tolerance) for file in files]
     show({"replays": rows} if as_json else replay_table(rows), as_json)
     findings = sum(len(row.get("findings", ())) for row in rows)
     say_summary(settings.launch.checks, len(rows), findings)
     if not all(row.get("same") for row in rows):
         raise Exit(ExitCode.ERROR)
     if any(row["verdict"] is not None and not row["verdict"]["observed"] for row in rows):
+        say(f"tool {tool} observed nothing")
         raise Exit(ExitCode.NOTHING_OBSERVED)
     raise Exit(error_exitcode if findings else ExitCode.OK)
+
+
+def one_replay(file: Path, tool: str, options: dict[str, str], settings: RunSettings, kernel_from: Path | None,
+               tolerance: float) -> Json:
+    """Facts of it; where it goes wrong that is said, and the others go on."""
+    from luthier_py.session.facts import replay_facts
+    from luthier_py.session.launched import findings_of, save_all
+    from luthier_py.session.replay import replay_file
+
+    try:
+        with aside():
+            loaded = echoed_tool(tool, options) if tool != "none" else None
+            done = replay_file(file, loaded, settings, kernel_from, tolerance)
+            files = save_all(done.done, None)[1]
+    except (LuthierError, OSError) as error:
+        say(one_line(error))
+        return {"file": str(file), "error": one_line(error)}
+    return replay_facts(file, done, findings_of(done.done), files)

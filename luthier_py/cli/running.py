@@ -29,9 +29,9 @@ from luthier_py.cli.options import (
     ToolName,
     ToolOptions,
     check_settings,
-    check_taken,
     echoed_tool,
     pairs,
+    tool_options,
 )
 from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.worker.edge import say
@@ -76,7 +76,7 @@ def run(
     from luthier_py.report.launched import launch_table
     from luthier_py.session.facts import launch_facts
     from luthier_py.session.files import symbol_of
-    from luthier_py.session.launched import findings_of, launch_file, parse_dim, save_all, save_record, shuffle_file
+    from luthier_py.session.launched import findings_of, launch_file, parse_dim, save_all, shuffle_file
     from luthier_py.session.run import Launch
     from luthier_py.session.run_settings import run_settings
     from luthier_py.session.specs import parse_argument
@@ -87,15 +87,13 @@ def run(
     check_settings(settings, tool != "none", error_exitcode)
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
                     tuple(map(parse_argument, arguments or [])))
-    options = pairs(option, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
-    check_taken(options, tool != "none")
+    options = tool_options(tool != "none", option, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     with aside():
         loaded = echoed_tool(tool, options) if tool != "none" else None
         with waiting(not as_json) as bar:
             done = launch_file(file, launch, loaded, settings, bar)
         others = shuffle_file(file, launch, settings, done)
-        saved, files = save_all(done, save)
-        files += save_record(done, record)
+        saved, files = save_all(done, save, record)
     facts = launch_facts(done, launch, saved, files, findings_of(done), others)
     show(facts if as_json else launch_table(facts), as_json)
     say_summary(settings.launch.checks, 1, len(findings_of(done)))
@@ -149,9 +147,9 @@ def execute(
     settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
                                      "--check": check}, stack, shuffle)
     check_settings(settings, tool is not None, error_exitcode)
-    options = pairs(option, LUTHIER_KERNELS=kernels, LUTHIER_OWN_KERNELS="1" if own_kernels else None,
-                    LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
-    check_taken(options, tool is not None)
+    options = tool_options(tool is not None, option, LUTHIER_KERNELS=kernels,
+                           LUTHIER_OWN_KERNELS="1" if own_kernels else None, LUTHIER_OUTPUT=output,
+                           LUTHIER_REPORT=report)
     if shuffle:
         tell_shuffled(command, settings, error_exitcode)
     with aside():

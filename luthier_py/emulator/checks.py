@@ -36,7 +36,7 @@ NAMES = {
 }
 MISTAKES = ~Checks.TOUCHED
 ALL = Checks.BOUNDS | Checks.WAITS | Checks.RACES | Checks.INIT | Checks.BARRIERS
-"""All that ``--check all`` looks for; loads and stores that are not aligned are none on AMD's GPUs, and have to be asked for."""
+"""Of --check; loads and stores that are not aligned are no mistakes on AMD's GPUs, and have to be asked for."""
 
 
 class FindingKind(IntEnum):

@@ -203,8 +203,8 @@ class EmulatorDevice:
                 self.findings = report.findings
                 if self.options.reported:
                     self._report(report)
-            if ready.code.settings.checks & Checks.TOUCHED:
-                self.touched = run.touched()
+            if run.watch is not None and ready.code.settings.checks & Checks.TOUCHED:
+                self.touched = Touched(run.watch.touched(), elsewhere=len(run.codes) > 1)
             return run.profile(time.perf_counter() - started) if self._counts else None
 
     def _code_of_others(self, settings: Settings, address: int) -> HostedCode | None:

@@ -33,7 +33,6 @@ from luthier_py.emulator.schedule import RandomTurns
 from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.slot import ResidentGroup
 from luthier_py.emulator.standing import told
-from luthier_py.emulator.touched import Touched
 from luthier_py.emulator.watch import LaunchWatch
 from luthier_py.emulator.words import address_of, zero_words
 from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
@@ -287,10 +286,6 @@ class RunningLaunch:
         if self.watch is None:
             return LaunchReport(self.shape.record.name.removesuffix(CLONE_SUFFIX), [], (), self._cycles_taken)
         return self.watch.report(self.codes, self.memory, self._cycles_taken)
-
-    def touched(self) -> Touched:
-        """The same of what memory it came to."""
-        return Touched(() if self.watch is None else self.watch.touched(), len(self.codes) > 1)
 
     @property
     def _cycles_taken(self) -> LaunchCycles | None:

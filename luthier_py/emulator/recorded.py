@@ -88,9 +88,9 @@ def _calls_host(launch: RecordedLaunch, kernel: KernelRecord) -> bool:
     for arg in kernel.args:
         if arg.value_kind == HOSTCALLS:
             address = int.from_bytes(launch.kernarg[arg.offset : arg.offset + arg.size], "little")
-            buffer = [each for each in launch.allocations if each.address <= address < each.end]
-            return any(page.before != page.after and each.address < page.address + PAGE_BYTES and page.address < each.end
-                       for each in buffer for page in launch.pages)
+            buffers = [each for each in launch.allocations if each.address <= address < each.end]
+            written = [page.address for page in launch.pages if page.before != page.after]
+            return any(each.address < page + PAGE_BYTES and page < each.end for each in buffers for page in written)
     return False
 
 

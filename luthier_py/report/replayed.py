@@ -26,7 +26,8 @@ def _lines(row: Json) -> Iterator[str]:
     if row["verdict"] is not None:
         yield from (f"  {line}" for line in row["verdict"]["text"].splitlines())
     if row["same"]:
-        yield f"  the same: {row['compared_bytes']} bytes in {how_many(row['pages'], 'page')}"
+        near = f" within {row['tolerance']:g}" if row["tolerance"] else ""
+        yield f"  the same{near}: {row['compared_bytes']} bytes in {how_many(row['pages'], 'page')}"
     yield from (f"  different: {each['text']}" for each in row["differences"])
     if row["unrecorded_pages"]:
         many = how_many(len(row["unrecorded_pages"]), "page")

@@ -29,7 +29,7 @@ Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Compared:
     """Bytes of a buffer from ``offset`` on, as they were to be and as they are."""
 
     offset: int
@@ -38,12 +38,16 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class DifferentValue:
     """One element that differs."""
 
     offset: int
     expected: int | float
     got: int | float
+
+    def __str__(self) -> str:
+        expected, got = (f"{each:.9g}" if isinstance(each, float) else each for each in (self.expected, self.got))
+        return f"{expected} became {got} at +0x{self.offset:x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +60,14 @@ class Difference:
     type: str
     guessed: bool
     count: int
-    first: tuple[Value, ...]
+    first: tuple[DifferentValue, ...]
 
     @property
     def offset(self) -> int:
         return self.first[0].offset
 
     def __str__(self) -> str:
-        values = ", ".join(f"{each.expected} became {each.got} at +0x{each.offset:x}" for each in self.first)
+        values = ", ".join(map(str, self.first))
         more = ", ..." if self.count > len(self.first) else ""
         kind = f"{self.type}{' (a guess)' if self.guessed else ''}"
         return f"{self.buffer}, {self.size} bytes: {self.count} of {kind} differ: {values}{more}"
@@ -77,22 +81,22 @@ def pointed_type(text: str) -> str | None:
     return _POINTED.get(" ".join(words)) if "*" in text else None
 
 
-def difference(buffer: str, address: int, size: int, declared: str | None, parts: Sequence[Part],
+def difference(buffer: str, address: int, size: int, declared: str | None, parts: Sequence[Compared],
                tolerance: float = 0.0) -> Difference | None:
     """None where they are the same, or near enough. ``parts``: those of the buffer whose bits differ, at least."""
     kind = declared or _guess(parts)
-    apart: list[Value] = []
+    apart: list[DifferentValue] = []
     count = 0
     for part in parts:
         expected, got, step = _elements(part, kind)
         wrong = np.flatnonzero(_differ(part, expected, got, step, tolerance))
         count += len(wrong)
-        apart += [Value(part.offset + int(at) * step, expected[at].item(), got[at].item())
+        apart += [DifferentValue(part.offset + int(at) * step, expected[at].item(), got[at].item())
                   for at in wrong[: SHOWN - len(apart)]]
     return Difference(buffer, address, size, kind, declared is None, count, tuple(apart)) if count else None
 
 
-def _elements(part: Part, kind: str) -> tuple[NDArray[Any], NDArray[Any], int]:
+def _elements(part: Compared, kind: str) -> tuple[NDArray[Any], NDArray[Any], int]:
     """As the type has them, or bytes where it does not fit."""
     step = TYPES[kind].itemsize
     whole = part.offset % step == 0 and len(part.expected) % step == 0
@@ -100,7 +104,9 @@ def _elements(part: Part, kind: str) -> tuple[NDArray[Any], NDArray[Any], int]:
     return np.frombuffer(part.expected, dtype), np.frombuffer(part.got, dtype), dtype.itemsize
 
 
-def _differ(part: Part, expected: NDArray[Any], got: NDArray[Any], step: int, tolerance: float) -> NDArray[np.bool_]:
+def _differ(
+    part: Compared, expected: NDArray[Any], got: NDArray[Any], step: int, tolerance: float
+) -> NDArray[np.bool_]:
     bits = np.frombuffer(part.expected, np.uint8) != np.frombuffer(part.got, np.uint8)
     differ: NDArray[np.bool_] = bits.reshape(-1, step).any(axis=1)
     if tolerance and expected.dtype.kind == "f":
@@ -111,7 +117,7 @@ def _differ(part: Part, expected: NDArray[Any], got: NDArray[Any], step: int, to
     return differ
 
 
-def _guess(parts: Sequence[Part]) -> str:
+def _guess(parts: Sequence[Compared]) -> str:
     """f32 where all words could well be such."""
     if any((part.offset | len(part.expected)) % 4 for part in parts):
         return "u8"

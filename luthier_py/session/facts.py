@@ -46,18 +46,17 @@ def launch_facts(done: Done, launch: Launch, saved: dict[int, str], files: Seque
 
 def replay_facts(file: Path, replayed: Replayed, findings: Sequence[Finding] = (), files: Sequence[str] = ()) -> Json:
     """JSON-ready facts of one replay."""
-    record, done = replayed.record, replayed.done
+    record, done, comparison = replayed.record, replayed.done, replayed.comparison
     found: Json = as_data({
         "file": str(file), "kernel": record.kernel, "grid": record.grid, "block": record.block,
-        "target": record.target, "device": done.device.target.name, "pages": len(record.pages), "same": replayed.same,
-        "compared_bytes": replayed.compared_bytes, "recorded_instructions": record.instructions,
-        "device_instructions": done.ran.counted, "tool_instructions": done.ran.inserted,
+        "target": record.target, "device": done.device.target.name, "pages": len(record.pages), "same": comparison.same,
+        "tolerance": replayed.tolerance, "compared_bytes": comparison.compared_bytes,
+        "recorded_instructions": record.instructions, "device_instructions": done.ran.counted,
+        "tool_instructions": done.ran.inserted,
         "device_cycles": None if done.ran.cycles is None else done.ran.cycles.facts(),
-        "differences": [{"buffer": each.buffer, "address": each.address, "size": each.size, "type": each.type,
-                         "guessed": each.guessed, "count": each.count, "offset": each.offset,
-                         "first": each.first, "text": str(each)} for each in replayed.differences],
-        "unrecorded_pages": [f"0x{address:x}" for address in replayed.unrecorded],
-        "missing_variables": replayed.unplaced, "text": done.ran.text, "report": done.ran.report,
+        "differences": [{**as_data(each), "offset": each.offset, "text": str(each)} for each in comparison.differences],
+        "unrecorded_pages": [f"0x{address:x}" for address in comparison.unrecorded],
+        "missing_variables": comparison.missing, "text": done.ran.text, "report": done.ran.report,
         "verdict": document(done.tool, [], done.verdict)["verdict"], "files": files,
         "findings": [finding.facts() for finding in findings],
     }, "replay")  # fmt: skip

@@ -183,16 +183,16 @@ def save_counts(done: Done) -> list[Path]:
     return output.counts(done.verdict)
 
 
-def save_record(done: Done, path: Path | None) -> list[str]:
+def save_record(done: Done, path: Path | None) -> list[Path]:
     """The launch that was recorded."""
     if path is None or not isinstance(done.device, RecordingDevice):
         return []
     done.device.save(path)
-    return [str(path)]
+    return [path]
 
 
-def save_all(done: Done, folder: Path | None) -> tuple[dict[int, str], list[str]]:
-    """Buffers in ``folder``, if there is one, by the argument's number; and files with counts and reports."""
+def save_all(done: Done, folder: Path | None, record: Path | None = None) -> tuple[dict[int, str], list[str]]:
+    """Buffers in ``folder``, if there is one, by the argument's number; and files with counts, reports, the launch."""
     saved = save_outputs(done, folder) if folder else {}
-    files = [*save_counts(done), *save_report(done)]
+    files = [*save_counts(done), *save_report(done), *save_record(done, record)]
     return {number: str(path) for number, path in saved.items()}, list(map(str, files))

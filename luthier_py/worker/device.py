@@ -39,7 +39,7 @@ from luthier_py.runtime.native.protocol import Message
 from luthier_py.worker import bundles, heap, printing, properties
 from luthier_py.worker.arena import Arena
 from luthier_py.worker.edge import Refused, guarded
-from luthier_py.worker.recording import Recorder
+from luthier_py.worker.recording import LaunchRecorder
 from luthier_py.worker.settings import device_settings
 from luthier_py.worker.targets import VARIABLE, chosen_targets, visible_devices
 from luthier_py.worker.ticket_code import Pause
@@ -74,7 +74,7 @@ class DeviceService:
         self.targets = [every[number] for number in self._numbers]
         self._settings = device_settings(os.environ)
         in_fabric = any(target.fabric_float_atomics for target in self.targets)
-        self._recorder = Recorder(self._settings.record) if self._settings.record is not None else None
+        self._recorder = LaunchRecorder(self._settings.record) if self._settings.record is not None else None
         self._drops_in_fine = not self._settings.fine_atomics and not in_fabric
         self._modules: dict[int, Loaded] = {}
         self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()

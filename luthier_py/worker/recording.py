@@ -79,7 +79,7 @@ def parse_launches(name: str, text: str) -> range:
     return range(start, min(int(last), _EVER) if last else start + 1 if first and not colon else _EVER)
 
 
-class Recorder:
+class LaunchRecorder:
     """Mutable: of one process."""
 
     def __init__(self, settings: RecordSettings) -> None:
