@@ -7,6 +7,7 @@ Invariant: recorded memory lies where a later process has nothing, so that a rep
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.chosen_place import take_place
+from luthier_py.emulator.chosen_place import give_back, take_place
 from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.record_file import write_record
 from luthier_py.emulator.recorded import RecordedLaunch, record_launch
@@ -53,7 +54,7 @@ def record_program(command: Sequence[str], settings: RunSettings) -> RecordedPro
 
 
 class RecordingDevice(EmulatorDevice):
-    """Mutable: an emulated GPU that keeps its last launch. Its memory stays mapped as long as the process lives."""
+    """Mutable: an emulated GPU that keeps its last launch."""
 
     recorded: RecordedLaunch | None = None
 
@@ -68,10 +69,15 @@ class RecordingDevice(EmulatorDevice):
 
 
 def recording_memory() -> Memory:
-    """Where a program's would be."""
-    for start in _PLACES[:-1]:
+    """Where a program's would be, as long as somebody has it."""
+    for start in _PLACES:
         try:
-            return Memory(take_place(start, _BYTES))
+            place = take_place(start, _BYTES)
         except DeviceError:
+            if start == _PLACES[-1]:
+                raise
             continue
-    return Memory(take_place(_PLACES[-1], _BYTES))
+        memory = Memory(place)
+        weakref.finalize(memory, give_back, place).atexit = False
+        return memory
+    raise AssertionError("there are places")

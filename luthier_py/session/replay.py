@@ -25,6 +25,7 @@ from luthier_py.emulator.record_file import read_record
 from luthier_py.emulator.recorded import RecordedLaunch
 from luthier_py.emulator.touched import PAGE_BYTES
 from luthier_py.errors import Invalid
+from luthier_py.isa import target
 from luthier_py.loader import CodeObject, KernelRecord, load, read_code
 from luthier_py.runtime import Device, Module, hidden_value
 from luthier_py.session.counterparts import (
@@ -158,9 +159,9 @@ def _with_memory(record: RecordedLaunch, own: CodeObject,
                 freeing.callback(device.free, buffer)
             yield device, [buffer.address for buffer in buffers], None
         return
-    target = emulated(settings.device) or own.target
+    of = emulated(settings.device) or target(record.target)
     with chosen_place(*_range(record)) as place:
-        emulator = EmulatorDevice(target, options=settings.launch, memory=Memory(place), report=reporter(os.environ))
+        emulator = EmulatorDevice(of, options=settings.launch, memory=Memory(place), report=reporter(os.environ))
         original = emulator.load(record.code, own.name, record.base)
         place_allocations(emulator.memory, record.allocations)
         yield emulator, [each.address for each in record.allocations], original
