@@ -12,6 +12,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from luthier_py.emulator.memory import Allocation
 from luthier_py.emulator.module import EmulatorModule, relocated
 from luthier_py.emulator.recorded import RecordedLaunch
@@ -144,3 +146,12 @@ def moved(kernel: KernelRecord, kernarg: bytes, allocations: Sequence[Counterpar
             if one is not None:
                 _WORD.pack_into(changed, offset, one.now + value - one.start)
     return bytes(changed)
+
+
+def inner_pointers(record: RecordedLaunch) -> int:
+    """Words of recorded memory that look like addresses of recorded memory."""
+    words = np.frombuffer(b"".join(page.before for page in record.pages), np.uint64)
+    spans = [(each.address, each.end) for each in record.allocations]
+    size = max((each.end for each in load(record.code).segments if each.load), default=0)
+    inside = [(words >= start) & (words < end) for start, end in [*spans, (record.base, record.base + size)]]
+    return int(np.count_nonzero(np.logical_or.reduce(inside)))

@@ -24,7 +24,7 @@ from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.record_file import read_record
 from luthier_py.emulator.recorded import RecordedLaunch
 from luthier_py.emulator.touched import PAGE_BYTES
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, how_many
 from luthier_py.isa import target
 from luthier_py.loader import CodeObject, KernelRecord, load, read_code
 from luthier_py.runtime import Device, Module, hidden_value
@@ -32,6 +32,7 @@ from luthier_py.session.counterparts import (
     Counterpart,
     RecordedBytes,
     allocation_counterparts,
+    inner_pointers,
     module_counterparts,
     moved,
     pieces,
@@ -41,6 +42,7 @@ from luthier_py.session.launched import emulated, launch_on, open_device
 from luthier_py.session.run import Dim, Done
 from luthier_py.session.run_settings import EMULATOR, RunSettings
 from luthier_py.tool import Tool
+from luthier_py.worker.edge import say
 from luthier_py.worker.findings import reporter
 from luthier_py.worker.properties import architecture
 
@@ -153,6 +155,9 @@ def _with_memory(record: RecordedLaunch, own: CodeObject,
     """A device, and the addresses there of the recorded allocations; on the emulator the code object, too."""
     if not (settings.device or "").startswith(EMULATOR):
         device = open_device(settings, own.target)
+        if count := inner_pointers(record):
+            say(f"{own.name}: {how_many(count, 'word')} of its memory may be addresses of recorded memory, which is "
+                "elsewhere on this device; they stay as they were, so the kernel may fail, or write other results")
         with ExitStack() as freeing:
             buffers = [device.alloc(each.size) for each in record.allocations]
             for buffer in buffers:

@@ -51,11 +51,12 @@ def test_what_makes_no_sense(luthier: Luthier, recorded: Path, tmp_path: Path) -
         (("replay", recorded, recorded, "-t", "none", "--report", tmp_path), "there is no tool that could take it"),
         (("replay", recorded, recorded, "-t", "instr_count", "--report", tmp_path), "give one FILE"),
         (("replay", recorded, "--device", "elsewhere"), "device elsewhere is not available"),
-        (("run", FOLDER / "saxpy.co", *HOW, "-t", "instr_count", "--record", tmp_path / "x", *ARGUMENTS), "leave out -t"),
+        (("run", FOLDER / "saxpy.co", *HOW, "-t", "none", "--record", tmp_path / "y", "--shuffle", "2", *ARGUMENTS),
+         "leave out -t and --shuffle"),
         (("record", "--launches", "3-5", "--", "true"), "--launches=3-5: give numbers of launches as A:B"),
         (("record", "--kernels", "(", "--", "true"), "--kernels=(: give a regular expression"),
-        (("record", "--", "true"), "give --device emulator:TARGET"),
+        (("record", "--", "true"), "--record: for kernels on the emulator; give a device, as --device emulator:TARGET"),
     ):
         code, _, err = luthier(*options)
         assert code in (1, 2) and words in err, err
-    assert not (tmp_path / "x").exists()
+    assert not (tmp_path / "y").exists()

@@ -1,4 +1,4 @@
-"""What memory a launch comes to: pages by all kinds of accesses, with what they held before, and nothing else changes."""
+"""What memory a launch comes to: pages, with what they held before; to look changes nothing."""
 
 from __future__ import annotations
 
