@@ -1,8 +1,9 @@
 """A launch with all that it needs to be run again alone: its code, its arguments, the memory that it came to.
 
 In: a launch that has ended on a device, readied so that what it touched is known. Out: a RecordedLaunch, plain data.
-Invariant: of a page those bytes are kept that are in allocations; what the device puts beside each launch by itself
-(arguments, packet, queue) is not memory of the record. Pages of the code object are: programs write constants, too.
+Invariant: of a page those bytes are kept that are in allocations which the launch touched there; what the device puts
+beside each launch by itself (arguments, packet, queue) is not memory of the record. Pages of the code object are:
+programs write constants, too.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def recorded(device: EmulatorDevice, kernel: KernelHandle, ready: LoadedLaunch) 
     found: dict[int, Allocation] = {}
     pages = []
     for page in touched.pages:
-        end = page.address + PAGE_BYTES
-        held = [each for each in device.memory.between(page.address, end) if each.address not in own]
+        held = [each for each in device.memory.between(page.address, page.address + PAGE_BYTES)
+                if each.address not in own and page.touches(each.address, each.end)]
         if held:
             pages.append(_page(page, held))
             found.update({each.address: each for each in held if not _inside(module, each)})

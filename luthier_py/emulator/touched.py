@@ -12,16 +12,26 @@ from dataclasses import dataclass
 from luthier_py.emulator.memory import read_bytes
 
 PAGE_BYTES = 4096
-TOUCHED_COLUMNS = 3  # its number and 1, whether it was written, where its bytes are kept
+LINE_BYTES = PAGE_BYTES // 64
+TOUCHED_COLUMNS = 4  # its number and 1, a bit for each line, whether it was written, where its bytes are kept
 
 
 @dataclass(frozen=True, slots=True)
 class TouchedPage:
-    """``before``: all of it, whoever has what parts of it. ``written``: not only read."""
+    """``before``: all of it, whoever has what parts of it. ``lines``: a bit for each that was touched. ``written``: not
+    only read."""
 
     address: int
+    lines: int
     before: bytes
     written: bool
+
+    def touches(self, start: int, end: int) -> bool:
+        """Whether any line was touched that has bytes from ``start`` up to ``end``."""
+        first, last = max(start - self.address, 0), min(end - self.address, PAGE_BYTES)
+        if first >= last:
+            return False
+        return bool(self.lines >> first // LINE_BYTES & (1 << -(-last // LINE_BYTES) - first // LINE_BYTES) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,5 +43,5 @@ class Touched:
 
 
 def touched_page(row: Sequence[int]) -> TouchedPage:
-    number, written, before = row
-    return TouchedPage((number - 1) * PAGE_BYTES, read_bytes(before, PAGE_BYTES), bool(written))
+    number, lines, written, before = row
+    return TouchedPage((number - 1) * PAGE_BYTES, lines, read_bytes(before, PAGE_BYTES), bool(written))

@@ -23,7 +23,6 @@ from luthier_py.emulator.memory import ALIGNMENT, GAP, Allocation, Memory
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.record_file import read_record
 from luthier_py.emulator.recorded import RecordedLaunch
-from luthier_py.emulator.touched import PAGE_BYTES
 from luthier_py.errors import Invalid, how_many
 from luthier_py.isa import target
 from luthier_py.loader import CodeObject, KernelRecord, load, read_code
@@ -234,6 +233,5 @@ def unrecorded_pages(device: EmulatorDevice, record: RecordedLaunch) -> tuple[in
     """Of recorded allocations, that the last launch came to and the record does not have."""
     assert device.touched is not None
     known = {page.address for page in record.pages}
-    new = [page.address for page in device.touched.pages if page.address not in known]
-    return tuple(page for page in new
-                 if any(each.address < page + PAGE_BYTES and page < each.end for each in record.allocations))
+    return tuple(page.address for page in device.touched.pages if page.address not in known
+                 and any(page.touches(each.address, each.end) for each in record.allocations))

@@ -3,8 +3,11 @@
    In: accesses that are about to be made. Out: a table in which Python looks for rows (touched.py has its columns). */
 #include "watching.h"
 
+enum { LINE = PAGE / 64 };
+
 struct touched {
     u64 number; /* and 1, so that 0 is none */
+    u64 lines;  /* a bit for each 64th of it */
     u64 written;
     u8 *before;
 };
@@ -27,6 +30,12 @@ static bool has_room(struct watch *watch) {
     return true;
 }
 
+static u64 lines_of(u64 page, u64 address, u64 size) {
+    u64 first = address > page ? (address - page) / LINE : 0, last = address + size - 1 - page;
+    last = last < PAGE ? last / LINE : PAGE / LINE - 1;
+    return ~0ull << first & ~0ull >> (PAGE / LINE - 1 - last);
+}
+
 void note_page(struct watch *watch, u64 address, u64 size, bool writes) {
     for (u64 number = address / PAGE + 1; number <= (address + size - 1) / PAGE + 1; number++) {
         if (!has_room(watch)) return;
@@ -35,9 +44,10 @@ void note_page(struct watch *watch, u64 address, u64 size, bool writes) {
             u8 *before = need(watch, PAGE, 1);
             if (before == NULL) return;
             memcpy(before, (u8 *)((number - 1) * PAGE), PAGE);
-            *page = (struct touched){number, 0, before};
+            *page = (struct touched){.number = number, .before = before};
             watch->touched_count++;
         }
+        page->lines |= lines_of((number - 1) * PAGE, address, size);
         page->written |= writes;
     }
 }

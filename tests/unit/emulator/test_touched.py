@@ -81,3 +81,6 @@ def test_pages_that_nobody_comes_to_are_left_out() -> None:
     for buffer in buffers.values():
         first = Buffer(buffer.address, 4000)
         assert pages_of(buffer) & {page.address for page in touched.pages} == pages_of(first) < pages_of(buffer)
+        ends = [page.touches(first.address + 3999, first.address + 4000) for page in touched.pages]
+        behind = [page.touches(first.address + 4032, buffer.address + buffer.size) for page in touched.pages]
+        assert sum(ends) == 1 and not any(behind)  # lines of 64 bytes

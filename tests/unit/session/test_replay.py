@@ -17,7 +17,7 @@ from luthier_py.errors import DeviceError, Invalid
 from luthier_py.samples import FOLDER, SAMPLES, Sample
 from luthier_py.session.launched import launch_file
 from luthier_py.session.recording import RecordingDevice
-from luthier_py.session.replay import Replayed, replay_file
+from luthier_py.session.replay import Replayed, replay, replay_file
 from luthier_py.session.run import Launch
 from luthier_py.session.run_settings import run_settings
 from luthier_py.session.specs import parse_argument
@@ -88,6 +88,21 @@ def test_what_a_record_says_decides(tmp_path: Path) -> None:
     assert found.buffer.startswith("argument 3") and found.size == 16000 and (found.count, found.type) == (1, "f32")
     assert found.first[0].expected == after[place // 4] == pytest.approx(found.first[0].got + 1, abs=1e-6)
     assert found.address + found.offset == page.address + place
+
+
+def test_a_library_s_kernel_as_a_regression_test() -> None:
+    """bitsandbytes', as it ran under its own program: 4-bit weights times a vector of halves."""
+    path = FOLDER / "gemm_4bit.lrec"
+    found = again(path, "instr_count")
+    assert found.comparison.same and found.done.ran.report["instructions"] == found.record.instructions == 14800
+    launch = found.record
+    inputs = launch.allocations[0]
+    assert {each.name for each in launch.allocations} == {"buffer"} and sum(page.before != page.after for page in launch.pages) == 1
+    pages = tuple(replace(page, before=bytes(4096)) if inputs.address <= page.address < inputs.end else page
+                  for page in launch.pages)
+    first, *_, last = replay(replace(launch, pages=pages), path, None, EMULATOR).comparison.differences
+    assert (first.buffer, last.buffer) == ("argument 0 (__half const*)", "argument 6 (__half*)")
+    assert first.type == last.type == "f16" and not last.guessed and last.count > 1
 
 
 @pytest.fixture(scope="module")
