@@ -31,7 +31,7 @@ from luthier_py.emulator.residency import of_device
 from luthier_py.emulator.schedule import RandomTurns
 from luthier_py.emulator.settings import Settings
 from luthier_py.emulator.shape import shape_of
-from luthier_py.emulator.touched import Touched
+from luthier_py.emulator.touched import TouchedMemory
 from luthier_py.errors import Invalid
 from luthier_py.isa.target import Target
 from luthier_py.loader import MEMORY, CodeObject, load
@@ -57,7 +57,7 @@ class EmulatorDevice:
         self.options, self._report, self._launches = options, report, 0
         self.findings: list[Finding] = []
         """Of the last launch."""
-        self.touched: Touched | None = None
+        self.touched: TouchedMemory | None = None
         """Of the last launch, if it was readied so."""
         self.threads = max(threads, 1)
         self.patience = Patience(options.time_limit, others_write)
@@ -204,7 +204,7 @@ class EmulatorDevice:
                 if self.options.reported:
                     self._report(report)
             if run.watch is not None and ready.code.settings.checks & Checks.TOUCHED:
-                self.touched = Touched(run.watch.touched(), elsewhere=len(run.codes) > 1)
+                self.touched = TouchedMemory(run.watch.touched(), elsewhere=len(run.codes) > 1)
             return run.profile(time.perf_counter() - started) if self._counts else None
 
     def _code_of_others(self, settings: Settings, address: int) -> HostedCode | None:

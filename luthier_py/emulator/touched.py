@@ -35,7 +35,7 @@ class TouchedPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class TouchedMemory:
     """``pages`` ascend. ``elsewhere``: the launch ran code of other code objects, too."""
 
     pages: tuple[TouchedPage, ...]

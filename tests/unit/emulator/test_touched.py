@@ -10,7 +10,7 @@ import pytest
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.checks import Checks
 from luthier_py.emulator.launch_options import LaunchOptions
-from luthier_py.emulator.touched import PAGE_BYTES, Touched
+from luthier_py.emulator.touched import PAGE_BYTES, TouchedMemory
 from luthier_py.loader import load
 from luthier_py.runtime import Buffer, pack_arguments
 from luthier_py.samples import SAMPLES, Sample
@@ -22,7 +22,7 @@ FREE = 1 << 20  # bytes in front of each buffer, so that nobody shares its pages
 
 def launch(
     sample: Sample, device: EmulatorDevice, touched: bool = True
-) -> tuple[dict[int, Buffer], Touched | None, list[bytes], int]:
+) -> tuple[dict[int, Buffer], TouchedMemory | None, list[bytes], int]:
     """Buffers by argument, what was touched, what buffers hold afterwards, and instructions."""
     module = device.load(sample.path.read_bytes())
     kernel, values, buffers = module.kernel(sample.kernel), [], dict[int, Buffer]()
