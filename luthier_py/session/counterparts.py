@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from luthier_py.emulator.memory import Allocation
-from luthier_py.emulator.module import EmulatorModule, relocated
+from luthier_py.emulator.module import EmulatorModule, relocated_words
 from luthier_py.emulator.recorded import RecordedLaunch
 from luthier_py.emulator.touched import PAGE_BYTES
 from luthier_py.errors import LuthierError
@@ -127,7 +127,7 @@ def module_counterparts(record: RecordedLaunch, module: Module) -> tuple[list[Co
 def _never_changed(record: RecordedLaunch, own: CodeObject, symbol: Symbol, one: Counterpart) -> bool:
     """As far as it is recorded a variable is what loading makes it, before the launch and after it."""
     content = bytearray(own.read(symbol.address, symbol.size))
-    for address, data in relocated(own, record.base):
+    for address, data in relocated_words(own, record.base):
         offset = address - symbol.address
         if 0 <= offset <= len(content) - len(data):
             content[offset : offset + len(data)] = data
