@@ -1,6 +1,6 @@
 """A code object in device memory.
 
-In: a CodeObject. Out: its segments mapped and relocated_words, its variables' addresses, and its code for each MODE that a
+In: a CodeObject. Out: its segments mapped and relocated, its variables' addresses, and its code for each MODE that a
 kernel starts in.
 """
 

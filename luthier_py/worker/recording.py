@@ -138,7 +138,7 @@ class LaunchRecorder:
 
 
 def told(row: Mapping[str, object]) -> str:
-    """A line of the journal, for people. What was written."""
+    """A line of the journal on a launch that was kept, for people."""
     from luthier_py.tool.names import demangled
 
     what = f"launch {row['launch']} of {demangled(str(row['kernel']))}"
