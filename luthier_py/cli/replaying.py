@@ -28,10 +28,10 @@ from luthier_py.cli.options import (
 )
 from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.errors import Invalid, LuthierError, one_line
-from luthier_py.report.plain import Json
 from luthier_py.worker.edge import say
 
 if TYPE_CHECKING:
+    from luthier_py.report.plain import Json
     from luthier_py.session.run_settings import RunSettings
 
 
