@@ -75,22 +75,22 @@ class Planned:
 def instrument(
     code: Given, tool: Tool | type[Tool] | str | Sequence[Tool], name: str = MEMORY,
     kernels: Iterable[str] | str | None = None, keep_going: bool = False, watch: Watch | None = None,
-    seen: Seen | None = None,
+    seen: Seen | None = None, apart: bool = False,
 ) -> Instrumented:
     """Instrument the chosen kernels (all of them by default), as far as the tool's options choose them too; raises
     LuthierError, and then nothing was made.
 
     ``code``: a code object's bytes, or its path. ``tool``: a tool; its class or name stand for one with defaults,
     a list for all of it together (`Several`).
-    With ``keep_going`` kernels that cannot be served are left alone and listed in ``refused``. ``seen``: as for
-    `carry_out`.
+    With ``keep_going`` kernels that cannot be served are left alone and listed in ``refused``. ``seen``, ``apart``:
+    as for `carry_out`.
     """
     tool = made_tool(tool)
     planned = plan(code, tool, name, [kernels] if isinstance(kernels, str) else kernels, watch)
     if planned.edits.refused and not keep_going:
         first = planned.edits.refused[0]
         raise Unsupported(f"kernel {first.kernel} cannot be instrumented: {first.reason}", first.where)
-    made = carry_out(planned, keep_going, watch, seen=seen)
+    made = carry_out(planned, keep_going, watch, apart, seen)
     left_out = [part for part in planned.obj.left_out if part.kernel and kernels is None]
     chosen = [part for part in left_out if tool.selection.kernel(part.name)]
     return replace(made, unread=tuple(Refusal(p.name, p.error.message, Location(p.name)) for p in chosen))

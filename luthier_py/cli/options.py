@@ -69,6 +69,9 @@ StackOption = Annotated[str | None, ByName(
     "--stack", envvar="LUTHIER_STACK", metavar="luthier|rocm",
     help="on the emulator: our HIP runtime (default), or ROCm as it is installed"
 )]
+RecordOption = Annotated[Path | None, ByName(
+    "--record", metavar="FILE.lrec", help="on the emulator: keep the launch in a file, for `luthier replay`"
+)]
 Report = Annotated[Path | None, ByName("--report", metavar="DIR", help="folder for the tool's own files")]
 KeepGoing = Annotated[bool, ByName("--keep-going", help="leave kernels alone that cannot be instrumented")]
 TargetOption = Annotated[
@@ -94,15 +97,22 @@ def echoed_tool(name: str, options: dict[str, str]) -> Tool:
 
 def check_settings(settings: RunSettings, there_is_a_tool: bool, error_exitcode: int) -> None:
     """Invalid for options that say nothing together."""
+    if settings.record is not None and (there_is_a_tool or settings.shuffle):
+        raise Invalid("--record keeps a launch as it is; leave out -t and --shuffle, which `luthier replay` takes")
     if settings.shuffle and there_is_a_tool:
         raise Invalid("--shuffle compares what the program itself writes; leave out -t")
     if error_exitcode and not settings.shuffle and not settings.launch.checks:
         raise Invalid("--error-exitcode tells what --check or --shuffle found; give one of them")
 
 
-def check_taken(options: dict[str, str], there_is_a_tool: bool) -> None:
-    if options and not there_is_a_tool:
-        raise Invalid(f"option {', '.join(options)}: there is no tool that could take it; give one with -t")
+def tool_options(
+    there_is_a_tool: bool, options: list[str] | None, lines: list[str] | None = None, **more: Path | str | None
+) -> dict[str, str]:
+    """What :func:`pairs` gives, for a tool that is there."""
+    found = pairs(options, lines, **more)
+    if found and not there_is_a_tool:
+        raise Invalid(f"option {', '.join(found)}: there is no tool that could take it; give one with -t")
+    return found
 
 
 def pairs(

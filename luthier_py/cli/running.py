@@ -23,6 +23,7 @@ from luthier_py.cli.options import (
     LevelOption,
     LinesOption,
     OutputOption,
+    RecordOption,
     Report,
     ScheduleOption,
     ShuffleOption,
@@ -31,9 +32,9 @@ from luthier_py.cli.options import (
     ToolName,
     ToolOptions,
     check_settings,
-    check_taken,
     echoed_tool,
     pairs,
+    tool_options,
 )
 from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.worker.edge import say
@@ -63,6 +64,7 @@ def run(
     shuffle: ShuffleOption = 0,
     check: CheckOption = None,
     error_exitcode: ErrorExitCode = 0,
+    record: RecordOption = None,
     output: OutputOption = None,
     report: Report = None,
     as_json: AsJson = False,
@@ -83,18 +85,17 @@ def run(
     from luthier_py.worker.findings import say_summary
 
     settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
-                                     "--check": check}, shuffle=shuffle)
+                                     "--check": check}, shuffle=shuffle, record=record)
     check_settings(settings, tool != "none", error_exitcode)
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
                     tuple(map(parse_argument, arguments or [])))
-    options = pairs(option, lines, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
-    check_taken(options, tool != "none")
+    options = tool_options(tool != "none", option, lines, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     with aside():
         loaded = echoed_tool(tool, options) if tool != "none" else None
         with waiting(not as_json) as bar:
             done = launch_file(file, launch, loaded, settings, bar)
         others = shuffle_file(file, launch, settings, done)
-        saved, files = save_all(done, save)
+        saved, files = save_all(done, save, record)
     facts = launch_facts(done, launch, saved, files, findings_of(done), others)
     show(facts if as_json else launch_table(facts), as_json)
     say_summary(settings.launch.checks, 1, len(findings_of(done)))
@@ -144,9 +145,9 @@ def execute(
     settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
                                      "--check": check}, stack, shuffle)
     check_settings(settings, tool is not None, error_exitcode)
-    options = pairs(option, lines, LUTHIER_KERNELS=kernels, LUTHIER_OWN_KERNELS="1" if own_kernels else None,
-                    LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
-    check_taken(options, tool is not None)
+    options = tool_options(tool is not None, option, lines, LUTHIER_KERNELS=kernels,
+                           LUTHIER_OWN_KERNELS="1" if own_kernels else None, LUTHIER_OUTPUT=output,
+                           LUTHIER_REPORT=report)
     if shuffle:
         tell_shuffled(command, settings, error_exitcode)
     with aside():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from luthier_py.emulator.checks import ACCESS_KINDS, AccessUse
+from luthier_py.emulator.checks import ACCESS_KINDS, MISTAKES, AccessUse
 from luthier_py.emulator.layout import SITE_BYTES, WAVE, ZERO_ROW, SurfaceRefusal
 from luthier_py.emulator.loads import Addresses, ChunkLoad, ChunkStore
 from luthier_py.emulator.native import ELEMENTS
@@ -102,8 +102,10 @@ class AccessCode:
     def watch(self, inst: Inst) -> None:
         """Tell who watches what the instruction is going to do."""
         w = self.w
-        w.finish_state()
         w.coherent = is_coherent(inst, w.settings.target)
+        if not w.settings.checks & MISTAKES:
+            return
+        w.finish_state()
         step = w.emitter.numbers(step_of(w.pc, inst, w.settings.target, w.wave_size))
         w.emitter.call("void", "luthier_watch_step", [("ptr", "%wave"), ("ptr", step)])
 

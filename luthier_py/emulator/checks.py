@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Checks(Flag):
-    """Kinds of mistakes to look for."""
+    """What native code looks for as waves run: kinds of mistakes, and what memory they come to."""
 
     NONE = 0
     BOUNDS = auto()     # accesses outside allocations, LDS and private memory; the launch goes on
@@ -27,14 +27,16 @@ class Checks(Flag):
     RACES = auto()      # accesses of two waves in no order, of which one writes
     INIT = auto()       # memory and registers that were never written
     BARRIERS = auto()   # barriers to which not all of a work-group comes
+    TOUCHED = auto()    # no mistake: pages of memory, and what they held before
 
 
 NAMES = {
     "bounds": Checks.BOUNDS, "alignment": Checks.ALIGNMENT, "waits": Checks.WAITS, "races": Checks.RACES,
     "init": Checks.INIT, "barriers": Checks.BARRIERS,
 }
+MISTAKES = ~Checks.TOUCHED
 ALL = Checks.BOUNDS | Checks.WAITS | Checks.RACES | Checks.INIT | Checks.BARRIERS
-"""Mistakes; loads and stores that are not aligned are none on AMD's GPUs, and have to be asked for."""
+"""Of --check; loads and stores that are not aligned are no mistakes on AMD's GPUs, and have to be asked for."""
 
 
 class FindingKind(IntEnum):

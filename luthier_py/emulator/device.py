@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ from luthier_py.emulator.residency import of_device
 from luthier_py.emulator.schedule import RandomTurns
 from luthier_py.emulator.settings import Settings
 from luthier_py.emulator.shape import shape_of
+from luthier_py.emulator.touched import TouchedMemory
 from luthier_py.errors import Invalid
 from luthier_py.isa.target import Target
 from luthier_py.loader import MEMORY, CodeObject, load
@@ -55,6 +57,8 @@ class EmulatorDevice:
         self.options, self._report, self._launches = options, report, 0
         self.findings: list[Finding] = []
         """Of the last launch."""
+        self.touched: TouchedMemory | None = None
+        """Of the last launch, if it was readied so."""
         self.threads = max(threads, 1)
         self.patience = Patience(options.time_limit, others_write)
         self.memory = memory or Memory()
@@ -78,12 +82,13 @@ class EmulatorDevice:
     def target(self) -> Target:
         return self._target
 
-    def load(self, data: bytes, name: str = MEMORY) -> EmulatorModule:
+    def load(self, data: bytes, name: str = MEMORY, base: int | None = None) -> EmulatorModule:
+        """``base``: where its address 0 is to be; DeviceError unless there is room."""
         code_object = load(data, name)
         if not self._target.runs(code_object.target):
             own, mine = code_object.target.name, self._target.name
             raise Invalid(f"{name}: compiled for {own}, but this device is a {mine}; it runs on emulator:{own}")
-        module = EmulatorModule(self.memory, code_object, self._executed, self._object_named)
+        module = EmulatorModule(self.memory, code_object, self._executed, self._object_named, base)
         self._modules.add(module)
         return module
 
@@ -117,8 +122,9 @@ class EmulatorDevice:
         self.run(self.ready(kernel, grid, block, len(kernarg), lds_bytes), kernarg)
 
     def ready(self, kernel: KernelHandle, grid: Dim3, block: Dim3, kernarg_bytes: int, lds_bytes: int = 0,
-              fixed: tuple[tuple[int, bytes], ...] = ()) -> LoadedLaunch:
-        """What such launches have in common; ``fixed``: bytes of their arguments, by offset. Until the module goes."""
+              fixed: tuple[tuple[int, bytes], ...] = (), touched: bool = False) -> LoadedLaunch:
+        """What such launches have in common; ``fixed``: bytes of their arguments, by offset. ``touched``: what memory
+        they come to is kept. Until the module goes."""
         module = kernel.module
         if not isinstance(module, EmulatorModule) or module.memory is not self.memory or not module.loaded:
             raise Invalid(f"kernel {kernel.name} is not loaded on this device")
@@ -127,17 +133,18 @@ class EmulatorDevice:
             shape = shape_of(kernel.record, self._target, grid, block, lds_bytes)
             of_device(shape)  # refuses what does not fit
             mode = mode_of(shape.target, kernel.record.descriptor)
-            code = module.code(self.options.settings(Settings(shape.wave_size, mode, shape.target)))
+            settings = self.options.settings(Settings(shape.wave_size, mode, shape.target))
+            code = module.code(replace(settings, checks=settings.checks | Checks.TOUCHED) if touched else settings)
             code.require(kernel.record.entry, kernel.name)
             kernel_object = module.base + kernel.record.descriptor_address
             return LoadedLaunch(self.memory, self._pool, code, shape, kernel_object, kernarg_bytes, dict(fixed))
 
         with self._lock:
-            return module.ready((id(kernel.record), grid, block, kernarg_bytes, lds_bytes, fixed), make)
+            return module.ready((id(kernel.record), grid, block, kernarg_bytes, lds_bytes, fixed, touched), make)
 
     def run(self, ready: LoadedLaunch, kernarg: bytes) -> None:
         """Launch it once."""
-        self._profile, self.findings = None, []
+        self._profile, self.findings, self.touched = None, [], None
         with self._lock, self.memory.reading():
             started = time.perf_counter()
             self._enter(ready)
@@ -164,7 +171,7 @@ class EmulatorDevice:
             self._current, self._cancelled = ready, ""
 
     def _begin(self, ready: LoadedLaunch, kernarg: bytes) -> Begun | None:
-        if self.natively:
+        if self.natively and not ready.code.settings.checks:
             return Begun(ready, ready.begin(kernarg, self.patience.time_limit is not None, self.threads > 1))
         ready.write(kernarg)
         return None
@@ -183,7 +190,7 @@ class EmulatorDevice:
         with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, ready.places, self.threads, self.patience,
                            find=partial(self._code_of_others, ready.code.settings), outsiders=tuple(self.outsiders),
                            begun=begun, cycles=cycles, random_turns=self._random_turns(),
-                           checks=self.options.checks) as run:
+                           checks=ready.code.settings.checks) as run:
             with self._changing:
                 self._running = run
                 if self._cancelled:
@@ -196,6 +203,8 @@ class EmulatorDevice:
                 self.findings = report.findings
                 if self.options.reported:
                     self._report(report)
+            if run.watch is not None and ready.code.settings.checks & Checks.TOUCHED:
+                self.touched = TouchedMemory(run.watch.touched(), elsewhere=len(run.codes) > 1)
             return run.profile(time.perf_counter() - started) if self._counts else None
 
     def _code_of_others(self, settings: Settings, address: int) -> HostedCode | None:

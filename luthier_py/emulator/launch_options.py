@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from luthier_py.emulator.checks import Checks, LaunchReport
+from luthier_py.emulator.checks import MISTAKES, Checks, LaunchReport
 from luthier_py.emulator.schedule import Schedule
 from luthier_py.emulator.settings import Settings
 from luthier_py.runtime.clock_kind import ClockKind
@@ -48,7 +48,7 @@ class LaunchOptions:
     @property
     def reported(self) -> bool:
         """Whether there is anything to say of such launches."""
-        return self.models_cycles or bool(self.checks)
+        return self.models_cycles or bool(self.checks & MISTAKES)
 
     def settings(self, settings: Settings) -> Settings:
         """For code of such launches."""

@@ -88,6 +88,14 @@ class Memory:
             self._blocks[start] = size
         return start
 
+    def reserve_at(self, address: int, size: int) -> int:
+        """The same at an address that somebody knows; DeviceError where something is."""
+        with self._lock:
+            if not self._space.take_at(address, _with_gap(size)):
+                raise DeviceError(f"no room for {size} bytes at 0x{address:x}; {self.nearest(address)}")
+            self._blocks[address] = size
+        return address
+
     def register(self, allocation: Allocation) -> Allocation:
         with self._lock:
             place = bisect.bisect_left(self._addresses, allocation.address)
@@ -134,6 +142,14 @@ class Memory:
             place = bisect.bisect_right(self._addresses, address) - 1
             found = self._allocations[self._addresses[place]] if place >= 0 else None
         return found if found is not None and address < max(found.end, found.address + 1) else None
+
+    def between(self, start: int, end: int) -> list[Allocation]:
+        """Those that have bytes there, ascending."""
+        with self._lock:
+            first = max(bisect.bisect_right(self._addresses, start) - 1, 0)
+            last = bisect.bisect_left(self._addresses, end)
+            found = [self._allocations[address] for address in self._addresses[first:last]]
+        return [each for each in found if each.end > start]
 
     def nearest(self, address: int) -> str:
         """Words about the allocation that is closest to ``address``."""

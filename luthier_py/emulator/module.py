@@ -6,7 +6,7 @@ kernel starts in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 
 from luthier_py.emulator.clocks import ExecutedInstructions
 from luthier_py.emulator.code import HostedCode
@@ -24,17 +24,19 @@ _PAGE = 4096
 
 
 class EmulatorModule:
-    """A loaded code object. ``executed``: on its device; ``find`` gives others there, by their :func:`object_name`."""
+    """A loaded code object. ``executed``: on its device; ``find`` gives others there, by their :func:`object_name`.
+    ``base``: where its address 0 is to be."""
 
     def __init__(self, memory: Memory, code_object: CodeObject, executed: ExecutedInstructions,
-                 find: Callable[[bytes], CodeObject | None]) -> None:
+                 find: Callable[[bytes], CodeObject | None], base: int | None = None) -> None:
         self.memory, self._executed, self._find = memory, executed, find
         self.object = code_object
         loads = [s for s in code_object.segments if s.load]
         if not loads:
             raise Malformed(f"{code_object.name}: nothing to load")
         size = max(s.end for s in loads)
-        self.base = memory.reserve(size, _PAGE)
+        self.base = memory.reserve(size, _PAGE) if base is None else memory.reserve_at(base, size)
+        self.end = self.base + size
         self.loaded = True
         self._codes: dict[Settings, HostedCode] = {}
         self._ready: dict[tuple[Hashable, ...], LoadedLaunch] = {}
@@ -44,32 +46,8 @@ class EmulatorModule:
             if segment.memory_size:
                 writable = SegmentFlag.WRITE in segment.flags
                 memory.register(Allocation(address, segment.memory_size, f"{code_object.name}", writable))
-        self._relocate()
-
-    def _relocate(self) -> None:
-        for relocation in self.object.relocations:
-            place = self.base + relocation.address
-            symbol = relocation.symbol
-            if symbol is not None and not symbol.defined:
-                raise Unsupported(f"{self.object.name}: undefined symbol {symbol.name}")
-            target = (self.base + symbol.address if symbol is not None else 0) + relocation.addend
-            if relocation.kind is RelocationKind.RELATIVE64:
-                value, width = self.base + relocation.addend, 8
-            elif relocation.kind is RelocationKind.ABS64:
-                value, width = target, 8
-            elif relocation.kind is RelocationKind.REL64:
-                value, width = target - place, 8
-            elif relocation.kind in (RelocationKind.ABS32, RelocationKind.ABS32_LO):
-                value, width = target, 4
-            elif relocation.kind is RelocationKind.ABS32_HI:
-                value, width = target >> 32, 4
-            elif relocation.kind in (RelocationKind.REL32, RelocationKind.REL32_LO):
-                value, width = target - place, 4
-            elif relocation.kind is RelocationKind.REL32_HI:
-                value, width = (target - place) >> 32, 4
-            else:
-                raise Unsupported(f"{self.object.name}: relocation {relocation.kind.name}")
-            write_bytes(place, (value & ((1 << 8 * width) - 1)).to_bytes(width, "little"))
+        for place, data in relocated_words(code_object, self.base):
+            write_bytes(self.base + place, data)
 
     def kernel(self, name: str) -> KernelHandle:
         self._check()
@@ -117,3 +95,29 @@ class EmulatorModule:
     def _check(self) -> None:
         if not self.loaded:
             raise DeviceError(f"{self.object.name} was unloaded")
+
+
+def relocated_words(obj: CodeObject, base: int) -> Iterator[tuple[int, bytes]]:
+    """What loading it at ``base`` writes over what its file has, by address in the object."""
+    for relocation in obj.relocations:
+        symbol, place = relocation.symbol, base + relocation.address
+        if symbol is not None and not symbol.defined:
+            raise Unsupported(f"{obj.name}: undefined symbol {symbol.name}")
+        target = (base + symbol.address if symbol is not None else 0) + relocation.addend
+        if relocation.kind is RelocationKind.RELATIVE64:
+            value, width = base + relocation.addend, 8
+        elif relocation.kind is RelocationKind.ABS64:
+            value, width = target, 8
+        elif relocation.kind is RelocationKind.REL64:
+            value, width = target - place, 8
+        elif relocation.kind in (RelocationKind.ABS32, RelocationKind.ABS32_LO):
+            value, width = target, 4
+        elif relocation.kind is RelocationKind.ABS32_HI:
+            value, width = target >> 32, 4
+        elif relocation.kind in (RelocationKind.REL32, RelocationKind.REL32_LO):
+            value, width = target - place, 4
+        elif relocation.kind is RelocationKind.REL32_HI:
+            value, width = (target - place) >> 32, 4
+        else:
+            raise Unsupported(f"{obj.name}: relocation {relocation.kind.name}")
+        yield relocation.address, (value & ((1 << 8 * width) - 1)).to_bytes(width, "little")

@@ -179,6 +179,11 @@ class LoadedLaunch(ReadyLaunch):
         preloaded = read_bytes(places.kernarg + self._preloaded.start, len(self._preloaded))
         return LaunchMemory(places.kernarg, places.packet, places.queue, preloaded=preloaded)
 
+    @property
+    def arguments(self) -> bytes:
+        """The kernarg segment of the launch that was begun last, as far as it holds anything."""
+        return read_bytes(self._segments.places.kernarg, 8 * len(self._given))
+
     def write(self, arguments: bytes) -> None:
         """The kernarg segment alone, for a launch that somebody else begins."""
         given, mask, fixed = (int.from_bytes(part, "little") for part in (arguments, self._given, self._fixed))

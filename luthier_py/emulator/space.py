@@ -30,6 +30,16 @@ class FreeSpace:
                 return found
         return None
 
+    def take_at(self, start: int, size: int) -> bool:
+        """Whether these very bytes were free; then they are taken."""
+        for first, length in self._sizes.items():
+            if first <= start and start + size <= first + length:
+                self._remove(first)
+                self._add(first, start - first)
+                self._add(start + size, first + length - start - size)
+                return True
+        return False
+
     def give(self, start: int, size: int) -> None:
         """Take back what was taken."""
         end = start + size

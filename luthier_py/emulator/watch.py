@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from luthier_py.emulator.layout import LAUNCH
 from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.steps import register_name
+from luthier_py.emulator.touched import TOUCHED_COLUMNS, TouchedPage, touched_page
 from luthier_py.emulator.watching_library import MOST_BYTES, MOST_PAGES, PAGE, watching_library
 from luthier_py.emulator.words import Words, address_of
 from luthier_py.errors import DeviceError, Location
@@ -80,14 +82,24 @@ class LaunchWatch:
 
     def _findings(self, codes: Sequence[HostedCode], memory: Memory) -> list[Finding]:
         """In the order in which they came."""
-        place = ctypes.c_uint64()
-        count = watching_library().luthier_watch_findings(self.address, ctypes.byref(place))
-        size = count * len(_COLUMNS)
-        if not size:
-            return []
-        rows: Rows = np.ctypeslib.as_array(ctypes.cast(place.value or 0, ctypes.POINTER(ctypes.c_uint64)), (size,))
-        found = [dict(zip(_COLUMNS, row, strict=True)) for row in rows.reshape(-1, len(_COLUMNS)).tolist()]
+        rows = self._rows(watching_library().luthier_watch_findings, len(_COLUMNS))
+        found = [dict(zip(_COLUMNS, row, strict=True)) for row in rows.tolist()]
         return [self._finding(row, codes, memory.nearest) for row in found]
+
+    def touched(self) -> tuple[TouchedPage, ...]:
+        """The pages that the launch has come to so far, ascending."""
+        rows = self._rows(watching_library().luthier_watch_touched, TOUCHED_COLUMNS)
+        rows = rows[rows[:, 0] != 0]
+        return tuple(touched_page(row) for row in rows[rows[:, 0].argsort()].tolist())
+
+    def _rows(self, give: Callable[[int, Any], int], columns: int) -> Rows:
+        """A table of native code, as long as it does not change."""
+        place = ctypes.c_uint64()
+        count = give(self.address, ctypes.byref(place))
+        if not count:
+            return np.empty((0, columns), np.uint64)
+        words = ctypes.cast(place.value or 0, ctypes.POINTER(ctypes.c_uint64))
+        return np.ctypeslib.as_array(words, (count, columns))
 
     def _finding(self, row: dict[str, int], codes: Sequence[HostedCode], nearest: Callable[[int], str]) -> Finding:
         kind = FindingKind(row["kind"])

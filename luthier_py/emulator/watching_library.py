@@ -22,12 +22,13 @@ from luthier_py.emulator.checks import (
 )
 from luthier_py.emulator.layout import GROUP, WAVE, WORKER
 from luthier_py.emulator.steps import LOGIC_COLUMNS, PLACE, Column, RegisterRole, Step, StepFlag
+from luthier_py.emulator.touched import PAGE_BYTES
 from luthier_py.isa.registers import EXEC, SCC, TTMP0
 from luthier_py.runtime.native.build import build, compile_sources, link_library
 
 _SOURCES = Path(__file__).parent / "watching"
 _LIBRARY = "libwatching.so"
-PAGE = 4096
+PAGE = PAGE_BYTES
 MOST_PAGES = 1 << 13
 """Of memory whose accesses are kept, to find races."""
 MOST_BYTES = 1 << 20
@@ -69,11 +70,13 @@ def watching_library() -> ctypes.CDLL:
     folder = build("watching", texts.values(), lambda: texts, compile_all)
     library = ctypes.CDLL(str(folder / _LIBRARY))
     library.luthier_watch_new.argtypes = [ctypes.c_uint64] * 8
-    library.luthier_watch_new.restype = library.luthier_watch_findings.restype = ctypes.c_uint64
+    library.luthier_watch_new.restype = ctypes.c_uint64
     library.luthier_watch_stopped.restype = ctypes.c_uint64
     for name in ("free", "stopped"):
         getattr(library, f"luthier_watch_{name}").argtypes = [ctypes.c_uint64]
-    library.luthier_watch_findings.argtypes = [ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64)]
+    for name in ("findings", "touched"):
+        rows = getattr(library, f"luthier_watch_{name}")
+        rows.argtypes, rows.restype = [ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64)], ctypes.c_uint64
     return library
 
 

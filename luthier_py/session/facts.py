@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from luthier_py.emulator.checks import Finding
 from luthier_py.report.output import document, row_of
 from luthier_py.report.plain import Json
+from luthier_py.session.replay import Replayed
 from luthier_py.session.run import Done, Launch
 from luthier_py.session.shuffle import Shuffled
 from luthier_py.tool import as_data
@@ -40,3 +42,22 @@ def launch_facts(done: Done, launch: Launch, saved: dict[int, str], files: Seque
         "shuffle": shuffle.facts() if shuffle is not None else None,
     }
     return {**document(done.tool, rows, done.verdict), "run": as_data(own, "run")}
+
+
+def replay_facts(file: Path, replayed: Replayed, findings: Sequence[Finding] = (), files: Sequence[str] = ()) -> Json:
+    """JSON-ready facts of one replay."""
+    record, done, comparison = replayed.record, replayed.done, replayed.comparison
+    found: Json = as_data({
+        "file": str(file), "kernel": record.kernel, "grid": record.grid, "block": record.block,
+        "target": record.target, "device": done.device.target.name, "pages": len(record.pages), "same": comparison.same,
+        "tolerance": replayed.tolerance, "compared_bytes": comparison.compared_bytes,
+        "recorded_instructions": record.instructions, "device_instructions": done.ran.counted,
+        "tool_instructions": done.ran.inserted,
+        "device_cycles": None if done.ran.cycles is None else done.ran.cycles.facts(),
+        "differences": [{**as_data(each), "offset": each.offset, "text": str(each)} for each in comparison.differences],
+        "unrecorded_pages": [f"0x{address:x}" for address in comparison.unrecorded],
+        "missing_variables": comparison.missing, "text": done.ran.text, "report": done.ran.report,
+        "verdict": document(done.tool, [], done.verdict)["verdict"], "files": files,
+        "findings": [finding.facts() for finding in findings],
+    }, "replay")  # fmt: skip
+    return found

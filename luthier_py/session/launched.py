@@ -6,14 +6,17 @@ In: a file, a launch, perhaps a tool. Out: what the kernel wrote, what the tool 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.checks import Finding
+from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.schedule import Schedule
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import MAX_WORKITEMS, Target, target
+from luthier_py.link import bound
 from luthier_py.loader import load, read_code
 from luthier_py.pipeline import instrument
 from luthier_py.report.output import Output, write_report
@@ -22,7 +25,19 @@ from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import Device
 from luthier_py.runtime.hip_device import HipDevice
 from luthier_py.session.files import write_array
-from luthier_py.session.run import Dim, Done, Launch, check_arguments, doubts, run_instrumented, run_original
+from luthier_py.session.recording import RecordingDevice, recording_memory
+from luthier_py.session.run import (
+    Dim,
+    Done,
+    Launch,
+    Launchable,
+    Ran,
+    check_arguments,
+    doubts,
+    run_instrumented,
+    run_loaded,
+    run_original,
+)
 from luthier_py.session.run_settings import EMULATOR, RunSettings
 from luthier_py.session.shuffle import Shuffled, shuffled, told_apart
 from luthier_py.tool import Tool
@@ -57,17 +72,30 @@ def launch_file(
     device = open_device(settings, chosen or obj.target)
     if onlooker is not None:
         onlooker.launching(device)
+    return launch_on(device, file, code, launch, tool, onlooker)
+
+
+def launch_on(device: Device, file: Path, code: bytes, launch: Launchable, tool: Tool | None,
+              onlooker: Onlooker | None = None, loaded: EmulatorModule | None = None) -> Done:
+    """``loaded``: where the device has the code object already, which is then not put there once more."""
+    def original() -> Ran:
+        if loaded is not None:
+            return run_loaded(device, loaded, launch)
+        return run_original(device, code, launch, str(file))
+
     if tool is None:
-        return Done(file, run_original(device, code, launch, str(file)), device, None, None)
+        return Done(file, original(), device, None, None)
     verdict = Verdict(tool, launches=1)
     selection = tool.selection
     if not (selection.launch(0) and selection.active_from_start and selection.kernel(launch.kernel)):
         verdict.not_chosen.update(() if selection.kernel(launch.kernel) else (launch.kernel,))
-        return Done(file, run_original(device, code, launch, str(file)), device, tool, verdict)
+        return Done(file, original(), device, tool, verdict)
     with advising(code, tool):
         watch = None if onlooker is None else onlooker.stage
-        made = instrument(code, tool, str(file), [launch.kernel], watch=watch)
-    ran = run_instrumented(device, made, tool, launch)
+        made = instrument(code, tool, str(file), [launch.kernel], watch=watch, apart=loaded is not None)
+    if loaded is not None:
+        made = replace(made, data=bound(made.data, made.bindings, loaded.base))
+    ran = run_instrumented(device, made, tool, launch, original=loaded)
     verdict.made(made)
     verdict.records = dict(ran.records)
     verdict.selected, verdict.instrumented = 1, int(ran.cloned is not None)
@@ -106,6 +134,8 @@ def emulated(device: str | None) -> Target | None:
 def open_device(settings: RunSettings, target: Target) -> Device:
     """``emulator``, with a target or without: one that is ``target``. ``hip``: the first AMD GPU."""
     name = settings.device or ""
+    if name.partition(":")[0] == EMULATOR and settings.record is not None:
+        return RecordingDevice(target, options=settings.launch, memory=recording_memory(), report=reporter(os.environ))
     if name.partition(":")[0] == EMULATOR:
         return EmulatorDevice(target, options=settings.launch, report=reporter(os.environ))
     if name == "hip":
@@ -154,8 +184,16 @@ def save_counts(done: Done) -> list[Path]:
     return output.counts(done.verdict)
 
 
-def save_all(done: Done, folder: Path | None) -> tuple[dict[int, str], list[str]]:
-    """Buffers in ``folder``, if there is one, by the argument's number; and files with counts and reports."""
+def save_record(done: Done, path: Path | None) -> list[Path]:
+    """The launch that was recorded."""
+    if path is None or not isinstance(done.device, RecordingDevice):
+        return []
+    done.device.save(path)
+    return [path]
+
+
+def save_all(done: Done, folder: Path | None, record: Path | None = None) -> tuple[dict[int, str], list[str]]:
+    """Buffers in ``folder``, if there is one, by the argument's number; and files with counts, reports, the launch."""
     saved = save_outputs(done, folder) if folder else {}
-    files = [*save_counts(done), *save_report(done)]
+    files = [*save_counts(done), *save_report(done), *save_record(done, record)]
     return {number: str(path) for number, path in saved.items()}, list(map(str, files))

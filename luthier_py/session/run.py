@@ -7,11 +7,11 @@ verdict. Invariant: the original kernel and the instrumented one get the same by
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from luthier_py.runtime import Buffer as DeviceBuffer
 from luthier_py.runtime import Device, Module, pack_arguments
 from luthier_py.session.receiving import Receiving
 from luthier_py.session.specs import ArgumentSpec, BufferSpec, ScalarSpec
+from luthier_py.session.told_allocations import Ready, nobody, own_memory, told
 from luthier_py.tool import Channel, LaunchParameter, LaunchResult, LaunchVariable, Tool, Variable
 from luthier_py.tool.allocations import Allocations, LiveAllocation
 from luthier_py.tool.launch_variable import launch_bytes
@@ -40,6 +41,8 @@ FLOATING = {
     **dict.fromkeys((f"unsigned {kind}" for kind in ("char", "short", "int", "long", "long long")), False),
 }
 """Of C's and OpenCL's scalar types, by name."""
+Left: TypeAlias = tuple[dict[int, NDArray[Any]], bytes]
+"""Of a launch: output buffers, if there are any, by argument number, and the kernarg segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,26 @@ class Launch:
     grid: Dim
     block: Dim
     arguments: tuple[ArgumentSpec, ...]
+
+    def run(self, device: Device, module: Module, kernel: str, ready: Ready = nobody) -> Left:
+        return run_launch(device, module, kernel, self, ready)
+
+
+class Launchable(Protocol):
+    """What can be launched, of a kernel or its copy."""
+
+    @property
+    def kernel(self) -> str: ...
+
+    @property
+    def grid(self) -> Dim: ...
+
+    @property
+    def block(self) -> Dim: ...
+
+    def run(self, device: Device, module: Module, kernel: str, ready: Ready = nobody) -> Left:
+        """``kernel`` of ``module``. ``ready`` is told what memory it may access, before it begins."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +107,29 @@ class Done:
         return self.verdict is None or self.verdict.observed
 
 
-def run_original(device: Device, code: bytes, launch: Launch, name: str = "<memory>") -> Ran:
+def run_original(device: Device, code: bytes, launch: Launchable, name: str = "<memory>") -> Ran:
     """Launch the kernel as it is."""
     module = device.load(code, name)
     try:
-        outputs, arguments = run_launch(device, module, launch.kernel, launch)
-        return Ran(outputs, counted=counted(device), cycles=cycles(device), arguments=arguments)
+        return run_loaded(device, module, launch)
     finally:
         module.unload()
 
 
-def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Launch, index: int = 0) -> Ran:
-    """Launch the clone, or the original where the tool inserted nothing, and ask the tool for its report."""
+def run_loaded(device: Device, module: Module, launch: Launchable) -> Ran:
+    """The same of a code object that is on the device."""
+    outputs, arguments = launch.run(device, module, launch.kernel)
+    return Ran(outputs, counted=counted(device), cycles=cycles(device), arguments=arguments)
+
+
+def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Launchable, index: int = 0,
+                     original: Module | None = None) -> Ran:
+    """Launch the clone, or the original where the tool inserted nothing, and ask the tool for its report.
+    ``original``: where the copy was made without it."""
     cloned = next((row for row in made.patched.report if row.name == launch.kernel), None)
     if cloned is None:
-        ran = run_original(device, made.data, launch, made.obj.name)
+        ran = (run_original(device, made.data, launch, made.obj.name) if original is None
+               else run_loaded(device, original, launch))
         return reported(ran, tool, made, launch, index) if tool.wants_arguments else ran
     channels = [variable for variable in made.edits.variables if isinstance(variable, Channel)]
     parameters = [variable for variable in made.edits.variables if isinstance(variable, LaunchParameter)]
@@ -118,14 +149,13 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
             for parameter in parameters:
                 place = module.variable(parameter.name)
                 device.write(place.address, parameter.encoded(tool, index)[: place.size])
-            known: list[LiveAllocation] = own_memory(module, made, tables)
+            known: list[LiveAllocation] = []
 
-            def ready(buffers: Mapping[int, DeviceBuffer]) -> None:
-                for number, at in buffers.items():
-                    known.append(LiveAllocation(at.address, at.address + size_of(launch, number), f"argument {number}"))
+            def ready(allocations: Sequence[LiveAllocation]) -> None:
+                known.extend([*allocations, *own_memory(module, made, tables)] if original is None else allocations)
                 held.enter_context(told(device, module, tables, known))
 
-            outputs, arguments = run_launch(device, module, cloned.clone, launch, ready)
+            outputs, arguments = launch.run(device, module, cloned.clone, ready)
             for channel, dropped in receiving.drained().items():
                 received.count(channel).dropped = dropped
             memory, sizes = {}, {variable.name: size for variable, size in sized.items()}
@@ -143,7 +173,7 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
         module.unload()
 
 
-def reported(ran: Ran, tool: Tool, made: Instrumented, launch: Launch, index: int) -> Ran:
+def reported(ran: Ran, tool: Tool, made: Instrumented, launch: Launchable, index: int) -> Ran:
     """With the tool's report of a launch in which nothing of it ran."""
     if any(refusal.kernel == launch.kernel for refusal in made.refused):
         return ran
@@ -195,52 +225,12 @@ def inserted(device: Device, made: Instrumented) -> int | None:
     return found
 
 
-def own_memory(module: Module, made: Instrumented, tables: Sequence[Allocations]) -> list[LiveAllocation]:
-    """Where the program's own segments are loaded; a tool's variable says how far from their addresses."""
-    if not tables:
-        return []
-    symbol = load(made.data).symbol(tables[0].name)
-    assert symbol is not None
-    base = module.variable(tables[0].name).address - symbol.address
-    return [LiveAllocation(base + each.address, base + each.address + each.memory_size, made.obj.name)
-            for each in made.obj.segments if each.load and each.memory_size]
-
-
-def size_of(launch: Launch, number: int) -> int:
-    """Bytes of a buffer, as they were asked for."""
-    argument = launch.arguments[number]
-    assert isinstance(argument, BufferSpec)
-    return int(argument.data.nbytes)
-
-
-@contextmanager
-def told(
-    device: Device, module: Module, tables: Sequence[Allocations], known: Sequence[LiveAllocation]
-) -> Iterator[None]:
-    """Memory with the table, to which the module's cells lead."""
-    if not tables:
-        yield
-        return
-    data = Allocations.encoded(known)
-    place = device.alloc(len(data))
-    device.write(place.address, data)
-    for table in tables:
-        device.write(module.variable(table.name).address, place.address.to_bytes(8, "little"))
-    try:
-        yield
-    finally:
-        device.free(place)
-
-
-def run_launch(
-    device: Device, module: Module, kernel: str, launch: Launch,
-    ready: Callable[[Mapping[int, DeviceBuffer]], None] = lambda buffers: None,
-) -> tuple[dict[int, NDArray[Any]], bytes]:
-    """Upload, launch, wait, download. Output buffers, and the kernarg segment. ``ready`` is told where buffers are,
-    before the launch."""
+def run_launch(device: Device, module: Module, kernel: str, launch: Launch, ready: Ready = nobody) -> Left:
+    """Upload, launch, wait, download."""
     handle = module.kernel(kernel)
     check_arguments(handle.record, launch.arguments)
     buffers: dict[int, DeviceBuffer] = {}
+    known: list[LiveAllocation] = []
     try:
         values: list[DeviceBuffer | np.generic] = []
         for number, argument in enumerate(launch.arguments):
@@ -248,9 +238,11 @@ def run_launch(
                 buffers[number] = device.alloc(max(1, argument.data.nbytes))
                 device.write(buffers[number].address, argument.data.tobytes())
                 values.append(buffers[number])
+                start, size = buffers[number].address, argument.data.nbytes
+                known.append(LiveAllocation(start, start + size, f"argument {number}"))
             else:
                 values.append(argument.data)
-        ready(buffers)
+        ready(known)
         kernarg = pack_arguments(handle.record, values, launch.grid, launch.block)
         device.launch(handle, launch.grid, launch.block, kernarg)
         device.synchronize()
@@ -272,17 +264,21 @@ def _download(device: Device, place: DeviceBuffer, argument: BufferSpec) -> NDAr
 def doubts(record: KernelRecord, arguments: Sequence[ArgumentSpec]) -> list[str]:
     """Scalars of the right size that are of another kind than the kernel's parameter, as far as its metadata or its
     name say what that is."""
-    wanted = record.own_args
-    signature = re.fullmatch(r".*?\((.*)\)", demangled(record.name))
-    named = [name.strip() for name in signature[1].split(",")] if signature else []
     found = []
-    for number, (formal, actual) in enumerate(zip(wanted, arguments, strict=True)):
-        kind = formal.type_name or (named[number] if len(named) == len(wanted) else "")
+    for number, (kind, actual) in enumerate(zip(type_names(record), arguments, strict=True)):
         floating = FLOATING.get(kind.removeprefix("const ").removesuffix(" const"))
         if isinstance(actual, ScalarSpec) and floating is not None and floating != (actual.data.dtype.kind == "f"):
             gets = f"is of type {kind}, and gets the bits of `{actual.text}`"
             found.append(f"kernel {record.name}: argument {number} {gets}")
     return found
+
+
+def type_names(record: KernelRecord) -> list[str]:
+    """Of the kernel's parameters, as far as metadata or its name say them; "" where nobody does."""
+    wanted = record.own_args
+    signature = re.fullmatch(r".*?\((.*)\)", demangled(record.name))
+    named = [name.strip() for name in signature[1].split(",")] if signature else []
+    return [arg.type_name or (named[number] if len(named) == len(wanted) else "") for number, arg in enumerate(wanted)]
 
 
 def check_arguments(record: KernelRecord, arguments: Sequence[ArgumentSpec]) -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from luthier_py.emulator.launch_options import NO_OPTIONS, LaunchOptions
 from luthier_py.emulator.schedule import Schedule
 from luthier_py.errors import Invalid
 from luthier_py.session.stack import LUTHIER, chosen_stack, stack_environment
 from luthier_py.worker.launch_settings import launch_environment, launch_options
+from luthier_py.worker.recording import RecordSettings
 from luthier_py.worker.settings import device_settings
 from luthier_py.worker.targets import VARIABLE, chosen_targets
 
@@ -24,12 +26,14 @@ EMULATOR = "emulator"
 @dataclass(frozen=True, slots=True)
 class RunSettings:
     """``device``: as --device has it; None for the GPU that a program finds. ``stack``: what is between an emulated
-    device and the program, see :mod:`.stack`. ``shuffle``: how many other schedules are tried."""
+    device and the program, see :mod:`.stack`. ``shuffle``: how many other schedules are tried. ``record``: which
+    launches are kept."""
 
     device: str | None
     stack: str = LUTHIER
     launch: LaunchOptions = NO_OPTIONS
     shuffle: int = 0
+    record: RecordSettings | None = None
 
     @property
     def own_runtime(self) -> bool:
@@ -48,19 +52,23 @@ class RunSettings:
             raise Invalid(f"device {self.device} is unknown; give emulator:TARGET, or nothing for the GPU")
         chosen_targets(self.device)
         launch = launch_environment(self.launch)
+        if self.record is not None:
+            launch |= self.record.environment()
         device_settings({**os.environ, **launch})
         return {**launch, VARIABLE: self.device, **stack_environment(self.stack)}
 
 
 def run_settings(device: str | None, given: Mapping[str, object] | None = None, stack: str | None = None,
-                 shuffle: int = 0) -> RunSettings:
+                 shuffle: int = 0, record: Path | RecordSettings | None = None) -> RunSettings:
     """``given``: values by option, None for those that were not given; the environment has the rest, of ``stack``,
-    too."""
+    too. ``record``: a file for the one launch, or which of several."""
+    if isinstance(record, Path):
+        record = RecordSettings(record)
     texts = {option: str(value) for option, value in (given or {}).items() if value is not None}
     if shuffle and "--schedule" in texts:
         raise Invalid("--shuffle takes the seeds 0 to COUNT-1; leave out --schedule")
     if device is not None and device.startswith(EMULATOR):
-        return RunSettings(device, chosen_stack(stack), launch_options(os.environ, texts), shuffle)
-    if only := [*texts, *["--shuffle"] * bool(shuffle)]:
+        return RunSettings(device, chosen_stack(stack), launch_options(os.environ, texts), shuffle, record)
+    if only := [*texts, *["--shuffle"] * bool(shuffle), *["--record"] * bool(record)]:
         raise Invalid(f"{', '.join(only)}: for kernels on the emulator; give a device, as --device emulator:TARGET")
     return RunSettings(device, chosen_stack(stack))

@@ -27,6 +27,7 @@ from luthier_py.emulator.memory import GAP, Allocation, Memory, write_bytes
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.poison import poison
 from luthier_py.emulator.ready import LoadedLaunch, threads_for
+from luthier_py.emulator.recorded import HOSTCALLS
 from luthier_py.emulator.residency import COMPUTE_UNITS, of_compute_unit
 from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit
 from luthier_py.isa import MAX_WORKITEMS, Target
@@ -38,6 +39,7 @@ from luthier_py.runtime.native.protocol import Message
 from luthier_py.worker import bundles, heap, printing, properties
 from luthier_py.worker.arena import Arena
 from luthier_py.worker.edge import Refused, guarded
+from luthier_py.worker.recording import LaunchRecorder
 from luthier_py.worker.settings import device_settings
 from luthier_py.worker.targets import VARIABLE, chosen_targets, visible_devices
 from luthier_py.worker.ticket_code import Pause
@@ -51,7 +53,7 @@ _LAUNCH = struct.Struct("<12I")
 _GRID_SYNC_BYTES = 64
 _OF_MEMORY = {FaultKind.BAD_ADDRESS, FaultKind.READ_ONLY, FaultKind.MISALIGNED, FaultKind.LDS, FaultKind.SCRATCH}
 _RANGE = struct.Struct("<3Q")
-HOSTCALLS = "hidden_hostcall_buffer"
+
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class DeviceService:
         self.targets = [every[number] for number in self._numbers]
         self._settings = device_settings(os.environ)
         in_fabric = any(target.fabric_float_atomics for target in self.targets)
+        self._recorder = LaunchRecorder(self._settings.record) if self._settings.record is not None else None
         self._drops_in_fine = not self._settings.fine_atomics and not in_fabric
         self._modules: dict[int, Loaded] = {}
         self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
@@ -142,7 +145,7 @@ class DeviceService:
         self.memory = Memory((self.arena.address, self.arena.size))
         self.devices = [
             EmulatorDevice(target, options=self._settings.launch, memory=self.memory, others_write=True,
-                           counts=self._settings.profile is not None, report=self._settings.report)
+                           counts=self._settings.counts, report=self._settings.report)
             for target in self.targets
         ]  # fmt: skip
         self._tickets = Tickets(self.arena.control, self.memory.table_cell + 8)
@@ -250,18 +253,21 @@ class DeviceService:
         prints = printing.ARGUMENT in hidden
         if prints:
             pointers[printing.ARGUMENT] = self._printing.empty()
-        arguments = request.content[_LAUNCH.size :]
-        ready = loaded.device.ready(loaded.module.kernel(record.name), grid, block, len(arguments), lds,
-                                    hidden_arguments(record, grid, block, lds, pointers))
+        arguments, handle = request.content[_LAUNCH.size :], loaded.module.kernel(record.name)
+        recorder = self._recorder if self._recorder is not None and self._recorder.wants(record.name) else None
+        ready = loaded.device.ready(handle, grid, block, len(arguments), lds,
+                                    hidden_arguments(record, grid, block, lds, pointers), recorder is not None)
         loaded.device.threads = threads_for(ready.shape.groups, self._threads)
         try:
             loaded.device.run(ready, arguments)
         finally:
             if prints:
                 self._printing.print(printing.formats(loaded.module.object.metadata))
+        if recorder is not None:
+            recorder.keep(loaded.device, handle, ready)
         if self._settings.profile is not None and loaded.device.profile is not None:
             append_profile(self._settings.profile, loaded.device.profile)
-        elif loaded.device.natively and not (prints or cooperative):
+        elif loaded.device.natively and self._recorder is None and not (prints or cooperative):
             self._tickets.know(request.content[: _LAUNCH.size], ready, partial(self._go_on, loaded.device, ready))
 
     def _go_on(self, device: EmulatorDevice, ready: LoadedLaunch, outcome: Outcome) -> None:

@@ -16,6 +16,7 @@ from luthier_py.emulator.launch_options import LaunchOptions, Reporter
 from luthier_py.errors import Invalid
 from luthier_py.worker.findings import reporter
 from luthier_py.worker.launch_settings import launch_options
+from luthier_py.worker.recording import RecordSettings, record_settings
 
 PROFILE = "LUTHIER_DEVICE_PROFILE"
 """A file that gets one line of JSON for each launch: what the emulator itself counted."""
@@ -40,6 +41,12 @@ class DeviceSettings:
     profile: str | None
     launch: LaunchOptions
     report: Reporter
+    record: RecordSettings | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether anybody asks what the emulator counts."""
+        return self.profile is not None or self.record is not None
 
 
 def device_settings(environment: Mapping[str, str]) -> DeviceSettings:
@@ -51,6 +58,7 @@ def device_settings(environment: Mapping[str, str]) -> DeviceSettings:
         fine_atomics=chosen_fine_atomics(environment.get(FINE_ATOMICS, "")),
         launch=launch_options(environment),
         report=reporter(environment),
+        record=record_settings(environment),
     )
 
 

@@ -116,6 +116,7 @@ static bool look(struct watch *watch, u8 *memory, struct wave *wave, const u32 *
             tell(watch, memory, wave, access, place, lane, FOUND_MEMORY, 0);
         if (writes) write_down(wave, place, size);
     }
+    if (watch->flags & CHECK_TOUCHED && place.space == IN_MEMORY) note_page(watch, address, size, writes);
     if (watch->flags & CHECK_RACES && place.space != IN_SCRATCH)
         note_access(watch, memory, wave, place.space, access, place.address, size, lane, data);
     return true;
@@ -187,6 +188,7 @@ PUBLIC u8 *luthier_watch_scalar(u8 *memory, u64 address, u64 size, const u32 *ac
     }
     if (watch->flags & CHECK_INIT && !writes && unwritten(wave, place, size))
         tell(watch, memory, wave, access, place, 0, FOUND_MEMORY, 0);
+    if (watch->flags & CHECK_TOUCHED) note_page(watch, address, size, writes);
     if (watch->flags & CHECK_RACES)
         note_access(watch, memory, wave, IN_MEMORY, access, address, size, 0, NULL);
     return (u8 *)address;

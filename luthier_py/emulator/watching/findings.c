@@ -55,6 +55,7 @@ PUBLIC void luthier_watch_free(struct watch *watch) {
         free(place->cells), free(place->written), free(place->waves), free(place);
     }
     forget_cells(watch);
+    forget_touched(watch);
     free(watch);
 }
 
@@ -102,6 +103,7 @@ static bool begin(struct watch *watch, u8 *memory, struct wave *wave) {
 struct wave *wave_of(struct watch *watch, u8 *memory) {
     struct wave *wave = *(struct wave **)field(memory, WAVE_WATCHED);
     if (watch->stopped & STOPPED_MEMORY) return NULL;
+    if (watch->flags == CHECK_TOUCHED) return &watch->nobody;
     if (wave != NULL) return wave;
     u64 group = *(u64 *)(*field(memory, WAVE_GROUP) + GROUP_INDEX), number = *field(memory, WAVE_NUMBER);
     wave = need(watch, 1, sizeof *wave);

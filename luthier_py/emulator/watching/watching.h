@@ -115,6 +115,9 @@ struct watch {
     struct bytes *all_bytes;
     u64 bytes_left;
     struct { u64 time, other_pc; u32 lane; } told; /* the last race */
+    struct touched *touched; /* a table by page, with holes */
+    u64 touched_room, touched_count;
+    struct wave nobody; /* for all waves, where nobody looks for mistakes */
     u8 nothing[256]; /* what is read where nothing is */
 };
 
@@ -143,6 +146,8 @@ void track(struct watch *watch, u8 *memory, struct wave *wave, const u32 *step);
 void define(struct watch *watch, u8 *memory, struct wave *wave, const u32 *step, u64 exec);
 void undefine(struct wave *wave, u32 lane);
 void forget_cells(struct watch *watch);
+void note_page(struct watch *watch, u64 address, u64 size, bool writes);
+void forget_touched(struct watch *watch);
 void clear_cells(struct cell *cells, u32 count);
 
 #endif

@@ -1,0 +1,142 @@
+"""Commands that keep launches and run them again: record, replay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import click
+from click.exceptions import Exit
+
+from luthier_py.cli.app import app
+from luthier_py.cli.console import aside, show
+from luthier_py.cli.ending import ExitCode
+from luthier_py.cli.options import (
+    AsJson,
+    CheckOption,
+    ClockOption,
+    ErrorExitCode,
+    OutputOption,
+    Report,
+    ScheduleOption,
+    TimeLimitOption,
+    ToolName,
+    ToolOptions,
+    check_settings,
+    echoed_tool,
+    tool_options,
+)
+from luthier_py.cli.parameters import ByName, ByPlace
+from luthier_py.errors import Invalid, LuthierError, one_line
+from luthier_py.worker.edge import say
+
+if TYPE_CHECKING:
+    from luthier_py.report.plain import Json
+    from luthier_py.session.run_settings import RunSettings
+
+
+@app.command_of(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def record(
+    command: Annotated[list[str], ByPlace(help="the program and its arguments, after --", metavar="PROGRAM...")],
+    output: Annotated[
+        Path, ByName("-o", "--output", metavar="DIR|FILE.lrec", help="a folder for all, or a file for the first")
+    ] = Path("recorded"),
+    kernels: Annotated[
+        str, ByName("--kernels", metavar="REGEX", help="only kernels with such names")
+    ] = "",
+    launches: Annotated[
+        str, ByName("--launches", metavar="A:B", help="only launches from A up to B, without it; they count from 0")
+    ] = "",
+    device: Annotated[
+        str | None, ByName("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET")
+    ] = None,
+    time_limit: TimeLimitOption = None,
+) -> None:
+    """Run a HIP program as it is, and keep its launches in files, for `luthier replay`.
+
+    For example: luthier record --kernels saxpy --device emulator:TARGET -- ./app arguments
+
+    The exit code is the program's own; if that is 0, then 3 if no launch was recorded, and 1 if one could not be.
+    """
+    from luthier_py.session.recording import record_program
+    from luthier_py.session.run_settings import run_settings
+    from luthier_py.worker.recording import RecordSettings, parse_kernels, parse_launches, told
+
+    chosen = RecordSettings(output, parse_kernels("--kernels", kernels), parse_launches("--launches", launches))
+    done = record_program(command, run_settings(device, {"--time-limit": time_limit}, record=chosen))
+    for line in (*done.executed.hints, *map(told, done.files)):
+        say(line)
+    if not done.launches:
+        say("no launch was recorded: none was chosen, or the program launched nothing")
+        raise Exit(done.executed.exit_code or ExitCode.NOTHING_OBSERVED)
+    raise Exit(done.executed.exit_code or (ExitCode.OK if len(done.files) == len(done.launches) else ExitCode.ERROR))
+
+
+@app.command_of()
+def replay(
+    files: Annotated[list[Path], ByPlace(help="recorded launches", metavar="FILE...")],
+    tool: ToolName = "none",
+    option: ToolOptions = None,
+    device: Annotated[
+        str, ByName("--device", help="`emulator`, `emulator:TARGET`, or `hip` for the first AMD GPU")
+    ] = "emulator",
+    kernel_from: Annotated[
+        Path | None, ByName("--kernel-from", metavar="FILE", help="run the kernel of that name in another code object")
+    ] = None,
+    tolerance: Annotated[
+        float, ByName("--tolerance", type=click.FloatRange(0, 1), metavar="REL",
+                      help="how far floats may be from the recorded ones, relative to the larger of two")
+    ] = 0.0,
+    time_limit: TimeLimitOption = None,
+    clock: ClockOption = None,
+    schedule: ScheduleOption = None,
+    check: CheckOption = None,
+    error_exitcode: ErrorExitCode = 0,
+    tool_output: OutputOption = None,
+    report: Report = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run recorded launches again, alone, with a tool or without, and compare what they write.
+
+    For example: luthier replay recorded/00000-saxpy.lrec -t instr_count
+
+    The exit code is 1 where memory differs from what was recorded.
+    """
+    from luthier_py.report.replayed import replay_table
+    from luthier_py.session.run_settings import run_settings
+    from luthier_py.worker.findings import say_summary
+
+    settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
+                                     "--check": check})
+    check_settings(settings, tool != "none", error_exitcode)
+    options = tool_options(tool != "none", option, LUTHIER_OUTPUT=tool_output, LUTHIER_REPORT=report)
+    if len(files) > 1 and (tool_output or report):
+        raise Invalid("--output and --report have one launch's; give one FILE with them")
+    rows = [one_replay(file, tool, options, settings, kernel_from, tolerance) for file in files]
+    show({"replays": rows} if as_json else replay_table(rows), as_json)
+    findings = sum(len(row.get("findings", ())) for row in rows)
+    say_summary(settings.launch.checks, len(rows), findings)
+    if not all(row.get("same") for row in rows):
+        raise Exit(ExitCode.ERROR)
+    if any(row["verdict"] is not None and not row["verdict"]["observed"] for row in rows):
+        say(f"tool {tool} observed nothing")
+        raise Exit(ExitCode.NOTHING_OBSERVED)
+    raise Exit(error_exitcode if findings else ExitCode.OK)
+
+
+def one_replay(file: Path, tool: str, options: dict[str, str], settings: RunSettings, kernel_from: Path | None,
+               tolerance: float) -> Json:
+    """Facts of it; where it goes wrong that is said, and the others go on."""
+    from luthier_py.session.facts import replay_facts
+    from luthier_py.session.launched import findings_of, save_all
+    from luthier_py.session.replay import replay_file
+
+    try:
+        with aside():
+            loaded = echoed_tool(tool, options) if tool != "none" else None
+            done = replay_file(file, loaded, settings, kernel_from, tolerance)
+            files = save_all(done.done, None)[1]
+    except (LuthierError, OSError) as error:
+        say(one_line(error))
+        return {"file": str(file), "error": one_line(error)}
+    return replay_facts(file, done, findings_of(done.done), files)

@@ -1,0 +1,236 @@
+"""A recorded launch, run again: its memory put back, its kernel or a rebuilt one launched, what it wrote compared.
+
+In: a RecordedLaunch, a device, perhaps a tool, or another code object with the kernel. Out: where memory differs from
+what the recorded launch left, and what a launch of one's own has. Invariant: nothing outside of the record is used, and
+what the launch needs beyond it is told.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.chosen_place import chosen_place
+from luthier_py.emulator.memory import ALIGNMENT, GAP, Allocation, Memory
+from luthier_py.emulator.module import EmulatorModule
+from luthier_py.emulator.record_file import read_record
+from luthier_py.emulator.recorded import RecordedLaunch
+from luthier_py.errors import Invalid, how_many
+from luthier_py.isa import target
+from luthier_py.loader import CodeObject, KernelRecord, load, read_code
+from luthier_py.runtime import Device, Module, hidden_value
+from luthier_py.session.counterparts import (
+    Counterpart,
+    RecordedBytes,
+    allocation_counterparts,
+    inner_pointers,
+    module_counterparts,
+    moved,
+    pieces,
+)
+from luthier_py.session.differing import Compared, Difference, difference
+from luthier_py.session.launched import emulated, launch_on, open_device
+from luthier_py.session.run import Dim, Done, Left
+from luthier_py.session.run_settings import EMULATOR, RunSettings
+from luthier_py.session.told_allocations import Ready, nobody
+from luthier_py.tool import LiveAllocation, Tool
+from luthier_py.worker.edge import say
+from luthier_py.worker.findings import reporter
+from luthier_py.worker.properties import architecture
+
+_ROOM, _MARGIN = 1 << 33, 1 << 16  # bytes for what a replay adds to the recorded memory, behind it and before
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What is other than it was. ``unrecorded``: pages of recorded allocations to which a rebuilt kernel came and the
+    recorded one did not; it finds zeros there. ``missing``: variables that the launch used, and that a rebuilt code
+    object has not."""
+
+    compared_bytes: int
+    differences: tuple[Difference, ...]
+    unrecorded: tuple[int, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        return not (self.differences or self.unrecorded or self.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    record: RecordedLaunch
+    done: Done
+    comparison: Comparison
+    tolerance: float
+
+
+@dataclass(slots=True)
+class ReplayLaunch:
+    """Mutable: ``comparison`` of its last run. ``subject``: the kernel that runs, ``home``: the module with the
+    program's variables, None for the one that runs. ``rebuilt``: it is another kernel, and looked at for what it
+    touches."""
+
+    record: RecordedLaunch
+    subject: KernelRecord
+    allocations: list[Counterpart]
+    home: Module | None
+    rebuilt: bool
+    tolerance: float
+    comparison: Comparison | None = None
+
+    @property
+    def kernel(self) -> str:
+        return self.record.kernel
+
+    @property
+    def grid(self) -> Dim:
+        return self.record.grid
+
+    @property
+    def block(self) -> Dim:
+        return self.record.block
+
+    def run(self, device: Device, module: Module, kernel: str, ready: Ready = nobody) -> Left:
+        """Memory as it was, the launch, and what differs then."""
+        variables, missing = module_counterparts(self.record, self.home or module)
+        recorded = pieces(self.record, sorted([*self.allocations, *variables], key=lambda one: one.start))
+        for piece in recorded:
+            device.write(piece.now, piece.before)
+        ready([LiveAllocation(each.now, each.now + each.size, each.name) for each in (*self.allocations, *variables)])
+        kernarg = moved(self.subject, replay_arguments(self.record, self.subject), self.allocations)
+        unrecorded = self._launch(device, module, kernel, kernarg)
+        differences = tuple(compared(device, recorded, self.tolerance))
+        self.comparison = Comparison(sum(len(piece.after) for piece in recorded), differences, unrecorded, missing)
+        return {}, kernarg
+
+    def _launch(self, device: Device, module: Module, kernel: str, kernarg: bytes) -> tuple[int, ...]:
+        """Pages that only a rebuilt kernel came to."""
+        handle, lds_bytes = module.kernel(kernel), self.record.lds_bytes
+        if self.rebuilt and isinstance(device, EmulatorDevice):
+            device.run(device.ready(handle, self.grid, self.block, len(kernarg), lds_bytes, touched=True), kernarg)
+            return unrecorded_pages(device, self.record)
+        device.launch(handle, self.grid, self.block, kernarg, lds_bytes)
+        device.synchronize()
+        return ()
+
+
+def replay_file(path: Path, tool: Tool | None, settings: RunSettings, kernel_from: Path | None = None,
+                tolerance: float = 0.0) -> Replayed:
+    """LuthierError or OSError says what of the file, or of the launch, is wrong."""
+    return replay(read_record(path), path, tool, settings, kernel_from, tolerance)
+
+
+def replay(record: RecordedLaunch, path: Path, tool: Tool | None, settings: RunSettings,
+           kernel_from: Path | None = None, tolerance: float = 0.0) -> Replayed:
+    """Run it once. ``kernel_from``: a file with the kernel that is to run in the recorded one's place. ``tolerance``:
+    how far floats may be from the recorded ones, relative to the larger."""
+    own, code, name = load(record.code, str(path)), record.code, path
+    if kernel_from is not None:
+        code, name = read_code(kernel_from, architecture(own.target), record.kernel), kernel_from
+    subject = load(code, str(name)).kernel(record.kernel)
+    check_layout(own.kernel(record.kernel), subject, str(name))
+    if tool is not None:
+        tool.selection = tool.selection.of_process(os.getpid())
+    with _with_memory(record, own, settings) as (device, addresses, original):
+        rebuilt = kernel_from is not None
+        home = device.load(code, str(name)) if isinstance(device, EmulatorDevice) and rebuilt else original
+        allocations = allocation_counterparts(record, own.kernel(record.kernel), addresses)
+        launch = ReplayLaunch(record, subject, allocations, home, rebuilt, tolerance)
+        done = launch_on(device, path, code, launch, tool, loaded=home)
+    assert launch.comparison is not None
+    return Replayed(record, done, launch.comparison, tolerance)
+
+
+@contextmanager
+def _with_memory(record: RecordedLaunch, own: CodeObject,
+                 settings: RunSettings) -> Iterator[tuple[Device, list[int], EmulatorModule | None]]:
+    """A device, and the addresses there of the recorded allocations; on the emulator the code object, too."""
+    if not (settings.device or "").startswith(EMULATOR):
+        device = open_device(settings, own.target)
+        if count := inner_pointers(record):
+            say(f"{own.name}: {how_many(count, 'word')} of its memory may be addresses of recorded memory, which is "
+                "elsewhere on this device; they stay as they were, so the kernel may fail, or write other results")
+        with ExitStack() as freeing:
+            buffers = [device.alloc(each.size) for each in record.allocations]
+            for buffer in buffers:
+                freeing.callback(device.free, buffer)
+            yield device, [buffer.address for buffer in buffers], None
+        return
+    of = emulated(settings.device) or target(record.target)
+    with chosen_place(*_range(record)) as place:
+        emulator = EmulatorDevice(of, options=settings.launch, memory=Memory(place), report=reporter(os.environ))
+        original = emulator.load(record.code, own.name, record.base)
+        place_allocations(emulator.memory, record.allocations)
+        yield emulator, [each.address for each in record.allocations], original
+
+
+def _range(record: RecordedLaunch) -> tuple[int, int]:
+    """Of addresses, with room."""
+    first = min([record.base, *(each.address for each in record.allocations)]) // _MARGIN * _MARGIN - _MARGIN
+    last = max([record.base, *(each.end + each.spare for each in record.allocations)])
+    return first, -(-(last + _ROOM - first) // _MARGIN) * _MARGIN
+
+
+def place_allocations(memory: Memory, allocations: Sequence[Allocation]) -> None:
+    """At their addresses; those with less than a gap between them, as parts of one reservation are, in one block."""
+    blocks: list[list[Allocation]] = []
+    for each in allocations:
+        if blocks and each.address < -(-blocks[-1][-1].end // ALIGNMENT) * ALIGNMENT + GAP:
+            blocks[-1].append(each)
+        else:
+            blocks.append([each])
+    for block in blocks:
+        memory.reserve_at(block[0].address, block[-1].end - block[0].address)
+        for each in block:
+            memory.register(each)
+
+
+def compared(device: Device, recorded: Sequence[RecordedBytes], tolerance: float) -> Iterator[Difference]:
+    """Memory of a device with what the launch left when it was recorded."""
+    for one, several in groupby(recorded, key=lambda piece: piece.of):
+        read = [Compared(piece.offset, piece.after, device.read(piece.now, len(piece.after))) for piece in several]
+        wrong = [each for each in read if each.expected != each.got]
+        found = difference(one.name, one.start, one.size, one.type, wrong, tolerance) if wrong else None
+        if found is not None:
+            yield found
+
+
+def check_layout(recorded: KernelRecord, kernel: KernelRecord, name: str) -> None:
+    """Invalid unless the recorded arguments are this kernel's."""
+    def layout(record: KernelRecord) -> str:
+        rows = [f"{arg.size} bytes {arg.value_kind} at {arg.offset}" for arg in record.own_args]
+        return ", ".join(rows) or "nothing"
+
+    if layout(recorded) != layout(kernel):
+        raise Invalid(f"kernel {kernel.name} of {name} takes other arguments than the recorded one: {layout(kernel)}; "
+                      f"not {layout(recorded)}")
+
+
+def replay_arguments(record: RecordedLaunch, kernel: KernelRecord) -> bytes:
+    """The kernarg segment for a kernel: the program's arguments, and hidden ones wherever this kernel has them."""
+    own = load(record.code).kernel(record.kernel)
+    if kernel.args == own.args:
+        return record.kernarg
+    hidden = {arg.value_kind: record.kernarg[arg.offset : arg.offset + arg.size] for arg in own.args if arg.hidden}
+    segment = bytearray(max([kernel.descriptor.kernarg_size, *(arg.offset + arg.size for arg in kernel.args)]))
+    for arg in kernel.args:
+        given = record.kernarg[arg.offset : arg.offset + arg.size]
+        if arg.hidden:
+            default = hidden_value(arg.value_kind, record.grid, record.block, record.lds_bytes)
+            given = hidden.get(arg.value_kind, default.to_bytes(arg.size, "little"))
+        segment[arg.offset : arg.offset + arg.size] = given.ljust(arg.size, b"\0")[: arg.size]
+    return bytes(segment)
+
+
+def unrecorded_pages(device: EmulatorDevice, record: RecordedLaunch) -> tuple[int, ...]:
+    """Of recorded allocations, that the last launch came to and the record does not have."""
+    assert device.touched is not None
+    known = {page.address for page in record.pages}
+    return tuple(page.address for page in device.touched.pages if page.address not in known
+                 and any(page.touches(each.address, each.end) for each in record.allocations))
