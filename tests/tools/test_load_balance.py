@@ -10,6 +10,8 @@ from compiled_samples import CompiledSamples
 
 from luthier_py import LaunchResult
 from luthier_py.emulator import EmulatorDevice, LaunchOptions
+from luthier_py.isa import target
+from luthier_py.isa.compute_units import compute_unit_bits
 from luthier_py.loader import load
 from luthier_py.pipeline import Instrumented, instrument, plan
 from luthier_py.runtime.clock_kind import ClockKind
@@ -92,12 +94,12 @@ def test_cycles_of_the_model_are_its_own() -> None:
 OTHERS = [("gfx942", 64, 64), ("gfx1030", 32, 64), ("gfx1100", 32, 20), ("gfx1201", 32, 64)]
 
 
-@pytest.mark.parametrize(("target", "wave_size", "bits"), [
+@pytest.mark.parametrize(("name", "wave_size", "bits"), [
     pytest.param(*other, marks=() if other[0] == "gfx1100" else pytest.mark.slow) for other in OTHERS])
-def test_on_other_targets(target: str, wave_size: int, bits: int, require_tool, tmp_path: Path) -> None:
+def test_on_other_targets(name: str, wave_size: int, bits: int, require_tool, tmp_path: Path) -> None:
     """A clock of 20 bits says nothing of waves beside each other, but how long each was."""
     found = sample_called("mandelbrot")
-    compiled = CompiledSamples(require_tool("clang-22"), tmp_path).code(found.name, target, wave_size)
+    compiled = CompiledSamples(require_tool("clang-22"), tmp_path).code(found.name, name, wave_size)
     report = check_counts(compiled, launch_of(found)).report
     assert report["clock_bits"] == bits and (report["cycles"] is None) == (bits == 20)
     assert (report["workgroups"] is None) == (report["instructions"]["per_cycle"] is None) == (bits == 20)
@@ -121,3 +123,9 @@ def test_numbers_by_hand() -> None:
         "edges": [20, 32.5, 45, 57.5, 70, 82.5, 95, 107.5, 120], "counts": [1, 1, 0, 0, 0, 0, 0, 1]}
     rows_of_file = tool.files(launch, report)["load_balance.csv"].decode().splitlines()
     assert rows_of_file[1] == "0,0,100,140,0,0,7,0,1" and len(rows_of_file) == 4
+
+
+def test_registers_that_tell_compute_units_apart() -> None:
+    found = {name: compute_unit_bits(target(name)) for name in ("gfx90a", "gfx942", "gfx1100", "gfx1201")}
+    assert found == {"gfx90a": {"HW_ID": 0xFF00}, "gfx942": {"HW_ID": 0xFF00, "XCC_ID": 0xF},
+                     "gfx1100": {"HW_ID1": 0x1D3C00}, "gfx1201": {"WAVE_HW_ID1": 0x1D3C00}}

@@ -15,20 +15,13 @@ from luthier_py import Lane, Mutator, Tool, Variable, access_bytes, address, arr
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import CheckFailed, HookError, Unsupported
 from luthier_py.inject import policies
-from luthier_py.intrinsics import (
-    active_mask,
-    atomic_add,
-    ballot,
-    count_trailing_zeros,
-    is_first_lane,
-    lane_id,
-    read_lane,
-)
+from luthier_py.intrinsics import atomic_add, is_first_lane, lane_id
 from luthier_py.isa import RegSet, instruction_set, sgpr, target
 from luthier_py.isa.registers import SCALARS
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.tool import load_tool
+from luthier_py.tools.memory_divergence import touched
 
 SOURCE = """
 typedef unsigned u32;
@@ -169,15 +162,7 @@ class Lines(Tool):
 
     @hook
     def count(histogram: ptr[u64], where: Lane[u64], more: u32) -> None:
-        first, last, count = where >> 7, where + more >> 7, u32(0)
-        firsts, lasts = active_mask(), ballot(last != first)
-        while firsts | lasts != 0:
-            line = read_lane(first, count_trailing_zeros(firsts))
-            if firsts == 0:
-                line = read_lane(last, count_trailing_zeros(lasts))
-            firsts &= ~ballot(first == line)
-            lasts &= ~ballot(last == line)
-            count += 1
+        count = touched(where >> 7, where + more >> 7)
         if is_first_lane():
             atomic_add(histogram + count, 1)
 
