@@ -128,9 +128,7 @@ class Birth:
         if what in _IDS:
             return {(RegFile.SGPR, reg.index): self._group((_IDS[what], 1))}
         if what in _POINTERS:
-            axis = _POINTERS[what]
-            return {(RegFile.SGPR, reg.index): Sum(0, ((axis, 1),)),
-                    (RegFile.SGPR, reg.index + 1): Depends(frozenset({axis}))}
+            return {(RegFile.SGPR, reg.index): Sum(0, ((_POINTERS[what], 1),))}  # the other half decides nothing
         if what is Initial.PRELOADED_KERNARGS:
             first = 4 * self._record.descriptor.kernarg_preload_offset
             return {(RegFile.SGPR, reg.index + each): self._dword(Axis.ARGUMENTS, first + 4 * each)

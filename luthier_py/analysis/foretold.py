@@ -21,7 +21,7 @@ from luthier_py.errors import Unsupported
 from luthier_py.isa import EXEC, RegFile
 from luthier_py.isa.semantics.readers.evaluate import Dword
 from luthier_py.isa.semantics.readers.foresee import Foresight
-from luthier_py.isa.semantics.readers.sums import Axis, Depends, InBox, Sum, Sums
+from luthier_py.isa.semantics.readers.sums import ADDRESSES, Axis, InBox, Sum, Sums, axes_of
 
 MOST_STOPS = 1 << 18
 """Straight-line pieces that are walked for one launch at most."""
@@ -57,7 +57,10 @@ def foretell(foreseen: Foreseen, given: GivenLaunch) -> Foretold:
         try:
             walk.go()
         except Varies as varies:
-            todo += _halves(box, varies.axes)
+            axis = max(varies.axes - ADDRESSES, key=lambda each: box.sides[each], default=None)
+            if axis is None or box.sides[axis] == 1:
+                raise Unsupported(f"kernel {foreseen.record.name}: what decides its way has no number") from None
+            todo += box.halved(axis)
         else:
             walks += 1
             for total, found in ((executions, walk.executions), (lanes, walk.lanes)):
@@ -65,12 +68,6 @@ def foretell(foreseen: Foreseen, given: GivenLaunch) -> Foretold:
         stops += walk.stops
         read.update(walk.read)
     return Foretold(executions, lanes, per_group * given.grid[0] * given.grid[1] * given.grid[2], walks, read)
-
-
-def _halves(box: Box, axes: frozenset[Axis]) -> tuple[Box, Box]:
-    axis = max(axes, key=lambda each: box.sides[each])
-    assert box.sides[axis] > 1, f"a wave's own numbers are sums: {axes}"
-    return box.halved(axis)
 
 
 class _BoxWalk:
@@ -128,9 +125,6 @@ class _BoxWalk:
 
     def _number(self, known: InBox) -> int:
         """The same for all waves of the box; raises Varies where it is not."""
-        assert known is not None, "what is foreseen is known"
-        axes = known.axes if isinstance(known, Depends) else frozenset(axis for axis, _ in known.terms)
-        if axes:
-            raise Varies(axes)
-        assert isinstance(known, Sum) and isinstance(known.base, int)
-        return known.base
+        if isinstance(known, Sum) and not known.terms and isinstance(known.base, int):
+            return known.base
+        raise Varies(frozenset() if known is None else axes_of(known))

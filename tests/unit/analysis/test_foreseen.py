@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+from emulated import code_object
 from synthetic import Row, build
 
 from luthier_py.analysis import Foreseen, GivenLaunch, analyse, foretell
@@ -82,6 +83,18 @@ def test_nothing_is_known_behind_a_call():
     found = analyse(program).foreseen(kernel)
     (call,) = program.calls(kernel.function)
     assert found.stops and all(stop.pc <= call.instr.pc for stop in found.stops.values())
+
+
+def test_an_argument_is_found_by_an_address_of_64_bits():
+    """Of which the upper half is never known."""
+    rows = [("s_or_b64", sgpr(4, 2), sgpr(4, 2), 0), ("s_load_dword", sgpr(8), sgpr(4, 2), 8),
+            ("s_cmp_eq_u32", sgpr(8), 7), ("s_cbranch_scc1", "end"), mark(1), "end:", mark(2), END]
+    program = lift(load(code_object({"k": rows})), ["k"])
+    found = analyse(program).foreseen(program.kernel("k"))
+    for number, runs in (7, 0), (6, 1):
+        told = foretell(found, GivenLaunch(struct.pack("<Q2I", 0, number, 0).ljust(280, b"\0"), (1, 1, 1), (64, 1, 1)))
+        first, between, last = (block.address for block in program.kernel("k").function.blocks)
+        assert [told.executions.get(pc, 0) for pc in (first, between, last)] == [1, runs, 1]
 
 
 def saxpy() -> tuple[Foreseen, int, int]:

@@ -20,7 +20,19 @@ from luthier_py.isa.semantics.control import Branch, CrossLane
 from luthier_py.isa.semantics.meaning import Dual, Lanes, Scalar, Variants
 from luthier_py.isa.semantics.readers.binding import DESTINATIONS, REGISTERS, named, results, sources, width
 from luthier_py.isa.semantics.readers.evaluate import Dword, copies, is_modified
-from luthier_py.isa.semantics.readers.sums import Depends, HalfKnown, InBox, Low, Sum, Sums, chosen, depends, lanewise
+from luthier_py.isa.semantics.readers.sums import (
+    ADDRESSES,
+    Depends,
+    HalfKnown,
+    InBox,
+    Low,
+    Sum,
+    Sums,
+    axes_of,
+    chosen,
+    depends,
+    lanewise,
+)
 
 ReadInBox: TypeAlias = Callable[[RegFile, int], InBox]
 _LOW = (1 << 32) - 1
@@ -185,7 +197,7 @@ def _joined(dwords: list[InBox]) -> HalfKnown:
     if len(dwords) == 1:
         return dwords[0]
     low, high = dwords
-    if high is None and low is not None:
+    if low is not None and (high is None or axes_of(high) & ADDRESSES):
         return Low(low)
     if isinstance(low, Sum) and isinstance(high, Sum) and not low.terms and not high.terms:
         return Sum(lanewise(lambda a, b: a | b << 32, low.base, high.base))
