@@ -15,7 +15,8 @@ NOTHING = {
 PROGRAMS = ("reduction", "scan", "histogram", "transpose", "softmax", "bitonic_sort", "lud_diagonal", "walsh_transform",
             "jacobi")
 QUICK = {("reduction", "racecheck"), ("reduction", "memcheck")}
-WITHOUT_BARRIERS = {(name, tool) for name in ("bitonic_sort", "jacobi") for tool in ("racecheck", "initcheck", "synccheck")}
+WITHOUT_BARRIERS = {(name, tool) for name in ("bitonic_sort", "jacobi")
+                    for tool in ("racecheck", "initcheck", "synccheck")}
 CASES = [pytest.param(name, tool, marks=() if (name, tool) in QUICK else pytest.mark.slow)
          for name in PROGRAMS for tool in NOTHING]
 
