@@ -86,7 +86,7 @@ class Several(Tool):
         notes, done = {}, 0
         for part in self._parts:
             own = part.instrument(choosing(m, part.selection))
-            if recorded(m) > done:
+            if recorded(m) > done or part.wants_arguments:
                 notes[part.name], done = own, recorded(m)
         return notes
 
