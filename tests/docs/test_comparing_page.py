@@ -1,0 +1,57 @@
+"""docs/comparing.md: its commands are typed, and print what it shows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from luthier_py import cli
+
+ROOT = Path(__file__).parents[2]
+BLOCKS = re.compile(r"(?:^    .*\n|^\n(?=    ))+", re.MULTILINE)
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """A shell's line with the command, in a folder of its own that has the page's files."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+
+    def run(line: str) -> Done:
+        monkeypatch.setattr("sys.argv", shlex.split(line))
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        return Done(int(stop.value.code or 0), *capsys.readouterr())
+
+    return run
+
+
+def section(title: str) -> list[str]:
+    """The blocks of one section of the page, without their indentation."""
+    text = (ROOT / "docs" / "comparing.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0]
+    return [re.sub("^    ", "", block, flags=re.MULTILINE).strip("\n") for block in BLOCKS.findall(text)]
+
+
+def lines(block: str) -> list[str]:
+    return block.replace("\\\n", "").splitlines()
+
+
+def test_two_runs_and_two_builds(typed: Callable[..., Done]) -> None:
+    _, commands, runs, code, builds = section("Two runs, two builds")
+    done = [typed(line) for line in lines(commands)]
+    assert [each.code for each in done] == [0, 0, 0]
+    assert done[-1].out.rstrip() == runs
+    compared = typed(code)
+    assert builds in compared.out and typed(f"{code} --fail-on-change").code == 1
+    assert typed("luthier compare before.json before.json --fail-on-change").code == 0
