@@ -1,4 +1,4 @@
-"""Commands that judge: what is different between two runs or two builds."""
+"""Commands that judge: what is different between two runs or two builds, and whether a program keeps to its budget."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from click.exceptions import Exit
 from luthier_py.cli.app import app
 from luthier_py.cli.console import aside, print_all, show
 from luthier_py.cli.ending import ExitCode
-from luthier_py.cli.options import AsJson, TargetOption
+from luthier_py.cli.options import AsJson, StackOption, TargetOption
 from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.errors import Invalid
 
@@ -36,7 +36,7 @@ def compare(
     For example: luthier compare before.json after.json
     """
     from luthier_py.report.columns import comma_separated_lines
-    from luthier_py.report.comparison import FACTS, as_facts, as_lines, as_rows
+    from luthier_py.report.comparison import FACTS, difference_facts, difference_lines, difference_rows
     from luthier_py.session.compared import compare_files
 
     if csv and as_json:
@@ -44,9 +44,46 @@ def compare(
     with aside():
         found = compare_files(before, after, kernels, target)
     if csv:
-        print("".join(comma_separated_lines(["kernel", *FACTS], as_rows(found))), end="")
+        print("".join(comma_separated_lines(["kernel", *FACTS], difference_rows(found))), end="")
     elif as_json:
-        show(as_facts(found), as_json)
+        show(difference_facts(found), as_json)
     else:
-        print_all(as_lines(found, most))
+        print_all(difference_lines(found, most))
     raise Exit(ExitCode.ERROR if fail_on_change and not found.same else ExitCode.OK)
+
+
+@app.command_of(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def check(
+    command: Annotated[list[str], ByPlace(help="the program and its arguments, after --", metavar="PROGRAM...")],
+    budget: Annotated[Path | None, ByName("--budget", metavar="FILE.toml", help="limits that are to be kept")] = None,
+    write: Annotated[
+        Path | None, ByName("--write", metavar="FILE.toml", help="make this run the budget, or renew the one there")
+    ] = None,
+    device: Annotated[
+        str | None, ByName("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET; without it, the GPU")
+    ] = None,
+    stack: StackOption = None,
+    level: Annotated[str | None, ByName("--level", metavar="auto|hip|hsa", help="where tools stand")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a program under the tools that its budget needs; exit code 1 if a kernel costs more than that allows.
+
+    For example: luthier check --budget budget.toml --device emulator:TARGET -- ./app arguments
+    """
+    from luthier_py.report.budget import budget_facts, budget_lines, judge
+    from luthier_py.session.budget import measuring, read_budget, write_budget
+
+    run = measuring(command, device, stack, level)
+    if write is not None and budget is None:
+        print_all(write_budget(write, run))
+        return
+    if budget is None or write is not None:
+        raise Invalid("give --budget FILE.toml to hold a program to it, or --write FILE.toml to write one")
+    sections = read_budget(budget)
+    with aside():
+        verdict = judge(str(budget), sections, run.measure(number for each in sections for number in each.limits))
+    if as_json:
+        show(budget_facts(verdict), as_json)
+    else:
+        print_all(budget_lines(verdict))
+    raise Exit(ExitCode.OK if verdict.kept else ExitCode.ERROR)

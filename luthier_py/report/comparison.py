@@ -153,7 +153,7 @@ def _without_file(name: NumberName) -> NumberName:
     return name._replace(thing=f"line {name.thing.rpartition(':')[2]}")
 
 
-def as_facts(found: Comparison) -> Json:
+def difference_facts(found: Comparison) -> Json:
     """JSON-ready."""
     return {
         "before": found.before.name,
@@ -171,12 +171,12 @@ def as_facts(found: Comparison) -> Json:
     }  # fmt: skip
 
 
-def as_rows(found: Comparison) -> list[Json]:
+def difference_rows(found: Comparison) -> list[Json]:
     """A row for each difference, as CSV has it."""
     return [{"kernel": pair.title, **each.facts()} for pair in found.pairs for each in pair.differences]
 
 
-def as_lines(found: Comparison, most: int) -> Iterator[str]:
+def difference_lines(found: Comparison, most: int) -> Iterator[str]:
     """Text for people; ``most`` differences of each section, 0 for all."""
     yield printable(f"{found.before.name} -> {found.after.name}: {found.before.what}")
     yield from map(printable, found.notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -55,3 +56,15 @@ def test_two_runs_and_two_builds(typed: Callable[..., Done]) -> None:
     compared = typed(code)
     assert builds in compared.out and typed(f"{code} --fail-on-change").code == 1
     assert typed("luthier compare before.json before.json --fail-on-change").code == 0
+
+
+def test_budgets(typed: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
+    _, command, budget, verdict = section("Budgets")
+    [written] = lines(command)
+    assert typed(written).code == 0 and (tmp_path / "budget.toml").read_text().rstrip() == budget
+    changed = budget.replace("conflicts = 3968", "conflicts = 0").replace("vgprs = 16", "vgprs = 24")
+    changed = changed.replace("instructions = 2256", 'instructions = {max = 2200, tolerance = "3%"}')
+    (tmp_path / "budget.toml").write_text(changed)
+    done = typed(written.replace("--write", "--budget"))
+    assert (done.code, done.out.rstrip()) == (1, verdict)
