@@ -14,6 +14,7 @@ from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.sources import SourceFile, SourceFolder
 from luthier_py.tool import encoded
 
+from .advice import advice_text
 from .results import Sites
 
 COLUMNS = ("accesses", "cycles", "conflict-free", "conflicts", "worst")
@@ -52,7 +53,8 @@ def _page(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], pictures:
     files = _files(by_pc.values())
     sources = [_source(file, source, by_pc.values()) for file in files if (source := folder.source(file)).lines]
     listings = [_listing(folder, counted, function, by_pc) for function in counted.reached(launch.kernel)]
-    notes = [] if plots.available() else ["Install luthier-py[plot] for a plot of the worst instructions."]
+    notes = [line[0].upper() + line[1:] + "." for line in advice_text(report)]
+    notes += [] if plots.available() else ["Install luthier-py[plot] for a plot of the worst instructions."]
     notes += [f"Source {file} is not shown: {why}; -O sources=FOLDER says where sources are."
               for file in files if (why := folder.source(file).missing)]
     notes += [f"Not counted: {row['instruction']} at {row['pc']:#x}." for row in report["not_counted"]]
