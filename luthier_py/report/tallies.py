@@ -60,7 +60,7 @@ def tally(reports: Iterable[Any], kernel: str = "") -> dict[NumberName, float]:
             if isinstance(value, list):
                 _add_rows(found, key, [row for row in value if isinstance(row, Mapping)], kernel)
             elif isinstance(value, Mapping):
-                for number, inner in _flat(value):
+                for number, inner in flat(value):
                     found.add(NumberName(key, number, ""), inner)
             elif key != RUNNING:
                 found.add(NumberName(KERNEL, "", key), value)
@@ -71,7 +71,7 @@ def _add_rows(found: AddedUp, key: str, rows: Iterable[Mapping[str, Any]], kerne
     """By source line and by opcode, as far as rows tell; others in their order, which two builds have in common."""
     order: dict[str, int] = {}
     for row in rows:
-        numbers = [(name, value) for name, value in _flat(row) if name not in ADDRESSES]
+        numbers = [(name, value) for name, value in flat(row) if name not in ADDRESSES]
         sections = {}
         if source := row.get("source") or row.get("line"):
             sections[LINES] = str(source).rpartition("/")[2]
@@ -94,9 +94,10 @@ def _words(row: Mapping[str, Any], kernel: str) -> Iterator[str]:
             yield value
 
 
-def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """What is nested under names with points."""
     for key, inner in value.items():
         if isinstance(inner, Mapping):
-            yield from _flat(inner, f"{prefix}{key}.")
+            yield from flat(inner, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", inner

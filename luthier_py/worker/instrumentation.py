@@ -19,6 +19,7 @@ import numpy as np
 
 from luthier_py.errors import Invalid, Location, one_line
 from luthier_py.inject.model import ClonedKernel
+from luthier_py.ir import Program
 from luthier_py.isa import parse_target_id
 from luthier_py.loader.origins import keep_original
 from luthier_py.report.output import Output, launch_row
@@ -131,6 +132,7 @@ class CopyFacts:
     variables: tuple[Variable, ...]
     wave_size: int
     notes: Callable[[], Any]
+    program: Callable[[], Program]
     fixed: list[tuple[str, int]] | None
     """What is read after each launch, where launches size nothing."""
 
@@ -155,7 +157,7 @@ def _facts(copy: Copy, wave_size: int) -> CopyFacts:
     read = _read_after_launches(copy.variables)
     sized = any(isinstance(variable, LaunchVariable) for variable in read)
     fixed = None if sized else [(variable.name, variable.size_bytes) for variable in read]
-    return CopyFacts(copy.variables, wave_size, copy.notes, fixed)
+    return CopyFacts(copy.variables, wave_size, copy.notes, copy.program, fixed)
 
 
 class ToolService:
@@ -352,7 +354,8 @@ class ToolService:
         kernel = content[_RESULT.size : at].decode()
         known = self._kept[image, device, kernel]
         grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
-        return LaunchResult(index, kernel, grid, block, memory, launches, device, known.notes()), known, at
+        of_program = known.notes(), known.program
+        return LaunchResult(index, kernel, grid, block, memory, launches, device, *of_program), known, at
 
 
 def open_tool(name: str, options: str, program: int, reports: SpooledRows | None) -> ToolRun:

@@ -2,8 +2,8 @@
 
 In: LDS instructions; what the device has written. Out: :class:`Sample`. A kind is how many groups of lanes take part
 (1, 2, up to 4, up to 8), and how many cycles more the worst of them takes than one without conflicts (none, 1, up to 3,
-up to 7, and so on). The first access of a kind is written down whole, and all of them are counted. Invariant: a sample is
-of one access, whichever waves run beside each other.
+up to 7, and so on). The first access of a kind is written down whole, and all of them are counted. Invariant: a sample
+is of one access, whichever waves run beside each other.
 """
 
 from __future__ import annotations
