@@ -51,6 +51,10 @@ ErrorExitCode = Annotated[int, ByName(
     "--error-exitcode", type=click.IntRange(0, 255), metavar="N",
     help="exit code if --check or --shuffle found something"
 )]
+TraceOption = Annotated[Path | None, ByName(
+    "--trace", metavar="FILE", help="when launches and work-groups ran, by the cycle model, as JSON (.json.gz) for "
+                                    "Perfetto"
+)]
 StackOption = Annotated[str | None, ByName(
     "--stack", envvar="LUTHIER_STACK", metavar="luthier|rocm",
     help="on the emulator: our HIP runtime (default), or ROCm as it is installed"
@@ -86,9 +90,11 @@ def check_settings(settings: RunSettings, there_is_a_tool: bool, error_exitcode:
         raise Invalid("--error-exitcode tells what --check or --shuffle found; give one of them")
 
 
-def check_taken(options: dict[str, str], there_is_a_tool: bool) -> None:
+def taken(options: dict[str, str], there_is_a_tool: bool) -> dict[str, str]:
+    """The options, if there is a tool that can take them."""
     if options and not there_is_a_tool:
         raise Invalid(f"option {', '.join(options)}: there is no tool that could take it; give one with -t")
+    return options
 
 
 def pairs(options: list[str] | None, **more: Path | str | None) -> dict[str, str]:

@@ -27,10 +27,11 @@ from luthier_py.cli.options import (
     TimeLimitOption,
     ToolName,
     ToolOptions,
+    TraceOption,
     check_settings,
-    check_taken,
     echoed_tool,
     pairs,
+    taken,
 )
 from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.worker.edge import say
@@ -61,6 +62,7 @@ def run(
     shuffle: ShuffleOption = 0,
     check: CheckOption = None,
     error_exitcode: ErrorExitCode = 0,
+    trace: TraceOption = None,
     output: OutputOption = None,
     report: Report = None,
     as_json: AsJson = False,
@@ -81,18 +83,17 @@ def run(
     from luthier_py.worker.findings import say_summary
 
     settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
-                                     "--check": check}, shuffle=shuffle)
+                                     "--check": check}, shuffle=shuffle, times=trace is not None)
     check_settings(settings, tool != "none", error_exitcode)
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
                     tuple(map(parse_argument, arguments or [])))
-    options = pairs(option, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
-    check_taken(options, tool != "none")
+    options = taken(pairs(option, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report), tool != "none")
     with aside():
         loaded = echoed_tool(tool, options) if tool != "none" else None
         with waiting(not as_json) as bar:
             done = launch_file(file, launch, loaded, settings, bar)
         others = shuffle_file(file, launch, settings, done)
-        saved, files = save_all(done, save)
+        saved, files = save_all(done, launch, save, trace)
     facts = launch_facts(done, launch, saved, files, findings_of(done), others)
     show(facts if as_json else launch_table(facts), as_json)
     say_summary(settings.launch.checks, 1, len(findings_of(done)))
@@ -129,6 +130,7 @@ def execute(
     shuffle: ShuffleOption = 0,
     check: CheckOption = None,
     error_exitcode: ErrorExitCode = 0,
+    trace: TraceOption = None,
     output: OutputOption = None,
     report: Report = None,
 ) -> None:
@@ -144,15 +146,14 @@ def execute(
     from luthier_py.worker.findings import say_summary
 
     settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
-                                     "--check": check}, stack, shuffle)
+                                     "--check": check}, stack, shuffle, trace is not None)
     check_settings(settings, tool is not None, error_exitcode)
-    options = pairs(option, LUTHIER_KERNELS=kernels, LUTHIER_OWN_KERNELS="1" if own_kernels else None,
-                    LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
-    check_taken(options, tool is not None)
+    options = taken(pairs(option, LUTHIER_KERNELS=kernels, LUTHIER_OWN_KERNELS="1" if own_kernels else None,
+                          LUTHIER_OUTPUT=output, LUTHIER_REPORT=report), tool is not None)
     if shuffle:
         tell_shuffled(command, settings, error_exitcode)
     with aside():
-        done = run_program(command, settings, tool, options, level)
+        done = run_program(command, settings, tool, options, level, trace=trace)
     for line in (*done.hints, *done.undelivered):
         say(line)
     if settings.launch.models_cycles:

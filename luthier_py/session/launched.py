@@ -18,6 +18,7 @@ from luthier_py.loader import load, read_code
 from luthier_py.pipeline import instrument
 from luthier_py.report.output import Output, write_report
 from luthier_py.report.remedies import advising
+from luthier_py.report.trace import save_trace
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import Device
 from luthier_py.runtime.hip_device import HipDevice
@@ -153,8 +154,14 @@ def save_counts(done: Done) -> list[Path]:
     return output.counts(done.verdict)
 
 
-def save_all(done: Done, folder: Path | None) -> tuple[dict[int, str], list[str]]:
-    """Buffers in ``folder``, if there is one, by the argument's number; and files with counts and reports."""
+def save_all(
+    done: Done, launch: Launch, folder: Path | None, trace: Path | None = None
+) -> tuple[dict[int, str], list[str]]:
+    """Buffers in ``folder``, if there is one, by the argument's number; and files with counts, reports and a trace."""
     saved = save_outputs(done, folder) if folder else {}
     files = [*save_counts(done), *save_report(done)]
+    if trace is not None and done.ran.cycles is not None:
+        row = {"kernel": launch.kernel, "device": 0, "times": done.ran.cycles.times()}
+        save_trace(trace, [row], [] if done.verdict is None else [done.verdict.facts()])
+        files.append(trace)
     return {number: str(path) for number, path in saved.items()}, list(map(str, files))

@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from luthier_py.emulator.launch_options import NO_OPTIONS, LaunchOptions
 from luthier_py.emulator.schedule import Schedule
 from luthier_py.errors import Invalid
+from luthier_py.runtime.clock_kind import ClockKind
 from luthier_py.session.stack import LUTHIER, chosen_stack, stack_environment
+from luthier_py.worker.findings import TRACE
 from luthier_py.worker.launch_settings import launch_environment, launch_options
 from luthier_py.worker.settings import device_settings
 from luthier_py.worker.targets import VARIABLE, chosen_targets
@@ -24,12 +26,14 @@ EMULATOR = "emulator"
 @dataclass(frozen=True, slots=True)
 class RunSettings:
     """``device``: as --device has it; None for the GPU that a program finds. ``stack``: what is between an emulated
-    device and the program, see :mod:`.stack`. ``shuffle``: how many other schedules are tried."""
+    device and the program, see :mod:`.stack`. ``shuffle``: how many other schedules are tried. ``times``: whether
+    launches by the cycle model tell when their work-groups ran."""
 
     device: str | None
     stack: str = LUTHIER
     launch: LaunchOptions = NO_OPTIONS
     shuffle: int = 0
+    times: bool = False
 
     @property
     def own_runtime(self) -> bool:
@@ -49,18 +53,20 @@ class RunSettings:
         chosen_targets(self.device)
         launch = launch_environment(self.launch)
         device_settings({**os.environ, **launch})
-        return {**launch, VARIABLE: self.device, **stack_environment(self.stack)}
+        return {**launch, VARIABLE: self.device, TRACE: str(int(self.times)), **stack_environment(self.stack)}
 
 
 def run_settings(device: str | None, given: Mapping[str, object] | None = None, stack: str | None = None,
-                 shuffle: int = 0) -> RunSettings:
+                 shuffle: int = 0, times: bool = False) -> RunSettings:
     """``given``: values by option, None for those that were not given; the environment has the rest, of ``stack``,
-    too."""
+    too. ``times``: for a trace, whose times are those of the cycle model."""
     texts = {option: str(value) for option, value in (given or {}).items() if value is not None}
     if shuffle and "--schedule" in texts:
         raise Invalid("--shuffle takes the seeds 0 to COUNT-1; leave out --schedule")
     if device is not None and device.startswith(EMULATOR):
-        return RunSettings(device, chosen_stack(stack), launch_options(os.environ, texts), shuffle)
-    if only := [*texts, *["--shuffle"] * bool(shuffle)]:
+        launch = launch_options(os.environ, texts)
+        launch = replace(launch, clock=ClockKind.MODEL) if times else launch
+        return RunSettings(device, chosen_stack(stack), launch, shuffle, times)
+    if only := [*texts, *["--shuffle"] * bool(shuffle), *["--trace"] * times]:
         raise Invalid(f"{', '.join(only)}: for kernels on the emulator; give a device, as --device emulator:TARGET")
     return RunSettings(device, chosen_stack(stack))

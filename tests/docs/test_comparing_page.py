@@ -1,7 +1,8 @@
-"""docs/comparing.md: its commands are typed, and print what it shows."""
+"""docs/comparing.md, and the trace of docs/time.md: their commands are typed, and give what they show."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sys
@@ -38,9 +39,9 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     return run
 
 
-def section(title: str) -> list[str]:
-    """The blocks of one section of the page, without their indentation."""
-    text = (ROOT / "docs" / "comparing.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0]
+def section(title: str, page: str = "comparing") -> list[str]:
+    """The blocks of one section of a page, without their indentation."""
+    text = (ROOT / "docs" / f"{page}.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0]
     return [re.sub("^    ", "", block, flags=re.MULTILINE).strip("\n") for block in BLOCKS.findall(text)]
 
 
@@ -68,3 +69,13 @@ def test_budgets(typed: Callable[..., Done], tmp_path: Path, monkeypatch: pytest
     (tmp_path / "budget.toml").write_text(changed)
     done = typed(written.replace("--write", "--budget"))
     assert (done.code, done.out.rstrip()) == (1, verdict)
+
+
+def test_traces(typed: Callable[..., Done], tmp_path: Path) -> None:
+    blocks = section("The cycle model", "time")
+    at = next(at for at, block in enumerate(blocks) if "--trace" in block)
+    [command] = lines(blocks[at])
+    assert typed(command).code == 0
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert json.loads(blocks[at + 1]) in events and sum(event["name"].startswith("work-group") for event in events) == 8
+    assert typed(command.replace("luthier run", "luthier run --device hip")).code == 2  # there is no model of a GPU
