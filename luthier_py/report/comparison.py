@@ -24,8 +24,8 @@ NamedNumbers = Mapping[NumberName, float]
 
 @dataclass(frozen=True, slots=True)
 class RunSide:
-    """``what``: a tool's name, or another word for what was counted, and ``how``: its options.
-    ``notes``: what a reader has to know of it."""
+    """``what``: a tool's name, or another word for what was counted, and ``how``: its options. ``notes``: what a reader
+    has to know of it."""
 
     name: str
     what: str
@@ -118,7 +118,8 @@ def _grouped(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[
 
 def _bare_name(kernel: str) -> str:
     """``f`` of ``void f<int, 4>(float*)``."""
-    return re.split(r"[<(]", kernel.removeprefix("void "), maxsplit=1)[0]
+    named = kernel.removeprefix("void ").replace("(anonymous namespace)::", "")
+    return re.split(r"[<(]", named, maxsplit=1)[0]
 
 
 def _anything(kernel: str) -> str:

@@ -208,8 +208,8 @@ def renewed(sections: Sequence[BudgetSection], measured: Measured) -> list[Budge
 
 
 def _new_section(kernel: str, numbers: Mapping[str, float]) -> BudgetSection:
-    return BudgetSection(kernel, {number: _limit(numbers[number], number in MORE_IS_BETTER)
-                            for number in WRITTEN if number in numbers})
+    there = [number for number in WRITTEN if number in numbers]
+    return BudgetSection(kernel, {number: _limit(numbers[number], number in MORE_IS_BETTER) for number in there})
 
 
 def _tightest(limit: Limit, values: Sequence[float | None]) -> Limit:
@@ -243,5 +243,5 @@ def _value(name: str, limit: Limit) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A basic string: TOML escapes as JSON does, but has no surrogates."""
-    return json.dumps(text, ensure_ascii=False)
+    """A basic string: TOML escapes as JSON does, but has no surrogates, and no DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -30,11 +30,13 @@ STATIC = ("sgprs", "vgprs", "waves_per_simd", "lds_bytes", "private_bytes")
 TAKES = "compare takes files of --output FILE.json, code objects, programs and folders of studies"
 
 
-
 def compare_files(before: Path, after: Path, kernels: str | None = None, target: str | None = None) -> Comparison:
     """``kernels``: a regular expression, only such; ``target``: only the code for this one."""
-    sides = [_side(path, re.compile(kernels or ""), target) for path in (before, after)]
-    one, other = sides
+    try:
+        chosen = re.compile(kernels or "")
+    except re.error as error:
+        raise Invalid(f"--kernels {kernels}: give a regular expression: {error}") from None
+    one, other = (_side(path, chosen, target) for path in (before, after))
     if one.what != other.what:
         raise Invalid(f"{before} is {one.what}, {after} {other.what}: compare what one tool counted")
     if not one.kernels or not other.kernels:
@@ -85,17 +87,23 @@ def _refused(path: Path, document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _code(path: Path, kernels: re.Pattern[str], target: str | None) -> RunSide:
-    found: dict[str, dict[str, NamedNumbers]] = {}
+    """Names say the target where there are several, and which one it is of several kernels of one name."""
+    found: list[tuple[str, str, NamedNumbers]] = []
     notes = []
     with open_code(path) as data:
         for part in load_each(data, str(path)):
             if isinstance(part, Broken):
                 notes.append(f"{part.name}: broken: {part.error}")
             elif target in (None, part.target.name, str(part.target_id)):
-                found.setdefault(str(part.target_id), {}).update(_static(part, kernels))
-    several = len(found) > 1
-    named = {f"{name} [{where}]" if several else name: numbers
-             for where, each in found.items() for name, numbers in each.items()}
+                notes += [f"{part.name}: left out: {each.name}: {each.error}" for each in part.left_out]
+                found += [(name, str(part.target_id), numbers) for name, numbers in _static(part, kernels)]
+    several = len({where for _, where, _ in found}) > 1
+    named: dict[str, NamedNumbers] = {}
+    times: Counter[str] = Counter()
+    for name, where, numbers in found:
+        name = f"{name} [{where}]" if several else name
+        times[name] += 1
+        named[f"{name} #{times[name]}" if times[name] > 1 else name] = numbers
     return RunSide(str(path), CODE, named, notes=tuple(notes))
 
 
@@ -105,17 +113,18 @@ def _static(obj: CodeObject, kernels: re.Pattern[str]) -> Iterator[tuple[str, Na
     program, lines = lift(obj, [kernel.name for kernel in chosen]), source_lines(obj)
     for kernel in chosen:
         facts = kernel_facts(obj, kernel)
-        numbers: dict[NumberName, float] = {NumberName(KERNEL, "", name): facts[name] for name in STATIC}
         functions = program.reachable(program.kernel(kernel.name).function)
-        numbers[NumberName(KERNEL, "", "code_bytes")] = sum(function.size_bytes for function in functions)
         instrs = [instr for function in functions for instr in function.instrs]
-        numbers[NumberName(KERNEL, "", "instructions")] = len(instrs)
-        for line, count in Counter(str(lines.at(instr.pc) or "") for instr in instrs).items():
-            if line:
-                numbers[NumberName(LINES, line.rpartition("/")[2], "")] = count
-        for opcode, count in Counter(instr.op.mnemonic for instr in instrs).items():
-            numbers[NumberName(OPCODES, opcode, "")] = count
-        yield demangled(kernel.name), numbers
+        places = (line for instr in instrs if (line := lines.at(instr.pc)) is not None)
+        by_line = Counter(f"{line.file.rpartition('/')[2]}:{line.line}" for line in places)
+        by_opcode = Counter(instr.op.mnemonic for instr in instrs)
+        yield demangled(kernel.name), {
+            **{NumberName(KERNEL, "", name): facts[name] for name in STATIC},
+            NumberName(KERNEL, "", "code_bytes"): sum(function.size_bytes for function in functions),
+            NumberName(KERNEL, "", "instructions"): len(instrs),
+            **{NumberName(LINES, line, ""): count for line, count in by_line.items()},
+            **{NumberName(OPCODES, opcode, ""): count for opcode, count in by_opcode.items()},
+        }
 
 
 # -- studies ----------------------------------------------------------------------------------------

@@ -58,6 +58,9 @@ def test_rows_without_lines_are_known_by_their_order() -> None:
     (["f<1>()", "f<2>()"], ["f<3>()", "f<4>()"], set(), (["f<1>()", "f<2>()"], ["f<3>()", "f<4>()"])),
     (["a", "old"], ["a", "new"], {("a", "a"), ("old", "new")}, ([], [])),
     (["a"], ["b", "c"], set(), (["a"], ["b", "c"])),
+    (["(anonymous namespace)::f<1>()", "(anonymous namespace)::g()"], ["(anonymous namespace)::f<2>()", "h()", "i()"],
+     {("(anonymous namespace)::f<1>()", "(anonymous namespace)::f<2>()")}, (["(anonymous namespace)::g()"],
+                                                                           ["h()", "i()"])),
 ])
 def test_kernels_find_their_counterparts(
     before: list[str], after: list[str], pairs: set[tuple[str, str]], left: tuple[list[str], list[str]]
@@ -119,6 +122,11 @@ def test_other_files_are_refused(content: str, said: str, tmp_path: Path) -> Non
     (tmp_path / "x.json").write_text(content)
     with pytest.raises(Exception, match=said):
         compare_files(tmp_path / "x.json", tmp_path / "x.json")
+
+
+def test_a_pattern_must_be_one() -> None:
+    with pytest.raises(Invalid, match="--kernels"):
+        compare_files(sample("saxpy").path, sample("saxpy").path, "(")
 
 
 def test_two_tools_are_not_compared(tmp_path: Path) -> None:
