@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ def cycles(rows: Sequence[dict[str, Any]]) -> list[int]:
     return [row["cycles"] for row in sorted(rows, key=lambda row: row["pc"])]
 
 
+@cache
 def of_sample(name: str, remedies: bool = True) -> Any:
     return advised(sample(name).path.read_bytes(), launch_of(sample(name)), remedies)
 

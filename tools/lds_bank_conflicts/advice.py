@@ -72,10 +72,11 @@ def _summed(remedy: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> di
 
 
 def advice_text(report: Mapping[str, Any]) -> Iterator[str]:
-    """Lines for people."""
-    names = {row["pc"]: row["instruction"] for row in report["instructions"]}
-    for cause in report.get("causes", ()):
-        yield f"{cause['pc']:#x} {names[cause['pc']]}: {cause['text']}"
+    """Lines for people; causes in the order of the report's instructions."""
+    causes = {cause["pc"]: cause["text"] for cause in report.get("causes", ())}
+    for row in report["instructions"]:
+        if row["pc"] in causes:
+            yield f"{row['pc']:#x} {row['instruction']}: {causes[row['pc']]}"
     now, free = report["total"]["cycles"], report["total"]["conflict_free_cycles"]
     for remedy in report.get("remedies", ()):
         left = "no conflict is left" if remedy["cycles"] <= free else f"{remedy['cycles'] / free:.3g}x"
