@@ -31,7 +31,8 @@ def tool_page(tool: Tool, launch: LaunchResult, report: Any) -> Page | None:
     lines, folder = source_lines(program.obj), SourceFolder(tool.selection.sources)
     texts = {instr.pc: program.isa.text(instr.inst, instr.pc) for function in functions for instr in function.instrs}
     rows = [row for members in lists.values() for row in members if _address(row) in texts]
-    columns = tuple(dict.fromkeys(name for row in rows for name in _numbers(row)))[:MOST_COLUMNS]
+    names = list(dict.fromkeys(name for row in rows for name in _numbers(row)))
+    columns = tuple(names[:MOST_COLUMNS])
     by_pc = _put_together((_address(row), row) for row in rows)
     beside = _beside(by_pc, columns)
     files = sorted({line.file for pc in by_pc if (line := lines.at(pc)) is not None})
@@ -40,6 +41,8 @@ def tool_page(tool: Tool, launch: LaunchResult, report: Any) -> Page | None:
     code = [listing(function, lines, folder, columns, beside) for function in functions]
     notes = [f"Source {file} is not shown: {why}; -O LUTHIER_SOURCES=FOLDER says where sources are."
              for file in files if (why := folder.source(file).missing)]
+    if left_out := names[MOST_COLUMNS:]:
+        notes.append(f"Not shown, but in {tool.name}.json: {', '.join(left_out)}.")
     tables = [_table(name, members, texts, lines) for name, members in lists.items()]
     facts = (("target", program.obj.target.name), ("work-groups x work-items", f"{launch.grid} x {launch.block}"),
              ("launches", str(launch.launches)), *_facts(data))
@@ -96,7 +99,7 @@ def _table(name: str, rows: Sequence[Json], texts: Mapping[int, str], lines: Sou
     """As the report has it; the first column of numbers is the heat."""
     flattened = [dict(flat(row)) for row in rows]
     columns = [key for key in dict.fromkeys(key for row in flattened for key in row)
-               if key not in TEXTS and key not in ADDRESSES][:MOST_COLUMNS]
+               if key not in (*TEXTS, *ADDRESSES)][:MOST_COLUMNS]
     hot = next((key for key in columns if any(_is_number(row.get(key)) for row in flattened)), "")
     most = max((row[hot] for row in flattened if _is_number(row.get(hot))), default=0)
     found = []

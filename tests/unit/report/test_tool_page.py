@@ -72,6 +72,8 @@ def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
     found = page(ROWS, tmp_path)
     assert len(found.panes) == 1 and "Source transpose.hip is not shown" in found.notes[0]
     assert tool_page(Rows(), transposed(), {"opcodes": {"s_nop": 1}, "rows": [], "more": [1, 2]}) is None
+    wide = page({"rows": [{"pc": 0x1688, **{f"n{number}": number for number in range(10)}}]})
+    assert wide.notes == ["Not shown, but in Rows.json: n8, n9."] and len(wide.panes[1][0].columns) == 10
     elsewhere = page({"rows": [{"pc": 4, "count": 9}]})  # of no instruction that the kernel runs
     assert elsewhere.tables[0].rows[0].link == "" and "<script>" in render(elsewhere)
 
