@@ -65,6 +65,10 @@ ErrorExitCode = Annotated[int, ByName(
     "--error-exitcode", type=click.IntRange(0, 255), metavar="N",
     help="exit code if --check or --shuffle found something"
 )]
+TraceOption = Annotated[Path | None, ByName(
+    "--trace", metavar="FILE", help="when launches and work-groups ran, by the cycle model, as JSON (.json.gz) for "
+                                    "Perfetto"
+)]
 StackOption = Annotated[str | None, ByName(
     "--stack", envvar="LUTHIER_STACK", metavar="luthier|rocm",
     help="on the emulator: our HIP runtime (default), or ROCm as it is installed"

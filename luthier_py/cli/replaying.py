@@ -135,7 +135,7 @@ def one_replay(file: Path, tool: str, options: dict[str, str], settings: RunSett
         with aside():
             loaded = echoed_tool(tool, options) if tool != "none" else None
             done = replay_file(file, loaded, settings, kernel_from, tolerance)
-            files = save_all(done.done, None)[1]
+            files = save_all(done.done, done.record.kernel)[1]
     except (LuthierError, OSError) as error:
         say(one_line(error))
         return {"file": str(file), "error": one_line(error)}

@@ -31,6 +31,7 @@ from luthier_py.cli.options import (
     TimeLimitOption,
     ToolName,
     ToolOptions,
+    TraceOption,
     check_settings,
     echoed_tool,
     pairs,
@@ -65,6 +66,7 @@ def run(
     check: CheckOption = None,
     error_exitcode: ErrorExitCode = 0,
     record: RecordOption = None,
+    trace: TraceOption = None,
     output: OutputOption = None,
     report: Report = None,
     as_json: AsJson = False,
@@ -85,7 +87,7 @@ def run(
     from luthier_py.worker.findings import say_summary
 
     settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
-                                     "--check": check}, shuffle=shuffle, record=record)
+                                     "--check": check}, shuffle=shuffle, record=record, times=trace is not None)
     check_settings(settings, tool != "none", error_exitcode)
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
                     tuple(map(parse_argument, arguments or [])))
@@ -95,7 +97,7 @@ def run(
         with waiting(not as_json) as bar:
             done = launch_file(file, launch, loaded, settings, bar)
         others = shuffle_file(file, launch, settings, done)
-        saved, files = save_all(done, save, record)
+        saved, files = save_all(done, launch.kernel, save, record, trace)
     facts = launch_facts(done, launch, saved, files, findings_of(done), others)
     show(facts if as_json else launch_table(facts), as_json)
     say_summary(settings.launch.checks, 1, len(findings_of(done)))
@@ -128,6 +130,7 @@ def execute(
     shuffle: ShuffleOption = 0,
     check: CheckOption = None,
     error_exitcode: ErrorExitCode = 0,
+    trace: TraceOption = None,
     output: OutputOption = None,
     report: Report = None,
 ) -> None:
@@ -143,7 +146,7 @@ def execute(
     from luthier_py.worker.findings import say_summary
 
     settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
-                                     "--check": check}, stack, shuffle)
+                                     "--check": check}, stack, shuffle, times=trace is not None)
     check_settings(settings, tool is not None, error_exitcode)
     options = tool_options(tool is not None, option, lines, LUTHIER_KERNELS=kernels,
                            LUTHIER_OWN_KERNELS="1" if own_kernels else None, LUTHIER_OUTPUT=output,
@@ -151,7 +154,7 @@ def execute(
     if shuffle:
         tell_shuffled(command, settings, error_exitcode)
     with aside():
-        done = run_program(command, settings, tool, options, level)
+        done = run_program(command, settings, tool, options, level, trace=trace)
     for line in (*done.hints, *done.undelivered):
         say(line)
     if settings.launch.models_cycles:

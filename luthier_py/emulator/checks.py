@@ -180,12 +180,13 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class LaunchReport:
     """What checks and the cycle model say of a launch. ``left_out``: where checks stopped looking, in words;
-    ``cycles``: None without the model, and of a launch that failed."""
+    ``cycles``: None without the model, and of a launch that failed. ``device``: its number in the program."""
 
     kernel: str
     findings: list[Finding]
     left_out: tuple[str, ...] = ()
     cycles: LaunchCycles | None = None
+    device: int = 0
 
 
 FindingRow = Mapping[str, int]

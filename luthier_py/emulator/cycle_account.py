@@ -76,6 +76,11 @@ class LaunchCycles:
         return {"cycles": self.total, "unit_cycles": self.of_units(), "imbalance": round(self.imbalance, 4),
                 "wave_imbalance": round(self.wave_imbalance, 4)}
 
+    def times(self) -> dict[str, int | list[int]]:
+        """When it and its work-groups ran, and where, as data for JSON."""
+        each = {"units": self.units, "begins": self.begins, "ends": self.ends, "waves": self.waves}
+        return {"begin": self.begin, "end": self.end, **{name: part.tolist() for name, part in each.items()}}
+
 
 def _nothing() -> Cycles:
     return np.zeros((0, 0), np.int64)

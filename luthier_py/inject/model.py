@@ -45,11 +45,13 @@ class SourceMap:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Registers of one kernel, as its descriptor counts them; ``waves`` is the occupancy per SIMD."""
+    """What one kernel asks of the device, as its descriptor says; ``waves`` is the occupancy per SIMD."""
 
     sgprs: int
     vgprs: int
     waves: int
+    lds_bytes: int
+    private_bytes: int  # of a lane
 
 
 @dataclass(frozen=True, slots=True)

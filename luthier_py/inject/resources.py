@@ -186,5 +186,7 @@ def counts(target: Target, descriptor: KernelDescriptor, used: RegSet) -> dict[s
 def occupancy(target: Target, descriptor: KernelDescriptor) -> Resources:
     """What the descriptor claims, and the waves per SIMD that this admits."""
     sgprs, vgprs = descriptor.sgpr_count(target), descriptor.vgpr_count(target)
-    return Resources(sgprs, vgprs, target.waves_for(vgprs, sgprs, wave_size=descriptor.wave_size))
+    waves = target.waves_for(vgprs, sgprs, wave_size=descriptor.wave_size)
+    memory = descriptor.group_segment_fixed_size, descriptor.private_segment_fixed_size
+    return Resources(sgprs, vgprs, waves, *memory)
 

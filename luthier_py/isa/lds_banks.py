@@ -10,6 +10,8 @@ No manual says all of this. Each row names its sources; docs/bank-conflicts.md s
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -165,3 +167,14 @@ def lds_access(inst: Inst) -> LdsAccess | None:
     if isinstance(row, Store):
         return LdsAccess(Way.WRITE, row.dwords, offsets)
     return LdsAccess(Way.ATOMIC, row.bits // 32, offsets) if isinstance(row, Atomic) else None
+
+
+def cycles_of(model: BankModel, access: LdsAccess, words: Mapping[int, int], wave_size: int) -> int:
+    """What one of an access's passes takes: ``words`` has the first word that each active lane wants."""
+    service, count = model.service(access.way, access.dwords), 0
+    for lanes in service.groups(wave_size):
+        wanted = [words[lane] + more for lane in lanes if lane in words for more in range(access.dwords)]
+        if wanted:
+            given = wanted if access.way is Way.ATOMIC else set(wanted)
+            count += max(Counter(word % service.banks for word in given).values())
+    return count

@@ -15,6 +15,8 @@ def cloned_facts(row: ClonedKernel) -> Json:
         "sgprs": [row.before.sgprs, row.after.sgprs],
         "vgprs": [row.before.vgprs, row.after.vgprs],
         "waves_per_simd": [row.before.waves, row.after.waves],
+        "lds_bytes": [row.before.lds_bytes, row.after.lds_bytes],
+        "private_bytes": [row.before.private_bytes, row.after.private_bytes],
     }
 
 

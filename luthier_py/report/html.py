@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,6 +82,18 @@ def render(page: Page) -> str:
     style, script = _file("page.css"), _file("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _template().render(page=page, style=style, script=script, script_hash=digest)
+
+
+def notebook_table(caption: str, rows: Sequence[Mapping[str, object]]) -> str:
+    """Rows as a table for a notebook's page; columns are those of any row."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{_cell(row.get(column))}</td>' for column in columns)}</tr>" for row in rows)
+    return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else escape(str(value))
 
 
 @cache

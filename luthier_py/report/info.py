@@ -27,7 +27,7 @@ _OBJECT_ROW = "{:>6}  {:30}  {:>7}  {:>7}  {:>12}  {}"
 
 def describe(obj: CodeObject) -> Json:
     """JSON-ready facts; sizes in bytes."""
-    kernels = [_kernel(obj, kernel) for kernel in obj.kernels]
+    kernels = [kernel_facts(obj, kernel) for kernel in obj.kernels]
     if any(is_region(kernel.name) for kernel in obj.kernels):
         _add_regions(obj, kernels)
     return {**_head(obj), "kernels": kernels}
@@ -54,7 +54,8 @@ def _head(obj: CodeObject) -> Json:
     }
 
 
-def _kernel(obj: CodeObject, kernel: KernelRecord) -> Json:
+def kernel_facts(obj: CodeObject, kernel: KernelRecord) -> Json:
+    """What one kernel asks of the device."""
     descriptor = kernel.descriptor
     vgprs, sgprs = descriptor.vgpr_count(obj.target), descriptor.sgpr_count(obj.target)
     return {

@@ -18,9 +18,11 @@ from typing import IO, Any, TextIO
 
 from luthier_py.errors import printable_lines
 from luthier_py.report.columns import comma_separated_lines
+from luthier_py.report.html import render
 from luthier_py.report.names import FileNames
 from luthier_py.report.plain import Json
 from luthier_py.report.spool import Objects, SpooledRows, with_rows
+from luthier_py.report.tool_page import tool_page
 from luthier_py.report.verdict import Verdict
 from luthier_py.storage import write_file
 from luthier_py.tool import LaunchResult, Tool, as_data, encoded
@@ -31,16 +33,16 @@ SCHEMA = 1  # of JSON, and of CSV's columns; one more when something is renamed,
 class Launches:
     """Mutable: those of one kernel of one code object, with their reports; ``notes`` are what the tool keeps of it."""
 
-    def __init__(self, notes: Any, file: IO[bytes]) -> None:
-        self.notes = notes
+    def __init__(self, first: LaunchResult, file: IO[bytes]) -> None:
+        self.notes, self._program = first.notes, first.program
         self._results, self.reports = Objects(file), Objects(file)
 
     def append(self, result: LaunchResult, report: Any) -> None:
-        self._results.append(replace(result, notes=None))
+        self._results.append(replace(result, notes=None, program=None))
         self.reports.append(report)
 
     def result(self, number: int) -> LaunchResult:
-        found: LaunchResult = replace(self._results[number], notes=self.notes)
+        found: LaunchResult = replace(self._results[number], notes=self.notes, program=self._program)
         return found
 
 
@@ -64,7 +66,7 @@ class Output:
         if folder is not None:
             key = result.kernel, id(result.notes)
             if key not in self._launches:
-                self._launches[key] = Launches(result.notes, self._objects)
+                self._launches[key] = Launches(result, self._objects)
             self._launches[key].append(result, report)
 
     def _say(self, path: Path | None, text: str) -> None:
@@ -129,11 +131,18 @@ class Output:
 def write_report(tool: Tool, folder: Path, result: LaunchResult, report: Any) -> list[Path]:
     """The files that the tool makes of a report, in a folder; raises OSError."""
     names = FileNames()
-    files = {names.of(name): content for name, content in tool.files(result, report).items()}
+    files = {names.of(name): content for name, content in _files_of(tool, result, report).items()}
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         write_file(folder / name, content)
     return [folder / name for name in files]
+
+
+def _files_of(tool: Tool, result: LaunchResult, report: Any) -> Mapping[str, bytes]:
+    """The tool's own, and a page with code where it has none."""
+    files, name = tool.files(result, report), f"{tool.name}.html"
+    page = None if name in files else tool_page(tool, result, report)
+    return files if page is None else {**files, name: encoded(render(page))}
 
 
 def document(tool: Tool | None, rows: Sequence[Json], verdict: Verdict | None) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from luthier_py.tool import Tool, load_tool, tools
 from luthier_py.tool.discover import absolute
 
 RUNTIME = "libamdhip64.so"
+SHOWN_ROWS = 100  # in a notebook
 
 
 class _Answer(IntEnum):
@@ -50,6 +51,17 @@ class Attached:
     def reports(self) -> list[dict[str, Any]]:
         """Of each launch so far: launch, kernel, grid, block, and the tool's report."""
         return list(self.verdict["reports"])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: the launches so far, a row for each, the last ones."""
+        from luthier_py.report.html import notebook_table  # programs do not wait for what they do not show
+        from luthier_py.report.output import flat_rows
+
+        facts = self.verdict
+        rows = [row for launch in facts["reports"] for row in flat_rows({**launch, "report": [launch["report"]]})]
+        left_out = f", the last {SHOWN_ROWS}" if len(rows) > SHOWN_ROWS else ""
+        caption = f"{facts['tool']}: {facts['instrumented']} of {facts['launches']} launches counted{left_out}"
+        return notebook_table(caption, rows[-SHOWN_ROWS:])
 
     def detach(self) -> None:
         """Launches are the program's own from here on; verdict and reports stay."""

@@ -71,10 +71,23 @@ class Executed:
 
 def execute(
     command: Sequence[str], settings: RunSettings, tool: str | None = None, options: Mapping[str, str] | None = None,
-    level: str | None = None, reports: bool = False, output: int | None = None,
+    level: str | None = None, reports: bool = False, output: int | None = None, trace: Path | None = None,
 ) -> Executed:
     """Run ``command``. ``options``: the tool's. ``level``: where it stands, hip, hsa, or auto: HSA unless the program
-    uses HIP. ``reports``: verdicts have those of all launches. ``output``: a file for what the program prints."""
+    uses HIP. ``reports``: verdicts have those of all launches. ``output``: a file for what the program prints.
+    ``trace``: one for when launches ran."""
+    done = _executed(command, settings, tool, options or {}, level, reports, output)
+    if trace is not None:
+        from luthier_py.report.trace import save_trace  # who wants none does not wait for it
+
+        save_trace(trace, done.launches, done.verdicts)
+    return done
+
+
+def _executed(
+    command: Sequence[str], settings: RunSettings, tool: str | None, options: Mapping[str, str], level: str | None,
+    reports: bool, output: int | None,
+) -> Executed:
     program = program_path(command[0])
     environment = {**os.environ, **settings.environment()}
     if tool is None:
@@ -87,7 +100,7 @@ def execute(
     from luthier_py.session.observation import Observation  # tools and reports: longer to import than a program's start
 
     # what is wrong is said before the program starts
-    observation = Observation(tool, options or {}, level, settings.own_runtime, reports)
+    observation = Observation(tool, options, level, settings.own_runtime, reports)
     remove_abandoned()
     with _signals_blocked() as mask, _folder() as folder:
         told = {**environment, **_told_by(folder)}

@@ -21,6 +21,7 @@ from luthier_py.loader import load, read_code
 from luthier_py.pipeline import instrument
 from luthier_py.report.output import Output, write_report
 from luthier_py.report.remedies import advising
+from luthier_py.report.trace import save_trace
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import Device
 from luthier_py.runtime.hip_device import HipDevice
@@ -192,8 +193,15 @@ def save_record(done: Done, path: Path | None) -> list[Path]:
     return [path]
 
 
-def save_all(done: Done, folder: Path | None, record: Path | None = None) -> tuple[dict[int, str], list[str]]:
-    """Buffers in ``folder``, if there is one, by the argument's number; and files with counts, reports, the launch."""
+def save_all(
+    done: Done, kernel: str, folder: Path | None = None, record: Path | None = None, trace: Path | None = None
+) -> tuple[dict[int, str], list[str]]:
+    """Buffers in ``folder``, if there is one, by the argument's number; and files with counts, reports, the launch, a
+    trace."""
     saved = save_outputs(done, folder) if folder else {}
     files = [*save_counts(done), *save_report(done), *save_record(done, record)]
+    if trace is not None and done.ran.cycles is not None:
+        row = {"kernel": kernel, "device": 0, "times": done.ran.cycles.times()}
+        save_trace(trace, [row], [] if done.verdict is None else [done.verdict.facts()])
+        files.append(trace)
     return {number: str(path) for number, path in saved.items()}, list(map(str, files))

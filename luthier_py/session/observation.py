@@ -102,7 +102,7 @@ def _ended(folder: Path) -> list[Path]:
 def _files_here(tool: Tool, options: Mapping[str, str]) -> dict[str, str]:
     """The options, with files in this folder and not in the one that the program goes to."""
     chosen = {"LUTHIER_OUTPUT": tool.selection.output, "LUTHIER_REPORT": tool.selection.report,
-              "LUTHIER_RECORDS": tool.selection.records}
+              "LUTHIER_RECORDS": tool.selection.records, "LUTHIER_SOURCES": tool.selection.sources}
     others = {name: value for name, value in options.items() if name.upper() not in chosen}
     return {**others, **{name: str(path.absolute()) for name, path in chosen.items() if path is not None}}
 

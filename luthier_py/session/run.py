@@ -136,7 +136,8 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
     tables = [variable for variable in made.edits.variables if isinstance(variable, Allocations)]
     variables = [variable for variable in made.edits.variables if variable not in (*channels, *parameters, *tables)]
     sized = launch_bytes(variables, launch.grid, launch.block, cloned.wave_size)
-    begun = LaunchResult(index, launch.kernel, launch.grid, launch.block, {}, notes=made.edits.notes)
+    begun = LaunchResult(index, launch.kernel, launch.grid, launch.block, {}, notes=made.edits.notes,
+                         program=lambda: made.program)
     received = Received(tool)
     received.begin(begun)
     if channels or parameters:

@@ -14,7 +14,9 @@ from pathlib import Path
 from luthier_py.emulator.launch_options import NO_OPTIONS, LaunchOptions
 from luthier_py.emulator.schedule import Schedule
 from luthier_py.errors import Invalid
+from luthier_py.runtime.clock_kind import ClockKind
 from luthier_py.session.stack import LUTHIER, chosen_stack, stack_environment
+from luthier_py.worker.findings import TRACE
 from luthier_py.worker.launch_settings import launch_environment, launch_options
 from luthier_py.worker.recording import RecordSettings
 from luthier_py.worker.settings import device_settings
@@ -27,13 +29,14 @@ EMULATOR = "emulator"
 class RunSettings:
     """``device``: as --device has it; None for the GPU that a program finds. ``stack``: what is between an emulated
     device and the program, see :mod:`.stack`. ``shuffle``: how many other schedules are tried. ``record``: which
-    launches are kept."""
+    launches are kept. ``times``: whether launches by the cycle model tell when their work-groups ran."""
 
     device: str | None
     stack: str = LUTHIER
     launch: LaunchOptions = NO_OPTIONS
     shuffle: int = 0
     record: RecordSettings | None = None
+    times: bool = False
 
     @property
     def own_runtime(self) -> bool:
@@ -55,20 +58,23 @@ class RunSettings:
         if self.record is not None:
             launch |= self.record.environment()
         device_settings({**os.environ, **launch})
-        return {**launch, VARIABLE: self.device, **stack_environment(self.stack)}
+        return {**launch, VARIABLE: self.device, TRACE: str(int(self.times)), **stack_environment(self.stack)}
 
 
 def run_settings(device: str | None, given: Mapping[str, object] | None = None, stack: str | None = None,
-                 shuffle: int = 0, record: Path | RecordSettings | None = None) -> RunSettings:
+                 shuffle: int = 0, record: Path | RecordSettings | None = None, times: bool = False) -> RunSettings:
     """``given``: values by option, None for those that were not given; the environment has the rest, of ``stack``,
-    too. ``record``: a file for the one launch, or which of several."""
+    too. ``record``: a file for the one launch, or which of several. ``times``: for a trace, with times of the cycle
+    model."""
     if isinstance(record, Path):
         record = RecordSettings(record)
     texts = {option: str(value) for option, value in (given or {}).items() if value is not None}
     if shuffle and "--schedule" in texts:
         raise Invalid("--shuffle takes the seeds 0 to COUNT-1; leave out --schedule")
     if device is not None and device.startswith(EMULATOR):
-        return RunSettings(device, chosen_stack(stack), launch_options(os.environ, texts), shuffle, record)
-    if only := [*texts, *["--shuffle"] * bool(shuffle), *["--record"] * bool(record)]:
+        launch = launch_options(os.environ, texts)
+        launch = replace(launch, clock=ClockKind.MODEL) if times else launch
+        return RunSettings(device, chosen_stack(stack), launch, shuffle, record, times)
+    if only := [*texts, *["--shuffle"] * bool(shuffle), *["--record"] * bool(record), *["--trace"] * times]:
         raise Invalid(f"{', '.join(only)}: for kernels on the emulator; give a device, as --device emulator:TARGET")
     return RunSettings(device, chosen_stack(stack))

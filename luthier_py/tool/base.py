@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import cleandoc
 from os import PathLike, fspath
@@ -43,6 +43,7 @@ class LaunchResult:
     notes: Any = None             # what the tool's `instrument` returned for this kernel's program
     arguments: bytes | None = None  # the kernarg segment, where a tool wants arguments and they are known
     allocations: tuple[LiveAllocation, ...] = ()  # that it may access, by address; empty where they are not known
+    program: Callable[[], Program] | None = None  # lifts the kernel's code, for who shows it
 
     def __getitem__(self, variable: Variable) -> Any:
         """A variable's value: a number, or a tuple of them for an array; NumPy's arrays of structures, and of what is
@@ -198,7 +199,8 @@ class Tool:
         return None
 
     def files(self, launch: LaunchResult, report: Any) -> Mapping[str, bytes]:
-        """What to keep of a launch where files are asked for: content by file name; by default its data and text."""
+        """What to keep of a launch where files are asked for: content by file name; by default its data and text. A
+        page with source and code is added, ``NAME.html``, where rows of the report have addresses and none is given."""
         data, text = json_text(report, f"the report of {self.name}"), self.text(launch, report)
         return {f"{self.name}.json": encoded(f"{data}\n"), f"{self.name}.txt": encoded(f"{text}\n")}
 

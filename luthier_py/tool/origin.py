@@ -27,7 +27,9 @@ from luthier_py.tool.base import Tool
 from luthier_py.tool.launch_parameter import VALUES
 from luthier_py.tool.state import Untold, state_of
 
-_OUTPUT = ("LUTHIER_OUTPUT", "LUTHIER_REPORT", "LUTHIER_RECORDS")  # where results go: elsewhere in each run
+_OUTPUT = (  # where results go: elsewhere in each run
+    "LUTHIER_OUTPUT", "LUTHIER_REPORT", "LUTHIER_SOURCES", "LUTHIER_RECORDS",
+)  # fmt: skip
 _OPTIONS = ("_options", "selection", "given", "_reads", "_gathered", VALUES)  # attributes that are keyed otherwise
 _MACHINERY = frozenset(  # of modules, which Python sets
     "__annotations__ __builtins__ __cached__ __conditional_annotations__ __doc__ __file__ __loader__ __name__ "

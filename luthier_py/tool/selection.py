@@ -60,6 +60,7 @@ OUTPUT = _table(
     _every("TOOL_VERBOSE", False, "1: the verdict has lines for each kernel"),
     _every("LUTHIER_OUTPUT", "", f"{' or '.join(FORMS)} file for what each launch counted; %p is the process"),
     _every("LUTHIER_REPORT", "", "folder for the tool's own files"),
+    _every("LUTHIER_SOURCES", ".", "folder of the sources that pages show; nothing outside of it is read"),
     _every("LUTHIER_RECORDS", "", f"{' or '.join(RECORD_FORMS)} file for what channels send"),
 )
 EVERY_TOOL = {**LAUNCHES, **CODE, **OUTPUT}
@@ -83,6 +84,7 @@ class Selection:
     verbose: bool = False
     output: Path | None = None
     report: Path | None = None
+    sources: Path = Path(".")
     records: Path | None = None
 
     def __post_init__(self) -> None:
@@ -111,6 +113,7 @@ class Selection:
         fields = {name.lower().removeprefix("luthier_").removeprefix("tool_"): values[name] for name in EVERY_TOOL}
         for name in ("output", "report", "records"):
             fields[name] = Path(fields[name]) if fields[name] else None
+        fields["sources"] = Path(fields["sources"])
         return cls(**fields)
 
     def of_process(self, program: int) -> Selection:

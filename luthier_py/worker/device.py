@@ -21,7 +21,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.checks import Checks
+from luthier_py.emulator.checks import Checks, LaunchReport
+from luthier_py.emulator.launch_options import Reporter
 from luthier_py.emulator.layout import Outcome
 from luthier_py.emulator.memory import GAP, Allocation, Memory, write_bytes
 from luthier_py.emulator.module import EmulatorModule
@@ -145,8 +146,9 @@ class DeviceService:
         self.memory = Memory((self.arena.address, self.arena.size))
         self.devices = [
             EmulatorDevice(target, options=self._settings.launch, memory=self.memory, others_write=True,
-                           counts=self._settings.counts, report=self._settings.report)
-            for target in self.targets
+                           counts=self._settings.counts,
+                           report=partial(_numbered, self._settings.report, number))
+            for number, target in enumerate(self.targets)
         ]  # fmt: skip
         self._tickets = Tickets(self.arena.control, self.memory.table_cell + 8)
         self._heaps = [heap.Heap(self.memory) for _ in self.targets]
@@ -287,6 +289,10 @@ def full_memory() -> Iterator[None]:
 def numbers(content: bytes, count: int) -> tuple[int, ...]:
     """Of 64 bits each; those at the end may be left out."""
     return struct.unpack(f"<{count}Q", content.ljust(8 * count, b"\0"))
+
+
+def _numbered(tell: Reporter, number: int, report: LaunchReport) -> None:
+    tell(replace(report, device=number))
 
 
 def append_profile(path: str, profile: LaunchProfile) -> None:

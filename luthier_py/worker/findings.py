@@ -17,11 +17,13 @@ from luthier_py.worker.edge import say
 
 FILE = "LUTHIER_FINDINGS"
 """A file that gets one line of JSON for each launch that is checked, or runs by the cycle model."""
+TRACE = "LUTHIER_TRACE"
+"""1: of launches by the model these lines have the times of all work-groups, too."""
 
 
 def reporter(environment: Mapping[str, str]) -> Reporter:
     """Tells findings, in a file, too, if LUTHIER_FINDINGS names one."""
-    file = environment.get(FILE, "")
+    file, times = environment.get(FILE, ""), environment.get(TRACE) == "1"
     failed: list[OSError] = []
 
     def tell(report: LaunchReport) -> None:
@@ -34,7 +36,9 @@ def reporter(environment: Mapping[str, str]) -> Reporter:
         try:
             with Path(file).open("a") as output:
                 row = {"kernel": report.kernel, "findings": [finding.facts() for finding in report.findings],
-                       "left_out": report.left_out, **({} if report.cycles is None else report.cycles.facts())}
+                       "left_out": report.left_out, "device": report.device,
+                       **({} if report.cycles is None else report.cycles.facts()),
+                       **({} if report.cycles is None or not times else {"times": report.cycles.times()})}
                 output.write(json.dumps(row) + "\n")
         except OSError as error:
             failed.append(error)

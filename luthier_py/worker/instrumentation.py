@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 
 from luthier_py.errors import Invalid, Location, one_line
 from luthier_py.isa import parse_target_id
-from luthier_py.loader import KernelRecord, load
+from luthier_py.loader import load
 from luthier_py.loader.origins import keep_original
 from luthier_py.report.output import Output, launch_row
 from luthier_py.report.received import Received
@@ -34,21 +34,19 @@ from luthier_py.tool import (
     Channel,
     LaunchParameter,
     LaunchResult,
-    LaunchVariable,
     Refusal,
     Tool,
-    Variable,
     as_data,
     load_tool,
 )
 from luthier_py.tool.channel import Full
-from luthier_py.tool.launch_variable import launch_bytes
 from luthier_py.worker import bundles, properties
 from luthier_py.worker.answers import NOT_SELECTED, describe_arguments, describe_copy
+from luthier_py.worker.copy_facts import CopyFacts, facts_of
 from luthier_py.worker.edge import Refused, guarded, is_on, say
 from luthier_py.worker.launch_settings import checks_are_wanted
 from luthier_py.worker.orphan import nobody_waits
-from luthier_py.worker.patching import Copy, patch
+from luthier_py.worker.patching import patch
 from luthier_py.worker.reported import ReportRing, ToolWire
 from luthier_py.worker.wire import Request
 
@@ -123,45 +121,6 @@ class ToolRun:
         self.output.close()
         if self.reports is not None:
             self.reports.close()
-
-
-@dataclass(frozen=True, slots=True)
-class CopyFacts:
-    """What is kept of a kernel's copy."""
-
-    variables: tuple[Variable, ...]
-    wave_size: int
-    notes: Callable[[], Any]
-    fixed: list[tuple[str, int]] | None
-    """What is read after each launch, where launches size nothing."""
-    has_code: bool = True
-    record: KernelRecord | None = None
-    """Where launches come with their arguments."""
-
-    def read(self, launch: LaunchResult) -> list[tuple[str, int]]:
-        """What is read after a launch, by name, and its bytes."""
-        if self.fixed is not None:
-            return self.fixed
-        sized = self.sized(launch)
-        return [(each.name, sized[each] if isinstance(each, LaunchVariable) else each.size_bytes)
-                for each in _read_after_launches(self.variables)]
-
-    def sized(self, launch: LaunchResult) -> dict[LaunchVariable, int]:
-        """Bytes of what a launch sizes; Invalid where that is too much."""
-        return launch_bytes(self.variables, launch.grid, launch.block, self.wave_size)
-
-
-def _read_after_launches(variables: Sequence[Variable]) -> list[Variable]:
-    return [variable for variable in variables if not isinstance(variable, (Channel, LaunchParameter))]
-
-
-def _facts(copy: Copy, record: KernelRecord | None) -> CopyFacts:
-    cloned = copy.made.cloned
-    read = _read_after_launches(copy.variables)
-    sized = any(isinstance(variable, LaunchVariable) for variable in read)
-    fixed = None if sized else [(variable.name, variable.size_bytes) for variable in read]
-    return CopyFacts(copy.variables, cloned.wave_size if cloned is not None else 0, copy.notes, fixed,
-                     cloned is not None, record)
 
 
 class ToolService:
@@ -301,7 +260,7 @@ class ToolService:
         made = copy.made
         wanted = run.tool.wants_arguments and run.tool.per_launch and not made.refused
         record = load(self._code[image, device]).kernel(kernel) if wanted else None
-        self._kept[image, device, kernel] = _facts(copy, record)
+        self._kept[image, device, kernel] = facts_of(copy, record)
         refused = self._advised(made.refused, self._code[image, device])
         run.verdict.add(() if made.cloned is None else (made.cloned,), refused, copy.seconds, copy.cached)
         if made.cloned is None and record is None and kernel not in run.verdict.refused:
@@ -377,7 +336,8 @@ class ToolService:
         kernel = content[_RESULT.size : at].decode()
         known = self._kept[image, device, kernel]
         grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
-        return LaunchResult(index, kernel, grid, block, memory, launches, device, known.notes()), known, at
+        return LaunchResult(index, kernel, grid, block, memory, launches, device, known.notes(),
+                            program=known.program), known, at
 
 
 def open_tool(name: str, options: str, program: int, reports: SpooledRows | None) -> ToolRun:

@@ -58,6 +58,8 @@ class Copy:
     cached: bool
     notes: Callable[[], Any]
     """What the tool keeps for its reports."""
+    program: Callable[[], Program]
+    """Lifts the kernel's code again."""
 
 
 def patch(code: bytes, tool: Tool, kernel: str, whole: bool = False) -> Copy:
@@ -65,13 +67,14 @@ def patch(code: bytes, tool: Tool, kernel: str, whole: bool = False) -> Copy:
     start = time.perf_counter()
     subject = (installation(), _digest(code), kernel, str(whole))
     origin = origin_of(tool)
-    known = None if origin is None else recall(subject, origin, tool, partial(_lifted, code, kernel))
+    program = partial(_lifted, code, kernel)
+    known = None if origin is None else recall(subject, origin, tool, program)
     if known is not None and (made := _kept(known.copy)) is not None:
         seconds = {"cache": time.perf_counter() - start}
-        return Copy(made, known.variables, known.program_variables, seconds, True, known.notes)
+        return Copy(made, known.variables, known.program_variables, seconds, True, known.notes, program)
     with listening() as heard, importing():
         planned = plan(code, tool, "code object", [kernel])
-    copy, key = _by_edits(planned, kernel, whole, subject)
+    copy, key = _by_edits(planned, kernel, whole, subject, program)
     after = origin_of(tool, origin) if origin is not None and heard.nothing_but(tool.declared_files) else None
     if origin is not None and after is not None and after.key == origin.key:
         kept = Recalled(key, copy.variables, copy.program_variables, copy.notes)
@@ -79,7 +82,9 @@ def patch(code: bytes, tool: Tool, kernel: str, whole: bool = False) -> Copy:
     return copy
 
 
-def _by_edits(planned: Planned, kernel: str, whole: bool, subject: tuple[str, ...]) -> tuple[Copy, str]:
+def _by_edits(
+    planned: Planned, kernel: str, whole: bool, subject: tuple[str, ...], program: Callable[[], Program]
+) -> tuple[Copy, str]:
     """What the tool asks for, kept or made now, and its key."""
     edits, start = planned.edits, time.perf_counter()
     key = cache_key(*subject, fingerprint(edits, planned.program.isa))
@@ -89,7 +94,8 @@ def _by_edits(planned: Planned, kernel: str, whole: bool, subject: tuple[str, ..
         made, done = _made(planned, kernel, whole)
         seconds, cached = {**seconds, **done.seconds}, done.cached
         SHELF.write(key, pack(made))
-    return Copy(made, edits.variables, program_variables(planned.obj), seconds, cached, lambda: edits.notes), key
+    own = program_variables(planned.obj)
+    return Copy(made, edits.variables, own, seconds, cached, lambda: edits.notes, program), key
 
 
 def _made(planned: Planned, kernel: str, whole: bool) -> tuple[Made, Instrumented]:

@@ -30,10 +30,12 @@ from luthier_py.isa.lds_banks import lds_access
 from luthier_py.report.sources import SourceFolder
 from luthier_py.tool import Element, Hook, Region, Stretch
 
+from .advice import advice_of, advice_text, combined_advice
 from .device import cycles_in, groups_in, one_more, packed, some_in, worst_in
 from .page import files_of
 from .plan import Conflicts, Part, Pattern, Turnout, plan_of
 from .results import Site, Sites, combined_of, report_of, text_of
+from .samples import SITE_WORDS, keep
 from .shapes import Groups, Shape, shape_of
 
 Report = dict[str, Any]
@@ -48,7 +50,8 @@ class LdsBankConflicts(Tool):
     active_only = EXCLUDE_PRED_OFF.only(True)
     order = Option("cost", choices=("cost", "pc"), help="worst instruction first, or by address")
     worst = Option(10, bounds=(0, 1000), help="instructions in the plot")
-    sources = Option(".", help="folder of the sources that the page shows; nothing outside of it is read")
+    remedies = Option(False, help="1: why instructions conflict, and which padding or swizzle of LDS would help")
+    sources = Option("", help="folder of the sources that the page shows; default: what LUTHIER_SOURCES says")
 
     @hook
     def groups(exec: u64, span: u32, heads: u64, mask0: u32, mask1: u32, mask2: u32, mask3: u32) -> u32:
@@ -117,6 +120,19 @@ class LdsBankConflicts(Tool):
             atomic_add(counters, cycles)
             atomic_max(counters + 1, u64(worst))
 
+    @hook(lanes="all", fold=True)
+    def sample(
+        samples: ptr[u32], exec: u64, address: Lane[u32], low: u32, dwords: u32, bank_bits: u32, address_bits: u32,
+        shared: u32, parity0: u32, parity1: u32, parity2: u32, seats: u32, span: u32, heads: u64, mask0: u32,
+        mask1: u32, mask2: u32, mask3: u32,
+    ) -> None:
+        if some_in(exec) != 0:
+            _, worst = one_more(
+                u64(0), u32(0), exec, address + low, dwords, bank_bits, address_bits, shared, parity0, parity1,
+                parity2, seats, span, heads, mask0, mask1, mask2, mask3,
+            )  # fmt: skip
+            keep(samples, exec, address, worst, groups_in(exec, span, heads, mask0, mask1, mask2, mask3))
+
     @hook(lanes="all")
     def flush_pair(counters: ptr[u64], accesses: u64, groups: u64) -> None:
         lane = lane_id()
@@ -156,7 +172,16 @@ class LdsBankConflicts(Tool):
             self.count_conflicts(m, part, elements, shapes)
         turnouts = tuple(rows[plan.turnouts[site.instr.pc]] for site in sites)
         conflicts = tuple(rows[plan.conflicts[site.instr.pc]] for site in sites)
-        return Sites(m.program, lines, sites, counters, turnouts, conflicts)
+        return Sites(m.program, lines, sites, counters, turnouts, conflicts, self.take_samples(m, sites, shapes))
+
+    def take_samples(self, m: Mutator, sites: Sequence[Site], shapes: Mapping[int, Shape]) -> Variable | None:
+        if not self.remedies or not sites:
+            return None
+        samples = Variable(u32, SITE_WORDS * len(sites), name="LdsBankConflicts.samples")
+        for number, site in enumerate(sites):
+            m.before(site.instr, self.sample, samples[SITE_WORDS * number], LANES, site.instr.inst["addr"], site.low,
+                     *shapes[site.instr.pc].numbers)
+        return samples
 
     def start(self, m: Mutator, part: Part) -> None:
         """Where a wave starts, its lanes and work-item IDs are at hand."""
@@ -207,18 +232,18 @@ class LdsBankConflicts(Tool):
             m.at_exit(kernel, hook, *args)
 
     def report(self, launch: LaunchResult) -> Report:
-        return report_of(launch, self.order == "cost")
+        return {**report_of(launch, self.order == "cost"), **advice_of(launch)}
 
     def rows(self, report: Report) -> Sequence[Report]:
         rows: Sequence[Report] = report["instructions"]
         return rows
 
     def combined(self, reports: Sequence[Report]) -> Report:
-        return combined_of(reports, self.order == "cost")
+        return {**combined_of(reports, self.order == "cost"), **combined_advice(reports)}
 
     def text(self, launch: LaunchResult, report: Report) -> str:
-        return text_of(self.headline(launch), report)
+        return "\n".join([text_of(self.headline(launch), report), *advice_text(report)])
 
     def files(self, launch: LaunchResult, report: Report) -> Mapping[str, bytes]:
-        folder = SourceFolder(Path(self.sources))
+        folder = SourceFolder(Path(self.sources or self.selection.sources))
         return {**super().files(launch, report), **files_of(self, launch, report, self.worst, folder)}

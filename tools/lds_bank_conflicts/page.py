@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from luthier_py import LaunchResult, Tool
-from luthier_py.ir import Function
 from luthier_py.report import plots
+from luthier_py.report.annotated import Beside, listing, source_table
 from luthier_py.report.columns import comma_separated
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
-from luthier_py.report.sources import SourceFile, SourceFolder
+from luthier_py.report.sources import SourceFolder
 from luthier_py.tool import encoded
 
-from .results import Sites
+from .advice import advice_text
+from .results import SUMS
 
 COLUMNS = ("accesses", "cycles", "conflict-free", "conflicts", "worst")
 Numbers = Mapping[str, Any]
@@ -50,9 +51,14 @@ def _page(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], pictures:
         *((name.replace("_", " "), str(number)) for name, number in total.items()),
     )
     files = _files(by_pc.values())
-    sources = [_source(file, source, by_pc.values()) for file in files if (source := folder.source(file)).lines]
-    listings = [_listing(folder, counted, function, by_pc) for function in counted.reached(launch.kernel)]
-    notes = [] if plots.available() else ["Install luthier-py[plot] for a plot of the worst instructions."]
+    sources = [source_table(file, source, COLUMNS[:-1], _by_line(file, by_pc.values()))
+               for file in files if (source := folder.source(file)).lines]
+    most = _most(by_pc.values())
+    beside = {pc: Beside(_cells(row), _heat(row, most)) for pc, row in by_pc.items()}
+    listings = [listing(function, counted.lines, folder, COLUMNS, beside)
+                for function in counted.reached(launch.kernel)]
+    notes = [line[0].upper() + line[1:] + "." for line in advice_text(report)]
+    notes += [] if plots.available() else ["Install luthier-py[plot] for a plot of the worst instructions."]
     notes += [f"Source {file} is not shown: {why}; -O sources=FOLDER says where sources are."
               for file in files if (why := folder.source(file).missing)]
     notes += [f"Not counted: {row['instruction']} at {row['pc']:#x}." for row in report["not_counted"]]
@@ -70,40 +76,15 @@ def _summary(rows: Iterable[Numbers]) -> HtmlTable:
     return HtmlTable("LDS instructions", ("pc", *COLUMNS, "instruction"), found, code=len(COLUMNS) + 1)
 
 
-def _listing(folder: SourceFolder, counted: Sites, function: Function, by_pc: Mapping[int, Numbers]) -> HtmlTable:
-    """The function's disassembly, with its source lines as headings; branches lead to where they go."""
-    rows, most, before = [], _most(by_pc.values()), None
-    here = {instr.pc for instr in function.instrs}
-    for instr in function.instrs:
-        source, numbers = counted.lines.at(instr.pc), by_pc.get(instr.pc)
-        if source is not None and source != before:
-            rows.append(HtmlRow((f"{source}  {folder.source(source.file).line(source.line)}",), heading=True))
-        before = source or before
-        cells = _cells(numbers) if numbers else ("",) * len(COLUMNS)
-        heat = _heat(numbers, most) if numbers else 0.0
-        text, target = counted.program.isa.text(instr.inst, instr.pc), instr.inst.branch_target(instr.pc)
-        jump = f"pc{target:x}" if target in here else ""
-        line = str(source) if source is not None else ""
-        rows.append(HtmlRow((f"{instr.pc:#x}", *cells, text), heat, name=f"pc{instr.pc:x}", jump=jump, line=line))
-    return HtmlTable(f"Disassembly of {function.name}", ("pc", *COLUMNS, "instruction"), tuple(rows), len(COLUMNS) + 1)
-
-
-def _source(file: str, source: SourceFile, rows: Iterable[Numbers]) -> HtmlTable:
-    """A source file with the sums of its lines."""
+def _by_line(file: str, rows: Iterable[Numbers]) -> dict[int, Beside]:
+    """The sums of a source file's lines."""
     sums: dict[int, Counter[str]] = {}
     for row in rows:
         name, _, line = (row["source"] or "").rpartition(":")
         if name == file:
-            numbers = {key: row[key] for key in ("accesses", "cycles", "conflict_free_cycles", "conflict_cycles")}
-            sums.setdefault(int(line), Counter()).update(numbers)
-    most = max((line["conflict_cycles"] for line in sums.values()), default=0)
-    found = []
-    for number, shown in enumerate(source.lines, start=1):
-        line = sums.get(number)
-        cells = _cells(line)[:-1] if line else ("",) * (len(COLUMNS) - 1)
-        heat = line["conflict_cycles"] / most if line and most else 0.0
-        found.append(HtmlRow((str(number), *cells, shown), heat, line=f"{file}:{number}"))
-    return HtmlTable(f"Source {file}", ("line", *COLUMNS[:-1], "text"), tuple(found), len(COLUMNS))
+            sums.setdefault(int(line), Counter()).update({key: row[key] for key in SUMS})
+    most = _most(sums.values())
+    return {line: Beside(_cells({**row, "worst_way": 0})[:-1], _heat(row, most)) for line, row in sums.items()}
 
 
 def _files(rows: Iterable[Numbers]) -> list[str]:

@@ -44,6 +44,8 @@ class Sites:
     """Of each site: the counters of executions with a lane, and of groups with one."""
     conflict_rows: tuple[int, ...]
     """And those of cycles beyond one for each group, and of how many the worst group had beyond its first."""
+    samples: Variable | None = None
+    """Where accesses were written down."""
 
     def numbers(self, values: Sequence[int], site: int) -> dict[str, int]:
         """Of the site with a number, by name."""

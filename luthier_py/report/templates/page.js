@@ -1,6 +1,7 @@
 "use strict";
 
 // A click on a column sorts by it: largest first, then smallest first, then as the page had it. Empty cells are last.
+// Tables that have a column of this name are coloured by it, the one that was sorted and those beside it.
 function value(row, column) {
   const text = row.cells[column].textContent.trim();
   const number = Number(text) || parseFloat(text);
@@ -23,10 +24,37 @@ function sort(head, column) {
     keyed.sort(([, a], [, b]) => (a === null) - (b === null) || (a === null ? 0 : sign * compare(a, b)));
   }
   body.append(...keyed.map(([row]) => row));
+  colour(head.textContent.trim(), order !== "none");
+}
+
+function colour(name, byColumn) {
+  for (const table of document.querySelectorAll("table")) {
+    const column = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent.trim() === name);
+    if (column < 0 || column === 0) continue;
+    const rows = table.rowsAsTheyWere.filter((row) => row.className !== "heading");
+    const numbers = rows.map((row) => value(row, column));
+    const most = Math.max(0, ...numbers.filter((number) => typeof number === "number"));
+    rows.forEach((row, at) => {
+      const heat = byColumn && most > 0 && typeof numbers[at] === "number" ? numbers[at] / most : 0;
+      row.style.background = byColumn ? (heat > 0 ? `hsl(16 90% 50% / ${(0.6 * heat).toFixed(2)})` : "") : row.heat;
+    });
+  }
+}
+
+// Words in the field over a table leave only the rows that have all of them.
+function filter(table, words) {
+  table.classList.toggle("filtered", words.length > 0);
+  for (const row of table.rowsAsTheyWere) {
+    const text = row.textContent.toLowerCase();
+    row.hidden = !words.every((word) => text.includes(word));
+  }
 }
 
 for (const table of document.querySelectorAll("table")) {
   table.rowsAsTheyWere = [...table.tBodies[0].rows];
+  for (const row of table.rowsAsTheyWere) row.heat = row.style.background;
+  const field = table.parentNode.querySelector("input[type=search]");
+  if (field) field.addEventListener("input", () => filter(table, field.value.toLowerCase().split(/\s+/).filter(Boolean)));
   [...table.tHead.rows[0].cells].forEach((head, column) => {
     head.querySelector("button").addEventListener("click", () => sort(head, column));
   });

@@ -1,15 +1,25 @@
 """The keys of a TOML table, taken one by one.
 
-Invariant: a key that is missing, wrong or unknown is Invalid, and the message has its full name.
+In: a file, or a table of one. Out: values, as readers make them. Invariant: a key that is missing, wrong or unknown is
+Invalid, and the message has its full name.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 from luthier_py.errors import Invalid
+from luthier_py.storage import NotRegular, read_regular
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+LARGEST_BYTES = 1 << 20  # of the file
 T = TypeVar("T")
 KeyReader = Callable[[Any], T]
 """From a TOML value; raises ValueError that says what to write."""
@@ -37,6 +47,15 @@ class Keys:
         except ValueError as error:
             raise self.wrong(key, f"{error}, not {self.table[key]!r}") from None
 
+    def tables(self, key: str) -> Iterator[tuple[str, Keys]]:
+        """Each table of a table of tables, with its name."""
+        self.asked.append(key)
+        found = self.table.get(key, {})
+        if not isinstance(found, dict) or not all(isinstance(table, dict) for table in found.values()):
+            raise self.wrong(key, f"write [{key}.NAME]")
+        for name, table in found.items():
+            yield name, Keys(self.file, f"{self.place}{key}.{name}.", table)
+
     def rows(self, key: str) -> Iterator[Keys]:
         """Each table of an array of tables."""
         self.asked.append(key)
@@ -54,6 +73,17 @@ class Keys:
 
     def wrong(self, key: str, message: str) -> Invalid:
         return Invalid(f"{self.file}: {self.place}{key}: {message}")
+
+
+def read_keys(path: Path, what: str) -> Keys:
+    """Those of a file; raises OSError, and Invalid where it is no TOML. ``what``: the file should be."""
+    try:
+        found = tomllib.loads(read_regular(path, LARGEST_BYTES).decode())
+    except NotRegular as error:
+        raise Invalid(f"{path} is {error.strerror}; give {what} as TOML") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Invalid(f"{path}: no TOML: {error}") from None
+    return Keys(str(path), "", found)
 
 
 def text(value: Any) -> str:

@@ -5,27 +5,30 @@ In: a path. Out: a Study. Invariant: what is wrong is Invalid, one line that nam
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from luthier_py.errors import Invalid, LuthierError
+from luthier_py.errors import LuthierError
 from luthier_py.session.levels import LEVEL, LEVELS
 from luthier_py.session.stack import LUTHIER, STACKS, chosen_stack
 from luthier_py.session.stack import VARIABLE as STACK
-from luthier_py.session.study.keys import Keys, flag, number, numbers_or_texts, text, text_lists, texts, whole
-from luthier_py.storage import NotRegular, read_regular
+from luthier_py.session.study.keys import (
+    Keys,
+    flag,
+    number,
+    numbers_or_texts,
+    read_keys,
+    text,
+    text_lists,
+    texts,
+    whole,
+)
 from luthier_py.tool import load_tool
 from luthier_py.tool.discover import names_in
 from luthier_py.worker.targets import VARIABLE as DEVICE
 from luthier_py.worker.targets import chosen_targets
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 BARE = "bare"  # name of the tool that is none
 _INSTEAD = {
@@ -33,7 +36,6 @@ _INSTEAD = {
 }  # fmt: skip
 GPU = "gpu"  # name of the device that the program finds by itself
 SECONDS = 600  # that a run may take
-LARGEST_BYTES = 1 << 20  # of the file
 COLUMNS = ("program", "arguments", "device", "stack", "kernel")  # that a figure can have a bar for
 
 
@@ -109,13 +111,7 @@ class Study:
 
 def read_study(path: Path) -> Study:
     """The study in a file; raises OSError, or Invalid with the key that is wrong."""
-    try:
-        found = tomllib.loads(read_regular(path, LARGEST_BYTES).decode())
-    except NotRegular as error:
-        raise Invalid(f"{path} is {error.strerror}; give a study as TOML") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Invalid(f"{path}: no TOML: {error}") from None
-    keys = Keys(str(path), "", found)
+    keys = read_keys(path, "a study")
     folder = (path.parent / keys.take("folder", text, ".")).resolve()
     if not folder.is_dir():
         raise keys.wrong("folder", f"{folder} is no folder")

@@ -40,6 +40,13 @@ def test_columns_can_be_sorted_and_panes_stand_side_by_side() -> None:
     assert 'class="split"' not in render(Page("p", (), [table]))
 
 
+def test_every_table_of_some_length_can_be_filtered() -> None:
+    short, long = (HtmlTable("t", ("a", "b"), (HtmlRow(("1", "x")),) * count, code=1) for count in (8, 9))
+    assert render(Page("p", (), [short])).count("<input") == 0
+    page = render(Page("p", (), [short, long], [], [], [[long]]))
+    assert page.count("<input") == 2 and page.count('<div class="table">') == 3
+
+
 def headings(page: str) -> list[str]:
     """All that names a part of a page."""
     return re.findall(r'<h\d>(.*?)</h\d>|<summary>(.*?)</summary>|<img alt="(.*?)"', page)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from luthier_py.errors import Invalid
-from luthier_py.session.attach import _place_of, attach
+from luthier_py.session.attach import SHOWN_ROWS, Attached, _place_of, attach
 from luthier_py.tool import Tool, load_tool, tools
 
 OWN = """
@@ -41,3 +41,13 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["__main__"], "Inline", inline, raising=False)
     with pytest.raises(Invalid, match="put it into a file of its own"):
         attach(inline)
+
+
+def test_notebooks_show_the_last_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    launches = [{"launch": n, "kernel": "f<int>", "grid": [4, 1, 1], "report": {"count": 7 * n}} for n in range(150)]
+    facts = {"tool": "instr_count", "launches": 151, "instrumented": 150, "reports": launches}
+    monkeypatch.setattr("luthier_py.session.attach._ask_verdict", lambda: facts)
+    shown = Attached()._repr_html_()
+    assert f"<caption>instr_count: 150 of 151 launches counted, the last {SHOWN_ROWS}</caption>" in shown
+    assert shown.count("<tr>") == 1 + SHOWN_ROWS and "<td>f&lt;int&gt;</td><td>4x1x1</td><td>1043</td>" in shown
+    assert "<td>343</td>" not in shown  # of launch 49

@@ -9,7 +9,8 @@ import pytest
 
 from luthier_py.errors import Invalid
 from luthier_py.session.study.cells import cells_of
-from luthier_py.session.study.spec import LARGEST_BYTES, read_study
+from luthier_py.session.study.keys import LARGEST_BYTES
+from luthier_py.session.study.spec import read_study
 
 PROGRAM = '[[program]]\ncommand = ["sh"]\n'
 TOOL = '[[tool]]\ntool = "instr_count"\n'

@@ -128,6 +128,7 @@ def test_nothing_changed(author: Author) -> None:
     assert not recalled(first) and recalled(second)
     assert second.made == first.made and second.program_variables == first.program_variables
     assert [str(variable) for variable in second.variables] == [str(variable) for variable in first.variables]
+    assert [[kernel.name for kernel in copy.program().kernels] for copy in (first, second)] == [["reduce"]] * 2
 
 
 def test_reports_are_the_same(author: Author) -> None:

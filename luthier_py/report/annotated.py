@@ -1,0 +1,51 @@
+"""Code and source with numbers beside them, as tables of a page.
+
+In: a function or a source file, and what is to stand beside its instructions or lines. Out: tables, whose rows of one
+source line are shown together. Invariant: every instruction and every line is there, with numbers or without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from luthier_py.analysis.lines import SourceLines
+from luthier_py.ir import Function
+from luthier_py.report.html import HtmlRow, HtmlTable
+from luthier_py.report.sources import SourceFile, SourceFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What stands beside an instruction or a line: a cell for each column, and its heat, from 0 to 1."""
+
+    cells: tuple[str, ...]
+    heat: float = 0.0
+
+
+def listing(
+    function: Function, lines: SourceLines, folder: SourceFolder, columns: tuple[str, ...],
+    beside: Mapping[int, Beside],
+) -> HtmlTable:
+    """A function's disassembly, with its source lines as headings; branches lead to where they go."""
+    rows, before, nothing = [], None, Beside(("",) * len(columns))
+    here = {instr.pc for instr in function.instrs}
+    for instr in function.instrs:
+        source, numbers = lines.at(instr.pc), beside.get(instr.pc, nothing)
+        if source is not None and source != before:
+            rows.append(HtmlRow((f"{source}  {folder.source(source.file).line(source.line)}",), heading=True))
+        before = source or before
+        text, target = function.isa.text(instr.inst, instr.pc), instr.inst.branch_target(instr.pc)
+        jump = f"pc{target:x}" if target in here else ""
+        rows.append(HtmlRow((f"{instr.pc:#x}", *numbers.cells, text), numbers.heat, name=f"pc{instr.pc:x}", jump=jump,
+                            line="" if source is None else str(source)))
+    return HtmlTable(f"Disassembly of {function.name}", ("pc", *columns, "instruction"), tuple(rows), len(columns) + 1)
+
+
+def source_table(file: str, source: SourceFile, columns: tuple[str, ...], beside: Mapping[int, Beside]) -> HtmlTable:
+    """A source file with what stands beside its lines, by their numbers."""
+    rows, nothing = [], Beside(("",) * len(columns))
+    for number, text in enumerate(source.lines, start=1):
+        numbers = beside.get(number, nothing)
+        rows.append(HtmlRow((str(number), *numbers.cells, text), numbers.heat, line=f"{file}:{number}"))
+    return HtmlTable(f"Source {file}", ("line", *columns, "text"), tuple(rows), len(columns) + 1)

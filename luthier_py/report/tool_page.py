@@ -1,0 +1,123 @@
+"""A page for any tool whose report has rows with addresses: its tables, beside source and disassembly.
+
+In: a tool, a launch, its report. Out: the page, or nothing where no row has an address. Invariant: a row is shown where
+its instruction is; numbers of several rows of an instruction or a line are put together as everywhere (`tallies`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from luthier_py.analysis.lines import SourceLines, source_lines
+from luthier_py.report.annotated import Beside, listing, source_table
+from luthier_py.report.html import HtmlRow, HtmlTable, Page
+from luthier_py.report.plain import Json
+from luthier_py.report.sources import SourceFolder
+from luthier_py.report.tallies import ADDRESSES, AddedUp, NumberName, flat
+from luthier_py.tool import LaunchResult, Tool, as_data
+
+MOST_COLUMNS = 8
+TEXTS = ("instruction", "function", "source", "line")  # shown as code, or as the place
+
+
+def tool_page(tool: Tool, launch: LaunchResult, report: Any) -> Page | None:
+    data = as_data(report, f"the report of {tool.name}")
+    lists = dict(_lists(data))
+    if not lists or launch.program is None:
+        return None
+    program = launch.program()
+    functions = program.reachable(program.kernel(launch.kernel).function)
+    lines, folder = source_lines(program.obj), SourceFolder(tool.selection.sources)
+    texts = {instr.pc: program.isa.text(instr.inst, instr.pc) for function in functions for instr in function.instrs}
+    rows = [row for members in lists.values() for row in members if _address(row) in texts]
+    names = list(dict.fromkeys(name for row in rows for name in _numbers(row)))
+    columns = tuple(names[:MOST_COLUMNS])
+    by_pc = _put_together((_address(row), row) for row in rows)
+    beside = _beside(by_pc, columns)
+    files = sorted({line.file for pc in by_pc if (line := lines.at(pc)) is not None})
+    sources = [source_table(file, source, columns, _beside(_by_line(rows, lines, file), columns))
+               for file in files if (source := folder.source(file)).lines]
+    code = [listing(function, lines, folder, columns, beside) for function in functions]
+    notes = [f"Source {file} is not shown: {why}; -O LUTHIER_SOURCES=FOLDER says where sources are."
+             for file in files if (why := folder.source(file).missing)]
+    if left_out := names[MOST_COLUMNS:]:
+        notes.append(f"Not shown, but in {tool.name}.json: {', '.join(left_out)}.")
+    tables = [_table(name, members, texts, lines) for name, members in lists.items()]
+    facts = (("target", program.obj.target.name), ("work-groups x work-items", f"{launch.grid} x {launch.block}"),
+             ("launches", str(launch.launches)), *_facts(data))
+    title = f"{tool.name} of {tool.selection.shown(launch.kernel)}"
+    return Page(title, facts, tables, notes=notes, panes=[pane for pane in (sources, code) if pane])
+
+
+def _lists(data: Any) -> Iterator[tuple[str, list[Json]]]:
+    """Those of a report whose rows have addresses."""
+    for name, value in (data if isinstance(data, Mapping) else {"rows": data}).items():
+        rows = value if isinstance(value, list) else []
+        if rows and all(isinstance(row, dict) and _address(row) is not None for row in rows):
+            yield name, rows
+
+
+def _address(row: Mapping[str, Any]) -> int | None:
+    return next((row[name] for name in ("pc", "branch", "header") if isinstance(row.get(name), int)), None)
+
+
+def _facts(data: Any) -> Iterator[tuple[str, str]]:
+    """The report's own numbers and texts."""
+    for name, value in data.items() if isinstance(data, Mapping) else ():
+        if isinstance(value, (int, float, str)):
+            yield name.replace("_", " "), str(value)
+
+
+def _numbers(row: Mapping[str, Any]) -> dict[str, float]:
+    return {name: value for name, value in flat(row) if name not in ADDRESSES and _is_number(value)}
+
+
+def _put_together(rows: Iterable[tuple[Any, Mapping[str, Any]]]) -> dict[Any, dict[str, float]]:
+    """Numbers of rows by what they are of."""
+    found: dict[Any, AddedUp] = {}
+    for key, row in rows:
+        sums = found.setdefault(key, AddedUp())
+        for name, value in _numbers(row).items():
+            sums.add(NumberName("", "", name), value)
+    return {key: {name.number: value for name, value in sums.result().items()} for key, sums in found.items()}
+
+
+def _by_line(rows: Sequence[Json], lines: SourceLines, file: str) -> dict[int, dict[str, float]]:
+    placed = ((lines.at(address), row) for row in rows if (address := _address(row)) is not None)
+    return _put_together((line.line, row) for line, row in placed if line is not None and line.file == file)
+
+
+def _beside(numbers: Mapping[int, Mapping[str, float]], columns: Sequence[str]) -> dict[int, Beside]:
+    """The first column is the heat."""
+    most = max((row.get(columns[0], 0) for row in numbers.values()), default=0) if columns else 0
+    return {key: Beside(tuple(map(_text, map(row.get, columns))), row.get(columns[0], 0) / most if most else 0.0)
+            for key, row in numbers.items()}
+
+
+def _table(name: str, rows: Sequence[Json], texts: Mapping[int, str], lines: SourceLines) -> HtmlTable:
+    """As the report has it; the first column of numbers is the heat."""
+    flattened = [dict(flat(row)) for row in rows]
+    columns = [key for key in dict.fromkeys(key for row in flattened for key in row)
+               if key not in (*TEXTS, *ADDRESSES)][:MOST_COLUMNS]
+    hot = next((key for key in columns if any(_is_number(row.get(key)) for row in flattened)), "")
+    most = max((row[hot] for row in flattened if _is_number(row.get(hot))), default=0)
+    found = []
+    for row in flattened:
+        pc = _address(row)
+        assert pc is not None
+        line = str(lines.at(pc) or "")
+        heat = row[hot] / most if most and _is_number(row.get(hot)) else 0.0
+        cells = (f"{pc:#x}", *(_text(row.get(key)) for key in columns), texts.get(pc, ""), line)
+        found.append(HtmlRow(cells, heat, link=f"pc{pc:x}" if pc in texts else "", line=line))
+    return HtmlTable(name.replace("_", " "), ("pc", *columns, "instruction", "source"), tuple(found), len(columns) + 1)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "", False: "no", True: "yes"}[value]
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,103 @@
+"""When launches and their work-groups ran, for trace viewers: Perfetto, chrome://tracing.
+
+In: launches with the cycle model's times, and the verdicts of a tool. Out: a document of the Trace Event Format, JSON
+object form: complete events (``X``) and names (``M``); a microsecond there is a cycle of the model. Invariant: events
+of one track are in order and do not overlap, since work-groups that share a compute unit have a track each; of what is
+left out, its launch says how much.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from luthier_py.report.plain import Json
+from luthier_py.storage import write_file
+from luthier_py.tool.names import demangled
+
+MOST_GROUPS = 20_000  # of a launch
+INSTRUMENTATION, DEVICES = 0, 1  # processes of the trace: the second is device 0, and so on
+LAUNCHES = 0  # the first track of a device
+SLOTS = 64  # tracks of a compute unit
+MICROSECONDS = 1_000_000
+
+
+def trace_document(launches: Sequence[Mapping[str, Any]], verdicts: Sequence[Mapping[str, Any]] = ()) -> Json:
+    events = [*_stages(verdicts), *_device_events(launches)]
+    tracks = dict.fromkeys((event["pid"], event["tid"]) for event in events)
+    events.sort(key=lambda event: (event["pid"], event["tid"], event["ts"], -event["dur"]))
+    return {"traceEvents": [*_names(tracks), *events], "displayTimeUnit": "ns",
+            "otherData": {"clock": "a microsecond is a cycle of the emulator's model; of instrumentation, one of time",
+                          "records": {name: count for facts in verdicts for name, count in facts["records"].items()}}}
+
+
+def save_trace(path: Path, launches: Sequence[Mapping[str, Any]], verdicts: Sequence[Mapping[str, Any]]) -> None:
+    """Compressed if its name ends in .gz; raises OSError."""
+    data = json.dumps(trace_document(launches, verdicts), separators=(",", ":")).encode()
+    write_file(path, gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+
+def _stages(verdicts: Iterable[Mapping[str, Any]]) -> Iterator[Json]:
+    """What it took to instrument each kernel, one after the other."""
+    now = 0.0
+    for kernel in (kernel for facts in verdicts for kernel in facts["kernels"]):
+        start, name = now, demangled(kernel["name"])
+        for stage, seconds in kernel["seconds"].items():
+            yield _event(stage, INSTRUMENTATION, LAUNCHES + 1, now, seconds * MICROSECONDS, {"kernel": name})
+            now += seconds * MICROSECONDS
+        yield _event(name, INSTRUMENTATION, LAUNCHES, start, now - start, {"sites": kernel["sites"]})
+
+
+def _device_events(launches: Iterable[Mapping[str, Any]]) -> Iterator[Json]:
+    for number, launch in enumerate(launches):
+        if times := launch.get("times"):
+            device, groups = DEVICES + launch["device"], len(times["units"])
+            facts = {"launch": number, "work_groups": groups, "left_out": max(0, groups - MOST_GROUPS)}
+            yield _event(demangled(launch["kernel"]), device, LAUNCHES, times["begin"], times["end"] - times["begin"],
+                         facts)  # fmt: skip
+            yield from _groups(device, times)
+
+
+def _groups(device: int, times: Mapping[str, Any]) -> Iterator[Json]:
+    """Each on the first track of its compute unit that is free."""
+    free: dict[tuple[int, int], int] = {}
+    found = zip(times["begins"], times["ends"], times["units"], times["waves"], strict=True)
+    rows = sorted((begin, group, end, unit, waves) for group, (begin, end, unit, waves) in enumerate(found))
+    for begin, group, end, unit, waves in rows[:MOST_GROUPS]:
+        slot = next(slot for slot in range(len(rows)) if free.get((unit, slot), begin) <= begin)
+        free[unit, slot] = end
+        ran = [cycles for cycles in waves if cycles >= 0]
+        yield _event(f"work-group {group}", device, 1 + unit * SLOTS + slot, begin, end - begin, {"wave_cycles": ran})
+
+
+def _event(name: str, process: int, track: int, start: float, duration: float, facts: Json) -> Json:
+    return {"name": name, "ph": "X", "pid": process, "tid": track, "ts": start, "dur": duration, "args": facts}
+
+
+def _names(tracks: Iterable[tuple[int, int]]) -> Iterator[Json]:
+    processes = dict.fromkeys(process for process, _ in tracks)
+    for process in processes:
+        yield _name("process_name", process, LAUNCHES, _process(process))
+    for process, track in sorted(tracks):
+        yield _name("thread_name", process, track, _track(process, track))
+        yield {"name": "thread_sort_index", "ph": "M", "pid": process, "tid": track, "args": {"sort_index": track}}
+
+
+def _name(kind: str, process: int, track: int, name: str) -> Json:
+    return {"name": kind, "ph": "M", "pid": process, "tid": track, "args": {"name": name}}
+
+
+def _process(process: int) -> str:
+    return "instrumentation" if process == INSTRUMENTATION else f"device {process - DEVICES}"
+
+
+def _track(process: int, track: int) -> str:
+    if track == LAUNCHES:
+        return "kernels" if process == INSTRUMENTATION else "launches"
+    if process == INSTRUMENTATION:
+        return "stages"
+    unit, slot = divmod(track - 1, SLOTS)
+    return f"compute unit {unit}" + (f", {slot + 1}" if slot else "")

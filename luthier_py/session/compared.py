@@ -1,0 +1,168 @@
+"""The sides of a comparison: what --output wrote, code objects and programs, and data sets of studies.
+
+In: a path. Out: a RunSide, whose numbers have names that other sides may share. Invariant: what a file is, its contents
+say; a file that is none of these is Invalid.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from luthier_py.analysis.lines import source_lines
+from luthier_py.errors import Invalid
+from luthier_py.ir import lift
+from luthier_py.loader import Broken, CodeObject, load_each, open_code
+from luthier_py.report.comparison import Comparison, NamedNumbers, RunSide, compare
+from luthier_py.report.info import kernel_facts
+from luthier_py.report.output import SCHEMA
+from luthier_py.report.tallies import KERNEL, LINES, OPCODES, NumberName, tally
+from luthier_py.session.study.table import APART, study_table
+from luthier_py.tool import OUTPUT
+from luthier_py.tool.names import demangled
+
+CODE = "code"
+STATIC = ("sgprs", "vgprs", "waves_per_simd", "lds_bytes", "private_bytes")
+TAKES = "compare takes files of --output FILE.json, code objects, programs and folders of studies"
+
+
+def compare_files(before: Path, after: Path, kernels: str | None = None, target: str | None = None) -> Comparison:
+    """``kernels``: a regular expression, only such; ``target``: only the code for this one."""
+    try:
+        chosen = re.compile(kernels or "")
+    except re.error as error:
+        raise Invalid(f"--kernels {kernels}: give a regular expression: {error}") from None
+    one, other = (_side(path, chosen, target) for path in (before, after))
+    if one.what != other.what:
+        raise Invalid(f"{before} is {one.what}, {after} {other.what}: compare what one tool counted")
+    if not one.kernels or not other.kernels:
+        empty = before if not one.kernels else after
+        raise Invalid(f"{empty}: there is no kernel{' that --kernels chooses' if kernels else ''}")
+    return compare(one, other)
+
+
+def _side(path: Path, kernels: re.Pattern[str], target: str | None) -> RunSide:
+    if path.is_dir() or path.suffix == ".parquet":
+        return _study(path, kernels)
+    try:
+        with path.open("rb") as file:
+            first = file.read(64).lstrip()[:1]
+    except OSError as error:
+        raise Invalid(f"{path}: {error.strerror}") from None
+    return _output(path, kernels) if first == b"{" else _code(path, kernels, target)
+
+
+# -- what --output wrote ----------------------------------------------------------------------------
+
+
+def _output(path: Path, kernels: re.Pattern[str]) -> RunSide:
+    try:
+        document = json.loads(path.read_bytes())
+        if document["schema"] != SCHEMA:
+            raise Invalid(f"{path}: its schema is {document['schema']}, and this reads {SCHEMA}")
+        reports: dict[str, list[Any]] = {}
+        for row in document["launches"]:
+            reports.setdefault(demangled(row["kernel"]), []).append(row["report"])
+        found: dict[str, dict[NumberName, float]] = {name: tally(each, name) for name, each in reports.items()}
+        if run := document.get("run"):
+            own = found.setdefault(demangled(run["kernel"]), {})
+            own.update(tally([{name: value for name, value in run.items() if name.startswith("device_")}]))
+        how = {name: value for name, value in document["options"].items() if name not in OUTPUT}
+        what = document["tool"] or "a run without a tool"
+        return RunSide(str(path), what, _chosen(found, kernels), how, tuple(_refused(path, document)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Invalid(f"{path} is no output of Luthier-py ({type(error).__name__}: {error}); {TAKES}") from None
+
+
+def _refused(path: Path, document: Mapping[str, Any]) -> Iterator[str]:
+    for row in (document["verdict"] or {}).get("refused", ()):
+        yield f"{path}: {demangled(row['kernel'])} was refused: {row['reason']}"
+
+
+# -- code -------------------------------------------------------------------------------------------
+
+
+def _code(path: Path, kernels: re.Pattern[str], target: str | None) -> RunSide:
+    """Names say the target where there are several, and which one it is of several kernels of one name."""
+    found: list[tuple[str, str, NamedNumbers]] = []
+    notes = []
+    with open_code(path) as data:
+        for part in load_each(data, str(path)):
+            if isinstance(part, Broken):
+                notes.append(f"{part.name}: broken: {part.error}")
+            elif target in (None, part.target.name, str(part.target_id)):
+                notes += [f"{part.name}: left out: {each.name}: {each.error}" for each in part.left_out]
+                found += [(name, str(part.target_id), numbers) for name, numbers in _static(part, kernels)]
+    several = len({where for _, where, _ in found}) > 1
+    named: dict[str, NamedNumbers] = {}
+    times: Counter[str] = Counter()
+    for name, where, numbers in found:
+        name = f"{name} [{where}]" if several else name
+        times[name] += 1
+        named[f"{name} #{times[name]}" if times[name] > 1 else name] = numbers
+    return RunSide(str(path), CODE, named, notes=tuple(notes))
+
+
+def _static(obj: CodeObject, kernels: re.Pattern[str]) -> Iterator[tuple[str, NamedNumbers]]:
+    """What a kernel asks of the device, and the instructions of its code, that of functions which it calls with it."""
+    chosen = [kernel for kernel in obj.kernels if kernels.search(demangled(kernel.name))]
+    program, lines = lift(obj, [kernel.name for kernel in chosen]), source_lines(obj)
+    for kernel in chosen:
+        facts = kernel_facts(obj, kernel)
+        functions = program.reachable(program.kernel(kernel.name).function)
+        instrs = [instr for function in functions for instr in function.instrs]
+        places = (line for instr in instrs if (line := lines.at(instr.pc)) is not None)
+        by_line = Counter(f"{line.file.rpartition('/')[2]}:{line.line}" for line in places)
+        by_opcode = Counter(instr.op.mnemonic for instr in instrs)
+        yield demangled(kernel.name), {
+            **{NumberName(KERNEL, "", name): facts[name] for name in STATIC},
+            NumberName(KERNEL, "", "code_bytes"): sum(function.size_bytes for function in functions),
+            NumberName(KERNEL, "", "instructions"): len(instrs),
+            **{NumberName(LINES, line, ""): count for line, count in by_line.items()},
+            **{NumberName(OPCODES, opcode, ""): count for opcode, count in by_opcode.items()},
+        }
+
+
+# -- studies ----------------------------------------------------------------------------------------
+
+
+def _study(path: Path, kernels: re.Pattern[str]) -> RunSide:
+    """A kernel under each program, arguments, tool, device and stack, as far as these differ in the study."""
+    rows = [row for row in study_table(path).to_pylist() if row["metric"] and not row["repeat"]]
+    telling = [name for name in APART if len({row[name] for row in rows}) > 1]
+    tools = sorted({row["tool"] for row in rows})
+    reports: dict[tuple[str, str], dict[tuple[Any, ...], dict[str, Any]]] = {}
+    for row in rows:
+        key = " ".join(filter(None, (row[name] for name in telling))), demangled(row["kernel"])
+        launch = reports.setdefault(key, {}).setdefault((row["cell"], row["process"], row["launch"]), {})
+        launch[row["metric"]] = row["count"] if row["count"] is not None else row["text"] or row["value"]
+    found = {f"{run} {kernel}".lstrip(): tally(map(_nested, launches.values()), kernel)
+             for (run, kernel), launches in reports.items()}
+    return RunSide(str(path), f"a study with {', '.join(tools)}", _chosen(found, kernels))
+
+
+def _nested(leaves: Mapping[str, Any]) -> Any:
+    """A report of its leaves: ``{"rows.0.pc": 4}`` is ``{"rows": [{"pc": 4}]}``."""
+    found: dict[str, Any] = {}
+    for name, value in leaves.items():
+        *way, last = name.split(".")
+        at = found
+        for part in way:
+            at = at.setdefault(part, {})
+        at[last] = value
+    return _listed(found)
+
+
+def _listed(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    inner = {key: _listed(each) for key, each in value.items()}
+    return list(inner.values()) if list(inner) == [str(at) for at in range(len(inner))] else inner
+
+
+def _chosen(found: Mapping[str, NamedNumbers], kernels: re.Pattern[str]) -> dict[str, NamedNumbers]:
+    return {name: numbers for name, numbers in found.items() if kernels.search(name)}

@@ -1,0 +1,111 @@
+"""The page that every tool with addresses has: its numbers stand where they belong, and are the report's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from luthier_py import LaunchResult, Mutator, Tool
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.ir import lift
+from luthier_py.loader import load
+from luthier_py.pipeline import instrument
+from luthier_py.report.html import HtmlTable, Page, render
+from luthier_py.report.output import write_report
+from luthier_py.report.tool_page import tool_page
+from luthier_py.samples import FOLDER, sample
+from luthier_py.session.demo import launch_of
+from luthier_py.session.run import run_instrumented
+from luthier_py.tool import load_tool
+
+
+class Rows(Tool):
+    """Reports what it is told to."""
+
+    def report(self, launch: LaunchResult) -> Any:
+        return None
+
+
+def transposed() -> LaunchResult:
+    program = lift(load(sample("transpose").path.read_bytes()), ["transpose"])
+    return LaunchResult(0, "transpose", (2, 2, 1), (32, 8, 1), {}, program=lambda: program)
+
+
+def page(report: Any, sources: Path = FOLDER) -> Page:
+    found = tool_page(Rows(LUTHIER_SOURCES=sources), transposed(), report)
+    assert found is not None
+    return found
+
+
+def cells(table: HtmlTable, column: int) -> dict[str, str]:
+    """By the first cell, those that are not empty."""
+    return {row.cells[0]: row.cells[column] for row in table.rows if not row.heading and row.cells[column]}
+
+
+ROWS = {"total": 7, "loads": [
+    {"pc": 0x1688, "taken": True, "bytes": 4, "share": 0.5}, {"pc": 0x1688, "taken": False, "bytes": 3, "share": 0.25},
+    {"pc": 0x1740, "taken": True, "bytes": 28, "share": 0.125},
+]}  # fmt: skip
+
+
+def test_numbers_stand_at_their_instruction_and_their_line() -> None:
+    found = page(ROWS)
+    ((source,), (code,)) = found.panes
+    assert code.columns == ("pc", "bytes", "share", "instruction") and ("total", "7") in found.facts
+    assert cells(code, 1) == {"0x1688": "7", "0x1740": "28"}  # added up
+    assert cells(code, 2) == {"0x1740": "0.125"}  # shares of two rows are none of both
+    assert cells(source, 1) == {"8": "7", "11": "28"} and source.title == "Source transpose.hip"
+    heat = {row.cells[0]: row.heat for row in code.rows if row.heat}
+    assert heat == {"0x1688": 0.25, "0x1740": 1.0}
+    [table] = found.tables
+    assert [row.cells[1:4] for row in table.rows] == [("yes", "4", "0.5"), ("no", "3", "0.25"), ("yes", "28", "0.125")]
+    assert [row.link for row in table.rows] == ["pc1688", "pc1688", "pc1740"]
+    assert "global_load_dword" in table.rows[0].cells[4] and table.rows[0].cells[5] == "transpose.hip:8"
+
+
+def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
+    found = page(ROWS, tmp_path)
+    assert len(found.panes) == 1 and "Source transpose.hip is not shown" in found.notes[0]
+    assert tool_page(Rows(), transposed(), {"opcodes": {"s_nop": 1}, "rows": [], "more": [1, 2]}) is None
+    wide = page({"rows": [{"pc": 0x1688, **{f"n{number}": number for number in range(10)}}]})
+    assert wide.notes == ["Not shown, but in Rows.json: n8, n9."] and len(wide.panes[1][0].columns) == 10
+    elsewhere = page({"rows": [{"pc": 4, "count": 9}]})  # of no instruction that the kernel runs
+    assert elsewhere.tables[0].rows[0].link == "" and "<script>" in render(elsewhere)
+
+
+class Own(Rows):
+    """Has a page of its own."""
+
+    name = "own"
+
+    def files(self, launch: LaunchResult, report: Any) -> Mapping[str, bytes]:
+        return {"own.html": b"mine"}
+
+    def instrument(self, m: Mutator) -> None:
+        raise NotImplementedError
+
+
+def test_a_tool_s_own_page_is_the_one(tmp_path: Path) -> None:
+    write_report(Own(), tmp_path, transposed(), ROWS)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("own.html", b"mine")]
+
+
+@pytest.mark.parametrize("name", ["branch_edges", "loop_counts", "memory_divergence"])
+def test_tools_have_pages(name: str, tmp_path: Path, require_tool: Callable[[str], str]) -> None:
+    if name == "memory_divergence":
+        require_tool("clang++-22")
+    code, tool = sample("transpose").path.read_bytes(), load_tool(name, {"LUTHIER_SOURCES": str(FOLDER)})
+    made = instrument(code, tool)
+    ran = run_instrumented(EmulatorDevice(made.obj.target), made, tool, launch_of(sample("transpose")))
+    assert ran.result is not None
+    paths = {path.suffix: path for path in write_report(tool, tmp_path, ran.result, ran.report)}
+    text, report = paths[".html"].read_text(), json.loads(paths[".json"].read_text())
+    [rows] = (value for value in report.values() if value)
+    addresses = {row.get("pc") or row.get("branch") or row["header"] for row in rows}
+    shown = {int(address, 16) for address in re.findall(r'<a href="#pc(\w+)">0x\1</a>', text.split('class="panes"')[0])}
+    assert shown == addresses and text.count("<h2>Disassembly of transpose") == 1 and "Source transpose.hip" in text

@@ -1,0 +1,79 @@
+"""Traces: the document's shape, tracks without overlaps, and times that are the cycle model's."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from luthier_py.errors import Invalid
+from luthier_py.report.trace import DEVICES, INSTRUMENTATION, LAUNCHES, MOST_GROUPS, SLOTS, trace_document
+from luthier_py.samples import sample
+from luthier_py.session.demo import launch_of
+from luthier_py.session.launched import launch_file, save_all
+from luthier_py.session.run_settings import run_settings
+from luthier_py.tool import load_tool
+
+Event = dict[str, Any]
+SPECIFIED = {"X": {"name", "ph", "pid", "tid", "ts", "dur", "args"}, "M": {"name", "ph", "pid", "tid", "args"}}
+"""Keys of the Trace Event Format's complete and metadata events."""
+
+
+def tracks(document: dict[str, Any]) -> dict[tuple[int, int], list[Event]]:
+    """Complete events by track; every event is as specified, in order, and beside the others of its track."""
+    found: dict[tuple[int, int], list[Event]] = defaultdict(list)
+    for event in document["traceEvents"]:
+        assert event.keys() == SPECIFIED[event["ph"]]
+        if event["ph"] == "X":
+            found[event["pid"], event["tid"]].append(event)
+    for events in found.values():
+        for one, other in zip(events, events[1:], strict=False):
+            assert one["dur"] >= 0 and one["ts"] + one["dur"] <= other["ts"] + 1e-6
+    names = {(e["pid"], e["tid"]) for e in document["traceEvents"] if e["ph"] == "M" and e["name"] == "thread_name"}
+    assert names == found.keys()
+    return found
+
+
+def test_a_launch_is_what_the_model_says(tmp_path: Path) -> None:
+    launch = launch_of(sample("reduce"))
+    tool = load_tool("instr_count")
+    done = launch_file(sample("reduce").path, launch, tool, run_settings("emulator", times=True))
+    cycles = done.ran.cycles
+    assert cycles is not None and done.verdict is not None
+    _, [path] = save_all(done, launch, None, tmp_path / "t.json.gz")
+    found = tracks(json.loads(gzip.decompress(Path(path).read_bytes())))
+    [whole] = found[DEVICES, LAUNCHES]
+    assert (whole["name"], whole["ts"], whole["dur"]) == ("reduce", cycles.begin, cycles.total)
+    groups = [event for (pid, tid), events in found.items() if pid == DEVICES and tid != LAUNCHES for event in events]
+    assert sorted(event["name"] for event in groups) == sorted(f"work-group {n}" for n in range(len(cycles.units)))
+    units = [0] * len(cycles.of_units())
+    for event in groups:
+        unit = (event["tid"] - 1) // SLOTS
+        units[unit] = max(units[unit], event["ts"] + event["dur"] - cycles.begin)
+        number = int(event["name"].split()[1])
+        assert event["args"]["wave_cycles"] == [ran for ran in cycles.waves[number].tolist() if ran >= 0]
+    assert units == cycles.of_units()
+    stages = {event["name"]: event["dur"] for event in found[INSTRUMENTATION, LAUNCHES + 1]}
+    seconds = done.verdict.facts()["kernels"][0]["seconds"]
+    assert stages == pytest.approx({name: 1e6 * took for name, took in seconds.items()})
+
+
+def test_work_groups_of_one_unit_have_a_track_each_and_large_launches_are_cut() -> None:
+    count = MOST_GROUPS + 3
+    times = {"begin": 0, "end": 30, "units": [0] * count, "begins": [0, 10] + [20] * (count - 2),
+             "ends": [15, 20] + [20] * (count - 2), "waves": [[5, -1]] * count}  # fmt: skip
+    found = tracks(trace_document([{"kernel": "k", "device": 1, "times": times}, {"kernel": "checked"}]))
+    device = DEVICES + 1
+    assert [event["args"]["left_out"] for event in found[device, LAUNCHES]] == [3]
+    assert len(found[device, 1]) + len(found[device, 2]) == MOST_GROUPS
+    assert found[device, 2][0]["name"] == "work-group 1" and found[device, 2][0]["args"] == {"wave_cycles": [5]}
+
+
+@pytest.mark.parametrize("device", ["hip", None])
+def test_a_trace_needs_the_emulator(device: str | None) -> None:
+    with pytest.raises(Invalid, match="--trace: for kernels on the emulator"):
+        run_settings(device, times=True)

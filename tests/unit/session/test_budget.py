@@ -1,0 +1,94 @@
+"""Budgets: what limits mean, which kernels they are for, what a file may say, and how it is renewed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from luthier_py.errors import Invalid, LuthierError
+from luthier_py.report.budget import BudgetSection, Judgement, Limit, budget_lines, judge
+from luthier_py.session.budget import budget_text, measuring, read_budget, renewed
+
+TEXT = """
+[kernels."saxpy*"]
+instructions = {max = 100, tolerance = "2%"}
+vgprs = 32
+occupancy = {min = 8}
+"t:rows.*.lines" = {max = 9, min = 3, tolerance = 1}
+"""
+
+
+@pytest.fixture
+def budget(tmp_path: Path) -> Callable[[str], list[BudgetSection]]:
+    def read(text: str) -> list[BudgetSection]:
+        (tmp_path / "b.toml").write_text(text)
+        return read_budget(tmp_path / "b.toml")
+
+    return read
+
+
+def test_what_limits_say(budget: Callable[[str], list[BudgetSection]]) -> None:
+    [section] = budget(TEXT)
+    assert section.limits == {
+        "instructions": Limit(most=100, tolerance=0.02, share=True), "vgprs": Limit(most=32),
+        "occupancy": Limit(least=8), "t:rows.*.lines": Limit(most=9, least=3, tolerance=1),
+    }  # fmt: skip
+    standings = {value: section.limits["instructions"].standing(value) for value in (97, 98, 102, 103, None)}
+    assert list(standings.values()) == [
+        Judgement.BETTER, Judgement.KEPT, Judgement.KEPT, Judgement.WORSE, Judgement.MISSING
+    ]
+    assert [section.limits["occupancy"].standing(waves) for waves in (7, 8, 10)] == [
+        Judgement.WORSE, Judgement.KEPT, Judgement.BETTER
+    ]
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("[kernels.k]\nvgpr = 3", "kernels.k.vgpr: there is no such number; there are instructions"),
+    ("[kernels.k]\nvgprs = true", "write a number"), ("[kernels.k]\nvgprs = {most = 3}", "write a number"),
+    ('[kernels.k]\nvgprs = {max = 3, tolerance = "2"}', "a tolerance is a number, or a share"),
+    ("[kernels.k]\nvgprs = {max = 3, tolerance = -1}", "a tolerance is a number, or a share"),
+    ("[kernels]\nk = 3", r"write \[kernels.NAME\]"), ("", "with a limit"),
+    ("kernel = 3\n[kernels.k]\nvgprs = 3", "there is no such key"), ("=", "no TOML"),
+])
+def test_mistakes_name_their_key(budget: Callable[[str], list[BudgetSection]], text: str, said: str) -> None:
+    with pytest.raises(Invalid, match=said):
+        budget(text)
+
+
+def test_a_section_is_for_one_kernel_or_a_pattern() -> None:
+    names = ["f(float*)", "f(float*, int)", "g"]
+    assert BudgetSection("f(float*)", {}).covered(names) == ["f(float*)"]
+    assert BudgetSection("f*", {}).covered(names) == names[:2] and BudgetSection("h", {}).covered(names) == []
+
+
+def test_a_kernel_that_is_gone_is_not_within_its_budget() -> None:
+    verdict = judge("b", [BudgetSection("old", {"vgprs": Limit(most=3)})], {"new": {"vgprs": 1}})
+    assert not verdict.kept and verdict.gone == ("old",) and verdict.without == ("new",)
+    assert any("no kernel old ran" in line for line in budget_lines(verdict))
+    missing = judge("b", [BudgetSection("new", {"t:x": Limit(most=3)})], {"new": {"vgprs": 1}})
+    assert not missing.kept and missing.judged[0].standing is Judgement.MISSING
+
+
+def test_a_budget_is_renewed_and_read_again(budget: Callable[[str], list[BudgetSection]]) -> None:
+    measured = {
+        "saxpy1": {"instructions": 80, "vgprs": 20, "occupancy": 6, "t:rows.*.lines": 5, "findings": 0},
+        "saxpy2": {"instructions": 90, "vgprs": 10, "occupancy": 8, "t:rows.*.lines": 7, "findings": 0},
+        'odd "\\name\u2764': {"instructions": 1, "vgprs": 2, "occupancy": 3, "findings": 4},
+    }
+    found = budget(budget_text(renewed(budget(TEXT), measured)))
+    assert found[0].limits == {
+        "instructions": Limit(most=90, tolerance=0.02, share=True), "vgprs": Limit(most=20),
+        "occupancy": Limit(least=6), "t:rows.*.lines": Limit(most=7, least=5, tolerance=1),
+    }  # fmt: skip
+    [odd] = found[1:]
+    assert odd.kernels == 'odd "\\name\u2764' and odd.limits == {
+        "instructions": Limit(most=1), "vgprs": Limit(most=2), "occupancy": Limit(least=3), "findings": Limit(most=4)
+    }
+    assert judge("b", found, measured).kept
+
+
+def test_a_program_that_fails_is_not_measured() -> None:
+    with pytest.raises(LuthierError, match="ended with 5 under checks; last words"):
+        measuring(["sh", "-c", "echo last words; exit 5"], "emulator:gfx90a").measure(["findings"])
