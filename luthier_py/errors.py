@@ -71,6 +71,10 @@ class Invalid(LuthierError):
     """A caller's request makes no sense: unknown kernel, wrong argument count or type."""
 
 
+class Misread(Invalid):
+    """A text that a caller wrote cannot be read; the message has its line, and a caret under the place."""
+
+
 class HookError(LuthierError):
     """A hook uses Python that is not device Python; carries the source file and line."""
 

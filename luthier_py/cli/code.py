@@ -15,10 +15,14 @@ from luthier_py.cli.options import (
     File,
     KeepGoing,
     LinesOption,
+    ScriptFile,
+    ScriptLines,
     TargetOption,
     ToolName,
     ToolOptions,
     chosen_tool,
+    required,
+    scripted,
 )
 from luthier_py.cli.parameters import ByName
 from luthier_py.errors import Invalid
@@ -65,7 +69,9 @@ def disasm(
 @app.command_of()
 def instrument(
     file: File,
-    tool: ToolName,
+    tool: ToolName = None,
+    script: ScriptLines = None,
+    script_file: ScriptFile = None,
     output: Annotated[
         Path | None, ByName("-o", "--output", help="default: FILE with .luthier before its suffix")
     ] = None,
@@ -90,7 +96,8 @@ def instrument(
     from luthier_py.tool import LAUNCHES, OUTPUT
 
     with aside():
-        loaded = chosen_tool(tool, option, lines)
+        tool, option = scripted(tool, option, script, script_file)
+        loaded = chosen_tool(required(tool), option, lines)
         if pointless := sorted(loaded.given & {*LAUNCHES, *OUTPUT}):
             what = "is about launches, and this makes none; give it to run or exec"
             raise Invalid(f"option {', '.join(pointless)}: {what}")
@@ -111,7 +118,9 @@ def instrument(
 @app.command_of()
 def explain(
     file: File,
-    tool: ToolName,
+    tool: ToolName = None,
+    script: ScriptLines = None,
+    script_file: ScriptFile = None,
     option: ToolOptions = None,
     lines: LinesOption = None,
     target: TargetOption = None,
@@ -129,7 +138,8 @@ def explain(
     from luthier_py.storage import write_file
 
     with aside():
-        loaded = chosen_tool(tool, option, lines)
+        tool, option = scripted(tool, option, script, script_file)
+        loaded = chosen_tool(required(tool), option, lines)
         kernel = kernel and symbol_of(file, kernel)
         code = read_code(file, parse_target_id(target) if target else None, kernel)
         found = explaining.explain(code, loaded, str(file), None if kernel is None else [kernel], keep_going)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -19,9 +19,14 @@ File = Annotated[
     Path, ByPlace(help="a code object (ELF for AMDGPU), or a fat binary or program with some", metavar="FILE")
 ]
 AsJson = Annotated[bool, ByName("--json", help="print JSON for programs")]
-ToolName = Annotated[str, ByName(
+ToolName = Annotated[str | None, ByName(
     "-t", "--tool", help="a tool's name, or its .py file or folder; `a,b`: both in one copy; `none` inserts nothing"
 )]
+ScriptLines = Annotated[list[str] | None, ByName(
+    "-e", "--script", metavar="TEXT", help="instead of a tool what to do, as in 'on(\"memory\"): count(by=line)'; "
+                                            "may be repeated"
+)]
+ScriptFile = Annotated[Path | None, ByName("-f", "--file", metavar="FILE", help="the same from a file")]
 ToolOptions = Annotated[
     list[str] | None,
     ByName("-O", "--option", metavar="NAME=VALUE", help="of the tool: see `luthier tools`; may be repeated"),
@@ -82,6 +87,30 @@ TargetOption = Annotated[
     str | None, ByName("--target", help="of a library with code for several: its target ID, as `info` has it")
 ]
 
+SCRIPT, NO_TOOL = "script", "none"
+"""The tools that scripts are given to, and that inserts nothing."""
+
+
+def scripted(
+    tool: str | None, options: list[str] | None, lines: list[str] | None, file: Path | None,
+    otherwise: str | None = None,
+) -> tuple[str | None, list[str] | None]:
+    """The tool and its options, where a script may stand for them (docs/one-liners.md)."""
+    given = [name for name, value in (("-t", tool), ("-e", lines), ("-f", file)) if value]
+    if len(given) > 1:
+        raise Invalid(f"{' and '.join(given)}: give one of them")
+    if lines:
+        text = "\n".join(lines).replace("\n", r"\n")  # options are one line each
+        return SCRIPT, [f"text={text}", *(options or [])]
+    return (SCRIPT, [f"file={file.absolute()}", *(options or [])]) if file else (tool or otherwise, options)
+
+
+def required(tool: str | None) -> str:
+    """The tool of a command that makes no sense without one."""
+    if not tool:
+        raise Invalid("there is no tool; give one with -t, or say what to do with -e (docs/one-liners.md)")
+    return tool
+
 
 def chosen_tool(name: str, options: list[str] | None, lines: list[str] | None) -> Tool:
     from luthier_py.tool import load_tool
@@ -97,6 +126,11 @@ def echoed_tool(name: str, options: dict[str, str]) -> Tool:
     if echo := loaded.echo():
         print(echo, file=sys.stderr)
     return loaded
+
+
+def run_options(time_limit: float | None, clock: str | None, schedule: str | None, check: str | None) -> dict[str, Any]:
+    """As `run_settings` takes them."""
+    return {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule, "--check": check}
 
 
 def check_settings(settings: RunSettings, there_is_a_tool: bool, error_exitcode: int) -> None:

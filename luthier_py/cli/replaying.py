@@ -12,6 +12,7 @@ from luthier_py.cli.app import app
 from luthier_py.cli.console import aside, show
 from luthier_py.cli.ending import ExitCode
 from luthier_py.cli.options import (
+    NO_TOOL,
     AsJson,
     CheckOption,
     ClockOption,
@@ -19,11 +20,16 @@ from luthier_py.cli.options import (
     OutputOption,
     Report,
     ScheduleOption,
+    ScriptFile,
+    ScriptLines,
     TimeLimitOption,
     ToolName,
     ToolOptions,
     check_settings,
     echoed_tool,
+    required,
+    run_options,
+    scripted,
     tool_options,
 )
 from luthier_py.cli.parameters import ByName, ByPlace
@@ -75,7 +81,9 @@ def record(
 @app.command_of()
 def replay(
     files: Annotated[list[Path], ByPlace(help="recorded launches", metavar="FILE...")],
-    tool: ToolName = "none",
+    tool: ToolName = None,
+    script: ScriptLines = None,
+    script_file: ScriptFile = None,
     option: ToolOptions = None,
     device: Annotated[
         str, ByName("--device", help="`emulator`, `emulator:TARGET`, or `hip` for the first AMD GPU")
@@ -106,13 +114,13 @@ def replay(
     from luthier_py.session.run_settings import run_settings
     from luthier_py.worker.findings import say_summary
 
-    settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
-                                     "--check": check})
-    check_settings(settings, tool != "none", error_exitcode)
-    options = tool_options(tool != "none", option, LUTHIER_OUTPUT=tool_output, LUTHIER_REPORT=report)
+    tool, option = scripted(tool, option, script, script_file, NO_TOOL)
+    settings = run_settings(device, run_options(time_limit, clock, schedule, check))
+    check_settings(settings, tool != NO_TOOL, error_exitcode)
+    options = tool_options(tool != NO_TOOL, option, LUTHIER_OUTPUT=tool_output, LUTHIER_REPORT=report)
     if len(files) > 1 and (tool_output or report):
         raise Invalid("--output and --report have one launch's; give one FILE with them")
-    rows = [one_replay(file, tool, options, settings, kernel_from, tolerance) for file in files]
+    rows = [one_replay(file, required(tool), options, settings, kernel_from, tolerance) for file in files]
     show({"replays": rows} if as_json else replay_table(rows), as_json)
     findings = sum(len(row.get("findings", ())) for row in rows)
     say_summary(settings.launch.checks, len(rows), findings)

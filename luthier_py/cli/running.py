@@ -14,6 +14,7 @@ from luthier_py.cli.app import app
 from luthier_py.cli.console import aside, progress, show
 from luthier_py.cli.ending import ExitCode
 from luthier_py.cli.options import (
+    NO_TOOL,
     AsJson,
     CheckOption,
     ClockOption,
@@ -26,6 +27,8 @@ from luthier_py.cli.options import (
     RecordOption,
     Report,
     ScheduleOption,
+    ScriptFile,
+    ScriptLines,
     ShuffleOption,
     StackOption,
     TimeLimitOption,
@@ -35,6 +38,9 @@ from luthier_py.cli.options import (
     check_settings,
     echoed_tool,
     pairs,
+    required,
+    run_options,
+    scripted,
     tool_options,
 )
 from luthier_py.cli.parameters import ByName, ByPlace
@@ -50,11 +56,12 @@ def run(
     kernel: Annotated[str, ByName("--kernel", help="name of the kernel")],
     grid: Annotated[str, ByName("--grid", help="work-groups, X[,Y,Z]")],
     block: Annotated[str, ByName("--block", help="work-items of a work-group, X[,Y,Z]")],
-    arguments: Annotated[
-        list[str] | None,
-        ByPlace(help="in:f32[1024]=random:1, inout:u32[512]=arange, out:f32[1024], i32=7", metavar="[ARG]..."),
-    ] = None,
-    tool: ToolName = "none",
+    arguments: Annotated[list[str] | None, ByPlace(
+        help="in:f32[1024]=random:1, inout:u32[512]=arange, out:f32[1024], i32=7", metavar="[ARG]..."
+    )] = None,
+    tool: ToolName = None,
+    script: ScriptLines = None,
+    script_file: ScriptFile = None,
     option: ToolOptions = None,
     lines: LinesOption = None,
     device: DeviceOption = "emulator",
@@ -86,23 +93,24 @@ def run(
     from luthier_py.session.specs import parse_argument
     from luthier_py.worker.findings import say_summary
 
-    settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
-                                     "--check": check}, shuffle=shuffle, record=record, times=trace is not None)
-    check_settings(settings, tool != "none", error_exitcode)
+    tool, option = scripted(tool, option, script, script_file, NO_TOOL)
+    settings = run_settings(device, run_options(time_limit, clock, schedule, check), shuffle=shuffle, record=record,
+                            times=trace is not None)
+    check_settings(settings, tool != NO_TOOL, error_exitcode)
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
                     tuple(map(parse_argument, arguments or [])))
-    options = tool_options(tool != "none", option, lines, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
+    options = tool_options(tool != NO_TOOL, option, lines, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     with aside():
-        loaded = echoed_tool(tool, options) if tool != "none" else None
+        loaded = echoed_tool(required(tool), options) if tool != NO_TOOL else None
         with waiting(not as_json) as bar:
             done = launch_file(file, launch, loaded, settings, bar)
         others = shuffle_file(file, launch, settings, done)
-        saved, files = save_all(done, launch.kernel, save, record, trace)
-    facts = launch_facts(done, launch, saved, files, findings_of(done), others)
+        files = save_all(done, launch.kernel, save, record, trace)
+    facts = launch_facts(done, launch, *files, findings_of(done), others)
     show(facts if as_json else launch_table(facts), as_json)
     say_summary(settings.launch.checks, 1, len(findings_of(done)))
     if done.verdict is not None and not done.observed:
-        say(nothing_observed(tool, done.verdict.reasons()))
+        say(nothing_observed(required(tool), done.verdict.reasons()))
         raise Exit(ExitCode.NOTHING_OBSERVED)
     raise Exit(error_exitcode if facts["run"]["findings"] or others is not None and others.others else 0)
 
@@ -111,15 +119,15 @@ def run(
 def execute(
     command: Annotated[list[str], ByPlace(help="the program and its arguments, after --", metavar="PROGRAM...")],
     tool: Annotated[str | None, ByName("-t", "--tool", help="a tool's name, or its .py file or folder")] = None,
+    script: ScriptLines = None,
+    script_file: ScriptFile = None,
     option: ToolOptions = None,
     lines: LinesOption = None,
     device: Annotated[
         str | None, ByName("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET; without it, the GPU")
     ] = None,
     stack: StackOption = None,
-    kernels: Annotated[
-        str | None, ByName("--kernels", metavar="REGEX", help="only kernels with such names")
-    ] = None,
+    kernels: Annotated[str | None, ByName("--kernels", metavar="REGEX", help="only kernels with such names")] = None,
     own_kernels: Annotated[
         bool, ByName("--own-kernels", help="at the HSA level: the HIP runtime's own kernels, too, as for copies")
     ] = False,
@@ -145,8 +153,9 @@ def execute(
     from luthier_py.session.run_settings import run_settings
     from luthier_py.worker.findings import say_summary
 
-    settings = run_settings(device, {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule,
-                                     "--check": check}, stack, shuffle, times=trace is not None)
+    tool, option = scripted(tool, option, script, script_file)
+    settings = run_settings(device, run_options(time_limit, clock, schedule, check), stack, shuffle,
+                            times=trace is not None)
     check_settings(settings, tool is not None, error_exitcode)
     options = tool_options(tool is not None, option, lines, LUTHIER_KERNELS=kernels,
                            LUTHIER_OWN_KERNELS="1" if own_kernels else None, LUTHIER_OUTPUT=output,
@@ -176,7 +185,11 @@ def tell_cycles(launches: Iterable[Mapping[str, Any]]) -> None:
 
 @app.command_of()
 def build(
-    tool: Annotated[str, ByPlace(help="a tool's name, or its .py file or folder; `a,b` is both", metavar="TOOL")],
+    tool: Annotated[
+        str | None, ByPlace(help="a tool's name, or its .py file or folder; `a,b` is both", metavar="[TOOL]")
+    ] = None,
+    script: ScriptLines = None,
+    script_file: ScriptFile = None,
     output: Annotated[
         Path | None, ByName("-o", "--output", metavar="LIB", help="default: TOOL.so")
     ] = None,
@@ -193,9 +206,10 @@ def build(
     from luthier_py.session.levels import loading
     from luthier_py.session.observation import build_tool
 
-    path = output or Path(f"{Path(tool).stem}.so")
+    tool, option = scripted(tool, option, script, script_file)
+    path = output or Path(f"{Path(required(tool)).stem}.so")
     with aside():
-        build_tool(tool, pairs(option, lines), path, level)
+        build_tool(required(tool), pairs(option, lines), path, level)
     print(loading(level, path.resolve()))
 
 

@@ -18,6 +18,7 @@ from luthier_py.jit.mathematics import member
 from luthier_py.tool.hip import Hooks
 from luthier_py.tool.hook import name_of, namespace
 from luthier_py.tool.native import Native
+from luthier_py.tool.written import Written
 
 MISSING = object()
 _NOTHING = ast.parse("def nothing(): pass").body[0]
@@ -28,7 +29,7 @@ BUILTINS = {"abs": abs, "len": len, "min": min, "max": max, "print": print, "ran
 class Source:
     """One function. Line numbers of ``tree`` count from ``first_line``."""
 
-    function: FunctionType | Native
+    function: FunctionType | Native | Written
     file: str
     first_line: int
     tree: ast.FunctionDef
@@ -40,6 +41,8 @@ class Source:
 
     def around(self) -> dict[str, Any]:
         """Names that the function sees around it."""
+        if isinstance(self.function, Written):
+            return dict(self.function.around)
         return namespace(self.function) if isinstance(self.function, FunctionType) else {}
 
     def refuse(self, node: ast.AST, message: str) -> NoReturn:
@@ -64,8 +67,11 @@ class Source:
 
 
 @cache
-def source_of(function: FunctionType | Native) -> Source:
+def source_of(function: FunctionType | Native | Written) -> Source:
     """The parsed source of a function; HookError when there is none. Nothing of one that is bitcode."""
+    if isinstance(function, Written):
+        place, _, number = function.place.rpartition(":")
+        return Source(function, place, int(number), function.tree, _locals(function.tree))
     if isinstance(function, Native):
         place, _, number = function.place.rpartition(":")
         assert isinstance(_NOTHING, ast.FunctionDef)
@@ -79,6 +85,9 @@ def source_of(function: FunctionType | Native) -> Source:
         raise HookError(f"{file}:{line}: {message}") from error
     if not isinstance(tree, ast.FunctionDef):
         raise HookError(f"{file}:{line}: {function.__name__}: device code must be a plain def")
+    return Source(function, file, max(first, 1), tree, _locals(tree))
+
+
+def _locals(tree: ast.FunctionDef) -> frozenset[str]:
     stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    parameters = {argument.arg for argument in tree.args.args}
-    return Source(function, file, max(first, 1), tree, frozenset(stored | parameters))
+    return frozenset(stored | {argument.arg for argument in tree.args.args})

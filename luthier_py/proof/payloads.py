@@ -112,14 +112,24 @@ def _following(isa: InstructionSet, payload: Payload, insts: Sequence[Inst], off
 def _check_loops(
     isa: InstructionSet, payload: Payload, insts: Sequence[Inst], jumps: Jumps
 ) -> None:
-    """What a loop waits for is changed in it."""
+    """What a loop waits for is changed in it. A way back is one where control may come again only."""
     for k, ways in enumerate(jumps):
-        for start in (to for to in ways if to <= k):
+        for start in (to for to in ways if to <= k and _leads(jumps, to, k)):
             inside = range(start, k + 1)
             written = reduce(or_, (insts[at].writes.bits for at in inside))
             leaving = [at for at in inside if any(to not in inside for to in jumps[at])]
             if not any(insts[at].reads.bits & written for at in leaving):
                 raise _refused(isa, payload, insts[k], "goes round for ever")
+
+
+def _leads(jumps: Jumps, start: int, to: int) -> bool:
+    """Whether control gets from one instruction to another."""
+    seen, work = {start}, [start]
+    while work and to not in seen:
+        found = [after for after in jumps[work.pop()] if after < len(jumps) and after not in seen]
+        seen.update(found)
+        work += found
+    return to in seen
 
 
 def _owed(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> int:

@@ -22,6 +22,7 @@ from luthier_py.tool.native import Native
 from luthier_py.tool.printing import PRINTED, PRINTING, learn, prints
 from luthier_py.tool.types import BOOL, NUMBER_NAMES, U32, U64, LaneType, Pointer, Struct, Type, device_type
 from luthier_py.tool.variables import Variable
+from luthier_py.tool.written import Written
 
 MOST_LEVELS = 1 << 16
 F = TypeVar("F", bound=Callable[..., Any])
@@ -71,7 +72,7 @@ class Recipe:
 class Hook:
     """Device code that a Mutator inserts; compared by identity."""
 
-    function: FunctionType | Native | Assembly
+    function: FunctionType | Native | Assembly | Written
     lanes: Lanes
     signature: Signature
     folded: frozenset[int] | None = None
@@ -173,13 +174,13 @@ def _levelled(function: Callable[..., Any], depth: int) -> Device:
     return Device(plain, _signature(function), depth)
 
 
-def name_of(function: FunctionType | Native | Assembly) -> str:
-    return function.name if isinstance(function, (Native, Assembly)) else function.__name__
+def name_of(function: FunctionType | Native | Assembly | Written) -> str:
+    return function.__name__ if isinstance(function, FunctionType) else function.name
 
 
-def place_of(function: FunctionType | Native | Assembly) -> str:
+def place_of(function: FunctionType | Native | Assembly | Written) -> str:
     """``file:line`` of a function."""
-    if isinstance(function, (Native, Assembly)):
+    if not isinstance(function, FunctionType):
         return function.place
     return f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
 
@@ -209,7 +210,7 @@ def _hook(function: Callable[..., Any], lanes: str, fold: bool | Collection[str]
 
 
 def made_hook(
-    function: FunctionType | Native, lanes: str, signature: Signature, folded: frozenset[int] | None,
+    function: FunctionType | Native | Written, lanes: str, signature: Signature, folded: frozenset[int] | None,
     captured: tuple[Variable, ...] = (), mode: str = FloatMode.OWN.value,
 ) -> Hook:
     """A hook of which the signature is known; HookError for what no hook may have."""

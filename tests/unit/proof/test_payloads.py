@@ -55,6 +55,19 @@ def test_harm_is_refused_and_work_is_not(name: str, wave_size: int) -> None:
     assert tried > 12
 
 
+def test_a_way_back_is_a_loop_only_where_control_comes_again() -> None:
+    """Compilers put code that seldom runs behind all other, from where a branch leads back."""
+    isa = instruction_set(target("gfx90a"), 64)
+
+    def code(third: str) -> bytes:
+        lines = ("s_cbranch_scc0 2", "s_nop 0", third, "s_mov_b32 s4, s5", "s_branch 65532")
+        return b"".join(isa.parse(line).raw for line in lines)
+
+    summary(isa, payload(code("s_branch 2")))
+    with pytest.raises(CheckFailed, match="for ever"):
+        summary(isa, payload(code("s_nop 0")))
+
+
 CACHES = {
     "gfx90a": ("buffer_invl2", "buffer_wbl2", "buffer_wbinvl1"), "gfx942": ("buffer_wbl2 sc0 sc1", "buffer_inv sc1"),
     "gfx1030": ("buffer_gl0_inv", "buffer_gl1_inv", "s_waitcnt_vscnt null, 0x0"),

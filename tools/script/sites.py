@@ -1,0 +1,136 @@
+"""Where a probe is in a program: sites, and what is known of each when it is instrumented.
+
+In: a Mutator, a probe's head. Out: sites. Invariant: each execution of what the head names is one of one site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any
+
+from luthier_py import Mutator, OpFlag
+from luthier_py.analysis import SourceLines, source_lines
+from luthier_py.ir import Function, Instr, Kernel
+
+PER_LANE = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
+UNKNOWN = "?"
+
+
+@dataclass(frozen=True)
+class Site:
+    """``call``: records a hook with arguments there. ``instructions``: of a block. ``way``: of a branch. ``element``:
+    which of an instruction's accesses is meant, where each is looked at for itself."""
+
+    instr: Instr
+    function: Function
+    kernels: Sequence[Kernel]
+    lines: SourceLines
+    text: str
+    shown: Callable[[Kernel], str]
+    call: Callable[..., None]
+    instructions: int = 1
+    is_block: bool = False
+    way: str = ""
+    element: int | None = None
+
+    @property
+    def of_lanes(self) -> bool:
+        """Whether what happens there happens in each lane, and not once for the wave."""
+        return bool(self.instr.op.flags & PER_LANE)
+
+    @property
+    def anywhere(self) -> dict[str, bool]:
+        """For calls that ask nothing of the place."""
+        return {"anywhere": True} if self.is_block else {}
+
+    @property
+    def elements(self) -> Iterator[Site]:
+        """One for each element that the instruction accesses."""
+        memory = self.instr.memory
+        return (replace(self, element=element) for element in range(1 if memory is None else len(memory.offsets)))
+
+    @property
+    def line(self) -> int:
+        found = self.lines.at(self.instr.pc)
+        return 0 if found is None else found.line
+
+    @property
+    def file(self) -> str:
+        found = self.lines.at(self.instr.pc)
+        return UNKNOWN if found is None else PurePosixPath(found.file).name
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """What is known before anything runs, as a key of a table."""
+        return {
+            "pc": f"0x{self.instr.pc:x}", "line": f"{self.file}:{self.line}" if self.line else UNKNOWN,
+            "file": self.file, "function": self.function.name, "opcode": self.instr.op.mnemonic,
+            "instruction": self.text, "kernel": " or ".join(map(self.shown, self.kernels)), "way": self.way,
+        }  # fmt: skip
+
+
+class Places:
+    """Sites of one program."""
+
+    def __init__(self, m: Mutator, shown: Callable[[str], str]) -> None:
+        """``shown``: a kernel's name, for people."""
+        self.m, self.lines = m, source_lines(m.program.obj)
+        self.shown = lambda kernel: shown(kernel.name)
+        self.kernels: dict[Function, list[Kernel]] = {}
+        for kernel in m.kernels:
+            for function in m.functions(kernel):
+                self.kernels.setdefault(function, []).append(kernel)
+
+    def site(self, function: Function, instr: Instr, call: Callable[..., None], **more: Any) -> Site:
+        text = self.m.program.isa.text(instr.inst)
+        return Site(instr, function, self.kernels[function], self.lines, text, self.shown, call, **more)
+
+    def at(self, head: str, where: str, behind: bool) -> Iterator[Site]:
+        """Of a probe; ``behind``: after its instructions."""
+        elsewhere = {"launch": self.entry, "entry": self.entry, "exit": self.exit, "block": self.block,
+                     "branch": self.branch, "loop": self.loop}
+        return elsewhere[head]() if head in elsewhere else self.instructions(where, behind)
+
+    def instructions(self, where: str, behind: bool) -> Iterator[Site]:
+        record = self.m.after if behind else self.m.before
+        for function in self.m.functions():
+            for instr in self.m.instrs(function, where=where):
+                yield self.site(function, instr, _at(record, instr))
+
+    def entry(self) -> Iterator[Site]:
+        for kernel in self.m.kernels:
+            yield self.site(kernel.function, _first(kernel), _at(self.m.at_entry, kernel))
+
+    def exit(self) -> Iterator[Site]:
+        for kernel in self.m.kernels:
+            yield self.site(kernel.function, _first(kernel), _at(self.m.at_exit, kernel))
+
+    def block(self) -> Iterator[Site]:
+        for function in self.m.functions():
+            for block in self.m.blocks(function):
+                call = _at(self.m.at_block, block)
+                yield self.site(function, block.instrs[0], call, instructions=len(block.instrs), is_block=True)
+
+    def branch(self) -> Iterator[Site]:
+        for function in self.m.functions():
+            for edge in self.m.edges(function):
+                if edge.splits:
+                    way = "taken" if edge.taken else "falls through"
+                    yield self.site(function, edge.instr, _at(self.m.at_edge, edge), way=way)
+
+    def loop(self) -> Iterator[Site]:
+        for function in self.m.functions():
+            for loop in self.m.loops(function):
+                yield self.site(function, loop.header.instrs[0], _at(self.m.at_back_edge, loop))
+
+
+def _at(record: Callable[..., None], where: object) -> Callable[..., None]:
+    return lambda *call, **more: record(where, *call, **more)
+
+
+def _first(kernel: Kernel) -> Instr:
+    """Where its waves begin."""
+    return kernel.function.block(kernel.function.entries[0]).instrs[0]
