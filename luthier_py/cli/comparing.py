@@ -15,13 +15,13 @@ from luthier_py.cli.options import AsJson, StackOption, TargetOption
 from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.errors import Invalid
 
-Compared = Annotated[Path, ByPlace(help="what --output FILE.json wrote, a code object or program, or a study's folder")]
+ComparedPath = Annotated[Path, ByPlace(help="what --output FILE.json wrote, a code object or program, or a study's folder")]
 
 
 @app.command_of()
 def compare(
-    before: Compared,
-    after: Compared,
+    before: ComparedPath,
+    after: ComparedPath,
     kernels: Annotated[str | None, ByName("--kernels", metavar="REGEX", help="only kernels with such names")] = None,
     target: TargetOption = None,
     most: Annotated[

@@ -47,6 +47,7 @@ from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.worker.edge import say
 
 if TYPE_CHECKING:
+    from luthier_py.session.run import Done
     from luthier_py.session.run_settings import RunSettings
 
 
@@ -109,10 +110,7 @@ def run(
     facts = launch_facts(done, launch, *files, findings_of(done), others)
     show(facts if as_json else launch_table(facts), as_json)
     say_summary(settings.launch.checks, 1, len(findings_of(done)))
-    if done.verdict is not None and not done.observed:
-        say(nothing_observed(required(tool), done.verdict.reasons()))
-        raise Exit(ExitCode.NOTHING_OBSERVED)
-    raise Exit(error_exitcode if facts["run"]["findings"] or others is not None and others.others else 0)
+    end_run(done, required(tool), error_exitcode if facts["run"]["findings"] or others and others.others else 0)
 
 
 @app.command_of("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -262,6 +260,14 @@ def tell_shuffled(command: list[str], settings: RunSettings, error_exitcode: int
     for line in (*others.hints, *others.lines):
         say(line)
     raise Exit(others.exit_code or (error_exitcode if others.shuffled.others or others.findings else ExitCode.OK))
+
+
+def end_run(done: Done, tool: str, exit_code: int) -> NoReturn:
+    """``exit_code``: unless the tool had nothing to do."""
+    if done.verdict is not None and not done.observed:
+        say(nothing_observed(tool, done.verdict.reasons()))
+        raise Exit(ExitCode.NOTHING_OBSERVED)
+    raise Exit(exit_code)
 
 
 def nothing_observed(tool: str, reasons: list[str]) -> str:

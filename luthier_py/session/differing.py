@@ -1,6 +1,6 @@
 """Where memory is not what it was to be.
 
-In: bytes that were expected and those that came, part by part of a buffer. Out: a Difference, with values as the
+In: bytes that were expected and those that came, part by part of a buffer. Out: a BufferDifference, with values as the
 buffer's type has them. Invariant: bits decide; with a tolerance only floats may be near instead, and a type that is
 guessed is told.
 """
@@ -29,7 +29,7 @@ Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedBytes:
     """Bytes of a buffer from ``offset`` on, as they were to be and as they are."""
 
     offset: int
@@ -51,7 +51,7 @@ class DifferentValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class BufferDifference:
     """``address``: of the buffer when it was recorded. ``count``: elements that differ; ``first`` of these."""
 
     buffer: str
@@ -81,8 +81,8 @@ def pointed_type(text: str) -> str | None:
     return _POINTED.get(" ".join(words)) if "*" in text else None
 
 
-def difference(buffer: str, address: int, size: int, declared: str | None, parts: Sequence[Compared],
-               tolerance: float = 0.0) -> Difference | None:
+def difference(buffer: str, address: int, size: int, declared: str | None, parts: Sequence[ComparedBytes],
+               tolerance: float = 0.0) -> BufferDifference | None:
     """None where they are the same, or near enough. ``parts``: those of the buffer whose bits differ, at least."""
     kind = declared or _guess(parts)
     apart: list[DifferentValue] = []
@@ -93,10 +93,10 @@ def difference(buffer: str, address: int, size: int, declared: str | None, parts
         count += len(wrong)
         apart += [DifferentValue(part.offset + int(at) * step, expected[at].item(), got[at].item())
                   for at in wrong[: SHOWN - len(apart)]]
-    return Difference(buffer, address, size, kind, declared is None, count, tuple(apart)) if count else None
+    return BufferDifference(buffer, address, size, kind, declared is None, count, tuple(apart)) if count else None
 
 
-def _elements(part: Compared, kind: str) -> tuple[NDArray[Any], NDArray[Any], int]:
+def _elements(part: ComparedBytes, kind: str) -> tuple[NDArray[Any], NDArray[Any], int]:
     """As the type has them, or bytes where it does not fit."""
     step = TYPES[kind].itemsize
     whole = part.offset % step == 0 and len(part.expected) % step == 0
@@ -105,7 +105,7 @@ def _elements(part: Compared, kind: str) -> tuple[NDArray[Any], NDArray[Any], in
 
 
 def _differ(
-    part: Compared, expected: NDArray[Any], got: NDArray[Any], step: int, tolerance: float
+    part: ComparedBytes, expected: NDArray[Any], got: NDArray[Any], step: int, tolerance: float
 ) -> NDArray[np.bool_]:
     bits = np.frombuffer(part.expected, np.uint8) != np.frombuffer(part.got, np.uint8)
     differ: NDArray[np.bool_] = bits.reshape(-1, step).any(axis=1)
@@ -117,7 +117,7 @@ def _differ(
     return differ
 
 
-def _guess(parts: Sequence[Compared]) -> str:
+def _guess(parts: Sequence[ComparedBytes]) -> str:
     """f32 where all words could well be such."""
     if any((part.offset | len(part.expected)) % 4 for part in parts):
         return "u8"

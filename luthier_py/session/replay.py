@@ -33,7 +33,7 @@ from luthier_py.session.counterparts import (
     moved,
     pieces,
 )
-from luthier_py.session.differing import Compared, Difference, difference
+from luthier_py.session.differing import BufferDifference, ComparedBytes, difference
 from luthier_py.session.launched import emulated, launch_on, open_device
 from luthier_py.session.run import Dim, Done, Left
 from luthier_py.session.run_settings import EMULATOR, RunSettings
@@ -47,13 +47,13 @@ _ROOM, _MARGIN = 1 << 33, 1 << 16  # bytes for what a replay adds to the recorde
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ReplayComparison:
     """What is other than it was. ``unrecorded``: pages of recorded allocations to which a rebuilt kernel came and the
     recorded one did not; it finds zeros there. ``missing``: variables that the launch used, and that a rebuilt code
     object has not."""
 
     compared_bytes: int
-    differences: tuple[Difference, ...]
+    differences: tuple[BufferDifference, ...]
     unrecorded: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
 
@@ -66,7 +66,7 @@ class Comparison:
 class Replayed:
     record: RecordedLaunch
     done: Done
-    comparison: Comparison
+    comparison: ReplayComparison
     tolerance: float
 
 
@@ -82,7 +82,7 @@ class ReplayLaunch:
     home: Module | None
     rebuilt: bool
     tolerance: float
-    comparison: Comparison | None = None
+    comparison: ReplayComparison | None = None
 
     @property
     def kernel(self) -> str:
@@ -106,7 +106,7 @@ class ReplayLaunch:
         kernarg = moved(self.subject, replay_arguments(self.record, self.subject), self.allocations)
         unrecorded = self._launch(device, module, kernel, kernarg)
         differences = tuple(compared(device, recorded, self.tolerance))
-        self.comparison = Comparison(sum(len(piece.after) for piece in recorded), differences, unrecorded, missing)
+        self.comparison = ReplayComparison(sum(len(piece.after) for piece in recorded), differences, unrecorded, missing)
         return {}, kernarg
 
     def _launch(self, device: Device, module: Module, kernel: str, kernarg: bytes) -> tuple[int, ...]:
@@ -191,10 +191,10 @@ def place_allocations(memory: Memory, allocations: Sequence[Allocation]) -> None
             memory.register(each)
 
 
-def compared(device: Device, recorded: Sequence[RecordedBytes], tolerance: float) -> Iterator[Difference]:
+def compared(device: Device, recorded: Sequence[RecordedBytes], tolerance: float) -> Iterator[BufferDifference]:
     """Memory of a device with what the launch left when it was recorded."""
     for one, several in groupby(recorded, key=lambda piece: piece.of):
-        read = [Compared(piece.offset, piece.after, device.read(piece.now, len(piece.after))) for piece in several]
+        read = [ComparedBytes(piece.offset, piece.after, device.read(piece.now, len(piece.after))) for piece in several]
         wrong = [each for each in read if each.expected != each.got]
         found = difference(one.name, one.start, one.size, one.type, wrong, tolerance) if wrong else None
         if found is not None:
