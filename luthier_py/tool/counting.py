@@ -103,8 +103,15 @@ class Following:
 
     def executions(self, counts: Sequence[int]) -> tuple[int, ...]:
         """Of each stretch, from the counters' values."""
-        found = self.spanning.executions(dict(zip(self.counted, counts, strict=True)))
+        found = self._found(counts)
         return tuple(found[run] for run in self.runs)
+
+    def entered(self, counts: Sequence[int]) -> int:
+        """How often the function was entered."""
+        return self._found(counts)[-1]
+
+    def _found(self, counts: Sequence[int]) -> list[int]:
+        return self.spanning.executions(dict(zip(self.counted, counts, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
