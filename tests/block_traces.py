@@ -1,7 +1,8 @@
 """Traces of all blocks that waves run, and what an interpreter makes of them; and a program with all kinds of calls.
 
-In: a code object and a launch. Out: for each block that ran, in order, the functions that were active. The interpreter knows
-how blocks end, and nothing of what tools add to the code. It takes a function that calls itself for one that goes round.
+In: a code object and a launch. Out: for each block that ran, in order, the functions that were active. The interpreter
+knows how blocks end, and nothing of what tools add to the code. It takes a function that calls itself for one that goes
+round.
 """
 
 from __future__ import annotations

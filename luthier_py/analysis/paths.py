@@ -1,12 +1,13 @@
 """Paths through a function, numbered (Ball and Larus, "Efficient Path Profiling", 1996).
 
-In: nodes in which control stays together, arcs between them, and where control comes in. Out: Paths. Invariant: whatever
-way control takes falls into paths in one way only; each path has a number below ``total``, each number is one path.
+In: nodes in which control stays together, arcs between them, and where control comes in. Out: Paths. Invariant:
+whatever way control takes falls into paths in one way only; each path has a number below ``total``, each number is one
+path.
 
 A path begins where control comes in or behind a cut arc, and ends with the arc by which control leaves, or with a cut
-one. Cut are arcs that lead back, those that must be, and those into nodes from which too many paths lead on. What is left
-has no cycles: arcs get values whose sum along a path is its number. Few arcs need add anything: what those of a spanning
-tree would add follows from the others, as counts do (regions).
+one. Cut are arcs that lead back, those that must be, and those into nodes from which too many paths lead on. What is
+left has no cycles: arcs get values whose sum along a path is its number. Few arcs need add anything: what those of a
+spanning tree would add follows from the others, as counts do (regions).
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _ONWARD = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Adding:
-    """What makes a sum the number of a path, if it is zero where control comes in: of each arc what it adds, where a path
-    ends before that is counted; and of a cut one what the sum is then."""
+    """What makes a sum the number of a path, if it is zero where control comes in: of each arc what it adds, where a
+    path ends before that is counted; and of a cut one what the sum is then."""
 
     adds: tuple[int, ...]
     begins: tuple[int, ...]
@@ -50,19 +51,18 @@ class Paths:
 
     def along(self, number: int) -> tuple[int, tuple[int, ...]]:
         """The first node of a path, and its arcs."""
-        values, behind = self.values, len(self.starts)
-        pieces, found = range(behind), list[int]()
-        leaving = _leaving(self.arcs)
+        behind, leaving, found = len(self.starts), _leaving(self.arcs), list[int]()
+        start = self._last(range(behind), number)
+        number, node = number - self.values[start], self.starts[start]
         while not found or not self.ends(found[-1]):
-            piece = max((piece for piece in pieces if values[piece] <= number), key=values.__getitem__)
-            number -= values[piece]
-            if pieces == range(behind):
-                first = node = self.starts[piece]
-            else:
-                found.append(piece - behind)
-                node = self.arcs[found[-1]][1]
-            pieces = [behind + arc for arc in leaving[node]]
-        return first, tuple(found)
+            piece = self._last([behind + arc for arc in leaving[node]], number)
+            found.append(piece - behind)
+            number, node = number - self.values[piece], self.arcs[piece - behind][1]
+        return self.starts[start], tuple(found)
+
+    def _last(self, pieces: Iterable[int], number: int) -> int:
+        """The last one whose value is not above ``number``; they ascend."""
+        return max(piece for piece in pieces if self.values[piece] <= number)
 
     def adding(self, often: Sequence[float]) -> Adding:
         """What to add on arcs, least on those that run most ``often``. What ends or begins a path adds for nothing."""

@@ -1,7 +1,8 @@
 """Paths of a function, and where on them tools add and count.
 
-In: a program and a function of it. Out: FunctionPaths. Invariant: what a wave runs between entering the function and leaving
-it, calls stepped over, falls into paths in one way only; none is open when a call is made that may end the wave.
+In: a program and a function of it. Out: FunctionPaths. Invariant: what a wave runs between entering the function and
+leaving it, calls stepped over, falls into paths in one way only; none is open when a call is made that may end the
+wave.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ def paths_of(program: Program, function: Function) -> FunctionPaths:
     firsts = {run.block: number for number, run in reversed([*enumerate(runs)])}
     arcs, ways, calls = list[tuple[int, int]](), list[Way](), list[int]()
     for number, run in enumerate(runs):
-        for to, edge in _onward(run, flow[number], edges[run.block], firsts):
-            if edge is None and to != OUTSIDE:
+        for to, way in _onward(run, flow[number], edges[run.block], firsts):
+            if way is None and to != OUTSIDE:
                 calls.append(len(arcs))
             arcs.append((number, to))
-            ways.append(Way(run, edge))
+            ways.append(Way(run, way))
     found = paths(len(runs), arcs, flow[-1], calls)
     return FunctionPaths(function, tuple(runs), tuple(ways), found, found.adding(_often(arcs, flow)))
 

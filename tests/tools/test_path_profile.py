@@ -1,4 +1,4 @@
-"""Paths: those that an interpreter finds in a trace of all blocks, and as often; blocks run as often as the emulator counts.
+"""Paths: those that an interpreter finds in a trace of all blocks; blocks run as often as the emulator counts.
 
 The interpreter knows of no numbers: it follows each wave through calls, and cuts where a loop goes back to its header.
 """
@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from block_traces import CLOSING, TARGETS, Step, compiled, launched, walks
 
 from luthier_py.analysis import loops_of
 from luthier_py.emulator import EmulatorDevice
@@ -23,7 +24,6 @@ from luthier_py.session.demo import launch_of
 from luthier_py.session.run import Launch, run_instrumented, run_original
 from luthier_py.session.specs import parse_argument
 from luthier_py.tool import load_tool
-from block_traces import CLOSING, TARGETS, Step, compiled, launched, walks
 
 TOOL = f"{Path(__file__).resolve().parents[2] / 'tools' / 'path_profile'}/"
 

@@ -1,6 +1,7 @@
 """Call graphs as files of other programs: folded stacks (flamegraph.pl and its like), speedscope, DOT and GraphML.
 
-In: a report of call_graph. Out: the content of a file. Invariant: weights of all stacks add up to the executed instructions.
+In: a report of call_graph. Out: the content of a file. Invariant: weights of all stacks add up to the executed
+instructions.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def speedscope(report: dict[str, Any], name: str) -> bytes:
         "$schema": SCHEMA, "exporter": "luthier-py call_graph", "name": name, "activeProfileIndex": 0,
         "shared": {"frames": [{"name": name} for name in names]},
         "profiles": [{
-            "type": "sampled", "name": "executed instructions", "unit": "none", "startValue": 0, "endValue": sum(weights),
+            "type": "sampled", "name": "executed instructions", "unit": "none",
+            "startValue": 0, "endValue": sum(weights),
             "samples": [[numbers[name] for name in row["stack"]] for row in rows], "weights": weights,
         }],
     }).encode()
@@ -57,7 +59,8 @@ def graphml(report: dict[str, Any]) -> bytes:
 
 def dot(report: dict[str, Any]) -> bytes:
     graph, quoted = _graph(report), json.dumps
-    labels = {row["function"]: f"{row['function']}\n{row['exclusive']} of {row['inclusive']}" for row in report["functions"]}
+    labels = {row["function"]: f"{row['function']}\n{row['exclusive']} of {row['inclusive']}"
+              for row in report["functions"]}
     nodes = [f"  {quoted(name)} [label={quoted(labels.get(name, name))}];" for name in graph]
     edges = [f"  {quoted(a)} -> {quoted(b)} [label={count}];" for a, b, count in graph.edges(data="calls")]
     return "\n".join(["digraph calls {", "  node [shape=box];", *nodes, *edges, "}\n"]).encode()

@@ -1,7 +1,7 @@
 """What counters say of calls and functions.
 
-In: what each counter means, and their values. Out: the report. Invariant: instructions of all stacks together are those of
-all functions, and those that ran; calls that cannot be told apart are counted under "?".
+In: what each counter means, and their values. Out: the report. Invariant: instructions of all stacks together are those
+of all functions, and those that ran; calls that cannot be told apart are counted under "?".
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Stack = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A call: its address, the functions around it, the number of its stretch, and the addresses of the functions that it
-    may reach, 0 for one that is not known."""
+    """A call: its address, the functions around it, the number of its stretch, and the addresses of the functions that
+    it may reach, 0 for one that is not known."""
 
     pc: int
     around: Stack
@@ -122,8 +122,8 @@ def _runs(part: Part, contexts: Contexts, counts: Sequence[int]) -> Iterator[Run
 
 
 def _calls(notes: Parts, runs: Sequence[Run], names: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-    """By call and callee. A call that reaches one function reaches it each time; otherwise contexts of callees tell, less
-    the calls inside of their groups."""
+    """By call and callee. A call that reaches one function reaches it each time; otherwise contexts of callees tell,
+    less the calls inside of their groups."""
     made, inside, reached = Counter[int](), Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for run in runs:
         for site in run.part.sites:

@@ -48,7 +48,7 @@ def ratio(part: float, whole: float) -> float:
 
 def place_of(counted: Counted, known: Collection[int]) -> int | None:
     """Where code begins that runs as often, and that is foreseen."""
-    if isinstance(counted.where, Function):
+    if not isinstance(counted.where, Region):
         return None
     return next((stretch.first.pc for stretch in counted.where.stretches if stretch.first.pc in known), None)
 

@@ -1,0 +1,28 @@
+"""The control flow that was taken, for Graphviz.
+
+In: a report of hot_blocks. Out: the content of a file. Invariant: what comes into a block, from blocks and from
+outside, are its executions. """
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+
+def dot(report: dict[str, Any]) -> bytes:
+    """A cluster for each function; blocks that ran, and how often control went from one to another."""
+    functions: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in report["blocks"]:
+        if row["executions"]:
+            functions[row["function"]].append(row)
+    lines = ["digraph blocks {", "  node [shape=box];"]
+    for number, (name, rows) in enumerate(sorted(functions.items())):
+        lines += [f"  subgraph cluster{number} {{", f'    label="{name}";']
+        for row in sorted(rows, key=lambda row: int(row["block"])):
+            share = row["instructions"] / report["instructions"]
+            label = f"{row['block']:#x} {row['line']}\\n{row['executions']} x {row['length']}, {share:.1%}"
+            lines.append(f'    b{row["block"]} [label="{label}"];')
+            lines += [f'    b{row["block"]} -> b{way["block"]} [label={way["executions"]}];'
+                      for way in row["next"] if way["executions"]]
+        lines.append("  }")
+    return "\n".join([*lines, "}\n"]).encode()
