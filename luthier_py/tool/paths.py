@@ -18,7 +18,7 @@ from luthier_py.tool.running import flow_of_runs
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Onward:
     """How control gets on from a run: by an edge, or (None) by its last instruction, which leaves the function or calls
     what may end the wave."""
 
@@ -32,11 +32,11 @@ class FunctionPaths:
 
     function: Function
     runs: tuple[Stretch, ...]
-    ways: tuple[Way, ...]
+    ways: tuple[Onward, ...]
     paths: Paths
     adding: Adding
 
-    def along(self, number: int) -> tuple[tuple[Stretch, ...], tuple[Way, ...]]:
+    def along(self, number: int) -> tuple[tuple[Stretch, ...], tuple[Onward, ...]]:
         """The runs of a path, and the ways from each to the next; the last one is that by which the path ends."""
         first, arcs = self.paths.along(number)
         nodes = (first, *(self.paths.arcs[arc][1] for arc in arcs[:-1]))
@@ -50,13 +50,13 @@ def paths_of(program: Program, function: Function) -> FunctionPaths:
     for edge in edges_of(function):
         edges[edge.source].append(edge)
     firsts = {run.block: number for number, run in reversed([*enumerate(runs)])}
-    arcs, ways, calls = list[tuple[int, int]](), list[Way](), list[int]()
+    arcs, ways, calls = list[tuple[int, int]](), list[Onward](), list[int]()
     for number, run in enumerate(runs):
         for to, way in _onward(run, flow[number], edges[run.block], firsts):
             if way is None and to != OUTSIDE:
                 calls.append(len(arcs))
             arcs.append((number, to))
-            ways.append(Way(run, way))
+            ways.append(Onward(run, way))
     found = paths(len(runs), arcs, flow[-1], calls)
     return FunctionPaths(function, tuple(runs), tuple(ways), found, found.adding(_often(arcs, flow)))
 

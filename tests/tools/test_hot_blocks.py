@@ -1,24 +1,23 @@
-"""Blocks run as often as the emulator counts, ways between them as often as a trace of all blocks has them; and traces."""
+"""Blocks run as often as the emulator counts, ways between them as often as a trace of all blocks has them; and
+traces."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-
 from block_traces import CLOSING, TARGETS, compiled, launched, walks
+
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.samples import sample as sample_called
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
 from luthier_py.tool import load_tool
 from luthier_py.tools.hot_blocks.traces import TraceOfBlocks, traces
 
@@ -36,7 +35,7 @@ def run(code: bytes, launch: Launch):
 
 def check(code: bytes, launch: Launch) -> None:
     after, counts = run(code, launch)
-    report, (program, waves) = after.report, walks(code, launch)
+    report, (_, waves) = after.report, walks(code, launch)
     assert report["instructions"] == sum(counts.values())
     for row in report["blocks"]:
         assert row["executions"] == counts.get(row["block"], 0)
@@ -101,13 +100,3 @@ def test_traces_follow_the_likeliest_way_both_ways() -> None:
         TraceOfBlocks((4, 2), (0.8,), 380), TraceOfBlocks((3,), (), 40), TraceOfBlocks((1,), (), 20),
         TraceOfBlocks((5,), (), 20),
     ]  # fmt: skip
-
-
-def test_the_example_of_the_readme() -> None:
-    one = sample_called("bitonic_sort")
-    launch = replace(launch_of(one), grid=(2, 1, 1), arguments=(parse_argument("inout:u32[1024]=random:1"),))
-    text = run(one.path.read_bytes(), launch)[0].text.splitlines()
-    readme = (TOOL / "README.md").read_text()
-    shown = [text[1], text[2], *text[-3:]]
-    assert all(line.strip() in readme for line in shown), text
-    assert "360 x 16" in text[1] and "351 times" in text[-2]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from luthier_py.pipeline import instrument
 from luthier_py.samples import sample as sample_called
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
 from luthier_py.tool import load_tool
 
 TOOL = f"{Path(__file__).resolve().parents[2] / 'tools' / 'path_profile'}/"
@@ -83,17 +81,6 @@ def reported(report: dict) -> Counter:
 def test_samples(name: str) -> None:
     one = sample_called(name)
     assert not check(one.path.read_bytes(), launch_of(one))["not_counted"]
-
-
-def test_the_example_of_the_readme() -> None:
-    one = sample_called("bitonic_sort")
-    launch = replace(launch_of(one), grid=(2, 1, 1), arguments=(parse_argument("inout:u32[1024]=random:1"),))
-    tool, code = load_tool(TOOL), one.path.read_bytes()
-    text = run_instrumented(EmulatorDevice(load(code).target), instrument(code, tool), tool, launch).text
-    shown = [line.strip() for line in text.splitlines()[1:4]]
-    assert shown[:2] == ["bitonic_sort: 7 of 18 paths", "220 x 23 instructions,  56.9%  bitonic_sort path 17"]
-    readme = (Path(TOOL) / "README.md").read_text()
-    assert all(line in readme for line in shown)
 
 
 @pytest.mark.slow

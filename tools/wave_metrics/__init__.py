@@ -22,7 +22,7 @@ from luthier_py.analysis import Foreseen, Foretold, GivenLaunch, Steps, foretell
 from luthier_py.errors import Unsupported
 from luthier_py.ir import Function, Instr, Kernel
 from luthier_py.isa import OpFlag
-from luthier_py.tool import Counted
+from luthier_py.tool import Counted, Region
 from luthier_py.tools.instr_count import InstrCount
 
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
