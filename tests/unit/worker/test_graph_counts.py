@@ -1,5 +1,4 @@
-"""Launches of graphs under `instr_count`: a report for each launch of a graph and each kernel in it, all nodes
-counted."""
+"""Launches of graphs under `instr_count`: one report of each launch of a graph for each kernel, with all its nodes."""
 
 from __future__ import annotations
 
