@@ -1,7 +1,8 @@
 """Which functions the kernels of code objects reach, and by which calls.
 
 In: the parts of a file, one at a time. Out: data and lines. Invariant: functions are found from kernels by what the
-code does; symbols only name them, and one without has its address for a name. """
+code does; symbols only name them, and one without has its address for a name.
+"""
 
 from __future__ import annotations
 

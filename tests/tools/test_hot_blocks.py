@@ -38,7 +38,7 @@ def check(code: bytes, launch: Launch) -> None:
     report, (_, waves) = after.report, walks(code, launch)
     assert report["instructions"] == sum(counts.values())
     for row in report["blocks"]:
-        assert row["executions"] == counts.get(row["block"], 0)
+        assert row["executions"] == counts.get(row["pc"], 0)
     expected: Counter[tuple[int, int]] = Counter()
     for walk in waves:
         last: dict[int, int] = {}
@@ -49,7 +49,7 @@ def check(code: bytes, launch: Launch) -> None:
             last[depth] = block.address
             if block.ending in CLOSING:
                 del last[depth]
-    taken = {(row["block"], way["block"]): way["executions"] for row in report["blocks"] for way in row["next"]}
+    taken = {(row["pc"], way["block"]): way["executions"] for row in report["blocks"] for way in row["next"]}
     assert {way: n for way, n in taken.items() if n} == expected
     for trace in report["traces"]:
         assert all(expected[way] == max(n for (of, _), n in expected.items() if of == way[0])
@@ -89,8 +89,8 @@ def test_waves_that_callees_end(code) -> None:
     """Blocks before the call ran more often than what is behind it."""
     after, counts = run(code(*TARGETS[0]), launched("ended"))
     assert after.report["instructions"] == sum(counts.values())
-    assert {row["block"]: row["executions"] for row in after.report["blocks"]} == {
-        row["block"]: counts.get(row["block"], 0) for row in after.report["blocks"]}  # fmt: skip
+    assert {row["pc"]: row["executions"] for row in after.report["blocks"]} == {
+        row["pc"]: counts.get(row["pc"], 0) for row in after.report["blocks"]}  # fmt: skip
 
 
 def test_traces_follow_the_likeliest_way_both_ways() -> None:

@@ -91,7 +91,7 @@ class CallGraph(Tool):
         lines = [self.headline(launch), f"  {'instructions':>12} {'with callees':>12} {'calls':>8}  function"]
         for row in report["functions"]:
             lines.append(f"  {row['exclusive']:>12} {row['inclusive']:>12} {row['calls']:>8}  {row['function']}")
-        lines += [f"  {row['caller']} at {row['site']:#x} calls {row['callee']} {row['count']} times"
+        lines += [f"  {row['caller']} at {row['pc']:#x} calls {row['callee']} {row['count']} times"
                   for row in report["calls"]]
         lines += [] if report["apart"] else [f"  callers are not told apart: that takes more than {MOST} counters"]
         return "\n".join(lines)

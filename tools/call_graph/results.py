@@ -142,4 +142,4 @@ def _calls(notes: Parts, runs: Sequence[Run], names: Mapping[int, str]) -> Itera
             left = made[site.pc] - sum(found.values())
             for name, n in [*((names[target], n) for target, n in found.items()), (UNKNOWN, left)]:
                 if n:
-                    yield {"caller": part.name, "callee": name, "site": site.pc, "count": n, "indirect": site.indirect}
+                    yield {"caller": part.name, "callee": name, "pc": site.pc, "count": n, "indirect": site.indirect}

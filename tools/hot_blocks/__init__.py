@@ -53,11 +53,11 @@ class HotBlocks(OpcodeHistogram):
         for part in notes.counted.parts:
             for edge, n in zip(part.edges, part.taken(counts), strict=True):
                 passed[edge.source.address, edge.target.address] += n
-        rows = sorted(_rows(notes, ran, passed), key=lambda row: (-row["instructions"], row["block"]))
-        executions = {row["block"]: row["executions"] for row in rows}
-        found = traces(executions, {row["block"]: row["instructions"] for row in rows}, passed)
+        rows = sorted(_rows(notes, ran, passed), key=lambda row: (-row["instructions"], row["pc"]))
+        executions = {row["pc"]: row["executions"] for row in rows}
+        found = traces(executions, {row["pc"]: row["instructions"] for row in rows}, passed)
         for row in rows[: self.shown]:
-            row["code"] = list(_code(notes, next(s.block for s in ran if s.block.address == row["block"])))
+            row["code"] = list(_code(notes, next(s.block for s in ran if s.block.address == row["pc"])))
         return {"instructions": sum(row["instructions"] for row in rows), "blocks": rows, "traces": [
             {"blocks": list(each.blocks), "likely": list(each.likely), "instructions": each.instructions}
             for each in found]}
@@ -66,7 +66,7 @@ class HotBlocks(OpcodeHistogram):
         total, lines = report["instructions"], [self.headline(launch)]
         for row in report["blocks"][: self.shown]:
             lines.append(f"  {row['instructions'] / max(total, 1):6.1%}  {row['executions']} x {row['length']} "
-                         f"instructions, block {row['block']:#x} of {row['function']}, region {row['region']:#x}")
+                         f"instructions, block {row['pc']:#x} of {row['function']}, region {row['region']:#x}")
             lines += [f"          {line['pc']:#x}  {line['text']:48} {line['line']}".rstrip() for line in row["code"]]
             lines += [f"          -> {way['block']:#x} {way['executions']} times" for way in row["next"]]
         for trace in report["traces"][: self.shown]:
@@ -95,7 +95,7 @@ def _rows(notes: Blocks, ran: Mapping[Stretch, int], passed: Mapping[tuple[int, 
     for block, n in executions.items():
         line = notes.lines.at(block.instrs[0].pc)
         yield {
-            "function": notes.program.function_of(block.instrs[0]).name, "block": block.address, "executions": n,
+            "function": notes.program.function_of(block.instrs[0]).name, "pc": block.address, "executions": n,
             "length": len(block.instrs), "instructions": instructions[block],
             "region": notes.regions.get(block.instrs[0].pc, block.address), "line": str(line or ""),
             "next": onward.get(block.address, []),

@@ -1,7 +1,8 @@
 """The control flow that was taken, for Graphviz.
 
 In: a report of hot_blocks. Out: the content of a file. Invariant: what comes into a block, from blocks and from
-outside, are its executions. """
+outside, are its executions.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ def dot(report: dict[str, Any]) -> bytes:
     lines = ["digraph blocks {", "  node [shape=box];"]
     for number, (name, rows) in enumerate(sorted(functions.items())):
         lines += [f"  subgraph cluster{number} {{", f'    label="{name}";']
-        for row in sorted(rows, key=lambda row: int(row["block"])):
+        for row in sorted(rows, key=lambda row: int(row["pc"])):
             share = row["instructions"] / report["instructions"]
-            label = f"{row['block']:#x} {row['line']}\\n{row['executions']} x {row['length']}, {share:.1%}"
-            lines.append(f'    b{row["block"]} [label="{label}"];')
-            lines += [f'    b{row["block"]} -> b{way["block"]} [label={way["executions"]}];'
+            label = f"{row['pc']:#x} {row['line']}\\n{row['executions']} x {row['length']}, {share:.1%}"
+            lines.append(f'    b{row["pc"]} [label="{label}"];')
+            lines += [f'    b{row["pc"]} -> b{way["block"]} [label={way["executions"]}];'
                       for way in row["next"] if way["executions"]]
         lines.append("  }")
     return "\n".join([*lines, "}\n"]).encode()

@@ -2,7 +2,8 @@
 
 In: how often blocks ran, and ways between them were taken. Out: traces, the hottest first. Invariant: each block that
 ran is in one trace; what follows a block in its trace is where control went most often from it, and came from most
-often. """
+often.
+"""
 
 from __future__ import annotations
 
