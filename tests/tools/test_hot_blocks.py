@@ -19,6 +19,7 @@ from luthier_py.samples import sample as sample_called
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import Launch, run_instrumented, run_original
 from luthier_py.tool import load_tool
+from luthier_py.tools.hot_blocks.forms import dot
 from luthier_py.tools.hot_blocks.traces import TraceOfBlocks, traces
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "hot_blocks"
@@ -49,11 +50,11 @@ def check(code: bytes, launch: Launch) -> None:
             last[depth] = block.address
             if block.ending in CLOSING:
                 del last[depth]
-    taken = {(row["pc"], way["block"]): way["executions"] for row in report["blocks"] for way in row["next"]}
-    assert {way: n for way, n in taken.items() if n} == expected
+    assert {(way["from"], way["to"]): way["executions"] for way in report["ways"] if way["executions"]} == expected
     for trace in report["traces"]:
         assert all(expected[way] == max(n for (of, _), n in expected.items() if of == way[0])
                    for way in pairwise(trace["blocks"]))
+    assert dot(report).count(b" -> ") == len(expected)
     assert sum(trace["instructions"] for trace in report["traces"]) == report["instructions"]
 
 

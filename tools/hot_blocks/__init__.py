@@ -53,22 +53,24 @@ class HotBlocks(OpcodeHistogram):
         for part in notes.counted.parts:
             for edge, n in zip(part.edges, part.taken(counts), strict=True):
                 passed[edge.source.address, edge.target.address] += n
-        rows = sorted(_rows(notes, ran, passed), key=lambda row: (-row["instructions"], row["pc"]))
+        rows = sorted(_rows(notes, ran), key=lambda row: (-row["instructions"], row["pc"]))
         executions = {row["pc"]: row["executions"] for row in rows}
         found = traces(executions, {row["pc"]: row["instructions"] for row in rows}, passed)
-        for row in rows[: self.shown]:
-            row["code"] = list(_code(notes, next(s.block for s in ran if s.block.address == row["pc"])))
-        return {"instructions": sum(row["instructions"] for row in rows), "blocks": rows, "traces": [
-            {"blocks": list(each.blocks), "likely": list(each.likely), "instructions": each.instructions}
-            for each in found]}
+        return {
+            "instructions": sum(row["instructions"] for row in rows), "blocks": rows,
+            "ways": [{"from": source, "to": target, "executions": n} for (source, target), n in passed.items()],
+            "traces": [{"blocks": list(each.blocks), "likely": list(each.likely), "instructions": each.instructions}
+                       for each in found],
+        }
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         total, lines = report["instructions"], [self.headline(launch)]
         for row in report["blocks"][: self.shown]:
             lines.append(f"  {row['instructions'] / max(total, 1):6.1%}  {row['executions']} x {row['length']} "
                          f"instructions, block {row['pc']:#x} of {row['function']}, region {row['region']:#x}")
-            lines += [f"          {line['pc']:#x}  {line['text']:48} {line['line']}".rstrip() for line in row["code"]]
-            lines += [f"          -> {way['block']:#x} {way['executions']} times" for way in row["next"]]
+            lines += [f"          {line}" for line in _code(launch.notes, row["pc"])]
+            lines += [f"          -> {way['to']:#x} {way['executions']} times"
+                      for way in report["ways"] if way["from"] == row["pc"]]
         for trace in report["traces"][: self.shown]:
             first, *others = trace["blocks"]
             ways = (f" {likely:.0%} {block:#x}" for likely, block in zip(trace["likely"], others, strict=True))
@@ -76,32 +78,30 @@ class HotBlocks(OpcodeHistogram):
         return "\n".join(lines)
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        left = {"next", "code"}
-        return [{name: value for name, value in row.items() if name not in left} for row in report["blocks"]]
+        return list(report["blocks"])
 
     def files(self, launch: LaunchResult, report: dict[str, Any]) -> Mapping[str, bytes]:
         return {**super().files(launch, report), f"{self.name}.dot": dot(report)}
 
 
-def _rows(notes: Blocks, ran: Mapping[Stretch, int], passed: Mapping[tuple[int, int], int]) -> Iterator[dict[str, Any]]:
+def _rows(notes: Blocks, ran: Mapping[Stretch, int]) -> Iterator[dict[str, Any]]:
     """By block: its runs together."""
     instructions, executions = Counter[Block](), dict[Block, int]()
     for stretch, n in ran.items():
         instructions[stretch.block] += n * len(stretch)
         executions.setdefault(stretch.block, n)
-    onward: dict[int, list[dict[str, int]]] = {}
-    for (source, target), n in passed.items():
-        onward.setdefault(source, []).append({"block": target, "executions": n})
     for block, n in executions.items():
-        line = notes.lines.at(block.instrs[0].pc)
         yield {
             "function": notes.program.function_of(block.instrs[0]).name, "pc": block.address, "executions": n,
             "length": len(block.instrs), "instructions": instructions[block],
-            "region": notes.regions.get(block.instrs[0].pc, block.address), "line": str(line or ""),
-            "next": onward.get(block.address, []),
+            "region": notes.regions.get(block.address, block.address),
+            "line": str(notes.lines.at(block.address) or ""),
         }
 
 
-def _code(notes: Blocks, block: Block) -> Iterator[dict[str, Any]]:
-    for instr in block.instrs:
-        yield {"pc": instr.pc, "text": notes.program.isa.text(instr.inst), "line": str(notes.lines.at(instr.pc) or "")}
+def _code(notes: Blocks, address: int) -> Iterator[str]:
+    """A block's instructions, with their source lines."""
+    stretches = (stretch for part in notes.counted.parts for stretch in part.noted)
+    for instr in next(s.block for s in stretches if s.block.address == address).instrs:
+        text, line = notes.program.isa.text(instr.inst), notes.lines.at(instr.pc)
+        yield f"{instr.pc:#x}  {text:48} {line or ''}".rstrip()

@@ -23,7 +23,7 @@ def dot(report: dict[str, Any]) -> bytes:
             share = row["instructions"] / report["instructions"]
             label = f"{row['pc']:#x} {row['line']}\\n{row['executions']} x {row['length']}, {share:.1%}"
             lines.append(f'    b{row["pc"]} [label="{label}"];')
-            lines += [f'    b{row["pc"]} -> b{way["block"]} [label={way["executions"]}];'
-                      for way in row["next"] if way["executions"]]
         lines.append("  }")
+    lines += [f"  b{way['from']} -> b{way['to']} [label={way['executions']}];"
+              for way in report["ways"] if way["executions"]]
     return "\n".join([*lines, "}\n"]).encode()
