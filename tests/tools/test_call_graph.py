@@ -22,6 +22,7 @@ from luthier_py.session.demo import launch_of
 from luthier_py.session.run import Launch, run_instrumented, run_original
 from luthier_py.tool import load_tool
 from luthier_py.tool.names import demangled
+from luthier_py.tools import call_graph
 
 # What https://github.com/jlfwong/speedscope/blob/main/src/lib/file-format-spec.ts requires of sampled profiles.
 NUMBER = {"type": "number"}
@@ -114,6 +115,18 @@ def test_recursion_has_the_context_in_which_it_began(code) -> None:
     tree = next(row for row in ran.report["functions"] if row["function"].startswith("tree("))
     assert itself + sum(row["count"] for row in ran.report["calls"] if row["caller"] == "trees"
                         and row["callee"] == tree["function"]) == tree["calls"]
+
+
+def test_callers_are_not_told_apart_where_that_takes_too_much(code, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = code(*TARGETS[0])
+    apart = run(data, launched("chains"))[0].report
+    monkeypatch.setattr(call_graph, "MOST", 1)
+    report = run(data, launched("chains"))[0].report
+    assert apart["apart"] and not report["apart"] and all(len(row["stack"]) == 1 for row in report["stacks"])
+    for which in ("calls", "exclusive"):
+        assert {row["function"]: row[which] for row in report["functions"]} == {
+            row["function"]: row[which] for row in apart["functions"]}  # fmt: skip
+    assert report["calls"] == apart["calls"]
 
 
 def test_inlined_functions_are_frames_and_files_agree(code) -> None:

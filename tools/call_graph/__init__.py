@@ -15,7 +15,6 @@ from luthier_py.tools.call_graph.forms import dot, folded, graphml, speedscope
 from luthier_py.tools.call_graph.results import Part, Parts, part_of, result
 
 MOST = 1 << 20  # counters
-SHOWN = 12
 
 
 class CallGraph(Tool):

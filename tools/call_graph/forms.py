@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -58,7 +59,7 @@ def graphml(report: dict[str, Any]) -> bytes:
 
 
 def dot(report: dict[str, Any]) -> bytes:
-    graph, quoted = _graph(report), json.dumps
+    graph, quoted = _graph(report), partial(json.dumps, ensure_ascii=False)
     labels = {row["function"]: f"{row['function']}\n{row['exclusive']} of {row['inclusive']}"
               for row in report["functions"]}
     nodes = [f"  {quoted(name)} [label={quoted(labels.get(name, name))}];" for name in graph]
