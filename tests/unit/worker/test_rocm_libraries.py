@@ -77,9 +77,10 @@ PROFILES: dict[str, Callable[[Any], int]] = {
 @pytest.mark.parametrize("target", ("gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"))
 def test_profiles_of_bitsandbytes(
     target: str, tool: str, bitsandbytes: tuple[Path, Path], tooled: Callable[..., Any],
-    counted: Callable[..., list[dict[str, Any]]],
+    counted: Callable[..., list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of its first launches."""
+    monkeypatch.setattr("conftest.SECONDS", 600)
     library, stubs = bitsandbytes
     path = os.pathsep.join([str(runtime_folder()), str(stubs)])
     environment = {"LD_LIBRARY_PATH": path, "LUTHIER_DEVICE": f"emulator:{target}"}
