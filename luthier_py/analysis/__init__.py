@@ -13,6 +13,7 @@ from luthier_py.analysis.line_ranges import LineRange, line_ranges
 from luthier_py.analysis.lines import SourceLine, SourceLines, source_lines
 from luthier_py.analysis.loops import Loop, dominators, loops_of
 from luthier_py.analysis.missing_waits import MissingWait, missing_waits
+from luthier_py.analysis.paths import Adding, Arc, Paths, paths
 from luthier_py.analysis.regions import OUTSIDE, Flow, Spanning, estimated, going_round, spanning
 from luthier_py.analysis.registers import initial_registers, touched
 from luthier_py.analysis.sharing import sharing
@@ -21,10 +22,10 @@ from luthier_py.analysis.trips import trip_count
 from luthier_py.analysis.waits import Pending
 
 __all__ = [
-    "OUTSIDE", "PLAIN_MODE", "Definitions", "Edge", "Facts", "Flow", "Foreseen", "Foretold", "Frame", "Frames",
-    "GivenLaunch", "LineRange", "Loop", "MissingWait", "Pending", "Reaching", "SourceLine", "SourceLines", "Spanning",
-    "Steps", "analyse", "block_graph", "call_graph", "coming", "computes_plainly", "depends_on_mode", "dominators",
-    "edges_of", "estimated", "foretell", "going_round", "initial_registers", "line_ranges", "live_notes", "loops_of",
-    "missing_waits", "post_dominators", "sharing", "source_frames", "source_lines", "spanning", "steps_of", "touched",
-    "trip_count",
+    "OUTSIDE", "PLAIN_MODE", "Adding", "Arc", "Definitions", "Edge", "Facts", "Flow", "Foreseen", "Foretold", "Frame",
+    "Frames", "GivenLaunch", "LineRange", "Loop", "MissingWait", "Paths", "Pending", "Reaching", "SourceLine",
+    "SourceLines", "Spanning", "Steps", "analyse", "block_graph", "call_graph", "coming", "computes_plainly",
+    "depends_on_mode", "dominators", "edges_of", "estimated", "foretell", "going_round", "initial_registers",
+    "line_ranges", "live_notes", "loops_of", "missing_waits", "paths", "post_dominators", "sharing", "source_frames",
+    "source_lines", "spanning", "steps_of", "touched", "trip_count",
 ]

@@ -37,15 +37,20 @@ if TYPE_CHECKING:
 def info(
     file: File,
     kernels: Annotated[bool, ByName("--kernels", help="list kernels, however many objects there are")] = False,
+    calls: Annotated[bool, ByName("--calls", help="functions that kernels reach, and the calls between them")] = False,
     as_json: AsJson = False,
 ) -> None:
     """What a code object, or a fat binary or program with several, holds: target, kernels, registers, memory."""
     from luthier_py.loader import load_each, open_code
-    from luthier_py.report.info import info_json, info_lines
+    from luthier_py.report.calls import calls_lines, calls_of
+    from luthier_py.report.info import describe, info_json, info_lines
 
     with open_code(file) as data:
         parts = load_each(data, str(file))
-        print_all(info_json(parts) if as_json else info_lines(parts, kernels))
+        if as_json:
+            print_all(info_json(parts, calls_of if calls else describe))
+        else:
+            print_all(calls_lines(parts) if calls else info_lines(parts, kernels))
 
 
 @app.command_of()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -75,9 +75,11 @@ def kernel_facts(obj: CodeObject, kernel: KernelRecord) -> Json:
     }
 
 
-def info_json(parts: Iterable[CodeObject | Broken]) -> Iterator[str]:
-    """One JSON document in pieces: an object's facts, or a list of them where there are several."""
-    facts = (_broken(part) if isinstance(part, Broken) else describe(part) for part in parts)
+def info_json(
+    parts: Iterable[CodeObject | Broken], told: Callable[[CodeObject], Json] = describe
+) -> Iterator[str]:
+    """One JSON document in pieces: what is ``told`` of an object, or a list of that where there are several."""
+    facts = (_broken(part) if isinstance(part, Broken) else told(part) for part in parts)
     first = list(islice(facts, 2))
     if len(first) == 1:
         yield json.dumps(first[0], indent=2)

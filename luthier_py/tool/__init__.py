@@ -32,6 +32,7 @@ from luthier_py.tool.launch_values import (
 from luthier_py.tool.launch_variable import LaunchVariable
 from luthier_py.tool.mutator import Mutator
 from luthier_py.tool.options import Option
+from luthier_py.tool.paths import FunctionPaths, paths_of
 from luthier_py.tool.selection import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, LAUNCHES, OUTPUT, Selection
 from luthier_py.tool.several import Several
 from luthier_py.tool.types import (
@@ -80,15 +81,15 @@ __all__ = [
     "BF16", "BOOL", "COUNT_WARP_LEVEL", "EVERY_TOOL", "EXCLUDE_PRED_OFF", "F16", "F32", "F64", "I16", "I32", "I64",
     "I8", "LAUNCHES", "LAUNCH_NUMBER", "OUTPUT", "U16", "U32", "U64", "U8", "Allocations", "Arg", "Assembly", "Channel",
     "ChannelType", "Computed", "Constant", "Counted", "Counting", "Destination", "Device", "Edits", "Effects",
-    "Element", "Entry", "Field", "Following", "Hook", "Hooks", "Insertion", "Intrinsic", "Ir", "Kind", "Lane",
-    "LaneType", "Lanes", "LaunchParameter", "LaunchResult", "LaunchVariable", "LiveAllocation", "LookupTable",
+    "Element", "Entry", "Field", "Following", "FunctionPaths", "Hook", "Hooks", "Insertion", "Intrinsic", "Ir", "Kind",
+    "Lane", "LaneType", "Lanes", "LaunchParameter", "LaunchResult", "LaunchVariable", "LiveAllocation", "LookupTable",
     "Mutator", "Operand", "Option", "Parameter", "Place", "Pointer", "Refusal", "Region", "Result", "RuntimeArg",
     "Scalar", "Selection", "Several", "Signature", "Stretch", "Struct", "Tool", "Turn", "Type", "Value", "Variable",
     "WaveVariable", "access_bytes", "access_kind", "active_lanes", "address", "array", "as_data", "asm", "bf16",
     "bits_below", "bool_", "bounds", "channel", "computed", "destination", "device", "encoded", "f16", "f32", "f64",
     "grid_size", "hardware_register", "holds", "hook", "i16", "i32", "i64", "i8", "intrinsic", "intrinsics",
-    "json_text", "kernel_argument", "lane_id", "lds", "load_tool", "made_tool", "mask_of", "opcode_id", "ptr",
-    "scratch", "site_id", "source", "taken_lanes", "tools", "u16", "u32", "u64", "u8", "visit", "wave_in_group",
+    "json_text", "kernel_argument", "lane_id", "lds", "load_tool", "made_tool", "mask_of", "opcode_id", "paths_of",
+    "ptr", "scratch", "site_id", "source", "taken_lanes", "tools", "u16", "u32", "u64", "u8", "visit", "wave_in_group",
     "wave_in_launch", "wave_size", "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id",
     "workitem_in_launch",
 ]

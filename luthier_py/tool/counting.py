@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from luthier_py.analysis import Flow, Spanning, Steps, estimated, going_round, spanning
+from luthier_py.analysis import Edge, Flow, Spanning, Steps, estimated, going_round, spanning
 from luthier_py.ir import Block, Function, Instr, Instrs, instr_at
 from luthier_py.isa.columns import Columns
 
@@ -71,11 +71,21 @@ class Region:
         return tuple(instr for stretch in self.stretches for instr in stretch.instrs)
 
 
+@dataclass(frozen=True, slots=True)
+class RunEdge:
+    """An edge, and the numbers of the runs that it leads from and to."""
+
+    edge: Edge
+    source: int
+    target: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """What one counter counts, with Mutator.at_counted: each time that a region runs, or that a function is entered."""
+    """What one counter counts, with Mutator.at_counted: each time that a region runs, that an edge is taken, or that a
+    function is entered."""
 
-    where: Region | Function
+    where: Region | Edge | Function
     often: float
     """An estimate."""
     again: bool
@@ -91,6 +101,7 @@ class Following:
     spanning: Spanning
     counted: tuple[int, ...]  # the run that each counter is for
     runs: tuple[int, ...]     # the run that each stretch is of
+    edges: tuple[int, ...]    # the pieces that are edges
 
     def weights(self, values: Sequence[int]) -> tuple[int, ...]:
         """What to add each time that something is counted, to get the sum of ``values`` (one for each stretch) over all
@@ -103,16 +114,29 @@ class Following:
 
     def executions(self, counts: Sequence[int]) -> tuple[int, ...]:
         """Of each stretch, from the counters' values."""
-        found = self.spanning.executions(dict(zip(self.counted, counts, strict=True)))
+        found = self._found(counts)
         return tuple(found[run] for run in self.runs)
+
+    def taken(self, counts: Sequence[int]) -> tuple[int, ...]:
+        """Of each edge, likewise."""
+        found = self._found(counts)
+        return tuple(found[edge] for edge in self.edges)
+
+    def entered(self, counts: Sequence[int]) -> int:
+        """How often the function was entered."""
+        return self._found(counts)[-1]
+
+    def _found(self, counts: Sequence[int]) -> list[int]:
+        return self.spanning.executions(dict(zip(self.counted, counts, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How often each of ``stretches`` runs, from few counters."""
+    """How often each of ``stretches`` runs and each of ``edges`` is taken, from few counters."""
 
     counters: tuple[Counted, ...]
     stretches: tuple[Stretch, ...]
+    edges: tuple[Edge, ...]
     following: Following
 
 
@@ -127,23 +151,51 @@ def regions(chosen: Sequence[Stretch | None], groups: Sequence[int]) -> list[Reg
 
 def counting(
     function: Function, chosen: Sequence[Stretch | None], flow: Flow, entered: bool, steps: Mapping[int, Steps],
-    known: Collection[int] = (),
+    known: Collection[int] = (), edges: Sequence[RunEdge] = (),
 ) -> Counting:
-    """Of what is chosen of each run: the rest cannot be counted. Being ``entered`` is a piece as well, the last one, if
-    it can be counted: a kernel's wave does that once. Whoever asks knows of runs that begin at addresses in ``known``
-    how often they run, so it costs nothing to count them."""
+    """Of what is chosen of each run, and ``edges``: the rest cannot be counted. Being ``entered`` is a piece as well,
+    the last one, if it can be counted: a kernel's wave does that once. Whoever asks knows of runs that begin at
+    addresses in ``known`` how often they run, so it costs nothing to count them."""
+    runs = len(chosen)
     often = [0.0 if run is not None and run.first.pc in known else each
              for each, run in zip(estimated(flow), chosen, strict=True)]
+    often += [min(often[edge.source], often[edge.target]) for edge in edges]
     again = going_round(flow)
-    wanted = [math.inf if stretch is None else estimate for estimate, stretch in zip(often, chosen, strict=True)]
-    tree = spanning([*flow, [len(chosen)]], [*wanted, 0.0 if entered else math.inf])
-    *groups, _ = tree.equally_often()
-    together = regions(chosen, groups)
-    counted = tuple(run for run in tree.counted if (chosen[run] is not None if run < len(chosen) else entered))
-    counters = [
-        Counted(together[groups[run]], often[run], again[run] or not function.kernel, steps.get(run))
-        if run < len(chosen) else Counted(function, 1.0, not function.kernel)
-        for run in counted
-    ]
+    again += [again[edge.source] for edge in edges]
+    wanted = [math.inf if run < runs and chosen[run] is None else estimate for run, estimate in enumerate(often)]
+    tree = spanning([*_through(flow, edges), [len(often)]], [*wanted, 0.0 if entered else math.inf])
+    groups = tree.equally_often()
+    together = regions(chosen, groups[:runs])
+    counters: dict[int, Counted] = {}
+    for piece in tree.counted:
+        where = _counted(piece, function if entered else None, chosen, edges, together, groups)
+        if isinstance(where, Function):
+            counters[piece] = Counted(where, 1.0, not function.kernel)
+        elif where is not None:
+            counters[piece] = Counted(where, often[piece], again[piece] or not function.kernel, steps.get(piece))
     stretches = {run: stretch for run, stretch in enumerate(chosen) if stretch is not None}
-    return Counting(tuple(counters), tuple(stretches.values()), Following(tree, counted, tuple(stretches)))
+    following = Following(tree, tuple(counters), tuple(stretches), tuple(range(runs, len(often))))
+    return Counting(tuple(counters.values()), tuple(stretches.values()), tuple(edge.edge for edge in edges), following)
+
+
+def _counted(
+    piece: int, function: Function | None, chosen: Sequence[Stretch | None], edges: Sequence[RunEdge],
+    together: Sequence[Region], groups: Sequence[int],
+) -> Region | Edge | Function | None:
+    """Where to count a piece: an edge, too, in code that runs as often, if there is some. None: nowhere."""
+    if piece == len(chosen) + len(edges):
+        return function
+    if piece < len(chosen):
+        return together[groups[piece]] if chosen[piece] is not None else None
+    alike = together[groups[piece]].stretches if groups[piece] < len(together) else ()
+    return together[groups[piece]] if alike else edges[piece - len(chosen)].edge
+
+
+def _through(flow: Flow, edges: Sequence[RunEdge]) -> list[Sequence[int]]:
+    """The flow in which ``edges`` are pieces between runs."""
+    runs, found = len(flow) - 1, [list(targets) for targets in flow]
+    for number, edge in enumerate(edges, runs):
+        if edge.target in found[edge.source]:
+            found[edge.source].remove(edge.target)
+        found[edge.source].append(number)
+    return [*found[:-1], *([edge.target] for edge in edges), found[-1]]

@@ -29,7 +29,7 @@ from luthier_py.tool.filters import passing
 from luthier_py.tool.hook import Hook, Lanes, hook_of_text
 from luthier_py.tool.recorder import Recorder, as_tuple
 from luthier_py.tool.rewriting import destinations, plain_sources, rewritten
-from luthier_py.tool.running import comes_back, flow_of_runs, runs_of, steps_of_runs
+from luthier_py.tool.running import comes_back, edges_of_runs, flow_of_runs, runs_of, steps_of_runs
 from luthier_py.tool.selection import Selection
 from luthier_py.tool.spare import spare_scalars
 from luthier_py.tool.types import u32
@@ -104,10 +104,7 @@ class Mutator:
         """The function's blocks; where only a part of one is chosen, a copy with that part, which may have gaps."""
         expect(function, Function)
         cut = self._cut(map(whole, function.blocks))
-        return tuple(
-            part.block if len(part) == len(part.block.instrs) else replace(part.block, instrs=part.instrs)
-            for part in cut
-        )
+        return tuple(p.block if len(p) == len(p.block.instrs) else replace(p.block, instrs=p.instrs) for p in cut)
 
     def stretches(self, block: Block) -> tuple[Stretch, ...]:
         """The block cut where EXEC changes: within a stretch the same lanes are active."""
@@ -127,19 +124,23 @@ class Mutator:
         groups = spanning(flow, [0.0] * len(runs)).equally_often()
         return tuple(region for region in regions([*map(self._part, runs)], groups) if region.stretches)
 
-    def counting(self, function: Function, known: Collection[int] = ()) -> Counting:
-        """The fewest counters, in code that runs seldom, from which the executions of all stretches follow. The tool
-        knows how often runs are executed that begin at addresses in ``known``, and counters of these cost nothing."""
+    def counting(self, function: Function, known: Collection[int] = (), edges: bool = False) -> Counting:
+        """The fewest counters, in code that runs seldom, from which the executions of all stretches follow, and those
+        of ``edges``. The tool knows how often runs are executed that begin at addresses in ``known``, and counters of
+        these cost nothing."""
         expect(function, Function)
         runs, flow = flow_of_runs(self.program, function)
         steps = steps_of_runs(function, runs) if self._choice.takes_all(function) else {}
-        return counting(function, [*map(self._part, runs)], flow, not comes_back(function), steps, known)
+        ways = edges_of_runs(runs, self.edges(function)) if expect(edges, bool, name="edges") else ()
+        return counting(function, [*map(self._part, runs)], flow, not comes_back(function), steps, known, ways)
 
     def at_counted(self, counted: Counted, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` each time that a counter of ``counting`` goes up."""
         expect(counted, Counted)
         if isinstance(counted.where, Region):
             self.at_region(counted.where, hook, *args, into=into, priority=priority)
+        elif isinstance(counted.where, Edge):
+            self.at_edge(counted.where, hook, *args, into=into, priority=priority)
         else:
             self.at_entry(counted.where, hook, *args, into=into, priority=priority)
 

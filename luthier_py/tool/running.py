@@ -6,12 +6,12 @@ In: a program and a function of it. Out: its runs, and how control gets from one
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, repeat
 
-from luthier_py.analysis import OUTSIDE, Flow, Steps, steps_of
+from luthier_py.analysis import OUTSIDE, Edge, Flow, Steps, steps_of
 from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Program
-from luthier_py.tool.counting import Stretch
+from luthier_py.tool.counting import RunEdge, Stretch
 
 
 def runs_of(program: Program, block: Block) -> list[Stretch]:
@@ -31,6 +31,13 @@ def flow_of_runs(program: Program, function: Function) -> tuple[list[Stretch], F
         following = [first[address] for address in block.successors]
         flow.append(following if following and block.stop - 1 not in may_end else [*following, OUTSIDE])
     return [*chain.from_iterable(runs.values())], [*flow, [first[entry] for entry in function.entries]]
+
+
+def edges_of_runs(runs: Sequence[Stretch], edges: Iterable[Edge]) -> list[RunEdge]:
+    """Edges, between runs."""
+    first = {run.block: number for number, run in reversed([*enumerate(runs)])}
+    last = {run.block: number for number, run in enumerate(runs)}
+    return [RunEdge(edge, last[edge.source], first[edge.target]) for edge in edges]
 
 
 def _ending(program: Program, function: Function) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from luthier_py import (
     COUNT_WARP_LEVEL,
@@ -22,6 +22,7 @@ from luthier_py import (
     u32,
     u64,
 )
+from luthier_py.analysis import Edge
 from luthier_py.intrinsics import active_mask, atomic_add, lane_id, popcount
 from luthier_py.ir import Function, Kernel
 from luthier_py.tool import Counted, Following, Stretch
@@ -37,10 +38,16 @@ class Part:
     noted: tuple[Any, ...]
     counters: tuple[int, ...]
     following: Following | None = None
+    edges: tuple[Edge, ...] = ()
 
     def executions(self, counts: Sequence[int]) -> Sequence[int]:
         own = [counts[number] for number in self.counters]
         return own if self.following is None else self.following.executions(own)
+
+    def taken(self, counts: Sequence[int]) -> Sequence[int]:
+        """How often each edge was taken."""
+        own = [counts[number] for number in self.counters]
+        return () if self.following is None else self.following.taken(own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,7 @@ class OpcodeHistogram(Tool):
     name = "opcode_histogram"
     per_wave = COUNT_WARP_LEVEL
     active_only = EXCLUDE_PRED_OFF
+    with_edges: ClassVar[bool] = False  # whether ways between blocks are counted, too
 
     threads = WaveVariable(u32)  # that the wave was launched with
 
@@ -135,7 +143,8 @@ class OpcodeHistogram(Tool):
         if not self.per_wave:
             for kernel in m.kernels:
                 m.at_entry(kernel, self.start, into=self.threads)
-        components = [(kernels, [m.counting(f) for f in functions_of(m, kernels)]) for kernels in m.components()]
+        components = [(kernels, [m.counting(f, edges=self.with_edges) for f in functions_of(m, kernels)])
+                      for kernels in m.components()]
         executions = executions_of(sum(len(c.counters) for _, countings in components for c in countings))
         parts: list[Part] = []
         first = 0
@@ -146,7 +155,8 @@ class OpcodeHistogram(Tool):
             numbers = {counter: number for number, counter in enumerate(counters, first)}
             for counting in countings:
                 own = tuple(numbers[counted] for counted in counting.counters)
-                parts.append(Part(tuple(map(self.note, counting.stretches)), own, counting.following))
+                parts.append(Part(tuple(map(self.note, counting.stretches)), own, counting.following,
+                                  counting.edges))
             first += len(counters)
         return Parts(tuple(parts), executions)
 

@@ -22,7 +22,7 @@ from luthier_py.analysis import Foreseen, Foretold, GivenLaunch, Steps, foretell
 from luthier_py.errors import Unsupported
 from luthier_py.ir import Function, Instr, Kernel
 from luthier_py.isa import OpFlag
-from luthier_py.tool import Counted
+from luthier_py.tool import Counted, Region
 from luthier_py.tools.instr_count import InstrCount
 
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
@@ -48,7 +48,7 @@ def ratio(part: float, whole: float) -> float:
 
 def place_of(counted: Counted, known: Collection[int]) -> int | None:
     """Where code begins that runs as often, and that is foreseen."""
-    if isinstance(counted.where, Function):
+    if not isinstance(counted.where, Region):
         return None
     return next((stretch.first.pc for stretch in counted.where.stretches if stretch.first.pc in known), None)
 

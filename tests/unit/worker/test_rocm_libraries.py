@@ -64,6 +64,35 @@ def test_bitsandbytes(
     check([sys.executable, HERE / "bitsandbytes_program.py", library, "few"], environment, tooled, counted)
 
 
+PROFILES: dict[str, Callable[[Any], int]] = {
+    "path_profile": lambda report: sum(row["instructions"] for row in report["paths"]),
+    "hot_blocks": lambda report: sum(row["instructions"] for row in report["blocks"]),
+    "call_graph": lambda report: sum(row["instructions"] for row in report["stacks"]),
+}
+"""The executed instructions of a report."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", PROFILES)
+@pytest.mark.parametrize("target", ("gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"))
+def test_profiles_of_bitsandbytes(
+    target: str, tool: str, bitsandbytes: tuple[Path, Path], tooled: Callable[..., Any],
+    counted: Callable[..., list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of its first launches."""
+    monkeypatch.setattr("conftest.SECONDS", 600)
+    library, stubs = bitsandbytes
+    path = os.pathsep.join([str(runtime_folder()), str(stubs)])
+    environment = {"LD_LIBRARY_PATH": path, "LUTHIER_DEVICE": f"emulator:{target}"}
+    command = [sys.executable, HERE / "bitsandbytes_program.py", library, "few"]
+    done = tooled(*command, tool=tool, END_GRID_NUM="2", **environment)
+    assert (done.code, done.out) == (0, "PASSED\n"), done.out + done.err
+    reports = done.verdict["reports"]
+    assert not any(row["report"].get("not_counted") or row["report"].get("lost") for row in reports)
+    assert len(reports) == 2 and [(row["kernel"], PROFILES[tool](row["report"])) for row in reports] == [
+        (row["kernel"], row["instructions"]) for row in counted(*command, **environment)[:2]]
+
+
 @pytest.mark.parametrize("target", [
     "gfx90a", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gfx942", "gfx1030", "gfx1100", "gfx1201")),
 ])

@@ -1,0 +1,107 @@
+"""Tells which blocks execute the most instructions, where control goes from them, and which run one after the other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from luthier_py import COUNT_WARP_LEVEL, EXCLUDE_PRED_OFF, LaunchResult, Mutator, Option
+from luthier_py.analysis import SourceLines, source_lines
+from luthier_py.ir import Block, Program
+from luthier_py.tool import Stretch
+from luthier_py.tools.hot_blocks.forms import dot
+from luthier_py.tools.hot_blocks.traces import traces
+from luthier_py.tools.opcode_histogram import OpcodeHistogram, Parts
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """What the counters of one program mean. ``regions``: of each block that is counted as a whole, the address of the
+    first of those that run equally often."""
+
+    counted: Parts
+    program: Program
+    regions: Mapping[int, int]
+    lines: SourceLines
+
+
+class HotBlocks(OpcodeHistogram):
+    """Executions and instructions of each block, with its code and where control goes from it; and traces."""
+
+    name = "hot_blocks"
+    per_wave = COUNT_WARP_LEVEL.only(True)
+    active_only = EXCLUDE_PRED_OFF.only(False)
+    shown = Option(5, help="blocks and traces that are printed, the blocks with their code")
+    with_edges = True
+
+    def note(self, stretch: Stretch) -> Stretch:
+        return stretch
+
+    def instrument(self, m: Mutator) -> Blocks:
+        regions = {stretch.first.pc: region.stretches[0].first.pc for function in m.functions()
+                   for region in m.regions(function) for stretch in region.stretches}
+        return Blocks(self.counted_parts(m), m.program, regions, source_lines(m.program.obj))
+
+    def report(self, launch: LaunchResult) -> dict[str, Any]:
+        notes: Blocks = launch.notes
+        counts = launch[notes.counted.executions]
+        ran = {stretch: n for part in notes.counted.parts
+               for stretch, n in zip(part.noted, part.executions(counts), strict=True)}
+        passed = Counter[tuple[int, int]]()
+        for part in notes.counted.parts:
+            for edge, n in zip(part.edges, part.taken(counts), strict=True):
+                passed[edge.source.address, edge.target.address] += n
+        rows = sorted(_rows(notes, ran), key=lambda row: (-row["instructions"], row["pc"]))
+        executions = {row["pc"]: row["executions"] for row in rows}
+        found = traces(executions, {row["pc"]: row["instructions"] for row in rows}, passed)
+        return {
+            "instructions": sum(row["instructions"] for row in rows), "blocks": rows,
+            "ways": [{"from": source, "to": target, "executions": n} for (source, target), n in passed.items()],
+            "traces": [{"blocks": list(each.blocks), "likely": list(each.likely), "instructions": each.instructions}
+                       for each in found],
+        }
+
+    def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
+        total, lines = report["instructions"], [self.headline(launch)]
+        for row in report["blocks"][: self.shown]:
+            lines.append(f"  {row['instructions'] / max(total, 1):6.1%}  {row['executions']} x {row['length']} "
+                         f"instructions, block {row['pc']:#x} of {row['function']}, region {row['region']:#x}")
+            lines += [f"          {line}" for line in _code(launch.notes, row["pc"])]
+            lines += [f"          -> {way['to']:#x} {way['executions']} times"
+                      for way in report["ways"] if way["from"] == row["pc"]]
+        for trace in report["traces"][: self.shown]:
+            first, *others = trace["blocks"]
+            ways = (f" {likely:.0%} {block:#x}" for likely, block in zip(trace["likely"], others, strict=True))
+            lines.append(f"  trace {trace['instructions'] / max(total, 1):6.1%}  {first:#x}{''.join(ways)}")
+        return "\n".join(lines)
+
+    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
+        return list(report["blocks"])
+
+    def files(self, launch: LaunchResult, report: dict[str, Any]) -> Mapping[str, bytes]:
+        return {**super().files(launch, report), f"{self.name}.dot": dot(report)}
+
+
+def _rows(notes: Blocks, ran: Mapping[Stretch, int]) -> Iterator[dict[str, Any]]:
+    """By block: its runs together."""
+    instructions, executions = Counter[Block](), dict[Block, int]()
+    for stretch, n in ran.items():
+        instructions[stretch.block] += n * len(stretch)
+        executions.setdefault(stretch.block, n)
+    for block, n in executions.items():
+        yield {
+            "function": notes.program.function_of(block.instrs[0]).name, "pc": block.address, "executions": n,
+            "length": len(block.instrs), "instructions": instructions[block],
+            "region": notes.regions.get(block.address, block.address),
+            "line": str(notes.lines.at(block.address) or ""),
+        }
+
+
+def _code(notes: Blocks, address: int) -> Iterator[str]:
+    """A block's instructions, with their source lines."""
+    stretches = (stretch for part in notes.counted.parts for stretch in part.noted)
+    for instr in next(s.block for s in stretches if s.block.address == address).instrs:
+        text, line = notes.program.isa.text(instr.inst), notes.lines.at(instr.pc)
+        yield f"{instr.pc:#x}  {text:48} {line or ''}".rstrip()
