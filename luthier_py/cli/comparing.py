@@ -15,7 +15,9 @@ from luthier_py.cli.options import AsJson, StackOption, TargetOption
 from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.errors import Invalid
 
-ComparedPath = Annotated[Path, ByPlace(help="what --output FILE.json wrote, a code object or program, or a study's folder")]
+ComparedPath = Annotated[
+    Path, ByPlace(help="what --output FILE.json wrote, a code object or program, or a study's folder")
+]
 
 
 @app.command_of()

@@ -106,7 +106,8 @@ class ReplayLaunch:
         kernarg = moved(self.subject, replay_arguments(self.record, self.subject), self.allocations)
         unrecorded = self._launch(device, module, kernel, kernarg)
         differences = tuple(compared(device, recorded, self.tolerance))
-        self.comparison = ReplayComparison(sum(len(piece.after) for piece in recorded), differences, unrecorded, missing)
+        size = sum(len(piece.after) for piece in recorded)
+        self.comparison = ReplayComparison(size, differences, unrecorded, missing)
         return {}, kernarg
 
     def _launch(self, device: Device, module: Module, kernel: str, kernarg: bytes) -> tuple[int, ...]:

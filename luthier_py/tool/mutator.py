@@ -8,7 +8,7 @@ but for entries, exits and the ways of loops at one that the user's options choo
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from types import NoneType
@@ -124,15 +124,15 @@ class Mutator:
         groups = spanning(flow, [0.0] * len(runs)).equally_often()
         return tuple(region for region in regions([*map(self._part, runs)], groups) if region.stretches)
 
-    def counting(self, function: Function, known: Collection[int] = (), edges: bool = False) -> Counting:
-        """The fewest counters, in code that runs seldom, from which the executions of all stretches follow, and those
-        of ``edges``. The tool knows how often runs are executed that begin at addresses in ``known``, and counters of
-        these cost nothing."""
+    def counting(self, function: Function, known: Iterable[int] = (), edges: bool = False) -> Counting:
+        """The fewest counters, in code that runs seldom, from which the executions of all stretches follow, and of
+        ``edges``. The tool knows how often runs are executed that begin at ``known`` addresses: these cost nothing."""
         expect(function, Function)
         runs, flow = flow_of_runs(self.program, function)
         steps = steps_of_runs(function, runs) if self._choice.takes_all(function) else {}
         ways = edges_of_runs(runs, self.edges(function)) if expect(edges, bool, name="edges") else ()
-        return counting(function, [*map(self._part, runs)], flow, not comes_back(function), steps, known, ways)
+        starts = frozenset(each(known, int, "known"))
+        return counting(function, [*map(self._part, runs)], flow, not comes_back(function), steps, starts, ways)
 
     def at_counted(self, counted: Counted, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` each time that a counter of ``counting`` goes up."""

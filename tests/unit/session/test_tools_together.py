@@ -53,6 +53,15 @@ def test_one_can_be_held_to_other_instructions() -> None:
     assert ran.report["instr_count"]["instructions"] == opcodes["global_store_dword"] < sum(opcodes.values())
 
 
+def test_one_that_needs_no_code_reports_beside_others() -> None:
+    """All that `wave_metrics` tells of this kernel is computed: nothing of it is inserted."""
+    found = sample("saxpy")
+    code, launch = found.path.read_bytes(), launch_of(found)
+    report = run(code, launch, load_tool("instr_count,wave_metrics")).report
+    alone = run(code, launch, load_tool("wave_metrics")).report
+    assert report["wave_metrics"] == alone and alone["instructions"] == report["instr_count"]["instructions"] > 0
+
+
 def execute(program: Path, folder: Path, tools: str, *more: str) -> None:
     command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "-t", tools, "--device",
                "emulator:gfx90a", *more, "--", str(program)]

@@ -65,7 +65,8 @@ def call(at: str, **more: str) -> dict[str, str]:
 METHODS: dict[str, dict[str, str]] = {
     "functions": {"kernel": "kernel"},
     "instrs": {"function": "function", "where": "'memory'"},
-    **{name: {"function": "function"} for name in ("blocks", "regions", "counting", "edges", "loops", "calls")},
+    **{name: {"function": "function"} for name in ("blocks", "regions", "edges", "loops", "calls")},
+    "counting": {"function": "function", "known": "()", "edges": "False"},
     **{name: {"block": "block"} for name in ("stretches", "runs")},
     "components": {},
     "spare_scalars": {"kernels": "[kernel]"},
