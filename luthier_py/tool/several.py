@@ -82,11 +82,11 @@ class Several(Tool):
         return several([type(part) for part in self._parts], given)
 
     def instrument(self, m: Mutator) -> dict[str, Any]:
-        """Notes of those that have something to do in this program."""
+        """Notes of those that have something to do in this program, or have something to tell without."""
         notes, done = {}, 0
         for part in self._parts:
             own = part.instrument(choosing(m, part.selection))
-            if recorded(m) > done:
+            if recorded(m) > done or part.wants_arguments:
                 notes[part.name], done = own, recorded(m)
         return notes
 
