@@ -131,7 +131,8 @@ class FaultBench:
             if expected != got:
                 one = self.counterparts.get(each.address)
                 name, kind = (each.name, None) if one is None else (one.name, one.type)
-                found = difference(name, each.address, each.size, kind, [ComparedBytes(0, expected, got)], self.tolerance)
+                parts = [ComparedBytes(0, expected, got)]
+                found = difference(name, each.address, each.size, kind, parts, self.tolerance)
                 if found is not None:
                     yield found
 
