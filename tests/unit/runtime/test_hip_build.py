@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +22,16 @@ from luthier_py.runtime.preload import tool_library
 def folder(require_tool: Callable[[str], str]) -> Path:
     require_tool("cc")
     return runtime_folder()
+
+
+@pytest.fixture
+def quick_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Takes all for compiled: where it is asked what becomes of a library. Its log: what it was called with."""
+    log, compiler = tmp_path / "log", tmp_path / "cc"
+    compiler.write_text(f'#!/bin/sh\necho "$@" >> {log}\nfor last; do :; done\necho made > "$last"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    return log
 
 
 def test_table_is_sound() -> None:
@@ -62,16 +71,21 @@ def test_soname(folder: Path, require_tool: Callable[[str], str]) -> None:
         assert f"[libamdhip64.so.{major}]" in text
 
 
-def test_kept_by_content(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_by_content(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     assert runtime_folder() == folder
-    assert tool_library("a", "x=1") != tool_library("a", 'x="2"\n')
+    odd = tool_library("a", 'x="2"\n')
+    log = request.getfixturevalue("quick_compiler")
+    assert tool_library("a", 'x="2"\n') == odd and not log.exists()
     monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path))
-    assert tool_library().is_relative_to(tmp_path)
+    assert tool_library("a", "x=1").parent.name != odd.parent.name
+    assert tool_library("a", "x=1").is_relative_to(tmp_path)
 
 
 @pytest.mark.parametrize("why", ["no folder", "full", "others may write"])
 def test_a_cache_that_is_of_no_use(
-    why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path
+    why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], quick_compiler: Path
 ) -> None:
     """The library is made for this process, and that is said once."""
     cache = tmp_path / "cache"
@@ -94,38 +108,32 @@ def no_space(*_: object, **__: object) -> None:
 
 
 def test_a_library_that_others_could_have_made_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_compiler: Path
 ) -> None:
     monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path / "cache"))
     before = os.umask(0)
     try:
-        made = tool_library("none")
+        made = tool_library("none", "others")
     finally:
         os.umask(before)
     parts = [tmp_path / "cache", *(tmp_path / "cache").rglob("*")]
     assert made in parts and not any(path.stat().st_mode & 0o077 for path in parts)
     made.chmod(0o722)
-    assert tool_library("none") != made
+    assert tool_library("none", "others") != made
 
 
 def test_a_damaged_library_is_made_again(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], quick_compiler: Path
 ) -> None:
     """An empty one, of a disk that was full or lost power, would end every program from then on."""
-    cache = tmp_path / "cache"
-    kept = cache / "native" / tool_library().parent.name
-    cache.mkdir(mode=0o700)
-    (cache / "native").mkdir(mode=0o700)
-    shutil.copytree(tool_library().parent, kept, symlinks=True)
-    kept.chmod(0o700)
-    monkeypatch.setenv("LUTHIER_CACHE_DIR", str(cache))
-    whole = tool_library().read_bytes()
-    assert tool_library().parent == kept
+    monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path / "cache"))
+    library = tool_library("none", "damaged")
+    whole = library.read_bytes()
+    assert library.is_relative_to(tmp_path / "cache") and whole
     for damage in (b"", whole[:-1] + b"!", None):
-        library = tool_library()
         library.unlink()
         library.mkdir() if damage is None else library.write_bytes(damage)
-        assert tool_library() == library and library.stat().st_size == len(whole)
+        assert tool_library("none", "damaged") == library and library.read_bytes() == whole
     assert capfd.readouterr().err == ""
 
 
@@ -135,16 +143,14 @@ def test_programs_with_more_rights_do_not_obey_the_environment() -> None:
 
 
 @pytest.mark.parametrize("strict", ("", "1"))
-def test_what_is_compiled(strict: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_compiled(
+    strict: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_compiler: Path
+) -> None:
     """Each source once, or once for each ABI where that matters to it; warnings are errors only where one asks."""
-    log, compiler = tmp_path / "log", tmp_path / "cc"
-    compiler.write_text(f'#!/bin/sh\necho "$@" >> {log}\nfor last; do :; done\ntouch "$last"\n')
-    compiler.chmod(0o755)
     monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path))
-    monkeypatch.setenv("CC", str(compiler))
     monkeypatch.setenv("LUTHIER_WERROR", strict)
     folder = runtime_folder()
-    lines = [line.split() for line in log.read_text().splitlines()]
+    lines = [line.split() for line in quick_compiler.read_text().splitlines()]
     sources = [Path(word).name for line in lines for word in line if word.endswith(".c")]
     twice = {"compiler.c", "graphs.c", "malloc.c", "pointers.c", "prepared_driver_copies.c", "properties.c"}
     assert {name for name in sources if sources.count(name) > 1} == twice
