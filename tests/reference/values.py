@@ -6,6 +6,7 @@ In: a type of the algebra and a seeded generator. Out: bits.
 from __future__ import annotations
 
 import random
+from functools import cache
 
 from luthier_py.isa.semantics.algebra import Kind, Type
 from reference.floats import MANTISSA, infinity, quiet_bit, rounded, sign_bit
@@ -17,11 +18,12 @@ _NUMBERS = (1, 2, 3, Number(1, 2), Number(3, 2), Number(5, 2), Number(7, 2), Num
             Number(3, 2**135), Number(1, 2**126), Number(1, 2**62), 2**63, 2**100)
 
 
-def float_edges(width: int) -> list[int]:
+@cache
+def float_edges(width: int) -> tuple[int, ...]:
     top, mantissa = infinity(width), (1 << MANTISSA[width]) - 1
     positive = [0, 1, 2, mantissa, mantissa - 1, mantissa + 1, top - 1, top, top | quiet_bit(width) | 0x23, top | 1,
                 *(rounded(Number(number), width) for number in _NUMBERS)]
-    return positive + [bits | sign_bit(width) for bits in positive]
+    return *positive, *(bits | sign_bit(width) for bits in positive)
 
 
 def integer_edges(width: int) -> list[int]:
