@@ -15,11 +15,13 @@ from luthier_py.emulator import EmulatorDevice
 from luthier_py.intrinsics import active_mask, push
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
+from luthier_py.samples import SAMPLES, Sample
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_instrumented, run_original
 from luthier_py.tool import Channel, Lane, Mutator, Tool, channel, hook, load_tool, source, u32, u64
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "compressibility"
+OTHER_LDS = "reduce_padded", "transpose_padded"  # store to global memory what reduce_strided and transpose do
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +92,11 @@ def expected(records) -> dict[int, list[int]]:
     return found
 
 
-def test_bits_are_those_of_huffman_codes_and_outputs_stay(sample) -> None:
+@pytest.mark.parametrize("sample", [
+    pytest.param(sample, id=sample.name, marks=pytest.mark.slow if sample.name in OTHER_LDS else ())
+    for sample in SAMPLES
+])  # fmt: skip
+def test_bits_are_those_of_huffman_codes_and_outputs_stay(sample: Sample) -> None:
     code, launch = sample.path.read_bytes(), launch_of(sample)
     device, tool = EmulatorDevice(load(code, sample.name).target), load_tool(f"{TOOL}/")
     original = run_original(device, code, launch)
