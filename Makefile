@@ -32,8 +32,9 @@ BIN := .venv/bin
 demo: .venv/installed
 	$(BIN)/luthier demo
 
+# In the order of tests/conftest.py, not those files first that have most tests.
 test: .venv/installed-test
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-isa: .venv/installed-test
 	LUTHIER_TEST_ISA=1 $(BIN)/python -m pytest tests/differential/test_isa_llvm.py tests/differential/test_isa_kernels.py \
