@@ -138,7 +138,7 @@ def replay(record: RecordedLaunch, path: Path, tool: Tool | None, settings: RunS
     check_layout(own.kernel(record.kernel), subject, str(name))
     if tool is not None:
         tool.selection = tool.selection.of_process(os.getpid())
-    with _with_memory(record, own, settings) as (device, addresses, original):
+    with with_memory(record, own, settings) as (device, addresses, original):
         rebuilt = kernel_from is not None
         home = device.load(code, str(name)) if isinstance(device, EmulatorDevice) and rebuilt else original
         allocations = allocation_counterparts(record, own.kernel(record.kernel), addresses)
@@ -149,7 +149,7 @@ def replay(record: RecordedLaunch, path: Path, tool: Tool | None, settings: RunS
 
 
 @contextmanager
-def _with_memory(record: RecordedLaunch, own: CodeObject,
+def with_memory(record: RecordedLaunch, own: CodeObject,
                  settings: RunSettings) -> Iterator[tuple[Device, list[int], EmulatorModule | None]]:
     """A device, and the addresses there of the recorded allocations; on the emulator the code object, too."""
     if not (settings.device or "").startswith(EMULATOR):

@@ -28,10 +28,11 @@ from luthier_py import (
     wave_in_launch,
 )
 from luthier_py.analysis import source_lines
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, how_many
 from luthier_py.ir import Function, Instr, Kernel
 from luthier_py.isa import VCC, RegSet
 from luthier_py.tools.fault_injection.device import (
+    NEVER,
     Hit,
     begin,
     begin_held,
@@ -51,7 +52,6 @@ ALL_BITS = 0xFFFFFFFF
 PERMANENT = "xor", "and", "or"
 LEAVING = OpFlag.BRANCH | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.END
 MOST_SCALARS = 106  # of the general ones; VCC has the two numbers behind
-HIT = Hit(0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,8 @@ class FaultInjection(Tool):
     model = Option("flip", choices=("flip", "flip_two", "value", "zero", *PERMANENT),
                    help="once: the bit BIT flips, or it and the next one, the register is MASK, or 0; each time, in the "
                         "lane LANE: the result is combined with MASK")
-    when = Option(0, bounds=(0, (1 << 62) - 1), help="which written register is hit, counted from 0")
+    when = Option(-1, bounds=(-1, (1 << 62) - 1),
+                  help="which written register is hit, counted from 0; -1: none, they are only counted")
     wave = Option(-1, bounds=(-1, ALL_BITS), help="only this wave of the launch counts; -1: all do, as they come")
     count = Option("lanes", choices=("lanes", "waves"),
                    help="lanes: each active lane's register counts; waves: a wave's counts once, and LANE is hit")
@@ -128,7 +129,8 @@ class FaultInjection(Tool):
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)
-        self.start, self.struck_lane = self.when, self.lane  # type: ignore[assignment]
+        self.start = NEVER if self.when < 0 else self.when  # type: ignore[assignment]
+        self.struck_lane = self.lane  # type: ignore[assignment]
         self.chosen = max(self.wave, 0)  # type: ignore[assignment]
         self.keep, self.flip = effect(self.model, self.bit, self.mask)  # type: ignore[assignment]
         if self.unit and not self.permanent:
@@ -196,10 +198,13 @@ class FaultInjection(Tool):
         return found
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        head = f"{self.headline(launch)}: {report['model']} in one of {report['sites']} written registers"
+        places, written = how_many(report["sites"], "place"), report["executions"]
+        head = f"{self.headline(launch)}: {report['model']} at one of {places} where registers are written"
+        if written is not None:
+            head += f", {sum(written) if isinstance(written, list) else written} times"
         hit = report["hit"]
         if hit is None:
-            lines = [head, "  nothing was hit: that execution was not reached, or the lane was not active there"]
+            lines = [head, f"  nothing was hit: {self.why_not()}"]
         else:
             often = f", {report['times']} times, the first" if report["times"] > 1 else ""
             place = f"work-group {hit['workgroup']}, wave {hit['wave']}" + (
@@ -210,6 +215,11 @@ class FaultInjection(Tool):
         if report["not_injected"]:
             lines.append(f"  never hit: {', '.join(sorted(set(report['not_injected'])))}")
         return "\n".join(lines)
+
+    def why_not(self) -> str:
+        if self.permanent:
+            return "that lane was never active there, or no wave ran in that unit"
+        return "WHEN says none" if self.when < 0 else "it was not written so often, or the lane was not active there"
 
     def rows(self, report: dict[str, Any]) -> Sequence[Mapping[str, Any]]:
         return [{"model": report["model"], "times": report["times"], **(report["hit"] or {})}]

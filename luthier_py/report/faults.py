@@ -1,0 +1,87 @@
+"""What became of injected faults: shares with their intervals, by kernel, class of instruction and source line.
+
+In: a row for each fault, from `session.faults`. Out: facts, tables, files. Invariant: shares are of faults that were hit
+and judged; the others are counted beside them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from luthier_py.errors import how_many
+from luthier_py.report.columns import aligned, comma_separated
+from luthier_py.report.plain import Json
+from luthier_py.tool import encoded
+from luthier_py.tool.names import demangled
+
+EFFECTS = "masked", "sdc", "crash", "hang"
+"""That make shares."""
+PARTS = {"kernel": "kernel", "group": "class", "instruction": "instruction", "line": "line"}
+"""Columns that faults are summed up by, and how the tables call them."""
+Z95 = 1.959963984540054
+"""Of the normal distribution: 95 % lie within so many standard deviations."""
+
+
+def wilson(count: int, total: int) -> tuple[float, float]:
+    """The 95 % score interval of a share (Wilson, 1927); ``total`` is at least 1."""
+    share, square = count / total, Z95 * Z95 / total
+    middle = (share + square / 2) / (1 + square)
+    half = math.sqrt(share * (1 - share) * square + square * square / 4) / (1 + square)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def fault_summary(rows: Sequence[Json], seed: int) -> Json:
+    """JSON-ready facts."""
+    return {
+        "seed": seed, "faults": len(rows), "all": _shares("all", rows),
+        "by": {part: [_shares(name, some) for name, some in _parts(rows, part)] for part in PARTS},
+    }
+
+
+def _parts(rows: Iterable[Json], part: str) -> Iterator[tuple[str, list[Json]]]:
+    """Those with most faults first."""
+    found: dict[str, list[Json]] = {}
+    for row in rows:
+        if row[part] is not None:
+            found.setdefault(str(row[part]), []).append(row)
+    return iter(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
+
+
+def _shares(name: str, rows: Sequence[Json]) -> Json:
+    counts = Counter(row["effect"] for row in rows)
+    judged = sum(counts[effect] for effect in EFFECTS)
+    return {
+        "name": name, "judged": judged, "others": {key: counts[key] for key in sorted(counts.keys() - {*EFFECTS})},
+        **{effect: {"count": counts[effect], "share": counts[effect] / judged if judged else None,
+                    "interval": list(wilson(counts[effect], judged)) if judged else None} for effect in EFFECTS},
+    }
+
+
+def fault_text(facts: Json) -> str:
+    """All tables."""
+    whole = facts["all"]
+    head = f"{how_many(facts['faults'], 'fault')}, seed {facts['seed']}; shares in percent, with 95 % intervals (Wilson)"
+    if whole["others"]:
+        head += "; not in them: " + ", ".join(f"{count} {effect}" for effect, count in whole["others"].items())
+    parts = [head, _table("", [whole])]
+    parts += [_table(PARTS[part], rows) for part, rows in facts["by"].items() if rows]
+    return "\n\n".join(parts)
+
+
+def _table(title: str, rows: Iterable[Json]) -> str:
+    return aligned(("faults", *EFFECTS, title), ((row["judged"], *(_cell(row[each]) for each in EFFECTS),
+                                                  demangled(row["name"])) for row in rows), left=1)
+
+
+def _cell(share: Json) -> str:
+    if share["interval"] is None:
+        return "-"
+    low, high = (100 * each for each in share["interval"])
+    return f"{share['count']} {100 * share['share']:5.1f} ({low:4.1f}-{high:5.1f})"
+
+
+def fault_files(rows: Sequence[Json], facts: Json) -> dict[str, bytes]:
+    """By name: each fault, and the tables."""
+    return {"faults.csv": encoded(comma_separated(rows)), "summary.txt": encoded(f"{fault_text(facts)}\n")}
