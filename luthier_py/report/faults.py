@@ -1,7 +1,7 @@
 """What became of injected faults: shares with their intervals, by kernel, class of instruction and source line.
 
-In: a row for each fault, from `session.faults`. Out: facts, tables, files. Invariant: shares are of faults that were hit
-and judged; the others are counted beside them.
+In: a row for each fault, from `session.faults`. Out: facts, tables, files. Invariant: shares are of faults that were
+hit and judged; the others are counted beside them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def _shares(name: str, rows: Sequence[Json]) -> Json:
 def fault_text(facts: Json) -> str:
     """All tables."""
     whole = facts["all"]
-    head = f"{how_many(facts['faults'], 'fault')}, seed {facts['seed']}; shares in percent, with 95 % intervals (Wilson)"
+    faults = how_many(facts["faults"], "fault")
+    head = f"{faults}, seed {facts['seed']}; shares in percent, with 95 % intervals (Wilson)"
     if whole["others"]:
         head += "; not in them: " + ", ".join(f"{count} {effect}" for effect, count in whole["others"].items())
     parts = [head, _table("", [whole])]

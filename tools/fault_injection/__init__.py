@@ -6,7 +6,7 @@ comes to the copy as launch parameters: one copy serves all faults of its kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ from luthier_py import (
 )
 from luthier_py.analysis import source_lines
 from luthier_py.errors import Invalid, how_many
-from luthier_py.ir import Function, Instr, Kernel
+from luthier_py.ir import Instr, Kernel
 from luthier_py.isa import VCC, RegSet
 from luthier_py.tools.fault_injection.device import (
     NEVER,
@@ -103,8 +103,8 @@ class FaultInjection(Tool):
 
     name = "fault_injection"
     model = Option("flip", choices=("flip", "flip_two", "value", "zero", *PERMANENT),
-                   help="once: the bit BIT flips, or it and the next one, the register is MASK, or 0; each time, in the "
-                        "lane LANE: the result is combined with MASK")
+                   help="once: the bit BIT flips, or it and the next one, the register is MASK, or 0; "
+                        "each time, in the lane LANE: the result is combined with MASK")
     when = Option(-1, bounds=(-1, (1 << 62) - 1),
                   help="which written register is hit, counted from 0; -1: none, they are only counted")
     wave = Option(-1, bounds=(-1, ALL_BITS), help="only this wave of the launch counts; -1: all do, as they come")
@@ -129,10 +129,10 @@ class FaultInjection(Tool):
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)
-        self.start = NEVER if self.when < 0 else self.when  # type: ignore[assignment]
-        self.struck_lane = self.lane  # type: ignore[assignment]
-        self.chosen = max(self.wave, 0)  # type: ignore[assignment]
-        self.keep, self.flip = effect(self.model, self.bit, self.mask)  # type: ignore[assignment]
+        self.start = NEVER if self.when < 0 else self.when
+        self.struck_lane = self.lane
+        self.chosen = max(self.wave, 0)
+        self.keep, self.flip = effect(self.model, self.bit, self.mask)
         if self.unit and not self.permanent:
             raise Invalid(f"option UNIT={self.unit}: for MODEL={', '.join(PERMANENT)}; {self.model} happens once")
 
@@ -146,8 +146,8 @@ class FaultInjection(Tool):
             built = {part for each in function.pc_builders for part in (each.lo, each.hi)}
             for instr in m.instrs(function):
                 text, registers = m.program.isa.text(instr.inst), [*dwords(instr.inst.writes)]
-                if instr.op.flags & LEAVING or instr in built or not registers and instr.inst.writes:
-                    left.append(text)
+                if not registers or instr.op.flags & LEAVING or instr in built:
+                    left += [text] * bool(instr.inst.writes)
                     continue
                 line = lines.at(instr.pc)
                 for register in registers:

@@ -1,7 +1,7 @@
 """Campaigns of faults: recorded launches run again and again with one register wrong, and what became of each.
 
-In: recorded launches, how many faults, a seed, a folder. Out: the folder's tables, and the facts behind them. Invariant:
-a fault that was judged is on disk before the next one is injected, so a campaign goes on where it was left.
+In: recorded launches, how many faults, a seed, a folder. Out: the folder's tables, and the facts behind them.
+Invariant: a fault that was judged is on disk before the next one is injected, so a campaign goes on where it was left.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from luthier_py.emulator.record_file import read_record
 from luthier_py.errors import Invalid
 from luthier_py.report.faults import fault_files, fault_summary
 from luthier_py.report.plain import Json
-from luthier_py.session.faults.bench import JudgedFault, fault_bench
+from luthier_py.session.faults.bench import FaultBench, JudgedFault, fault_bench
 from luthier_py.session.faults.drawing import MODELS, drawn, replay_options
 from luthier_py.session.faults.store import FaultStore, campaign_identity
 from luthier_py.session.run_settings import RunSettings
@@ -71,16 +71,21 @@ def faults_of(file: Path, campaign: Campaign, folder: Path, settings: RunSetting
     for _ in range(campaign.faults - len(waiting)):
         ended()
     if waiting:
-        with fault_bench(record, file, campaign.options, settings, campaign.tolerance) as bench, store.appending() as add:
-            if not sum(bench.written):
-                raise Invalid(f"{file}: kernel {record.kernel} executes no instruction that was chosen and writes a "
-                              "register; choose others with -O INSTRUMENT or --lines")
-            for number in waiting:
-                found = bench.judged(drawn(number, campaign.seed, campaign.models, bench.written))
-                rows[number] = row_of(file, record.kernel, found, campaign.options)
-                add(rows[number])
-                ended()
+        with fault_bench(record, file, campaign.options, settings, campaign.tolerance) as bench:
+            check_there_are_some(file, bench)
+            with store.appending() as add:
+                for number in waiting:
+                    found = bench.judged(drawn(number, campaign.seed, campaign.models, bench.written))
+                    rows[number] = row_of(file, record.kernel, found, campaign.options)
+                    add(rows[number])
+                    ended()
     return [rows[number] for number in range(campaign.faults)]
+
+
+def check_there_are_some(file: Path, bench: FaultBench) -> None:
+    if not sum(bench.written):
+        raise Invalid(f"{file}: kernel {bench.launch.kernel} executes no instruction that was chosen and writes a "
+                      "register; choose others with -O INSTRUMENT or --lines")
 
 
 def row_of(file: Path, kernel: str, judged: JudgedFault, options: Mapping[str, str]) -> Json:

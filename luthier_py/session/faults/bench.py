@@ -7,7 +7,7 @@ once; before each run all memory of the device is as it was before the first, wh
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -29,10 +29,10 @@ from luthier_py.session.counterparts import Counterpart, allocation_counterparts
 from luthier_py.session.differing import Compared, Difference, difference
 from luthier_py.session.faults.drawing import NO_FAULT, TOOL, InjectedFault
 from luthier_py.session.replay import compared, with_memory
-from luthier_py.session.run import Dim, Left, Ran, run_instrumented
+from luthier_py.session.run import Dim, Left, run_instrumented
 from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.told_allocations import Ready, nobody
-from luthier_py.tool import load_tool
+from luthier_py.tool import Tool, load_tool
 
 LIMITS = FaultKind.MODE, FaultKind.SURFACE
 """What only the emulator does not let pass."""
@@ -106,7 +106,7 @@ class FaultBench:
     original: EmulatorModule
     made: Instrumented
     launch: FaultyLaunch
-    options: Mapping[str, str]
+    tool: Callable[[InjectedFault], Tool]
     counterparts: Mapping[int, Counterpart]
     tolerance: float
     golden: tuple[bytes, ...]
@@ -114,7 +114,8 @@ class FaultBench:
 
     def judged(self, fault: InjectedFault) -> JudgedFault:
         """Inject it, once."""
-        report = injected(self.device, self.original, self.made, self.launch, self.options, fault).report
+        report = run_instrumented(self.device, self.made, self.tool(fault), self.launch,
+                                  original=self.original).report
         error = self.launch.error
         if error is not None:
             return JudgedFault(fault, effect_of(error), report["hit"], one_line(error))
@@ -151,10 +152,10 @@ def fault_bench(record: RecordedLaunch, path: Path, options: Mapping[str, str], 
         for piece in recorded:
             device.write(piece.now, piece.before)
         memory = [(each, device.read(each.address, each.size)) for each in device.memory.between(0, 1 << 64)]
-        launch = FaultyLaunch(record, memory)
-        made = instrumented(record, path, options, original)
+        launch, tool = FaultyLaunch(record, memory), tool_with(options)
+        made = instrumented(record, path, tool(NO_FAULT), original)
         for _ in range(2):  # the first compiles for the host
-            ran = injected(device, original, made, launch, options, NO_FAULT)
+            ran = run_instrumented(device, made, tool(NO_FAULT), launch, original=original)
             if launch.error is not None:
                 raise launch.error
         if wrong := [*compared(device, recorded, tolerance)]:
@@ -163,23 +164,21 @@ def fault_bench(record: RecordedLaunch, path: Path, options: Mapping[str, str], 
         if settings.launch.time_limit is None:
             device.patience = Patience(max(LEAST_SECONDS, TIMES_AS_LONG * launch.seconds))
         written = tuple(ran.report["executions"] or ()) if ran.report is not None else ()
-        yield FaultBench(device, original, made, launch, options, {each.now: each for each in named}, tolerance,
+        yield FaultBench(device, original, made, launch, tool, {each.now: each for each in named}, tolerance,
                          tuple(launch.after), written)
 
 
-def instrumented(record: RecordedLaunch, path: Path, options: Mapping[str, str],
-                 original: EmulatorModule) -> Instrumented:
+def tool_with(options: Mapping[str, str]) -> Callable[[InjectedFault], Tool]:
+    """What makes the tool for a fault."""
+    kind = type(load_tool(TOOL, {**options, **NO_FAULT.options()}))
+    return lambda fault: kind(**{**options, **fault.options()})
+
+
+def instrumented(record: RecordedLaunch, path: Path, tool: Tool, original: EmulatorModule) -> Instrumented:
     """The copy, for all faults."""
-    tool = load_tool(TOOL, {**options, **NO_FAULT.options()})
     with advising(record.code, tool):
         made = instrument(record.code, tool, str(path), [record.kernel], apart=True)
     return replace(made, data=bound(made.data, made.bindings, original.base))
-
-
-def injected(device: EmulatorDevice, original: EmulatorModule, made: Instrumented, launch: FaultyLaunch,
-             options: Mapping[str, str], fault: InjectedFault) -> Ran:
-    tool = load_tool(TOOL, {**options, **fault.options()})
-    return run_instrumented(device, made, tool, launch, original=original)
 
 
 def effect_of(error: DeviceError) -> FaultEffect:
