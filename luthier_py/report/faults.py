@@ -45,7 +45,8 @@ def _parts(rows: Iterable[Json], part: str) -> Iterator[tuple[str, list[Json]]]:
     found: dict[str, list[Json]] = {}
     for row in rows:
         if row[part] is not None:
-            found.setdefault(str(row[part]), []).append(row)
+            name = f"0x{row['pc']:x} {row[part]}" if part == "instruction" else str(row[part])
+            found.setdefault(name, []).append(row)
     return iter(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
 
 

@@ -6,17 +6,17 @@ import gc
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from struct import unpack_from
 
 import numpy as np
 import pytest
+from compiled_samples import CompiledSamples
 
 from luthier_py.emulator.record_file import read_record
 from luthier_py.emulator.recorded import RecordedLaunch
 from luthier_py.report.faults import wilson
-from luthier_py.samples import FOLDER, sample
+from luthier_py.samples import sample
 from luthier_py.session.faults import Campaign, run_campaign
 from luthier_py.session.faults.bench import FaultBench, FaultEffect, JudgedFault, fault_bench
 from luthier_py.session.faults.drawing import MODELS, InjectedFault, drawn
@@ -181,3 +181,98 @@ def test_effects_are_those_of_a_model(saxpy: Path) -> None:
             assert left is None or left == memory_of(bench, bench.launch.after), fault
             effects[effect] += 1
     assert all(effects[each] >= 3 for each in (FaultEffect.MASKED, FaultEffect.SDC, FaultEffect.CRASH)), effects
+
+
+def judged(path: Path, options: dict[str, str], fault: InjectedFault, time_limit: float | None = None) -> JudgedFault:
+    gc.collect()
+    settings = run_settings("emulator", {"--time-limit": time_limit})
+    with fault_bench(read_record(path), path, options, settings) as bench:
+        return bench.judged(fault)
+
+
+def test_a_value_that_nobody_reads(saxpy: Path) -> None:
+    """The carry of the last addition of an address; its sum, one register further, is an address."""
+    for when, effect in ((0, FaultEffect.MASKED), (1, FaultEffect.MASKED), (2, FaultEffect.CRASH)):
+        found = judged(saxpy, {"INSTRUMENT": "pc = 0x1964"}, InjectedFault(0, "flip", 4, when, 20, 0))
+        assert found.effect is effect and found.hit is not None
+        assert found.hit["register"] == ("vcc_lo", "vcc_hi", "v1")[when]
+    assert "bad address" in found.why and "global_load_dword v3" in found.why
+
+
+def test_a_loop_that_does_not_end(tmp_path: Path) -> None:
+    """The counter of iterations becomes negative, so 2^31 of them are left to 0, a point of the set."""
+    path = record(sample("mandelbrot").path, "mandelbrot", 1, 64,
+                  ("u32=64", "u32=1", "f32=0", "f32=0", "f32=0", "u32=20", "out:u32[64]"), tmp_path / "mandelbrot.lrec")
+    found = judged(path, {"INSTRUMENT": "pc = 0x19d4"}, InjectedFault(0, "flip", 0, 0, 31, 0), 0.3)
+    assert found.effect is FaultEffect.HANG and found.hit is not None and "time limit" in found.why
+    assert (found.hit["before"], found.hit["after"], found.hit["lane"]) == (1, 0x80000001, None)
+
+
+@pytest.mark.parametrize(("target", "size"), [("gfx1100", 32), ("gfx1201", 32)])
+def test_results_on_other_targets(target: str, size: int, require_tool: Callable[[str], str], tmp_path: Path) -> None:
+    """Flips in what the multiply-add writes are flips in y, one each, and nothing else changes in memory."""
+    code = CompiledSamples(require_tool("clang-22"), tmp_path).path("saxpy", target, size)
+    path = record(code, "saxpy", 4, 256, SAXPY, tmp_path / "saxpy.lrec")
+    with fault_bench(read_record(path), path, {"INSTRUMENT": "float"}, EMULATOR) as bench:
+        assert sum(bench.written) == 1000
+        y = int.from_bytes(bench.launch.record.kernarg[16:24], "little")
+        for number in range(15):
+            fault = drawn(number, 3, ("flip",), bench.written)
+            found, wanted = bench.judged(fault), memory_of(bench, bench.golden)
+            place = 4 * (size * fault.wave + fault.when)
+            right = int.from_bytes(wanted[y][place : place + 4], "little")
+            wrong = (right ^ 1 << fault.bit).to_bytes(4, "little")
+            assert found.effect is FaultEffect.SDC and found.hit is not None and found.hit["before"] == right
+            wanted[y] = wanted[y][:place] + wrong + wanted[y][place + 4 :]
+            assert memory_of(bench, bench.launch.after) == wanted
+
+
+def rows_in(folder: Path) -> list[dict]:
+    (path,) = folder.glob("*.ndjson")
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_campaign_goes_on_where_it_was(saxpy: Path, tmp_path: Path) -> None:
+    """Killed while it wrote a line: what comes is what comes without; another seed is another campaign."""
+    def run(folder: str, faults: int, seed: int = 1) -> tuple[dict, int]:
+        gc.collect()
+        calls = list[None]()
+        campaign = Campaign(faults, seed, ("flip", "zero"), {})
+        return run_campaign([saxpy], campaign, tmp_path / folder, EMULATOR, lambda: calls.append(None)), len(calls)
+
+    whole, calls = run("whole", 20)
+    assert calls == 20 and whole["all"]["judged"] == 20
+    run("cut", 12)
+    (path,) = (tmp_path / "cut").glob("*.ndjson")
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 12
+    path.write_bytes(b"".join(lines[:9]) + lines[9][:40])
+    assert run("cut", 20)[0]["by"] == whole["by"] and rows_in(tmp_path / "cut") == rows_in(tmp_path / "whole")
+    untouched = path.stat().st_mtime_ns
+    assert run("cut", 20)[0]["by"] == whole["by"] and path.stat().st_mtime_ns == untouched
+    run("other", 5, seed=2)
+    assert [row["again"] for row in rows_in(tmp_path / "other")] != [row["again"] for row in rows_in(
+        tmp_path / "whole")[:5]]
+
+
+def test_faults_are_drawn_evenly() -> None:
+    """Each register as often as any other: by wave, bit and place, within five standard deviations."""
+    written = (300, 0, 100, 600)
+    found = [drawn(number, 1, ("flip", "value"), written) for number in range(4000)]
+    assert all(each.when < written[each.wave] for each in found)
+    for count, share in ((sum(each.wave == 0 for each in found), 0.3), (sum(each.wave == 3 for each in found), 0.6),
+                         (sum(each.bit < 8 for each in found), 0.25), (sum(each.mask >> 31 for each in found), 0.5),
+                         (sum(each.wave == 3 and each.when < 60 for each in found), 0.06),
+                         (sum(each.model == "flip" for each in found), 0.5)):
+        assert abs(count - 4000 * share) < 5 * (4000 * share * (1 - share)) ** 0.5
+
+
+def test_intervals() -> None:
+    """Hand values: 0 of n is up to z^2 / (n + z^2); 1 of 2 is 1/2 +- z / (2 sqrt(2 + z^2))."""
+    z = 1.959964
+    assert wilson(0, 10) == pytest.approx((0, z**2 / (10 + z**2)), abs=1e-6)
+    assert wilson(10, 10) == pytest.approx((10 / (10 + z**2), 1), abs=1e-6)
+    half = z / (2 * (2 + z**2) ** 0.5)
+    assert wilson(1, 2) == pytest.approx((0.5 - half, 0.5 + half), abs=1e-6)
+    assert wilson(5, 10) == pytest.approx((0.2366, 0.7634), abs=5e-5)
+    assert wilson(1, 100) == pytest.approx((0.0018, 0.0545), abs=5e-5)

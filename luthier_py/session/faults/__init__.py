@@ -19,8 +19,11 @@ from luthier_py.report.plain import Json
 from luthier_py.session.faults.bench import FaultBench, JudgedFault, fault_bench
 from luthier_py.session.faults.drawing import MODELS, drawn, replay_options
 from luthier_py.session.faults.store import FaultStore, campaign_identity
-from luthier_py.session.run_settings import RunSettings
+from luthier_py.session.run_settings import EMULATOR, RunSettings
 from luthier_py.storage import write_file
+
+DRAWN = "MODEL", "WAVE", "WHEN", "BIT", "MASK", "COUNT", "LANE", "UNIT"
+"""Options of the tool that say which fault it is."""
 
 __all__ = ["Campaign", "parse_models", "run_campaign"]
 
@@ -50,6 +53,11 @@ def run_campaign(files: Sequence[Path], campaign: Campaign, folder: Path, settin
     ``ended`` is called for each fault."""
     if doubled := [name for name in map(str, files) if list(map(str, files)).count(name) > 1]:
         raise Invalid(f"{doubled[0]} is named twice")
+    if drawn_ones := [name for name in campaign.options if name.upper() in DRAWN]:
+        raise Invalid(f"option {drawn_ones[0]}: a campaign draws that; see --models")
+    if not (settings.device or "").startswith(EMULATOR):
+        raise Invalid("faults are judged by all memory of a device, which is known of the emulator's alone: "
+                      "give --device emulator")
     rows = [row for file in files for row in faults_of(file, campaign, folder, settings, ended)]
     facts = fault_summary(rows, campaign.seed)
     paths = []

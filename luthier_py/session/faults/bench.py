@@ -19,7 +19,7 @@ from luthier_py.emulator.memory import Allocation
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.patience import Patience
 from luthier_py.emulator.recorded import RecordedLaunch
-from luthier_py.errors import DeviceError, FaultKind, Invalid, LuthierError, one_line
+from luthier_py.errors import DeviceError, FaultKind, LuthierError, one_line
 from luthier_py.link import bound
 from luthier_py.loader import load
 from luthier_py.pipeline import Instrumented, instrument
@@ -139,13 +139,11 @@ class FaultBench:
 @contextmanager
 def fault_bench(record: RecordedLaunch, path: Path, options: Mapping[str, str], settings: RunSettings,
                 tolerance: float = 0.0) -> Iterator[FaultBench]:
-    """``options``: of the tool, without a fault. LuthierError where the launch is not the recorded one without a fault.
-    """
+    """``options``: of the tool, without a fault; ``settings``: those of an emulator. LuthierError where the launch is
+    not the recorded one without a fault."""
     own = load(record.code, str(path))
     with with_memory(record, own, settings) as (device, addresses, original):
-        if not isinstance(device, EmulatorDevice) or original is None:
-            raise Invalid("faults are judged by all memory of a device, which only the emulator's is known of: "
-                          "give --device emulator")
+        assert isinstance(device, EmulatorDevice) and original is not None
         named = allocation_counterparts(record, own.kernel(record.kernel), addresses)
         everything = sorted([*named, *module_counterparts(record, original)[0]], key=lambda each: each.start)
         recorded = pieces(record, everything)
@@ -154,6 +152,7 @@ def fault_bench(record: RecordedLaunch, path: Path, options: Mapping[str, str], 
         memory = [(each, device.read(each.address, each.size)) for each in device.memory.between(0, 1 << 64)]
         launch, tool = FaultyLaunch(record, memory), tool_with(options)
         made = instrumented(record, path, tool(NO_FAULT), original)
+        device.patience = Patience()
         for _ in range(2):  # the first compiles for the host
             ran = run_instrumented(device, made, tool(NO_FAULT), launch, original=original)
             if launch.error is not None:
@@ -161,8 +160,8 @@ def fault_bench(record: RecordedLaunch, path: Path, options: Mapping[str, str], 
         if wrong := [*compared(device, recorded, tolerance)]:
             raise LuthierError(f"{path}: without a fault memory is not what was recorded, so what a fault does cannot "
                                f"be told: {wrong[0]}")
-        if settings.launch.time_limit is None:
-            device.patience = Patience(max(LEAST_SECONDS, TIMES_AS_LONG * launch.seconds))
+        limit = settings.launch.time_limit or max(LEAST_SECONDS, TIMES_AS_LONG * launch.seconds)
+        device.patience = Patience(limit)
         written = tuple(ran.report["executions"] or ()) if ran.report is not None else ()
         yield FaultBench(device, original, made, launch, tool, {each.now: each for each in named}, tolerance,
                          tuple(launch.after), written)
