@@ -111,7 +111,7 @@ class LoadBalance(Tool):
         target = m.program.obj.target
         for kernel in m.kernels:
             counts = (0, 0) if self.count == NO_COUNT else (INSTRUCTIONS, LANES)
-            m.at_entry(kernel, begin, self.waves.own, *_where(kernel), priority=OUTSIDE)
+            m.at_entry(kernel, begin, self.waves.own, *unit_registers(kernel), priority=OUTSIDE)
             m.at_exit(kernel, end, self.waves.own, *counts, priority=-OUTSIDE)
         if self.count != NO_COUNT:
             self.count_instructions(m, (1 << m.program.isa.wave_size) - 1)
@@ -195,7 +195,7 @@ def spread(values: Iterable[Any]) -> dict[str, Any]:
             "histogram": {"edges": edges.tolist(), "counts": counts.tolist()}}
 
 
-def _where(kernel: Kernel) -> list[Any]:
+def unit_registers(kernel: Kernel) -> list[Any]:
     """For a hook: where the wave runs, and on which die, each with the bits that count."""
     bits = compute_unit_bits(kernel.function.isa.target)
     found = [value for name, mask in bits.items() for value in (hardware_register(kernel, name), mask)]
