@@ -22,6 +22,7 @@ from luthier_py.analysis.cfg import Graph, solve
 from luthier_py.analysis.execution import ExecState, step
 from luthier_py.ir import Instr, Kernel, Program
 from luthier_py.isa import EXEC, Inst, OpFlag, Reg, RegFile, RegSet
+from luthier_py.isa.dual import halves, is_dual
 from luthier_py.isa.semantics.readers.evaluate import Dword, evaluate
 from luthier_py.isa.semantics.readers.lane_bits import ONE, ZERO, Bit, BitTable, assignments, outcome
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, Varying, either, sum_of
@@ -137,12 +138,17 @@ class Affine:
         return state._replace(values=kept)
 
     def _results(self, state: State, inst: Inst) -> dict[Dword, Known]:
-        """Nothing where a vector register that it reads is not known: what is made of it seldom is."""
+        """Nothing where a vector register that it reads is not known: what is made of it seldom is, but for the upper
+        half of an address. Of two in one, each reads what was there before."""
+        if is_dual(inst.op):
+            return {place: known for half in halves(inst) for place, known in self._results(state, half).items()}
         given: list[Known] = []
+        lower: Dword | None = None
         for place in _places(inst.reads):
             known = self._read(state, *place)
-            if known is None:
+            if known is None and lower != (place[0], place[1] - 1):
                 return {}
+            lower = None if known is None else place
             given.append(known)
         key = (inst, *given)
         if key not in self._evaluated:

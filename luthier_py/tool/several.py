@@ -82,7 +82,7 @@ class Several(Tool):
         return several([type(part) for part in self._parts], given)
 
     def instrument(self, m: Mutator) -> dict[str, Any]:
-        """Notes of those that have something to do in this program."""
+        """Notes of those that have something to do in this program, or have something to tell without."""
         notes, done = {}, 0
         for part in self._parts:
             own = part.instrument(choosing(m, part.selection))

@@ -184,9 +184,9 @@ class _Planner:
 
     def pattern(self, site: Site, register: Reg) -> Pattern | None:
         known, start = self.m.facts.affine_before(site.instr, register), 0
-        if known is None:
+        terms = {} if known is None else dict(known.terms)
+        if known is None or Varying.ROW in terms:
             return None
-        terms = dict(known.terms)
         if any(multiple % 4 for multiple in terms.values()):
             if known.constant is None:
                 return None

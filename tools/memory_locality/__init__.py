@@ -126,8 +126,8 @@ class MemoryLocality(Tool):
 
     def hierarchy(self) -> Hierarchy:
         """With nothing in it."""
-        shapes = [cache_shape(name, text) if text else None for name, text in (("l1", self.l1), ("l2", self.l2))]
-        return Hierarchy(*shapes)
+        l1, l2 = (cache_shape(name, text) if text else None for name, text in (("l1", self.l1), ("l2", self.l2)))
+        return Hierarchy(l1, l2)
 
     def instrument(self, m: Mutator) -> Sites:
         isa, lines, sites, unknown = m.program.isa, source_lines(m.program.obj), list[Site](), list[str]()

@@ -101,9 +101,9 @@ class Counts:
     @classmethod
     def of(cls, sites: Sites, shapes: Iterable[CacheShape]) -> Counts:
         count = len(sites.known)
-        none = (np.zeros(count, np.int64) for _ in range(3))
+        executions, touches, cold = np.zeros((3, count), np.int64)
         caches = {shape.name: CacheCounts.of(count) for shape in shapes}
-        return cls(sites, *none, np.zeros((count, BUCKETS), np.int64), caches)
+        return cls(sites, executions, touches, cold, np.zeros((count, BUCKETS), np.int64), caches)
 
     def add(self, site: Array, distances: Array, one_of: int) -> None:
         """Touches of a sample of lines, each of which stands for ``one_of``: so do those between two uses."""
@@ -189,7 +189,7 @@ def text_of(headline: str, report: Report) -> str:
     columns = ("executions", "touches", "lines", "cold", "half within", *(f"{name} {what}" for name in caches
                for what in ("hits", "misses", "evictions", "used")))
     rows = [(*_cells(row, report["caches"]), f"{row['pc']:#x}", row["instruction"], row["source"])
-            for row in report["instructions"]]
+            for row in report["instructions"] if row["executions"]]
     lines = [head, aligned((*columns, "pc", "instruction", "source"), rows, left=3)]
     lines += [f"  {source}: {how_many(sums['lines'], 'line')}, {', '.join(reuse_texts(sums))}"
               for source, sums in report["sources"].items()]

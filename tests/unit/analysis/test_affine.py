@@ -11,7 +11,7 @@ from luthier_py.analysis import analyse
 from luthier_py.analysis.affine import by_lane
 from luthier_py.ir import lift
 from luthier_py.isa import EXEC, VCC, OpFlag, sgpr, vgpr
-from luthier_py.isa.semantics.readers.numbers import Number, Varying, constant
+from luthier_py.isa.semantics.readers.numbers import Number, Varying, constant, linear
 from luthier_py.loader import load
 
 TRANSPOSE = Path(__file__).parents[2] / "data" / "transpose.co"
@@ -151,3 +151,28 @@ def test_a_known_size_of_work_groups_gives_strides_by_lane() -> None:
     assert by_lane(known, (16, 16, 1), 64) is None
     assert by_lane(Number(((Varying.X, 4),), 0), (100, 1, 1), 64) == Number(((Varying.LANE, 4),), None)
     assert by_lane(constant(7), (16, 16, 1), 64) == constant(7)
+
+
+def test_the_lower_half_of_an_address_is_known_without_the_upper_one() -> None:
+    """A carry is not followed, and it comes to the upper half alone."""
+    low: list[Row] = [("v_mov_b32_e32", vgpr(1), vgpr(2)), USE]
+    rows: list[Row] = [*LANE, ("v_add_u32_e32", vgpr(2), sgpr(6), vgpr(1)), ("v_mov_b32_e32", vgpr(3), 0),
+                       ("v_lshlrev_b64", vgpr(2, 2), 4, vgpr(2, 2)), *low,
+                       ("v_add_co_u32_e32", vgpr(2), V, sgpr(8), vgpr(2)), *low,
+                       ("v_lshlrev_b64", vgpr(2, 2), 32, vgpr(2, 2)), *low,
+                       ("v_lshrrev_b64", vgpr(2, 2), 1, vgpr(2, 2)), *low, END]
+    assert at_uses(*rows) == [(16, None), (16, None), (0, None), None]
+
+
+def test_what_is_made_of_a_row_is_the_same_in_the_row() -> None:
+    """y times a width that is not known; that it is lost by subtracting it from itself is not believed."""
+    program = lift(load(TRANSPOSE.read_bytes()))
+    facts = analyse(program)
+    found = {facts.affine_before(instr, instr.inst["vaddr"].reg) for function in program.functions
+             for instr in function.instrs if OpFlag.FLAT in instr.op.flags}
+    assert found == {Number(((Varying.ROW, 1), (Varying.X, 4)), None)}
+    in_rows = linear({Varying.ROW: 1, Varying.X: 4, Varying.Y: 8}, 12, 32)
+    assert in_rows == Number(((Varying.ROW, 1), (Varying.X, 4)), None)
+    assert linear({Varying.ROW: 0, Varying.X: 4}, 0, 32) == in_rows
+    assert by_lane(in_rows, (128, 2, 1), 64) == Number(((Varying.LANE, 4),), None)
+    assert by_lane(in_rows, (32, 2, 1), 64) is None

@@ -5,16 +5,18 @@ constant or something that no lane sees differently. Invariant: a number holds f
 operands; None says nothing. Arithmetic is modulo the width of the type, so multiples are kept between -half and half
 of it.
 
-What is not linear is computed lane by lane where each lane's operands are known (v_mbcnt), and else given up.
+What is not linear is computed lane by lane where each lane's operands are known (v_mbcnt). What is made of numbers that
+are the same in a row of work-items, as y times a width that is not known, is so, too. All else is given up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
+from luthier_py.isa.semantics.algebra import U32, Kind, Prim, Type, Value
 from luthier_py.isa.semantics.readers.concrete import concrete
 
 
@@ -25,6 +27,7 @@ class Varying(Enum):
     X = "x"  # the work-item's place in its work-group
     Y = "y"
     Z = "z"
+    ROW = "row"  # anything that is the same for all work-items of a row, which differ in x alone; it takes in y and z
 
 
 LANES = 64  # at most
@@ -45,6 +48,19 @@ class Number(NamedTuple):
 Lanewise: TypeAlias = tuple[int, ...]  # a value for each lane, where it is no Number
 Known: TypeAlias = Number | Lanewise | None
 UNIFORM = Number((), None)
+IN_ROWS = Number(((Varying.ROW, 1),), None)
+_BY_ROW = frozenset({Varying.Y, Varying.Z, Varying.ROW})
+_UPWARD = {Prim.ADD, Prim.SUB, Prim.MUL, Prim.SHL, Prim.RESIZE}  # no bit comes lower
+
+
+@dataclass(frozen=True, slots=True)
+class Low:
+    """Of a number of 64 bits the lower half; of the other one nothing is known."""
+
+    half: Number
+
+
+HalfKnown: TypeAlias = Known | Low
 
 
 def constant(value: int, bits: int = 32) -> Number:
@@ -62,21 +78,49 @@ class Numbers:
         return Value(self, type, _result(prim, type, operands))
 
 
-def _result(prim: Prim, type: Type, operands: tuple[Value, ...]) -> Known:
+def _result(prim: Prim, type: Type, operands: tuple[Value, ...]) -> HalfKnown:
     if prim is Prim.LANE:
         return Number(((Varying.LANE, 1),), 0)
-    refs: list[Known] = [operand.ref for operand in operands]  # type: ignore[misc]
+    refs: list[HalfKnown] = [operand.ref for operand in operands]  # type: ignore[misc]
     if prim is Prim.BITS:
         return refs[0]
     uniform = all(isinstance(ref, Number) and ref.uniform for ref in refs)
+    otherwise = UNIFORM if uniform else IN_ROWS if all(map(_same_in_rows, refs)) else None
     if any(each.kind is Kind.FLOAT for each in (type, *(operand.type for operand in operands))):
-        return UNIFORM if uniform else None
-    found = _lane_by_lane(prim, type, operands)
-    if found is None and uniform:
-        return UNIFORM
-    if found is None and prim in _LINEAR:
+        return otherwise
+    if any(isinstance(ref, Low) for ref in refs):
+        return _of_lower_half(prim, type, operands)
+    found: HalfKnown = _lane_by_lane(prim, type, operands)
+    if found is None and not uniform and prim in _LINEAR:
         found = _LINEAR[prim](type, operands)
-    return found
+    return otherwise if found is None else found
+
+
+def _same_in_rows(known: HalfKnown) -> bool:
+    return isinstance(known, Number) and all(what in _BY_ROW for what, _ in known.terms)
+
+
+def _of_lower_half(prim: Prim, type: Type, operands: tuple[Value, ...]) -> HalfKnown:
+    """Of what is made of 64 bits the lower half, to which nothing comes from the upper ones."""
+    halves = [_half(operand) for operand in operands]
+    if prim not in _UPWARD or type.bits not in (32, 64) or any(half is None for half in halves):
+        return None
+    found: HalfKnown = halves[0]
+    if prim is not Prim.RESIZE:
+        values = tuple(Value(operand.ops, U32, half) for operand, half in zip(operands, halves, strict=True))
+        found = _LINEAR[prim](U32, values)
+        if found is None and all(map(_same_in_rows, halves)):
+            found = UNIFORM if all(half is not None and half.uniform for half in halves) else IN_ROWS
+    return Low(found) if type.bits == 64 and isinstance(found, Number) else found
+
+
+def _half(operand: Value) -> Number | None:
+    known = operand.ref
+    if isinstance(known, Low):
+        return known.half
+    if not isinstance(known, Number) or operand.type.bits not in (32, 64):
+        return None
+    return linear(dict(known.terms), known.constant, 32)
 
 
 def _lane_by_lane(prim: Prim, type: Type, operands: tuple[Value, ...]) -> Known:
@@ -119,6 +163,8 @@ def _recognised(values: list[int], bits: int) -> Known:
 def linear(terms: dict[Varying, int], value: int | None, bits: int) -> Number:
     half, whole = 1 << bits - 1, 1 << bits
     kept = {what: (factor + half) % whole - half for what, factor in terms.items()}
+    if Varying.ROW in terms:
+        value, kept = None, {Varying.ROW: 1, **{what: kept[what] for what in kept.keys() - _BY_ROW}}
     ordered = sorted(((what, factor) for what, factor in kept.items() if factor), key=lambda term: term[0].value)
     return Number(tuple(ordered), None if value is None else value % whole)
 
@@ -168,7 +214,7 @@ def _without_low(a: Number, count: int, type: Type) -> Number | None:
     return Number(a.terms, None) if a.constant is None else _sum(a, _scaled(low, -1, type.bits), type.bits)
 
 
-Linear: TypeAlias = Callable[[Type, tuple[Value, ...]], Known]
+Linear: TypeAlias = Callable[[Type, tuple[Value, ...]], HalfKnown]
 
 
 def _numbers(of: Callable[..., Known]) -> Linear:
@@ -231,10 +277,10 @@ def _differing(type: Type, a: Number, b: Number) -> Known:
     return _united(type, a, b)
 
 
-def _resized(type: Type, operands: tuple[Value, ...]) -> Known:
+def _resized(type: Type, operands: tuple[Value, ...]) -> HalfKnown:
     (operand,), known = operands, operands[0].ref
     if not isinstance(known, Number) or not (type.bits < operand.type.bits or _fits(known, operand.type)):
-        return None
+        return Low(known) if isinstance(known, Number) and (operand.type.bits, type.bits) == (32, 64) else None
     return linear(dict(known.terms), known.constant, type.bits)
 
 
