@@ -20,7 +20,7 @@ from luthier_py.errors import printable_lines
 from luthier_py.report.columns import comma_separated_lines
 from luthier_py.report.html import render
 from luthier_py.report.names import FileNames
-from luthier_py.report.plain import Json
+from luthier_py.report.plain import Json, flat
 from luthier_py.report.spool import Objects, SpooledRows, with_rows
 from luthier_py.report.tool_page import tool_page
 from luthier_py.report.verdict import Verdict
@@ -139,10 +139,14 @@ def write_report(tool: Tool, folder: Path, result: LaunchResult, report: Any) ->
 
 
 def _files_of(tool: Tool, result: LaunchResult, report: Any) -> Mapping[str, bytes]:
-    """The tool's own, and a page with code where it has none."""
-    files, name = tool.files(result, report), f"{tool.name}.html"
-    page = None if name in files else tool_page(tool, result, report)
-    return files if page is None else {**files, name: encoded(render(page))}
+    """The tool's own, and a page with code for each of several tools, or the one, that has none."""
+    files = dict(tool.files(result, report))
+    for part in tool.together:
+        own, name = report if part is tool else report[part.name], f"{part.name}.html"
+        page = tool_page(part, result, own) if own is not None and name not in files else None
+        if page is not None:
+            files[name] = encoded(render(page))
+    return files
 
 
 def document(tool: Tool | None, rows: Sequence[Json], verdict: Verdict | None) -> dict[str, Any]:
@@ -183,18 +187,8 @@ def flat_rows(row: Mapping[str, Any]) -> Iterator[Json]:
     names, nested ones as ``opcodes.s_nop``; grids as ``4x1x1``; a list is one cell of JSON."""
     launch = {key: "x".join(map(str, value)) if key in ("grid", "block") else value for key, value in row.items()}
     del launch["report"]
-    return ({**launch, **_fields("", part)} for part in row["report"])
-
-
-def _fields(prefix: str, value: Any) -> Json:
-    if isinstance(value, Mapping):
-        found: Json = {}
-        for key, inner in value.items():
-            found.update(_fields(f"{prefix}.{key}" if prefix else str(key), inner))
-        return found
-    if isinstance(value, list):
-        value = json.dumps(value)
-    return {prefix or "report": value}
+    return ({**launch, **{name or "report": json.dumps(value) if isinstance(value, list) else value
+                         for name, value in flat(part).items()}} for part in row["report"])
 
 
 def _append(path: Path, text: str) -> None:

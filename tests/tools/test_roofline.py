@@ -198,7 +198,7 @@ def test_regions(compiled: CompiledSamples) -> None:
     inner, barriers, loop = report["regions"]
     assert (inner["flops"], inner["lds_bytes"]) == (2 * 32**3, 2 * 4 * 32**3) and barriers["flops"] == 0
     [around] = report["loops"]
-    assert re.search(r"matmul\.hip:9-1[5-6]$", around["name"]) and around["bytes_loaded"] == 16384
+    assert re.search(r"matmul\.hip:9-1[5-6]$", around["source"]) and around["bytes_loaded"] == 16384
     assert around["instructions"] > loop["instructions"] > inner["instructions"]
     assert {row["name"] for row in report["functions"]} == {"matmul", "sync_threads()", "thread_x()"}
     with pytest.raises(Invalid, match="character 1, at 'linse = k.hip:1': linse is unknown; do you mean line"):
@@ -229,7 +229,7 @@ def test_no_cycles_by_a_clock_that_says_nothing_of_waves_beside_each_other(compi
 def test_files(compiled: CompiledSamples) -> None:
     """The page has the source with what each line did, the table all rows, and the plot is one."""
     code, launch = compiled.code("matmul", "gfx90a", 64, 3, "-g"), launch_by_hand("matmul")
-    tool = load_tool("roofline", {"regions": "lines = matmul.hip:13-14", "sources": str(FOLDER)})
+    tool = load_tool("roofline", {"regions": "lines = matmul.hip:13-14", "LUTHIER_SOURCES": str(FOLDER)})
     ran = run_instrumented(EmulatorDevice(load(code).target), instrument(code, tool), tool, launch)
     files = tool.files(ran.result, ran.report)
     page, table = files["roofline.html"].decode(), list(csv.DictReader(StringIO(files["roofline.csv"].decode())))

@@ -26,7 +26,7 @@ from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.report.remedies import advising
 from luthier_py.runtime import Device, Module
 from luthier_py.session.counterparts import Counterpart, allocation_counterparts, module_counterparts, pieces
-from luthier_py.session.differing import Compared, Difference, difference
+from luthier_py.session.differing import BufferDifference, ComparedBytes, difference
 from luthier_py.session.faults.drawing import NO_FAULT, TOOL, InjectedFault
 from luthier_py.session.replay import compared, with_memory
 from luthier_py.session.run import Dim, Left, run_instrumented
@@ -125,13 +125,14 @@ class FaultBench:
         effect = FaultEffect.SDC if differences else FaultEffect.MASKED
         return JudgedFault(fault, effect, report["hit"], "; ".join(map(str, differences)))
 
-    def differences(self) -> Iterator[Difference]:
+    def differences(self) -> Iterator[BufferDifference]:
         """Between the last launch and one without a fault."""
         for (each, _), expected, got in zip(self.launch.before, self.golden, self.launch.after, strict=True):
             if expected != got:
                 one = self.counterparts.get(each.address)
                 name, kind = (each.name, None) if one is None else (one.name, one.type)
-                found = difference(name, each.address, each.size, kind, [Compared(0, expected, got)], self.tolerance)
+                parts = [ComparedBytes(0, expected, got)]
+                found = difference(name, each.address, each.size, kind, parts, self.tolerance)
                 if found is not None:
                     yield found
 
