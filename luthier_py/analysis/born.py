@@ -113,6 +113,8 @@ class Birth:
         if axis not in self._known or factor != 1:
             return [None] * count
         start = (base.base + offset + (1 << 31)) % (1 << 32) - (1 << 31)
+        if start % 4:  # devices leave bits of addresses out
+            return [None] * count
         return [self._dword(axis, start + 4 * each) for each in range(count)]
 
     def _dword(self, axis: Axis, at: int) -> InBox:

@@ -174,6 +174,7 @@ class _Solution:
                  after: Mapping[int, Sequence[int]], meets: Meets) -> None:
         self._liveness, self._kernel, self._nodes, self._after, self._meets = liveness, kernel, nodes, after, meets
         self._lanes, self._target = program.isa.wave_size, program.obj.target
+        self._exec = tuple((RegFile.SGPR, EXEC + half) for half in range(self._lanes // 32))
         self._foresight = Foresight(Sums({}, self._lanes))
         self._birth = Birth(self._target, kernel.record, self._lanes)
         self._first = next(index for index, node in nodes.items()
@@ -196,7 +197,7 @@ class _Solution:
         place = {index: number for number, index in enumerate(numbers)}
         edges = [[place[each] for each in self._after[index] if each != EXIT] for index in numbers]
         registers = self._birth.registers()
-        active = tuple([registers[RegFile.SGPR, EXEC + half] for half in range(self._lanes // 32)])
+        active = tuple([registers[place] for place in self._exec])
         start = Knowing(registers, active, _START)
         boundary = [start if index == self._first else None for index in numbers]
         heads, _ = solve(edges, boundary, _join, lambda number, state: self._through(numbers[number], state))
@@ -229,6 +230,8 @@ class _Solution:
             else:
                 values[what] = known
                 results.add(what)
+        if inst.writes.sgpr & EXEC_BITS and any(values.get(place) is None for place in self._exec):
+            results -= {*self._exec}  # half of it is not enough: what it was last known to be stays for those who walk
         step_made = Deciding(inst, frozenset(results), frozenset(whole & results)) if results else None
         return self._with_masks(state._replace(values=values), inst, index in self._hidden), step_made
 
@@ -241,14 +244,13 @@ class _Solution:
             ways = frozenset(only(each, EXEC_BIT | _GHOST_BIT) for each in ways)
         if not inst.writes.sgpr & EXEC_BITS:
             return state._replace(ways=ways)
-        places = [(RegFile.SGPR, EXEC + half) for half in range(self._lanes // 32)]
-        active = tuple([state.values.get(place) for place in places])
+        active = tuple([state.values.get(place) for place in self._exec])
         if None not in active and not hidden:
             return Knowing(state.values, active, frozenset(map(_as_ghost, ways)))
         same = all(each.known & _GHOST_BIT and bool(each.value & _GHOST_BIT) == each.active for each in ways)
-        values = {place: known for place, known in state.values.items() if place not in places}
+        values = {place: known for place, known in state.values.items() if place not in self._exec}
         if same:
-            values.update(zip(places, state.ghost, strict=True))
+            values.update(zip(self._exec, state.ghost, strict=True))
         return Knowing(values, state.ghost, ways)
 
     def _forks(self, index: int) -> bool:
@@ -286,7 +288,7 @@ class _Solution:
         return Stop(node.instrs[0].pc, tuple(parts), branch, ways)
 
     def _exec_known(self, state: Knowing) -> bool:
-        return all(state.values.get((RegFile.SGPR, EXEC + half)) is not None for half in range(self._lanes // 32))
+        return all(state.values.get(place) is not None for place in self._exec)
 
 
 def needed(stops: Mapping[int, Stop]) -> dict[int, Stop]:

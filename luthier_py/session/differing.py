@@ -113,7 +113,8 @@ def _differ(
         with np.errstate(all="ignore"):
             one, other = expected.astype(np.float64), got.astype(np.float64)
             near = np.abs(one - other) <= tolerance * np.maximum(np.abs(one), np.abs(other))
-        differ &= ~(near | (np.isnan(one) & np.isnan(other)))
+        near &= np.isfinite(one) & np.isfinite(other)
+        differ &= ~(near | (one == other) | (np.isnan(one) & np.isnan(other)))
     return differ
 
 

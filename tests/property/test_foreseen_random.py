@@ -12,7 +12,7 @@ from random_kernels import DATA, INPUT_BYTES, OWN, PROBES, SLOT_BYTES, kernel
 
 from luthier_py.analysis import Foreseen, Foretold, GivenLaunch, analyse, foretell
 from luthier_py.ir import Kernel, lift
-from luthier_py.isa import EXEC, vgpr
+from luthier_py.isa import EXEC, VCC, sgpr, vgpr
 from luthier_py.loader import load
 
 GROUPS = 3
@@ -52,7 +52,10 @@ def check(benches: tuple[Bench, Bench], seed: int, tame: bool) -> float:
     """The share of instructions that was foreseen. ``tame``: vector registers begin with what ids decide."""
     rng = random.Random(seed)
     known = [("v_xor_b32_e32", vgpr(index), rng.getrandbits(32), OWN) for index in DATA] if tame else []
-    data = code_object({"k": kernel(seed, inline=False, before=known).rows})
+    return share(benches, code_object({"k": kernel(seed, inline=False, before=known).rows}))
+
+
+def share(benches: tuple[Bench, Bench], data: bytes) -> float:
     program = lift(load(data), ["k"])
     (one,) = program.kernels
     foreseen = analyse(program).foreseen(one)
@@ -63,6 +66,30 @@ def check(benches: tuple[Bench, Bench], seed: int, tame: bool) -> float:
         ran = each.run(data, "k", GROUPS)
         found, total = found + as_foretold(one, foreseen, told, ran), total + ran.profile.total
     return found / total
+
+
+E, V = sgpr(EXEC, 2), sgpr(VCC, 2)
+LOOP = ["loop:", ("s_sub_u32", sgpr(14), sgpr(14), 1), ("s_cmp_lg_u32", sgpr(14), 0), ("s_cbranch_scc1", "loop"),
+        ("s_endpgm",)]
+CORNERS = {
+    "EXEC comes back after half of it was known": [
+        ("ds_read_b32", vgpr(2), vgpr(1)), ("s_waitcnt", 0), ("v_cmp_lt_u32_e32", V, vgpr(2), vgpr(0)),
+        ("s_and_saveexec_b64", sgpr(8, 2), V), ("s_mov_b64", sgpr(10, 2), E),
+        ("s_xor_b64", sgpr(12, 2), E, sgpr(8, 2)), ("s_or_b64", sgpr(12, 2), sgpr(12, 2), sgpr(10, 2)),
+        ("s_mov_b32", sgpr(EXEC), 1), ("s_cbranch_execz", "end"), ("v_mov_b32_e32", vgpr(3), 1),
+        "end:", ("s_mov_b64", E, sgpr(12, 2)), ("v_cmp_lt_u32_e32", V, 5, vgpr(0)), ("s_bcnt1_i32_b64", sgpr(14), V),
+        *LOOP,
+    ],
+    "a scalar load between dwords": [
+        ("s_load_dword", sgpr(14), sgpr(4, 2), 9), ("s_waitcnt", 0), ("s_and_b32", sgpr(14), sgpr(14), 255),
+        ("s_add_u32", sgpr(14), sgpr(14), 1), *LOOP,
+    ],
+}
+
+
+@pytest.mark.parametrize("rows", CORNERS.values(), ids=CORNERS)
+def test_corners_run_as_foreseen(benches, rows):
+    assert 0 < share(benches, code_object({"k": rows})) <= 1
 
 
 @pytest.mark.parametrize("tame", [False, True])

@@ -145,3 +145,14 @@ def test_an_else_and_a_loop_by_hand(require_tool: Callable[[str], str], tmp_path
     both = load_tool(f"{TOOL}/").combined([report, report])
     assert both["total"] == {**{name: 2 * number for name, number in report["total"].items()},
                              "activity": report["total"]["activity"]}
+
+
+@pytest.mark.parametrize(("name", "options"), [
+    ("vector_add", {}), ("saxpy", {"INSTRUMENT": "branch"}), ("saxpy", {"INSTRUMENT": "store"})])
+def test_nothing_to_count_is_nothing_counted(name: str, options: dict[str, str]) -> None:
+    """Of a kernel without branches, or where none is chosen with what belongs to it."""
+    one = sample_called(name)
+    tool = load_tool(f"{TOOL}/", options)
+    ran = run_instrumented(EmulatorDevice(load(one.path.read_bytes()).target),
+                           instrument(one.path.read_bytes(), tool), tool, launch_of(one))
+    assert ran.report["total"]["divergent"] == 0 and ran.text

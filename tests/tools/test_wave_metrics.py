@@ -11,15 +11,17 @@ from pathlib import Path
 
 import pytest
 from compiled_samples import CompiledSamples
+from emulated import code_object
 
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
 from luthier_py.ir import lift
-from luthier_py.isa import OpFlag
+from luthier_py.isa import OpFlag, sgpr
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.samples import SAMPLES, sample
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import Launch, Ran, run_instrumented, run_original
+from luthier_py.session.specs import parse_argument
 from luthier_py.tool import load_tool
 
 VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
@@ -110,3 +112,17 @@ def test_every_sample_on_other_targets(target, level, require_tool: Callable[[st
     compiled = CompiledSamples(require_tool("clang-22"), tmp_path)
     for one in SAMPLES:
         check(compiled.code(one.name, *target, level), launch_of(one), {}, {"METRICS": "instructions"})
+
+
+def test_equal_launches_of_other_code_are_others():
+    """A number in the code decides how often a loop goes; all else of the two modules is the same."""
+    tool, found = load_tool("wave_metrics"), []
+    for turns in (10, 50):
+        rows = [("s_mov_b32", sgpr(10), turns), "loop:", ("s_sub_u32", sgpr(10), sgpr(10), 1),
+                ("s_cmp_lg_u32", sgpr(10), 0), ("s_cbranch_scc1", "loop"), ("s_endpgm",)]
+        code = code_object({"k": rows})
+        arguments = tuple(parse_argument("out:u32[1]") for _ in load(code).kernel("k").own_args)
+        ran = run_instrumented(EmulatorDevice(load(code).target), instrument(code, tool, kernels=["k"]), tool,
+                               Launch("k", (1, 1, 1), (64, 1, 1), arguments))
+        found.append((ran.report["instructions"], ran.report["computed"]))
+    assert found == [(32, 32), (152, 152)]

@@ -150,8 +150,8 @@ class BranchDivergence(Tool):
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Noted = launch.notes
-        parted = np.reshape(launch[notes.parted], (-1, len(NUMBERS))).tolist()
-        executed = np.reshape(launch[notes.executed], (-1, len(EXECUTED))).tolist()
+        parted = np.reshape(counted(launch, notes.parted), (-1, len(NUMBERS))).tolist()
+        executed = np.reshape(counted(launch, notes.executed), (-1, len(EXECUTED))).tolist()
         rows = [{**asdict(place), **dict(zip(NUMBERS, numbers, strict=True))}
                 for place, numbers in zip(notes.places, parted, strict=False)]
         lines: dict[str, Counter[str]] = {}
@@ -209,6 +209,12 @@ def turns_off(inst: Inst, wave_size: int) -> bool:
     """Whether lanes that are active may not be behind it; what sets EXEC whatever it was brings back what was."""
     return any(EXEC in each.sources and outcome(each.table, tuple(1 if source == EXEC else None
                for source in each.sources)) != 1 for each in assignments(inst, wave_size) if each.mask == EXEC)
+
+
+def counted(launch: LaunchResult, variable: Variable) -> Sequence[int]:
+    """Its numbers; zeros where no instruction was chosen that would count in it."""
+    found: Sequence[int] = launch[variable] if variable.name in launch.memory else (0,) * (variable.length or 1)
+    return found
 
 
 def _report(

@@ -22,6 +22,7 @@ from luthier_py.analysis import Foreseen, Foretold, GivenLaunch, Steps, foretell
 from luthier_py.errors import Unsupported
 from luthier_py.ir import Function, Instr, Kernel
 from luthier_py.isa import OpFlag
+from luthier_py.storage import cache_key
 from luthier_py.tool import Counted, Region
 from luthier_py.tools.instr_count import InstrCount
 
@@ -58,6 +59,8 @@ class Computable:
     """What a report adds to what was measured. ``executions``: places of code that is foreseen, and what one execution
     of it stands for, of each metric; ``lanes``: places of stretches, and their vector instructions."""
 
+    code: str
+    """That of its code object: of an equal one, what was computed holds as well."""
     foreseen: Foreseen
     executions: tuple[tuple[int, tuple[int, ...]], ...]
     lanes: tuple[tuple[int, int], ...]
@@ -152,7 +155,9 @@ class WaveMetrics(Tool):
             else:
                 used |= self.count(m, counted, weight)
         lanes = self.count_lanes(m, function, foreseen.masks if foreseen is not None else (), used)
-        return None if foreseen is None else Computable(foreseen, tuple(executions), lanes, entered)
+        if foreseen is None:
+            return None
+        return Computable(cache_key(m.program.obj.data), foreseen, tuple(executions), lanes, entered)
 
     def count(self, m: Mutator, counted: Counted, weights: Sequence[int]) -> set[WaveVariable]:
         """Those that it is counted in."""
@@ -192,7 +197,7 @@ class WaveMetrics(Tool):
             raise Unsupported(f"kernel {launch.kernel}: the arguments of this launch are not known here")
         given = GivenLaunch(launch.arguments or b"", launch.grid, launch.block)
         before: dict[tuple[Any, ...], list[Foretold]] = self.gathered
-        known = before.setdefault((launch.kernel, launch.grid, launch.block, plan.foreseen.pcs), [])
+        known = before.setdefault((plan.code, launch.kernel, launch.grid, launch.block), [])
         for told in known:
             if told.holds_for(given):
                 return told

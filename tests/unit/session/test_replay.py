@@ -134,6 +134,8 @@ def test_a_rebuilt_kernel_is_compared(rebuilt: Callable[[str, str], Path], tmp_p
     assert again(it, "", near).comparison.differences[0].count > 900
     assert again(it, "instr_count", near, tolerance=1e-5).comparison.same
     assert not again(it, "", near, tolerance=1e-8).comparison.same
+    endless = rebuilt(same, f"i == 700 ? __builtin_inff() : {same}")
+    assert again(it, "", endless, tolerance=1e-5).comparison.differences[0].count == 1
 
 
 def test_a_rebuilt_kernel_goes_further(rebuilt: Callable[[str, str], Path], tmp_path: Path) -> None:
