@@ -1,4 +1,4 @@
-"""`luthier faults`: what it prints, its files, its exit codes; and the README's example."""
+"""`luthier faults`: what it prints, its files, its exit codes; and docs/faults.md's example."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from luthier_py.samples import FOLDER
 
 Luthier = Callable[..., tuple[int, str, str]]
-README = Path(__file__).resolve().parents[3] / "tools" / "fault_injection" / "README.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "faults.md"
 SAXPY = ("run", FOLDER / "saxpy.co", "--kernel", "saxpy", "--grid", "4", "--block", "256", "--record")
 ARGUMENTS = "u32=1000", "f32=0.7", "in:f32[1000]=random:1", "inout:f32[1000]=random:2"
 
@@ -28,9 +28,9 @@ def recorded(luthier: Luthier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_example(luthier: Luthier, recorded: None) -> None:
-    """The README's tables are what the command prints; a fault of them, injected again, is what it was."""
+    """The page's tables are what the command prints; a fault of them, injected again, is what it was."""
     code, out, err = luthier("faults", "saxpy.lrec", "--faults", "100")
-    (shown,) = re.findall(r"(?m)^    100 faults, (?:.*\n)*?(?=\n[^ \n])", README.read_text())
+    (shown,) = re.findall(r"(?m)^    100 faults, (?:.*\n)*?(?=\n[^ \n])", PAGE.read_text())
     parts = dedent(shown).split("...\n")
     assert (code, err, len(parts)) == (0, "", 3) and all(part in out for part in parts)
     with open("faults/faults.csv", newline="") as file:
