@@ -11,6 +11,7 @@ from compiled_samples import CompiledSamples
 
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.samples import sample
+from luthier_py.session.demo import launch_of
 from luthier_py.session.launched import launch_file
 from luthier_py.session.run import Done, Launch
 from luthier_py.session.run_settings import run_settings
@@ -125,6 +126,14 @@ def test_nothing_is_hit_unless_it_is_asked_for() -> None:
         assert np.array_equal(results(done), expected)
         assert done.ran.report is None or done.ran.report["hit"] is None and why in done.ran.text
     assert done.ran.report is None
+
+
+def test_what_is_never_hit_is_named() -> None:
+    """Where EXEC alone is written; branches and ends write nothing."""
+    assert with_fault(sample("saxpy").path).ran.report["not_injected"] == []
+    reduce = sample("reduce")
+    done = launch_file(reduce.path, launch_of(reduce), load_tool("fault_injection", {}), run_settings("emulator"))
+    assert set(done.ran.report["not_injected"]) == {"s_or_b64 exec, exec, s[0:1]"}
 
 
 def test_a_wrong_address_ends_the_launch() -> None:

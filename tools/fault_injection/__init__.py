@@ -147,7 +147,7 @@ class FaultInjection(Tool):
             for instr in m.instrs(function):
                 text, registers = m.program.isa.text(instr.inst), [*dwords(instr.inst.writes)]
                 if not registers or instr.op.flags & LEAVING or instr in built:
-                    left += [text] * bool(instr.inst.writes)
+                    left += [text] if registers or instr.inst.writes and not instr.op.flags & LEAVING else []
                     continue
                 line = lines.at(instr.pc)
                 for register in registers:
