@@ -19,11 +19,11 @@ from luthier_py.isa.semantics.meaning import Lanes, Scalar, SignaturePart
 from luthier_py.isa.semantics.readers.binding import REGISTERS, results, sources, width
 from luthier_py.isa.semantics.readers.numbers import (
     UNIFORM,
-    HalfKnown,
     Known,
-    Low,
+    LowerHalf,
     Number,
     Numbers,
+    PartKnown,
     constant,
     most,
 )
@@ -50,7 +50,7 @@ def evaluate(inst: Inst, read: Read) -> dict[Dword, Known]:
 
 
 @lru_cache(maxsize=1 << 14)  # of most sources nothing is known
-def _computed(row: Lanes | Scalar, given: tuple[HalfKnown, ...]) -> tuple[Value, ...]:
+def _computed(row: Lanes | Scalar, given: tuple[PartKnown, ...]) -> tuple[Value, ...]:
     types = [_type(slot, row) for slot in row.signature.sources]
     outputs = row.compute(*map(_value, types, given))
     return outputs if isinstance(outputs, tuple) else (outputs,)
@@ -81,7 +81,7 @@ def _bits(type: Type) -> int:
     return 64 if type.bits > 32 else 32
 
 
-def _given(inst: Inst, name: str, type: Type, read: Read) -> HalfKnown:
+def _given(inst: Inst, name: str, type: Type, read: Read) -> PartKnown:
     if type is BOOL:  # of a mask each lane sees another bit
         return read(RegFile.SGPR, SCC) if name == "scc" else None
     if name in REGISTERS:
@@ -89,19 +89,19 @@ def _given(inst: Inst, name: str, type: Type, read: Read) -> HalfKnown:
     return _operand(inst[name], _bits(type), read)
 
 
-def _value(type: Type, known: HalfKnown) -> Value:
+def _value(type: Type, known: PartKnown) -> Value:
     if type is BOOL:
         return Value(_OPS, BOOL, known)
     return Value(_OPS, Type(Kind.UINT, _bits(type)), known).to(type.unsigned).as_(type)
 
 
-def _operand(operand: Operand, bits: int, read: Read) -> HalfKnown:
+def _operand(operand: Operand, bits: int, read: Read) -> PartKnown:
     if operand.reg is not None:
         return _dwords(operand.reg.file, operand.reg.index, bits, read)
     return constant(operand.value, bits) if operand.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE) else UNIFORM
 
 
-def _dwords(file: RegFile, index: int, bits: int, read: Read) -> HalfKnown:
+def _dwords(file: RegFile, index: int, bits: int, read: Read) -> PartKnown:
     low = read(file, index)
     if bits == 32:
         return low
@@ -110,19 +110,19 @@ def _dwords(file: RegFile, index: int, bits: int, read: Read) -> HalfKnown:
         if low.constant is not None and high.constant is not None:
             return constant(high.constant << 32 | low.constant, 64)
         return UNIFORM
-    return Low(low) if isinstance(low, Number) else None
+    return LowerHalf(low) if isinstance(low, Number) else None
 
 
 def _written(inst: Inst, name: str, value: Value) -> Iterator[tuple[Dword, Known]]:
-    known: HalfKnown = value.ref  # type: ignore[assignment]
+    known: PartKnown = value.ref  # type: ignore[assignment]
     if name == "scc":
-        yield (RegFile.SGPR, SCC), None if isinstance(known, Low) else known
+        yield (RegFile.SGPR, SCC), None if isinstance(known, LowerHalf) else known
         return
     reg = None if name in REGISTERS else inst[name].reg
     file, index = (reg.file, reg.index) if reg is not None else (RegFile.SGPR, EXEC)
     if value.type is BOOL or value.type.bits < 32 or reg is None and name != "exec":
         return
-    if isinstance(known, Low):
+    if isinstance(known, LowerHalf):
         yield (file, index), known.half
         return
     if value.type.bits == 32 or known is None:

@@ -54,13 +54,13 @@ _UPWARD = {Prim.ADD, Prim.SUB, Prim.MUL, Prim.SHL, Prim.RESIZE}  # no bit comes 
 
 
 @dataclass(frozen=True, slots=True)
-class Low:
+class LowerHalf:
     """Of a number of 64 bits the lower half; of the other one nothing is known."""
 
     half: Number
 
 
-HalfKnown: TypeAlias = Known | Low
+PartKnown: TypeAlias = Known | LowerHalf
 
 
 def constant(value: int, bits: int = 32) -> Number:
@@ -78,45 +78,45 @@ class Numbers:
         return Value(self, type, _result(prim, type, operands))
 
 
-def _result(prim: Prim, type: Type, operands: tuple[Value, ...]) -> HalfKnown:
+def _result(prim: Prim, type: Type, operands: tuple[Value, ...]) -> PartKnown:
     if prim is Prim.LANE:
         return Number(((Varying.LANE, 1),), 0)
-    refs: list[HalfKnown] = [operand.ref for operand in operands]  # type: ignore[misc]
+    refs: list[PartKnown] = [operand.ref for operand in operands]  # type: ignore[misc]
     if prim is Prim.BITS:
         return refs[0]
     uniform = all(isinstance(ref, Number) and ref.uniform for ref in refs)
     otherwise = UNIFORM if uniform else IN_ROWS if all(map(_same_in_rows, refs)) else None
     if any(each.kind is Kind.FLOAT for each in (type, *(operand.type for operand in operands))):
         return otherwise
-    if any(isinstance(ref, Low) for ref in refs):
+    if any(isinstance(ref, LowerHalf) for ref in refs):
         return _of_lower_half(prim, type, operands)
-    found: HalfKnown = _lane_by_lane(prim, type, operands)
+    found: PartKnown = _lane_by_lane(prim, type, operands)
     if found is None and not uniform and prim in _LINEAR:
         found = _LINEAR[prim](type, operands)
     return otherwise if found is None else found
 
 
-def _same_in_rows(known: HalfKnown) -> bool:
+def _same_in_rows(known: PartKnown) -> bool:
     return isinstance(known, Number) and all(what in _BY_ROW for what, _ in known.terms)
 
 
-def _of_lower_half(prim: Prim, type: Type, operands: tuple[Value, ...]) -> HalfKnown:
+def _of_lower_half(prim: Prim, type: Type, operands: tuple[Value, ...]) -> PartKnown:
     """Of what is made of 64 bits the lower half, to which nothing comes from the upper ones."""
     halves = [_half(operand) for operand in operands]
     if prim not in _UPWARD or type.bits not in (32, 64) or any(half is None for half in halves):
         return None
-    found: HalfKnown = halves[0]
+    found: PartKnown = halves[0]
     if prim is not Prim.RESIZE:
         values = tuple(Value(operand.ops, U32, half) for operand, half in zip(operands, halves, strict=True))
         found = _LINEAR[prim](U32, values)
         if found is None and all(map(_same_in_rows, halves)):
             found = UNIFORM if all(half is not None and half.uniform for half in halves) else IN_ROWS
-    return Low(found) if type.bits == 64 and isinstance(found, Number) else found
+    return LowerHalf(found) if type.bits == 64 and isinstance(found, Number) else found
 
 
 def _half(operand: Value) -> Number | None:
     known = operand.ref
-    if isinstance(known, Low):
+    if isinstance(known, LowerHalf):
         return known.half
     if not isinstance(known, Number) or operand.type.bits not in (32, 64):
         return None
@@ -214,7 +214,7 @@ def _without_low(a: Number, count: int, type: Type) -> Number | None:
     return Number(a.terms, None) if a.constant is None else _sum(a, _scaled(low, -1, type.bits), type.bits)
 
 
-Linear: TypeAlias = Callable[[Type, tuple[Value, ...]], HalfKnown]
+Linear: TypeAlias = Callable[[Type, tuple[Value, ...]], PartKnown]
 
 
 def _numbers(of: Callable[..., Known]) -> Linear:
@@ -277,10 +277,10 @@ def _differing(type: Type, a: Number, b: Number) -> Known:
     return _united(type, a, b)
 
 
-def _resized(type: Type, operands: tuple[Value, ...]) -> HalfKnown:
+def _resized(type: Type, operands: tuple[Value, ...]) -> PartKnown:
     (operand,), known = operands, operands[0].ref
     if not isinstance(known, Number) or not (type.bits < operand.type.bits or _fits(known, operand.type)):
-        return Low(known) if isinstance(known, Number) and (operand.type.bits, type.bits) == (32, 64) else None
+        return LowerHalf(known) if isinstance(known, Number) and (operand.type.bits, type.bits) == (32, 64) else None
     return linear(dict(known.terms), known.constant, type.bits)
 
 
