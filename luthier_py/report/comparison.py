@@ -14,7 +14,7 @@ from itertools import groupby
 from luthier_py.errors import how_many, printable
 from luthier_py.report.columns import aligned
 from luthier_py.report.plain import Json
-from luthier_py.report.tallies import LINES, NumberName
+from luthier_py.report.tallies import NumberName
 from luthier_py.tool import Option
 
 COLUMNS = ("before", "after", "change", "ratio")
@@ -139,10 +139,10 @@ def _pair(one: str, other: str, before: NamedNumbers, after: NamedNumbers) -> Ke
 def _lines_of_one_file(*sides: NamedNumbers) -> Iterator[NamedNumbers]:
     """Where one file of each side is not among the other's, it is taken for the same under another name: then its lines
     are known by their numbers."""
-    one, other = ({_file(name) for name in side if name.section == LINES} for side in sides)
+    one, other = ({_file(name) for name in side if name.by_line} for side in sides)
     own = one ^ other if len(one - other) == len(other - one) == 1 else set()
     for side in sides:
-        yield {_without_file(name) if name.section == LINES and _file(name) in own else name: value
+        yield {_without_file(name) if name.by_line and _file(name) in own else name: value
                for name, value in side.items()}
 
 

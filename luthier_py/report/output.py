@@ -20,7 +20,7 @@ from luthier_py.errors import printable_lines
 from luthier_py.report.columns import comma_separated_lines
 from luthier_py.report.html import render
 from luthier_py.report.names import FileNames
-from luthier_py.report.plain import Json
+from luthier_py.report.plain import Json, flat
 from luthier_py.report.spool import Objects, SpooledRows, with_rows
 from luthier_py.report.tool_page import tool_page
 from luthier_py.report.verdict import Verdict
@@ -183,18 +183,8 @@ def flat_rows(row: Mapping[str, Any]) -> Iterator[Json]:
     names, nested ones as ``opcodes.s_nop``; grids as ``4x1x1``; a list is one cell of JSON."""
     launch = {key: "x".join(map(str, value)) if key in ("grid", "block") else value for key, value in row.items()}
     del launch["report"]
-    return ({**launch, **_fields("", part)} for part in row["report"])
-
-
-def _fields(prefix: str, value: Any) -> Json:
-    if isinstance(value, Mapping):
-        found: Json = {}
-        for key, inner in value.items():
-            found.update(_fields(f"{prefix}.{key}" if prefix else str(key), inner))
-        return found
-    if isinstance(value, list):
-        value = json.dumps(value)
-    return {prefix or "report": value}
+    return ({**launch, **{name or "report": json.dumps(value) if isinstance(value, list) else value
+                         for name, value in flat(part).items()}} for part in row["report"])
 
 
 def _append(path: Path, text: str) -> None:

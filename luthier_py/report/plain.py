@@ -2,6 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 Json = dict[str, Any]
+Way = tuple[str, ...]
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def leaves(value: Any, lists: bool = True, way: Way = ()) -> Iterator[tuple[Way, Any]]:
+    """What is in data, with the keys and indices that lead there; without ``lists`` a list is one leaf."""
+    if isinstance(value, Mapping) or lists and isinstance(value, list):
+        for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from leaves(inner, lists, (*way, str(key)))
+    else:
+        yield way, value
+
+
+def flat(value: Any) -> Json:
+    """What is nested under names with points; lists as they are."""
+    return {".".join(way): inner for way, inner in leaves(value, lists=False)}
+
+
+def numbers_like(report: Any, pattern: str) -> list[float]:
+    """Those of a report that ways like ``pattern`` lead to: ``instructions.*.cycles``."""
+    return [value for way, value in leaves(report) if is_number(value) and fnmatchcase(".".join(way), pattern)]

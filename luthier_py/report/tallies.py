@@ -1,22 +1,29 @@
 """A report's numbers under names that two runs share, whatever tool made it.
 
-In: reports of launches of one kernel, as data. Out: numbers by section, thing and name. Invariant: whole numbers are
-counts and add up; those called worst, most, longest or max are greatest values; a number with a fraction, which is a
-mean or a share, is kept only where it stands for itself. Addresses name things of one build only, and so nothing here.
+In: reports of launches of one kernel, as data. Out: numbers by section, thing and name. Invariant: every number of a
+report is there, however deep: whole numbers are counts and add up, those called worst, most, longest or max are
+greatest values, and a number with a fraction, which is a mean or a share, is kept only where it stands for itself. Not
+there: addresses, which name things of one build only, and examples (`FIRST`), which are of no amount.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from luthier_py.report.plain import flat, is_number
 from luthier_py.tool.names import demangled
 
 KERNEL, LINES, OPCODES = "kernel", "by source line", "by opcode"
-ADDRESSES = {"pc", "branch", "target", "header"}
-GREATEST = ("worst", "most", "longest", "max")
+ADDRESSES = {"pc", "other_pc", "branch", "target", "header"}
+FIRST = "first"  # the key of examples in reports, or in their rows
+GREATEST, LEAST = {"worst", "most", "longest", "max"}, {"min"}  # first words of names
+CONSTANT = {"wave_size", "clock_bits", "room", "depth", "blocks", "judged"}  # of a kernel, whatever it is launched with
+BOUNDS = {"low", "high"}  # of an interval, whose name they are
 RUNNING = "total"  # a number of this name is the sum over all launches so far, of whatever kernel (NVBit's tools)
+MAIN = {"lines", "rows"}  # lists that have all there is by source line, whatever lists stand beside them
 
 
 class NumberName(NamedTuple):
@@ -26,78 +33,114 @@ class NumberName(NamedTuple):
     thing: str
     number: str
 
+    @property
+    def by_line(self) -> bool:
+        return self.section.endswith(LINES)
+
+
+def added(name: str, one: float, other: float) -> float | None:
+    """What two numbers of a name are together; None for means of different things."""
+    last = name.rpartition(".")[2]
+    word = last.partition("_")[0]
+    if last in CONSTANT or word in GREATEST:
+        return max(one, other)
+    if word in LEAST:
+        return min(one, other)
+    return None if isinstance(one, float) or isinstance(other, float) else one + other
+
 
 @dataclass(slots=True)
 class AddedUp:
-    """Mutable: numbers that are added up."""
+    """Mutable: numbers that are added up. ``kernel``: what is in it has no name for that."""
 
-    numbers: dict[NumberName, float] = field(default_factory=dict)
-    mixed: set[NumberName] = field(default_factory=set)
-    """Means of different things."""
+    kernel: str = ""
+    numbers: dict[NumberName, float | None] = field(default_factory=dict)
+    """None: means of different things."""
 
     def add(self, name: NumberName, value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
+        if not is_number(value):
             return
-        so_far = self.numbers.get(name)
-        if so_far is None:
+        if name not in self.numbers:
             self.numbers[name] = value
-        elif name.number.rpartition(".")[2].startswith(GREATEST):
-            self.numbers[name] = max(so_far, value)
-        elif isinstance(so_far, float) or isinstance(value, float):
-            self.mixed.add(name)
-        else:
-            self.numbers[name] = so_far + value
+        elif (so_far := self.numbers[name]) is not None:
+            self.numbers[name] = added(name.number or name.thing, so_far, value)
 
     def result(self) -> dict[NumberName, float]:
-        return {name: value for name, value in self.numbers.items() if name not in self.mixed}
+        return {name: value for name, value in self.numbers.items() if value is not None}
 
 
 def tally(reports: Iterable[Any], kernel: str = "") -> dict[NumberName, float]:
-    """Of all launches of a kernel together; what is in the kernel itself has no name for that."""
-    found = AddedUp()
+    """Of all launches of a kernel together."""
+    found = AddedUp(kernel)
     for report in reports:
-        for key, value in (report if isinstance(report, Mapping) else {"report": report}).items():
-            if isinstance(value, list):
-                _add_rows(found, key, [row for row in value if isinstance(row, Mapping)], kernel)
-            elif isinstance(value, Mapping):
-                for number, inner in flat(value):
-                    found.add(NumberName(key, number, ""), inner)
-            elif key != RUNNING:
-                found.add(NumberName(KERNEL, "", key), value)
+        _add(found, "", report if isinstance(report, Mapping) else {"report": report})
     return found.result()
 
 
-def _add_rows(found: AddedUp, key: str, rows: Iterable[Mapping[str, Any]], kernel: str) -> None:
+def _add(found: AddedUp, within: str, part: Mapping[str, Any], keys: Sequence[str] = ()) -> None:
+    """``within``: a section for the numbers of a part of a report; ``keys``: columns that name the rows of its lists.
+    """
+    for key, value in part.items():
+        if key == FIRST or key == RUNNING and is_number(value):
+            continue
+        inside = f"{within} {key}".lstrip()
+        if isinstance(value, Mapping):
+            _add(found, inside, value)
+        elif isinstance(value, list):
+            _add(found, inside, {str(at): each for at, each in enumerate(value) if not isinstance(each, Mapping)})
+            main = key in MAIN or not MAIN & part.keys()
+            section = within if within and key == "rows" else inside
+            prefix = within if main else inside
+            _add_rows(found, section, prefix, [each for each in value if isinstance(each, Mapping)], keys)
+        elif within:
+            found.add(NumberName(within, key, ""), value)
+        else:
+            found.add(NumberName(KERNEL, "", key), value)
+
+
+def _add_rows(
+    found: AddedUp, section: str, prefix: str, rows: Iterable[Mapping[str, Any]], keys: Sequence[str]
+) -> None:
     """By source line and by opcode, as far as rows tell; others in their order, which two builds have in common."""
-    order: dict[str, int] = {}
+    order: Counter[str] = Counter()
     for row in rows:
-        numbers = [(name, value) for name, value in flat(row) if name not in ADDRESSES]
-        sections = {}
-        if source := row.get("source") or row.get("line"):
-            sections[LINES] = str(source).rpartition("/")[2]
-        if instruction := row.get("instruction"):
-            sections[OPCODES] = instruction.split()[0]
-        if not sections:
-            named = " ".join(_words(row, kernel))
-            order[named] = order.get(named, -1) + 1
-            sections[key] = f"{named} #{order[named]}".lstrip()
-        for section, thing in sections.items():
-            for name, value in numbers:
-                found.add(NumberName(section, thing, name), value)
+        words = " ".join(_words(row, found.kernel, keys))
+        name = f"{words} #{order[words]}".lstrip()
+        order[words] += 1
+        names = {f"{prefix} {what}".lstrip(): thing for what, thing in _places(row, keys)} or {section: name}
+        for part, thing in names.items():
+            for number, value in numbers_of(row).items():
+                if number not in BOUNDS and number not in keys:
+                    found.add(NumberName(part, thing, number), value)
+        title = name.removesuffix(" #0") if "action" in row else f"{section} {name}"
+        nested = {key: value for key, value in row.items() if isinstance(value, list) and key != "keys"}
+        _add(found, title, nested, row.get("keys", ()))
 
 
-def _words(row: Mapping[str, Any], kernel: str) -> Iterator[str]:
+def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:
+    """Those of a row by name, nested ones by the way to them: amounts, no addresses and no examples."""
+    told = {name: value for name, value in row.items() if name not in ADDRESSES and name != FIRST}
+    return {name: value for name, value in flat(told).items() if is_number(value)}
+
+
+def _places(row: Mapping[str, Any], keys: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The line and the opcode of a row, unless it has more keys than these."""
+    source, instruction = row.get("source") or row.get("line"), row.get("instruction")
+    if isinstance(source, str) and not set(keys) - {"line"}:
+        yield LINES, _without_folder(source)
+    if isinstance(instruction, str) and instruction.strip() and not keys:
+        yield OPCODES, instruction.split()[0]
+
+
+def _words(row: Mapping[str, Any], kernel: str, keys: Sequence[str]) -> Iterator[str]:
     for name, value in row.items():
         if isinstance(value, bool):
             yield name if value else f"not {name}"
+        elif name in BOUNDS or name in keys and not isinstance(value, str):
+            yield f"{name} {value}"
         elif isinstance(value, str) and demangled(value) != kernel:
-            yield value
+            yield _without_folder(value) if name in ("source", "line") else value
 
 
-def flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """What is nested under names with points."""
-    for key, inner in value.items():
-        if isinstance(inner, Mapping):
-            yield from flat(inner, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", inner
+def _without_folder(place: str) -> str:
+    return place.rpartition("/")[2]

@@ -12,9 +12,9 @@ from typing import Any
 from luthier_py.analysis.lines import SourceLines, source_lines
 from luthier_py.report.annotated import Beside, listing, source_table
 from luthier_py.report.html import HtmlRow, HtmlTable, Page
-from luthier_py.report.plain import Json
+from luthier_py.report.plain import Json, flat, is_number
 from luthier_py.report.sources import SourceFolder
-from luthier_py.report.tallies import ADDRESSES, AddedUp, NumberName, flat
+from luthier_py.report.tallies import ADDRESSES, AddedUp, NumberName, numbers_of
 from luthier_py.tool import LaunchResult, Tool, as_data
 
 MOST_COLUMNS = 8
@@ -31,7 +31,7 @@ def tool_page(tool: Tool, launch: LaunchResult, report: Any) -> Page | None:
     lines, folder = source_lines(program.obj), SourceFolder(tool.selection.sources)
     texts = {instr.pc: program.isa.text(instr.inst, instr.pc) for function in functions for instr in function.instrs}
     rows = [row for members in lists.values() for row in members if _address(row) in texts]
-    names = list(dict.fromkeys(name for row in rows for name in _numbers(row)))
+    names = list(dict.fromkeys(name for row in rows for name in numbers_of(row)))
     columns = tuple(names[:MOST_COLUMNS])
     by_pc = _put_together((_address(row), row) for row in rows)
     beside = _beside(by_pc, columns)
@@ -69,16 +69,12 @@ def _facts(data: Any) -> Iterator[tuple[str, str]]:
             yield name.replace("_", " "), str(value)
 
 
-def _numbers(row: Mapping[str, Any]) -> dict[str, float]:
-    return {name: value for name, value in flat(row) if name not in ADDRESSES and _is_number(value)}
-
-
 def _put_together(rows: Iterable[tuple[Any, Mapping[str, Any]]]) -> dict[Any, dict[str, float]]:
     """Numbers of rows by what they are of."""
     found: dict[Any, AddedUp] = {}
     for key, row in rows:
         sums = found.setdefault(key, AddedUp())
-        for name, value in _numbers(row).items():
+        for name, value in numbers_of(row).items():
             sums.add(NumberName("", "", name), value)
     return {key: {name.number: value for name, value in sums.result().items()} for key, sums in found.items()}
 
@@ -97,24 +93,20 @@ def _beside(numbers: Mapping[int, Mapping[str, float]], columns: Sequence[str]) 
 
 def _table(name: str, rows: Sequence[Json], texts: Mapping[int, str], lines: SourceLines) -> HtmlTable:
     """As the report has it; the first column of numbers is the heat."""
-    flattened = [dict(flat(row)) for row in rows]
+    flattened = [flat(row) for row in rows]
     columns = [key for key in dict.fromkeys(key for row in flattened for key in row)
                if key not in (*TEXTS, *ADDRESSES)][:MOST_COLUMNS]
-    hot = next((key for key in columns if any(_is_number(row.get(key)) for row in flattened)), "")
-    most = max((row[hot] for row in flattened if _is_number(row.get(hot))), default=0)
+    hot = next((key for key in columns if any(is_number(row.get(key)) for row in flattened)), "")
+    most = max((row[hot] for row in flattened if is_number(row.get(hot))), default=0)
     found = []
     for row in flattened:
         pc = _address(row)
         assert pc is not None
         line = str(lines.at(pc) or "")
-        heat = row[hot] / most if most and _is_number(row.get(hot)) else 0.0
+        heat = row[hot] / most if most and is_number(row.get(hot)) else 0.0
         cells = (f"{pc:#x}", *(_text(row.get(key)) for key in columns), texts.get(pc, ""), line)
         found.append(HtmlRow(cells, heat, link=f"pc{pc:x}" if pc in texts else "", line=line))
     return HtmlTable(name.replace("_", " "), ("pc", *columns, "instruction", "source"), tuple(found), len(columns) + 1)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _text(value: Any) -> str:

@@ -10,18 +10,17 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import LuthierError, how_many
 from luthier_py.report.budget import BudgetSection, Limit, Measured
-from luthier_py.report.tallies import GREATEST
+from luthier_py.report.plain import is_number, numbers_like
+from luthier_py.report.tallies import AddedUp, NumberName
 from luthier_py.session.execute import Executed, execute
 from luthier_py.session.run_settings import RunSettings, run_settings
 from luthier_py.session.study.keys import Keys, read_keys
-from luthier_py.session.study.store import leaves
 from luthier_py.storage import write_file
 from luthier_py.tool.names import demangled
 
@@ -64,11 +63,11 @@ def _section(name: str, keys: Keys) -> BudgetSection:
 
 
 def _limit(value: Any, more_is_better: bool) -> Limit:
-    if _is_number(value):
+    if is_number(value):
         return Limit(least=value) if more_is_better else Limit(most=value)
     if not isinstance(value, dict) or not value.keys() & {"max", "min"} or value.keys() - {"max", "min", "tolerance"}:
         raise ValueError('write a number, or {max = 12000, tolerance = "2%"}, or {min = 8}')
-    if not all(_is_number(value[name]) for name in ("max", "min") if name in value):
+    if not all(is_number(value[name]) for name in ("max", "min") if name in value):
         raise ValueError("max and min are numbers")
     tolerance = value.get("tolerance", 0)
     share = isinstance(tolerance, str)
@@ -79,10 +78,6 @@ def _limit(value: Any, more_is_better: bool) -> Limit:
     if not amount >= 0:
         raise ValueError('a tolerance is a number, or a share, as in "2%"')
     return Limit(value.get("max"), value.get("min"), amount, share)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 # -- what kernels cost ------------------------------------------------------------------------------
@@ -164,15 +159,16 @@ def _add_static(found: dict[str, dict[str, float]], facts: Mapping[str, Any], na
 
 
 def _add_counts(found: dict[str, dict[str, float]], facts: Mapping[str, Any], metrics: Mapping[str, str]) -> None:
-    """All launches of a kernel together."""
+    """All launches of a kernel together; what is the mean of several is no number of a budget."""
+    sums: dict[str, AddedUp] = {}
     for launch in facts["reports"]:
-        row = found.setdefault(demangled(launch["kernel"]), {})
+        own = sums.setdefault(demangled(launch["kernel"]), AddedUp())
         for name, metric in metrics.items():
-            found_there = leaves(launch["report"])
-            values = [value for way, value in found_there if fnmatchcase(way, metric) and _is_number(value)]
-            add = max if metric.rpartition(".")[2].startswith(GREATEST) else sum
-            if values:
-                row[name] = add([row[name], *values] if name in row else values)
+            for value in numbers_like(launch["report"], metric):
+                own.add(NumberName(name, "", metric), value)
+    for kernel, own in sums.items():
+        row = found.setdefault(kernel, {})
+        row.update({name.section: value for name, value in own.result().items()})
 
 
 # -- the file that is kept --------------------------------------------------------------------------

@@ -20,12 +20,15 @@ from luthier_py.loader import Broken, CodeObject, load_each, open_code
 from luthier_py.report.comparison import Comparison, NamedNumbers, RunSide, compare
 from luthier_py.report.info import kernel_facts
 from luthier_py.report.output import SCHEMA
+from luthier_py.report.plain import Way
 from luthier_py.report.tallies import KERNEL, LINES, OPCODES, NumberName, tally
+from luthier_py.session.study.store import COLUMNS
 from luthier_py.session.study.table import APART, study_table
 from luthier_py.tool import OUTPUT
 from luthier_py.tool.names import demangled
 
 CODE = "code"
+WRITTEN = ("tool", "options", "verdict", "launches")  # by --output
 STATIC = ("sgprs", "vgprs", "waves_per_simd", "lds_bytes", "private_bytes")
 TAKES = "compare takes files of --output FILE.json, code objects, programs and folders of studies"
 
@@ -64,22 +67,23 @@ def _output(path: Path, kernels: re.Pattern[str]) -> RunSide:
         document = json.loads(path.read_bytes())
         if document["schema"] != SCHEMA:
             raise Invalid(f"{path}: its schema is {document['schema']}, and this reads {SCHEMA}")
-        reports: dict[str, list[Any]] = {}
-        for row in document["launches"]:
-            reports.setdefault(demangled(row["kernel"]), []).append(row["report"])
-        found: dict[str, dict[NumberName, float]] = {name: tally(each, name) for name, each in reports.items()}
-        if run := document.get("run"):
-            own = found.setdefault(demangled(run["kernel"]), {})
-            own.update(tally([{name: value for name, value in run.items() if name.startswith("device_")}]))
-        how = {name: value for name, value in document["options"].items() if name not in OUTPUT}
-        what = document["tool"] or "a run without a tool"
-        return RunSide(str(path), what, _chosen(found, kernels), how, tuple(_refused(path, document)))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        tool, options, verdict, launches = (document[name] for name in WRITTEN)
+    except (ValueError, KeyError) as error:
         raise Invalid(f"{path} is no output of Luthier-py ({type(error).__name__}: {error}); {TAKES}") from None
+    reports: dict[str, list[Any]] = {}
+    for row in launches:
+        reports.setdefault(demangled(row["kernel"]), []).append(row["report"])
+    found = {name: tally(each, name) for name, each in reports.items()}
+    if run := document.get("run"):
+        own = found.setdefault(demangled(run["kernel"]), {})
+        own.update(tally([{name: value for name, value in run.items() if name.startswith("device_")}]))
+    how = {name: value for name, value in options.items() if name not in OUTPUT}
+    what = tool or "a run without a tool"
+    return RunSide(str(path), what, _chosen(found, kernels), how, tuple(_refused(path, verdict)))
 
 
-def _refused(path: Path, document: Mapping[str, Any]) -> Iterator[str]:
-    for row in (document["verdict"] or {}).get("refused", ()):
+def _refused(path: Path, verdict: Mapping[str, Any] | None) -> Iterator[str]:
+    for row in (verdict or {}).get("refused", ()):
         yield f"{path}: {demangled(row['kernel'])} was refused: {row['reason']}"
 
 
@@ -132,36 +136,31 @@ def _static(obj: CodeObject, kernels: re.Pattern[str]) -> Iterator[tuple[str, Na
 
 def _study(path: Path, kernels: re.Pattern[str]) -> RunSide:
     """A kernel under each program, arguments, tool, device and stack, as far as these differ in the study."""
-    rows = [row for row in study_table(path).to_pylist() if row["metric"] and not row["repeat"]]
+    table = study_table(path)
+    if missing := set(COLUMNS) - set(table.column_names):
+        raise Invalid(f"{path} has no {', '.join(sorted(missing))}, as results of this version's studies have; {TAKES}")
+    rows = [row for row in table.to_pylist() if row["metric"] and not row["repeat"]]
     telling = [name for name in APART if len({row[name] for row in rows}) > 1]
     tools = sorted({row["tool"] for row in rows})
-    reports: dict[tuple[str, str], dict[tuple[Any, ...], dict[str, Any]]] = {}
+    reports: dict[tuple[str, str], dict[tuple[Any, ...], dict[Way, Any]]] = {}
     for row in rows:
         key = " ".join(filter(None, (row[name] for name in telling))), demangled(row["kernel"])
         launch = reports.setdefault(key, {}).setdefault((row["cell"], row["process"], row["launch"]), {})
-        launch[row["metric"]] = row["count"] if row["count"] is not None else row["text"] or row["value"]
+        launch[tuple(row["way"])] = row["count"] if row["count"] is not None else row["text"] or row["value"]
     found = {f"{run} {kernel}".lstrip(): tally(map(_nested, launches.values()), kernel)
              for (run, kernel), launches in reports.items()}
     return RunSide(str(path), f"a study with {', '.join(tools)}", _chosen(found, kernels))
 
 
-def _nested(leaves: Mapping[str, Any]) -> Any:
-    """A report of its leaves: ``{"rows.0.pc": 4}`` is ``{"rows": [{"pc": 4}]}``."""
-    found: dict[str, Any] = {}
-    for name, value in leaves.items():
-        *way, last = name.split(".")
-        at = found
-        for part in way:
-            at = at.setdefault(part, {})
-        at[last] = value
-    return _listed(found)
-
-
-def _listed(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    inner = {key: _listed(each) for key, each in value.items()}
-    return list(inner.values()) if list(inner) == [str(at) for at in range(len(inner))] else inner
+def _nested(leaves: Mapping[Way, Any]) -> Any:
+    """A report of its leaves: ``{("rows", "0", "pc"): 4}`` is ``{"rows": [{"pc": 4}]}``."""
+    if () in leaves:
+        return leaves[()]
+    parts: dict[str, dict[Way, Any]] = {}
+    for (key, *way), value in leaves.items():
+        parts.setdefault(key, {})[tuple(way)] = value
+    found = {key: _nested(part) for key, part in parts.items()}
+    return list(found.values()) if list(found) == [str(at) for at in range(len(found))] else found
 
 
 def _chosen(found: Mapping[str, NamedNumbers], kernels: re.Pattern[str]) -> dict[str, NamedNumbers]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import LuthierError
+from luthier_py.report.plain import leaves
 from luthier_py.session.study.cells import Cell
 from luthier_py.session.study.runs import RunRecord, RunStatus
 from luthier_py.storage import write_file
@@ -21,7 +22,7 @@ from luthier_py.tool.data import NOT_FINITE
 CELLS, DATA = "cells", "results.parquet"
 COLUMNS = (
     "cell program arguments tool options device stack repeat status exit_code seconds output_sha256 said machine "
-    "process launch launches kernel grid block metric count value text"
+    "process launch launches kernel grid block metric way count value text"
 ).split()
 UNFINISHED = {RunStatus.ERROR.value}
 UNHAPPY = UNFINISHED | {RunStatus.FAILED.value, RunStatus.TIMEOUT.value}
@@ -73,9 +74,10 @@ def rows_of(cell: Cell, outcome: RunRecord) -> Iterator[dict[str, Any]]:
     for report in reports_of(outcome):
         launch = {name: report[name] for name in ("process", "launch", "launches", "kernel")}
         launch |= {name: ",".join(map(str, report[name])) for name in ("grid", "block")}
-        for metric, value in leaves(report["report"]):
-            empty = False
-            yield {**run, **launch, "metric": metric, **_typed(value)}
+        for way, value in leaves(report["report"]):
+            if value is not None:
+                empty = False
+                yield {**run, **launch, "metric": ".".join(way), "way": way, **_typed(value)}
     if empty:
         yield run
 
@@ -84,16 +86,6 @@ def reports_of(outcome: RunRecord) -> list[dict[str, Any]]:
     """Of all processes of a run; these have numbers by what they report, since which ends first is chance."""
     processes = sorted((facts["reports"] for facts in outcome["verdicts"] or () if facts["reports"]), key=json.dumps)
     return [{**row, "process": number} for number, rows in enumerate(processes) for row in rows]
-
-
-def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The numbers and texts of a report, named by the way to them: ``opcodes.v_add_u32``, ``instructions.0.pc``."""
-    if isinstance(value, (Mapping, list)):
-        items = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for key, part in items:
-            yield from leaves(part, f"{name}.{key}" if name else str(key))
-    elif value is not None:
-        yield name, value
 
 
 def _typed(value: Any) -> dict[str, Any]:
@@ -120,7 +112,7 @@ def write_data(folder: Path, title: str, rows: Sequence[Mapping[str, Any]]) -> P
     import pyarrow.parquet as pq
 
     whole = dict.fromkeys(("repeat", "exit_code", "process", "launch", "launches", "count"), pa.int64())
-    kinds = {**whole, "seconds": pa.float64(), "value": pa.float64()}
+    kinds = {**whole, "seconds": pa.float64(), "value": pa.float64(), "way": pa.list_(pa.string())}
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS],
                        {"title": title, "luthier_py": version("luthier-py")})  # fmt: skip
     table = pa.table({name: [row.get(name) for row in rows] for name in COLUMNS}, schema)

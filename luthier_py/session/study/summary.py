@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from statistics import median
 from typing import Any
 
-from luthier_py.report.plain import Json
+from luthier_py.report.plain import Json, leaves, numbers_like
 from luthier_py.session.study.cells import Cell
 from luthier_py.session.study.runs import RunRecord, RunStatus
 from luthier_py.session.study.spec import BARE, Figure, ItemTable, Quantity, Study
-from luthier_py.session.study.store import leaves, reports_of
+from luthier_py.session.study.store import reports_of
 from luthier_py.tool.names import demangled
 
 CellRun = tuple[Cell, RunRecord]
@@ -103,9 +102,10 @@ def _differences(ended: Sequence[RunRecord]) -> Iterator[str]:
 
 def _counts(outcome: RunRecord) -> dict[str, Any]:
     return {
-        f"process {row['process']}, launch {row['launch']} of {row['kernel']}, {metric}": value
+        f"process {row['process']}, launch {row['launch']} of {row['kernel']}, {'.'.join(way)}": value
         for row in reports_of(outcome)
-        for metric, value in leaves(row["report"])
+        for way, value in leaves(row["report"])
+        if value is not None
     }
 
 
@@ -130,7 +130,7 @@ def _figure(figure: Figure, runs: Sequence[CellRun]) -> Json:
             bar = tuple(demangled(row["kernel"]) if column == "kernel" else getattr(cell, column)
                         for column in figure.bars)
             for quantity in (one for one in wanted if one.tool == cell.tool):
-                numbers = _numbers(row["report"], quantity.metric)
+                numbers = numbers_like(row["report"], quantity.metric)
                 of_bar = sums.setdefault(bar, {})
                 of_bar[quantity] = of_bar.get(quantity, 0) + sum(numbers)
                 missing -= {quantity} if numbers else set()
@@ -146,12 +146,6 @@ def _beside(bars: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
     columns = [dict.fromkeys(column) for column in zip(*known, strict=True)]
     places = [{value: place for place, value in enumerate(column)} for column in columns]
     return sorted(known, key=lambda bar: [place[value] for place, value in zip(places, bar, strict=True)])
-
-
-def _numbers(report: Any, pattern: str) -> list[float]:
-    """Those whose names are like ``pattern``."""
-    named = (value for metric, value in leaves(report) if fnmatchcase(metric, pattern))
-    return [value for value in named if isinstance(value, (int, float))]
 
 
 def _parts(figure: Figure, sums: Mapping[Quantity, float]) -> list[float]:

@@ -7,23 +7,38 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from luthier_py import study_table
+from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import Invalid
+from luthier_py.pipeline import instrument
 from luthier_py.report.comparison import Difference, RunSide, compare, difference_lines
-from luthier_py.report.tallies import KERNEL, LINES, OPCODES, NumberName, tally
+from luthier_py.report.plain import leaves
+from luthier_py.report.tallies import ADDRESSES, FIRST, KERNEL, LINES, OPCODES, RUNNING, NumberName, tally
 from luthier_py.samples import sample
 from luthier_py.session.compared import compare_files
-from luthier_py.session.study.store import leaves, write_data
+from luthier_py.session.demo import launch_of
+from luthier_py.session.run import run_instrumented
+from luthier_py.session.study.store import write_data
+from luthier_py.tool import as_data, load_tool
 
 
 def rows(*numbers: tuple[int, str, str, int, int, float]) -> dict[str, Any]:
     names = ("pc", "instruction", "source", "cycles", "worst_way", "share")
     return {"instructions": [dict(zip(names, each, strict=True)) for each in numbers]}
+
+
+def report_of(tools: str, options: dict[str, str]) -> Any:
+    """Of a sample's launch."""
+    tool = load_tool(tools, options)
+    made = instrument(sample("transpose").path.read_bytes(), tool)
+    ran = run_instrumented(EmulatorDevice(made.obj.target), made, tool, launch_of(sample("transpose")))
+    return as_data(ran.report, "the report")
 
 
 TWICE = [
@@ -49,6 +64,61 @@ def test_rows_without_lines_are_known_by_their_order() -> None:
     assert tally([report], "k") == {
         NumberName("edges", "taken #0", "count"): 1, NumberName("edges", "taken #1", "count"): 2,
         NumberName("edges", "g not taken #0", "count"): 3,
+    }  # fmt: skip
+
+
+NOT_ADDED = ADDRESSES | {FIRST, RUNNING}
+SCRIPT = 'on("memory"): count(by=line); hist(active, by=(line, opcode)); top(1, opcode)'
+
+
+@pytest.mark.parametrize(("tools", "options"), [
+    ("script", {"text": SCRIPT}), ("instr_count,memory_divergence", {}), ("branch_divergence", {}),
+])
+def test_no_number_of_a_report_changes_unseen(tools: str, options: dict[str, str]) -> None:
+    report = report_of(tools, options)
+    counted = 0
+    for way, value in leaves(report):
+        names = set(way)
+        if type(value) is int and not names & NOT_ADDED:
+            more = json.loads(json.dumps(report))
+            part = reduce(lambda at, key: at[int(key) if isinstance(at, list) else key], way[:-1], more)
+            part[int(way[-1]) if isinstance(part, list) else way[-1]] = value + 1000
+            assert tally([more]) != tally([report]), way
+            counted += 1
+    assert counted >= 10
+
+
+def test_a_script_s_tables_are_told_by_action() -> None:
+    report = report_of("script", {"text": SCRIPT})
+    found, tables = tally([report] * 2, "transpose"), report["tables"]
+    for row in tables[0]["rows"]:
+        line = row["line"].rpartition("/")[2]
+        assert found[NumberName("count(by=line) by source line", line, "count")] == 2 * row["count"] > 0
+    assert found[NumberName("tables", "count(by=line) #0", "room")] == tables[0]["room"]  # of every launch
+    assert not any(name.number in ("low", "high") for name in found)
+
+
+def test_two_tools_are_apart() -> None:
+    one = {"total": 7, "instructions": 2, "rows": [{"source": "/a/f.hip:3", "cycles": 10}]}
+    found = tally([{"a": one, "b": {**one, "total": 90}}] * 2)
+    assert found == {NumberName(f"{tool} {section}".rstrip(), thing, number): value for tool in "ab" for
+                     section, thing, number, value in (("", "instructions", "", 4), (LINES, "f.hip:3", "cycles", 20))}
+
+
+def test_lines_are_not_counted_twice() -> None:
+    rows = [{"source": "/a/f.hip:3", "count": 2}]
+    assert tally([{"places": rows, "lines": rows}]) == {
+        NumberName(f"places {LINES}", "f.hip:3", "count"): 2, NumberName(LINES, "f.hip:3", "count"): 2
+    }  # fmt: skip
+
+
+def test_what_is_no_amount_is_not_added_up() -> None:
+    report = {"wave_size": 64, "rows": [{"kind": "x", "count": 2, "min": 3, "max": 5, "pc": 8, "other_pc": 9,
+                                         "first": {"address": 512, "lane": 3}, "instruction": 5}], "first": {"lane": 1}}
+    assert tally([report, report]) == {
+        NumberName(KERNEL, "", "wave_size"): 64, NumberName("rows", "x #0", "count"): 4,
+        NumberName("rows", "x #0", "min"): 3, NumberName("rows", "x #0", "max"): 5,
+        NumberName("rows", "x #0", "instruction"): 10,
     }  # fmt: skip
 
 
@@ -98,17 +168,19 @@ def test_code_is_what_llvm_objdump_shows(require_tool: Callable[[str], str], tmp
 def test_a_study_is_compared_with_another(tmp_path: Path) -> None:
     for name, factor in (("one", 1), ("two", 3)):
         (tmp_path / name).mkdir()
-        report = {"instructions": 7 * factor, "rows": [{"pc": 4 * factor, "instruction": "s_nop 0", "count": factor}]}
+        report = {"instructions": 7 * factor, "rows": [{"pc": 4 * factor, "instruction": "s_nop 0", "count": factor}],
+                  "by": {"x.hip:3": 5 * factor}}
         write_data(tmp_path / name, name, [
             {"cell": program, "program": program, "tool": "t", "repeat": repeat, "process": 0, "launch": 0,
-             "kernel": "k", "metric": metric, "count": value if isinstance(value, int) else None,
+             "kernel": "k", "metric": ".".join(way), "way": way, "count": value if isinstance(value, int) else None,
              "text": value if isinstance(value, str) else None}
-            for program in ("p", "q") for repeat in range(2) for metric, value in leaves(report)
+            for program in ("p", "q") for repeat in range(2) for way, value in leaves(report)
         ])  # fmt: skip
     found = compare_files(tmp_path / "one", tmp_path / "two" / "results.parquet")
     assert [pair.title for pair in found.pairs] == ["p k", "q k"]
     assert {(d.name, d.before, d.after) for d in found.pairs[0].differences} == {
-        (NumberName(KERNEL, "", "instructions"), 7, 21), (NumberName(OPCODES, "s_nop", "count"), 1, 3)
+        (NumberName(KERNEL, "", "instructions"), 7, 21), (NumberName(OPCODES, "s_nop", "count"), 1, 3),
+        (NumberName("by", "x.hip:3", ""), 5, 15),
     }
     assert study_table(tmp_path / "one", metric="instructions").column("count").to_pylist() == [7] * 4
 
