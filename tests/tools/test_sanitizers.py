@@ -61,7 +61,7 @@ def found(name, data, launch):
     """Addresses of what a tool finds, those of each finding together."""
     report = ran(name, data, launch).report
     if name == "racecheck":
-        return [frozenset(each["pc"] for each in row["where"]) for row in report["races"]]
+        return [frozenset((row["pc"], row["other_pc"])) for row in report["races"]]
     if name == "synccheck":
         return [frozenset()] * report["workgroups"]
     return [frozenset({row["pc"]}) for row in report[{"memcheck": "bad", "initcheck": "unwritten",
@@ -196,7 +196,7 @@ def test_an_access_that_is_told_is_not_made():
     launch = next(each[3] for each in families(sample("vector_add")) if each[0] == "buffer one element short")
     data = sample("vector_add").path.read_bytes()
     (row,) = ran("memcheck", data, launch).report["bad"]
-    assert row["count"] == 1 and [each["what"] for each in row["lanes"]] == ["0 bytes past the end of argument 0"]
-    assert not ran("memcheck", data, launch, most=0).report["bad"][0]["lanes"]
+    assert row["count"] == 1 and [each["what"] for each in row["first"]] == ["0 bytes past the end of argument 0"]
+    assert not ran("memcheck", data, launch, most=0).report["bad"][0]["first"]
     with pytest.raises(DeviceError, match="bad address"):
         ran("memcheck", data, launch, guard=False)

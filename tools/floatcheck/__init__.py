@@ -142,7 +142,7 @@ class FloatCheck(Tool):
             told = {kind: self.example(launch, site, examples[first + KINDS.index(kind)]) for kind in found}
             if found:
                 rows.append({"pc": site.pc, "instruction": site.text, "line": site.line, "counts": found,
-                             "examples": told})
+                             "first": told})
         return {"totals": totals(rows), "instructions": rows, "judged": len(notes.judged),
                 "steps_of_divisions": list(notes.steps), "not_judged": list(notes.not_judged)}
 
@@ -162,9 +162,9 @@ class FloatCheck(Tool):
         """Sums, and the first examples."""
         rows: dict[int, dict[str, Any]] = {}
         for row in (row for report in reports for row in report["instructions"]):
-            known = rows.get(row["pc"], {"counts": {}, "examples": {}})
+            known = rows.get(row["pc"], {"counts": {}, "first": {}})
             counts = Counter(known["counts"]) + Counter(row["counts"])
-            rows[row["pc"]] = {**row, "counts": dict(counts), "examples": {**row["examples"], **known["examples"]}}
+            rows[row["pc"]] = {**row, "counts": dict(counts), "first": {**row["first"], **known["first"]}}
         found = [rows[pc] for pc in sorted(rows)]
         return {**reports[0], "totals": totals(found), "instructions": found}
 
@@ -173,7 +173,7 @@ class FloatCheck(Tool):
         lines = [f"{self.headline(launch)}: {report['judged']} instructions judged; {words}"]
         for row in report["instructions"]:
             lines.append(f"  {row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else ""))
-            lines += [f"    {count:10} {kind}{shown(row['examples'][kind])}" for kind, count in row["counts"].items()]
+            lines += [f"    {count:10} {kind}{shown(row['first'][kind])}" for kind, count in row["counts"].items()]
         for name, what in (("steps_of_divisions", "steps of divisions, not judged"), ("not_judged", "not judged")):
             if report[name]:
                 lines.append(f"  {what}: {', '.join(sorted(set(report[name])))}")
@@ -181,7 +181,7 @@ class FloatCheck(Tool):
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [{"pc": row["pc"], "instruction": row["instruction"], "line": row["line"], "kind": kind, "lanes": count,
-                 **row["examples"][kind]} for row in report["instructions"] for kind, count in row["counts"].items()]
+                 **row["first"][kind]} for row in report["instructions"] for kind, count in row["counts"].items()]
 
 
 def totals(rows: Iterable[dict[str, Any]]) -> dict[str, int]:

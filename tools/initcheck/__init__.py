@@ -30,8 +30,8 @@ class InitCheck(LdsTrace):
             first, known = mine[np.lexsort((taken.piece[mine], taken.wave[mine]))[0]], notes.traced[site]
             rows.append({
                 "pc": known.pc, "instruction": known.text, "line": known.line, "count": len(mine),
-                "address": int(taken.piece[first]) * taken.piece_bytes, "workgroup": int(taken.group[first]),
-                "wave": int(taken.wave[first]), "lane": int(taken.lane[first]),
+                "first": {"address": int(taken.piece[first]) * taken.piece_bytes, "workgroup": int(taken.group[first]),
+                          "wave": int(taken.wave[first]), "lane": int(taken.lane[first])},
             })  # fmt: skip
         return {"accesses": len(taken.order), "unwritten": rows, "untraced": list(notes.untraced)}
 
@@ -49,14 +49,17 @@ class InitCheck(LdsTrace):
                  f"{how_many(len(rows), 'instruction')}"]
         for row in rows:
             lines.append(f"  {row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else ""))
-            who = f"lane {row['lane']} of wave {row['wave']} of work-group {row['workgroup']}"
-            lines.append(f"    byte {row['address']} of LDS and others, {how_many(row['count'], 'time')}; first: {who}")
+            first = row["first"]
+            who = f"lane {first['lane']} of wave {first['wave']} of work-group {first['workgroup']}"
+            times = how_many(row["count"], "time")
+            lines.append(f"    byte {first['address']} of LDS and others, {times}; first: {who}")
         if report["untraced"]:
             lines.append(f"  not followed, and so perhaps writing: {', '.join(sorted(set(report['untraced'])))}")
         return "\n".join(lines)
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        return list(report["unwritten"])
+        return [{**{name: row[name] for name in ("pc", "instruction", "line", "count")}, **row["first"]}
+                for row in report["unwritten"]]
 
 
 def reads_of_nothing(taken: Accesses) -> Array:

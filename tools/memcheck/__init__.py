@@ -217,14 +217,14 @@ class MemCheck(Tool):
                       for lane in range(64) if int(record["lanes"]) >> lane & 1]
         return {"pc": site.pc, "instruction": site.text, "line": site.line, "kind": WORDS[site.kind],
                 "by": "wave" if site.scalar else "lane", "bytes": site.bytes, "count": count,
-                "lanes": lanes[: self.most]}
+                "first": lanes[: self.most]}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         rows: dict[int, dict[str, Any]] = {}
         for row in (row for report in reports for row in report["bad"]):
-            known = rows.setdefault(row["pc"], {**row, "count": 0, "lanes": []})
+            known = rows.setdefault(row["pc"], {**row, "count": 0, "first": []})
             known["count"] += row["count"]
-            known["lanes"] = (known["lanes"] + row["lanes"])[: self.most]
+            known["first"] = (known["first"] + row["first"])[: self.most]
         return {**reports[0], "bad": [rows[pc] for pc in sorted(rows)]}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
@@ -236,14 +236,14 @@ class MemCheck(Tool):
             who = how_many(row["count"], row["by"])
             lines.append(f"    {row['kind']} of {how_many(row['bytes'], 'byte')} by {who}")
             lines += [f"    {each['address']:#x}: {each['what']}; lane {each['lane']} of wave {each['wave']} of "
-                      f"work-group {each['workgroup']}" for each in row["lanes"]]
+                      f"work-group {each['workgroup']}" for each in row["first"]]
         if report["unchecked"]:
             lines.append(f"  not checked: {', '.join(sorted(set(report['unchecked'])))}")
         return "\n".join(lines)
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [{name: row[name] for name in ("pc", "instruction", "line", "kind", "bytes")} | each
-                for row in report["bad"] for each in row["lanes"]]
+                for row in report["bad"] for each in row["first"]]
 
 
 def told(allocations: Sequence[LiveAllocation], at: int, site: CheckedSite) -> str:

@@ -35,9 +35,10 @@ class RaceCheck(LdsTrace):
         lines = [f"{self.headline(launch)}: {report['accesses']} accesses to LDS, "
                  f"{how_many(len(report['races']), 'race')}"]
         for row in report["races"]:
-            who = " and ".join(f"lane {each['lane']} of wave {each['wave']}" for each in row["who"])
-            lines.append(f"  {row['kind']} at byte {row['address']} of LDS, {how_many(row['count'], 'time')}; first: "
-                         f"{who} of work-group {row['workgroup']}")
+            first = row["first"]
+            who = " and ".join(f"lane {each['lane']} of wave {each['wave']}" for each in first["who"])
+            lines.append(f"  {row['kind']} at byte {first['address']} of LDS, {how_many(row['count'], 'time')}; first: "
+                         f"{who} of work-group {first['workgroup']}")
             lines += [f"    {each['pc']:#x} {each['instruction']}" + (f" [{each['line']}]" if each["line"] else "")
                       for each in row["where"]]
         if report["untraced"]:
@@ -45,8 +46,8 @@ class RaceCheck(LdsTrace):
         return "\n".join(lines)
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        return [{"kind": row["kind"], "pc": row["where"][0]["pc"], "other_pc": row["where"][1]["pc"],
-                 "address": row["address"], "workgroup": row["workgroup"], "count": row["count"]}
+        return [{**{name: row[name] for name in ("kind", "pc", "other_pc")},
+                 **{name: row["first"][name] for name in ("address", "workgroup")}, "count": row["count"]}
                 for row in report["races"]]
 
 
@@ -123,10 +124,12 @@ def row_of(sites: Sequence[LdsSite], taken: Accesses, first: int, second: int) -
     waves = [int(taken.wave[each]) for each in both]
     kind = " and ".join(WORDS[site.kind] for site in where) + (" in one store" if waves[0] == waves[1] else "")
     return {
-        "kind": kind, "count": 1, "workgroup": int(taken.group[first]),
-        "address": int(taken.piece[first]) * taken.piece_bytes,
+        "kind": kind, "count": 1, "pc": where[0].pc, "other_pc": where[1].pc,
         "where": [{"pc": site.pc, "instruction": site.text, "line": site.line} for site in where],
-        "who": [{"wave": wave, "lane": int(taken.lane[each])} for wave, each in zip(waves, both, strict=True)],
+        "first": {
+            "address": int(taken.piece[first]) * taken.piece_bytes, "workgroup": int(taken.group[first]),
+            "who": [{"wave": wave, "lane": int(taken.lane[each])} for wave, each in zip(waves, both, strict=True)],
+        },
     }  # fmt: skip
 
 
@@ -134,8 +137,8 @@ def merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """One row for each pair of instructions, with the first work-group's example."""
     found: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
-        key = row["kind"], *(each["pc"] for each in row["where"])
+        key = row["kind"], row["pc"], row["other_pc"]
         known = found.get(key, row)
-        first = min(known, row, key=lambda each: (each["workgroup"], each["address"]))
+        first = min(known, row, key=lambda each: (each["first"]["workgroup"], each["first"]["address"]))
         found[key] = {**first, "count": row["count"] + (known["count"] if key in found else 0)}
     return [found[key] for key in sorted(found, key=lambda key: (key[1:], key[0]))]
