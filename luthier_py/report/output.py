@@ -139,10 +139,14 @@ def write_report(tool: Tool, folder: Path, result: LaunchResult, report: Any) ->
 
 
 def _files_of(tool: Tool, result: LaunchResult, report: Any) -> Mapping[str, bytes]:
-    """The tool's own, and a page with code where it has none."""
-    files, name = tool.files(result, report), f"{tool.name}.html"
-    page = None if name in files else tool_page(tool, result, report)
-    return files if page is None else {**files, name: encoded(render(page))}
+    """The tool's own, and a page with code for each of several tools, or the one, that has none."""
+    files = dict(tool.files(result, report))
+    for part in tool.together:
+        own, name = report if part is tool else report[part.name], f"{part.name}.html"
+        page = tool_page(part, result, own) if own is not None and name not in files else None
+        if page is not None:
+            files[name] = encoded(render(page))
+    return files
 
 
 def document(tool: Tool | None, rows: Sequence[Json], verdict: Verdict | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from luthier_py.report.tallies import ADDRESSES, AddedUp, NumberName, numbers_of
 from luthier_py.tool import LaunchResult, Tool, as_data
 
 MOST_COLUMNS = 8
+PLACES = ("pc", "branch", "header")  # where a row belongs
 TEXTS = ("instruction", "function", "source", "line")  # shown as code, or as the place
 
 
@@ -59,7 +60,7 @@ def _lists(data: Any) -> Iterator[tuple[str, list[Json]]]:
 
 
 def _address(row: Mapping[str, Any]) -> int | None:
-    return next((row[name] for name in ("pc", "branch", "header") if isinstance(row.get(name), int)), None)
+    return next((row[name] for name in PLACES if isinstance(row.get(name), int)), None)
 
 
 def _facts(data: Any) -> Iterator[tuple[str, str]]:
@@ -95,8 +96,10 @@ def _table(name: str, rows: Sequence[Json], texts: Mapping[int, str], lines: Sou
     """As the report has it; the first column of numbers is the heat."""
     flattened = [flat(row) for row in rows]
     columns = [key for key in dict.fromkeys(key for row in flattened for key in row)
-               if key not in (*TEXTS, *ADDRESSES)][:MOST_COLUMNS]
-    hot = next((key for key in columns if any(is_number(row.get(key)) for row in flattened)), "")
+               if key not in (*TEXTS, *PLACES) and not any(isinstance(row.get(key), list) for row in flattened)]
+    columns = columns[:MOST_COLUMNS]
+    amounts = [key for key in columns if key not in ADDRESSES]
+    hot = next((key for key in amounts if any(is_number(row.get(key)) for row in flattened)), "")
     most = max((row[hot] for row in flattened if is_number(row.get(hot))), default=0)
     found = []
     for row in flattened:
@@ -104,9 +107,13 @@ def _table(name: str, rows: Sequence[Json], texts: Mapping[int, str], lines: Sou
         assert pc is not None
         line = str(lines.at(pc) or "")
         heat = row[hot] / most if most and is_number(row.get(hot)) else 0.0
-        cells = (f"{pc:#x}", *(_text(row.get(key)) for key in columns), texts.get(pc, ""), line)
+        cells = (f"{pc:#x}", *(_cell(key, row.get(key)) for key in columns), texts.get(pc, ""), line)
         found.append(HtmlRow(cells, heat, link=f"pc{pc:x}" if pc in texts else "", line=line))
     return HtmlTable(name.replace("_", " "), ("pc", *columns, "instruction", "source"), tuple(found), len(columns) + 1)
+
+
+def _cell(column: str, value: Any) -> str:
+    return f"{value:#x}" if column in ADDRESSES and isinstance(value, int) else _text(value)
 
 
 def _text(value: Any) -> str:

@@ -105,7 +105,29 @@ def test_tools_have_pages(name: str, tmp_path: Path, require_tool: Callable[[str
     assert ran.result is not None
     paths = {path.suffix: path for path in write_report(tool, tmp_path, ran.result, ran.report)}
     text, report = paths[".html"].read_text(), json.loads(paths[".json"].read_text())
-    [rows] = (value for value in report.values() if value)
+    rows = next(value for value in report.values() if isinstance(value, list) and value)
     addresses = {row.get("pc") or row.get("branch") or row["header"] for row in rows}
     shown = {int(address, 16) for address in re.findall(r'<a href="#pc(\w+)">0x\1</a>', text.split('class="panes"')[0])}
     assert shown == addresses and text.count("<h2>Disassembly of transpose") == 1 and "Source transpose.hip" in text
+
+
+def test_each_of_several_tools_has_a_page(tmp_path: Path) -> None:
+    code, tool = sample("transpose").path.read_bytes(), load_tool("branch_edges,loop_counts,instr_count", {})
+    made = instrument(code, tool)
+    ran = run_instrumented(EmulatorDevice(made.obj.target), made, tool, launch_of(sample("transpose")))
+    assert ran.result is not None
+    names = {path.name for path in write_report(tool, tmp_path, ran.result, ran.report)}
+    assert {name for name in names if name.endswith(".html")} == {"branch_edges.html", "loop_counts.html"}
+
+
+def test_a_race_stands_at_its_first_instruction() -> None:
+    who = {"address": 512, "workgroup": 3, "who": [{"wave": 2, "lane": 0}, {"wave": 0, "lane": 0}]}
+    race = {"kind": "write and read", "count": 7, "pc": 0x1688, "other_pc": 0x1740, "first": who,
+            "where": [{"pc": 0x1688, "instruction": "", "line": None}]}
+    found = page({"races": [race, {**race, "count": 2}]})
+    code = found.panes[1][0]
+    assert cells(code, 1) == {"0x1688": "9"} and code.columns == ("pc", "count", "instruction")
+    [table] = found.tables
+    assert table.columns == ("pc", "kind", "count", "other_pc", "first.address", "first.workgroup", "instruction",
+                             "source")
+    assert table.rows[0].cells[:4] == ("0x1688", "write and read", "7", "0x1740")
