@@ -126,7 +126,7 @@ def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:
 def _places(row: Mapping[str, Any], keys: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The line and the opcode of a row, unless it has more keys than these."""
     source, instruction = row.get("source") or row.get("line"), row.get("instruction")
-    if isinstance(source, str) and not set(keys) - {"line"}:
+    if isinstance(source, str) and source and not set(keys) - {"line"}:
         yield LINES, _without_folder(source)
     if isinstance(instruction, str) and instruction.strip() and not keys:
         yield OPCODES, instruction.split()[0]

@@ -198,7 +198,7 @@ def test_regions(compiled: CompiledSamples) -> None:
     inner, barriers, loop = report["regions"]
     assert (inner["flops"], inner["lds_bytes"]) == (2 * 32**3, 2 * 4 * 32**3) and barriers["flops"] == 0
     [around] = report["loops"]
-    assert re.search(r"matmul\.hip:9-1[5-6]$", around["name"]) and around["bytes_loaded"] == 16384
+    assert re.search(r"matmul\.hip:9-1[5-6]$", around["source"]) and around["bytes_loaded"] == 16384
     assert around["instructions"] > loop["instructions"] > inner["instructions"]
     assert {row["name"] for row in report["functions"]} == {"matmul", "sync_threads()", "thread_x()"}
     with pytest.raises(Invalid, match="character 1, at 'linse = k.hip:1': linse is unknown; do you mean line"):

@@ -165,9 +165,8 @@ class BranchDivergence(Tool):
         rows = [{**same[0], **{name: sum(row[name] for row in same) for name in NUMBERS}}
                 for same in zip(*(report["branches"] for report in reports), strict=True)]
         lines: dict[str, Counter[str]] = {}
-        for report in reports:
-            for source, numbers in report["lines"].items():
-                lines.setdefault(source, Counter()).update({name: numbers[name] for name in EXECUTED})
+        for row in (row for report in reports for row in report["lines"]):
+            lines.setdefault(row["source"], Counter()).update({name: row[name] for name in EXECUTED})
         return _report(rows, lines, reports[0]["wave_size"], reports[0]["not_counted"])
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
@@ -178,8 +177,8 @@ class BranchDivergence(Tool):
         rows = [(row["executions"], row["divergent"], row["before"], row["after"], f"{row['pc']:#x}", row["condition"],
                  row["instruction"], row["source"]) for row in report["branches"]]
         lines = [head, aligned(columns, rows, left=3)]
-        lines += [f"  {source or 'without a line'}: {numbers['executions']} instructions, "
-                  f"{_percent(numbers['activity'])} of lanes active" for source, numbers in report["lines"].items()]
+        lines += [f"  {row['source'] or 'without a line'}: {row['executions']} instructions, "
+                  f"{_percent(row['activity'])} of lanes active" for row in report["lines"]]
         if report["not_counted"]:
             lines.append(f"  not counted: {', '.join(sorted(set(report['not_counted'])))}")
         return "\n".join(lines)
@@ -223,8 +222,8 @@ def _report(
         "total": {**sums, "instructions": executed["executions"], "lanes": executed["lanes"],
                   "activity": _activity(executed, wave_size)},
         "branches": branches,
-        "lines": {source: {**{name: lines[source][name] for name in EXECUTED},
-                           "activity": _activity(lines[source], wave_size)} for source in sorted(lines)},
+        "lines": [{"source": source, **{name: lines[source][name] for name in EXECUTED},
+                   "activity": _activity(lines[source], wave_size)} for source in sorted(lines)],
         "not_counted": list(not_counted),
     }
 

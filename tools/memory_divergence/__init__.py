@@ -140,8 +140,7 @@ class MemoryDivergence(Tool):
             if len(row["histogram"]) > 1:
                 times = (f"{count} of {number}" for number, count in row["histogram"].items())
                 lines.append(f"  {row['pc']:#x}, executions by lines: {', '.join(times)}")
-        for source, sums in report["sources"].items():
-            lines.append(f"  {source}: {sums['bytes']} bytes, {_percents(sums)}")
+        lines += [f"  {row['source']}: {row['bytes']} bytes, {_percents(row)}" for row in report["lines"]]
         if report["not_counted"]:
             lines.append(f"  not counted: {', '.join(sorted(set(report['not_counted'])))}")
         return "\n".join(lines)
@@ -182,8 +181,8 @@ def _sums(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 def _summed(rows: list[dict[str, Any]], not_counted: Sequence[str]) -> dict[str, Any]:
     sources = sorted({row["source"] for row in rows if row["source"]})
-    return {"total": _sums(rows), "instructions": rows, "not_counted": list(not_counted),
-            "sources": {source: _sums(row for row in rows if row["source"] == source) for source in sources}}
+    lines = [{"source": source, **_sums(row for row in rows if row["source"] == source)} for source in sources]
+    return {"total": _sums(rows), "instructions": rows, "not_counted": list(not_counted), "lines": lines}
 
 
 def _together(same: Sequence[dict[str, Any]]) -> dict[str, Any]:

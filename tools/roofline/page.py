@@ -15,7 +15,7 @@ from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.sources import SourceFile, SourceFolder
 from luthier_py.tool import encoded
 
-from .rows import LEVELS, NO_LINE, doubts, flat, shown
+from .rows import LEVELS, doubts, flat, shown, title
 
 COLUMNS = ("instructions", "flops", "loaded", "stored", "atomic", "LDS", "flops/byte")
 MOST = 12  # points of the plot
@@ -38,11 +38,11 @@ def _plot(kernel: str, report: Numbers) -> Picture:
     parts = sorted((row for level in ("regions", "loops", "lines") for row in report[level]),
                    key=lambda row: -row["flops"])
     rows = [{"name": kernel, **report["total"]}, *parts]
-    points = {_short(row["name"]): row["intensity"] for row in rows if row["intensity"]}
+    points = {_short(title(row)): row["intensity"] for row in rows if row["intensity"]}
     roofs = {f"{type}, {rate} flops a cycle": rate for type, rate in peaks.flops.items() if type in types}
-    title = f"Roofline of a compute unit of {report['target']}"
+    heading = f"Roofline of a compute unit of {report['target']}"
     slope = f"vector cache, {peaks.bytes} bytes a cycle"
-    return Picture(title, plots.roofline((slope, peaks.bytes), roofs, dict(list(points.items())[:MOST]), title))
+    return Picture(heading, plots.roofline((slope, peaks.bytes), roofs, dict(list(points.items())[:MOST]), heading))
 
 
 def _page(tool: Tool, launch: LaunchResult, report: Numbers, pictures: list[Picture], folder: SourceFolder) -> Page:
@@ -71,20 +71,20 @@ def _files(rows: Iterable[Numbers]) -> list[str]:
     """Those of the lines; of what has most instructions first."""
     found: Counter[str] = Counter()
     for row in rows:
-        found[_place(row["name"])[0]] += row["instructions"]
+        found[_place(row)[0]] += row["instructions"]
     return [file for file, _ in found.most_common() if file]
 
 
 def _table(level: str, rows: Sequence[Numbers]) -> HtmlTable:
     most = max((row["flops"] for row in rows), default=0)
-    found = tuple(HtmlRow((*_cells(row), row["name"]), row["flops"] / most if most else 0.0) for row in rows)
+    found = tuple(HtmlRow((*_cells(row), title(row)), row["flops"] / most if most else 0.0) for row in rows)
     return HtmlTable(level.capitalize(), (*COLUMNS, level.removesuffix("s")), found, code=len(COLUMNS))
 
 
 def _source(file: str, source: SourceFile, rows: Iterable[Numbers]) -> HtmlTable:
     """A source file with what its lines did; what stands between lines is at the first of them, and said there."""
     here = [(int(lines.partition("-")[0]), lines, row) for row in rows
-            for name, lines in [_place(row["name"])] if name == file]
+            for name, lines in [_place(row)] if name == file]
     most = max((row["flops"] + row["global_bytes"] for _, _, row in here), default=0)
     found = []
     for number, shown_line in enumerate(source.lines, start=1):
@@ -97,10 +97,10 @@ def _source(file: str, source: SourceFile, rows: Iterable[Numbers]) -> HtmlTable
     return HtmlTable(f"Source {file}", ("line", *COLUMNS, "text"), tuple(found), len(COLUMNS) + 1)
 
 
-def _place(name: str) -> tuple[str, str]:
+def _place(row: Numbers) -> tuple[str, str]:
     """The file and the lines of a row; nothing of what has none."""
-    file, _, lines = name.rpartition(":")
-    return ("", "") if name == NO_LINE else (file, lines)
+    file, _, lines = row["source"].rpartition(":")
+    return file, lines
 
 
 def _peaks(report: Numbers) -> Peaks:

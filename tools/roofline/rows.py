@@ -25,14 +25,14 @@ def report_of(
 ) -> Row:
     """``executions`` and ``lanes``, which were active in these, are by address; ``regions`` are names."""
     ran = {site: work for site in found.sites if (work := _work(site, executions, lanes))}
-    loops = [{"name": place.lines or f"0x{place.header:x}", "function": place.function, "header": place.header}
+    loops = [{"source": place.lines, "function": place.function, "header": place.header}
              for place in found.loops]
     return {
         "target": target, "launches": 1, "cycles": cycles, "total": _row({}, ran.values()),
         "regions": _rows([{"name": name} for name in regions], lambda site: site.regions, ran),
-        "functions": _rows_by(lambda site: site.function, ran),
+        "functions": _rows_by("name", lambda site: site.function, ran),
         "loops": _rows(loops, lambda site: site.loops, ran),
-        "lines": sorted(_rows_by(lambda site: site.line or NO_LINE, ran), key=_line_order),
+        "lines": sorted(_rows_by("source", lambda site: site.line, ran), key=_line_order),
         "not_certain": [{"pc": site.pc, "instruction": site.text, "executions": executions[site.pc], "why": site.unsure}
                         for site in ran if site.unsure],
     }  # fmt: skip
@@ -55,9 +55,9 @@ def _rows(heads: Sequence[Row], of: Callable[[Site], Iterable[int]], ran: Mappin
     return [_row(head, each) for head, each in zip(heads, works, strict=True)]
 
 
-def _rows_by(name: Callable[[Site], str], ran: Mapping[Site, Counter[str]]) -> list[Row]:
+def _rows_by(key: str, name: Callable[[Site], str], ran: Mapping[Site, Counter[str]]) -> list[Row]:
     names = {each: number for number, each in enumerate(dict.fromkeys(map(name, ran)))}
-    return _rows([{"name": each} for each in names], lambda site: [names[name(site)]], ran)
+    return _rows([{key: each} for each in names], lambda site: [names[name(site)]], ran)
 
 
 def _row(head: Row, works: Iterable[Counter[str]]) -> Row:
@@ -73,7 +73,7 @@ def _with_sums(row: Row) -> Row:
 
 
 def _line_order(row: Row) -> tuple[str, int]:
-    file, _, lines = row["name"].rpartition(":")
+    file, _, lines = row["source"].rpartition(":")
     return file, int(lines.partition("-")[0]) if file else 0
 
 
@@ -95,7 +95,7 @@ def combined_of(reports: Sequence[Row]) -> Row:
 def _merged(rows: Iterable[Row]) -> list[Row]:
     alike: dict[tuple[str, int], list[Row]] = {}
     for row in rows:
-        alike.setdefault((row["name"], row.get("header", 0)), []).append(row)
+        alike.setdefault((title(row), row.get("header", 0)), []).append(row)
     return [_added(each) for each in alike.values()]
 
 
@@ -117,7 +117,7 @@ def text_of(headline: str, report: Row) -> str:
     if table:
         header = ("instructions", "flops", "loaded", "stored", "atomic", "LDS", "flops/byte", "", "")
         cells = [(row["instructions"], row["flops"], *(row[name] for name in GLOBAL.values()), row["lds_bytes"],
-                  shown(row["intensity"]), level, row["name"]) for level, row in table]
+                  shown(row["intensity"]), level, title(row)) for level, row in table]
         lines += [f"  {line}" for line in aligned(header, cells, 2).splitlines()]
     return "\n".join([*lines, *(f"  {line}" for line in doubts(report))])
 
@@ -136,10 +136,17 @@ def flat(report: Row) -> list[Row]:
     """All rows of all levels, with the same columns."""
     types = report["total"]["flops_by_type"]
     rows = [("total", {"name": "", **report["total"]}), *((level, row) for level in LEVELS for row in report[level])]
-    return [{"level": level.removesuffix("s"), "name": row["name"], **{name: row[name] for name in COUNTED},
+    return [{"level": level.removesuffix("s"), "name": title(row), **{name: row[name] for name in COUNTED},
              **{f"flops_{type.replace(' ', '_')}": row["flops_by_type"].get(type, 0) for type in types},
              "flops": row["flops"], "global_bytes": row["global_bytes"], "intensity": row["intensity"]}
             for level, row in rows]  # fmt: skip
+
+
+def title(row: Mapping[str, Any]) -> str:
+    """The name of a region or function; the place of a loop or line, as far as it is known."""
+    if "name" in row:
+        return str(row["name"])
+    return row["source"] or (f"0x{row['header']:x}" if "header" in row else NO_LINE)
 
 
 def shown(intensity: float | None) -> str:

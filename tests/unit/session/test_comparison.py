@@ -112,6 +112,14 @@ def test_lines_are_not_counted_twice() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("tool", ["branch_divergence", "memory_divergence", "roofline"])
+def test_lines_are_known_without_their_folders(tool: str) -> None:
+    text = json.dumps(report_of(tool, {})).replace("transpose.hip", "/there/transpose.hip")
+    found = {name: value for name, value in tally([json.loads(text)]).items() if name.section == LINES and name.thing}
+    assert {name.thing for name in found} >= {"transpose.hip:8", "transpose.hip:11"}
+    assert found == {name: value for name, value in tally([report_of(tool, {})]).items() if name in found}
+
+
 def test_what_is_no_amount_is_not_added_up() -> None:
     report = {"wave_size": 64, "rows": [{"kind": "x", "count": 2, "min": 3, "max": 5, "pc": 8, "other_pc": 9,
                                          "first": {"address": 512, "lane": 3}, "instruction": 5}], "first": {"lane": 1}}
