@@ -6,7 +6,7 @@ source line are shown together. Invariant: every instruction and every line is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from luthier_py.analysis.lines import SourceLines
@@ -42,10 +42,14 @@ def listing(
     return HtmlTable(f"Disassembly of {function.name}", ("pc", *columns, "instruction"), tuple(rows), len(columns) + 1)
 
 
-def source_table(file: str, source: SourceFile, columns: tuple[str, ...], beside: Mapping[int, Beside]) -> HtmlTable:
-    """A source file with what stands beside its lines, by their numbers."""
+def source_table(
+    file: str, source: SourceFile, columns: tuple[str, ...], beside: Mapping[int, Beside],
+    between: Mapping[int, Sequence[HtmlRow]] | None = None,
+) -> HtmlTable:
+    """A source file with what stands beside its lines, by their numbers; ``between``: rows behind some of them."""
     rows, nothing = [], Beside(("",) * len(columns))
     for number, text in enumerate(source.lines, start=1):
         numbers = beside.get(number, nothing)
         rows.append(HtmlRow((str(number), *numbers.cells, text), numbers.heat, line=f"{file}:{number}"))
+        rows += (between or {}).get(number, ())
     return HtmlTable(f"Source {file}", ("line", *columns, "text"), tuple(rows), len(columns) + 1)

@@ -190,7 +190,7 @@ def test_reduction_by_hand():
 @pytest.fixture(scope="module")
 def report_files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    tool = load_tool("lds_bank_conflicts", {"sources": str(FOLDER), "LUTHIER_REPORT": str(folder)})
+    tool = load_tool("lds_bank_conflicts", {"LUTHIER_SOURCES": str(FOLDER), "LUTHIER_REPORT": str(folder)})
     ran = run(sample("transpose"), tool)
     paths = save_report(Done(FOLDER, ran, None, tool, None))
     return {path.suffix: path.read_bytes() for path in paths}, ran
@@ -225,7 +225,7 @@ def test_line_tables_cannot_name_any_file():
     code = sample("transpose").path.read_bytes()
     evil = code.replace(b"transpose.hip", b"/etc/hostname")
     assert evil != code
-    tool = load_tool("lds_bank_conflicts", {"sources": str(FOLDER), "worst": 0})
+    tool = load_tool("lds_bank_conflicts", {"LUTHIER_SOURCES": str(FOLDER), "worst": 0})
     made, launch = instrument(evil, tool), launch_of(sample("transpose"))
     ran = run_instrumented(EmulatorDevice(made.obj.target), made, tool, launch)
     page = tool.files(ran.result, ran.report)["lds_bank_conflicts.html"].decode()

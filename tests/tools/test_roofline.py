@@ -221,7 +221,7 @@ def test_cycles_and_sums_of_launches() -> None:
 def test_files(compiled: CompiledSamples) -> None:
     """The page has the source with what each line did, the table all rows, and the plot is one."""
     code, launch = compiled.code("matmul", "gfx90a", 64, 3, "-g"), launch_by_hand("matmul")
-    tool = load_tool("roofline", {"regions": "lines = matmul.hip:13-14", "sources": str(FOLDER)})
+    tool = load_tool("roofline", {"regions": "lines = matmul.hip:13-14", "LUTHIER_SOURCES": str(FOLDER)})
     ran = run_instrumented(EmulatorDevice(load(code).target), instrument(code, tool), tool, launch)
     files = tool.files(ran.result, ran.report)
     page, table = files["roofline.html"].decode(), list(csv.DictReader(StringIO(files["roofline.csv"].decode())))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from luthier_py import (
@@ -51,7 +50,6 @@ class LdsBankConflicts(Tool):
     order = Option("cost", choices=("cost", "pc"), help="worst instruction first, or by address")
     worst = Option(10, bounds=(0, 1000), help="instructions in the plot")
     remedies = Option(False, help="1: why instructions conflict, and which padding or swizzle of LDS would help")
-    sources = Option("", help="folder of the sources that the page shows; default: what LUTHIER_SOURCES says")
 
     @hook
     def groups(exec: u64, span: u32, heads: u64, mask0: u32, mask1: u32, mask2: u32, mask3: u32) -> u32:
@@ -245,5 +243,5 @@ class LdsBankConflicts(Tool):
         return "\n".join([text_of(self.headline(launch), report), *advice_text(report)])
 
     def files(self, launch: LaunchResult, report: Report) -> Mapping[str, bytes]:
-        folder = SourceFolder(Path(self.sources or self.selection.sources))
+        folder = SourceFolder(self.selection.sources)
         return {**super().files(launch, report), **files_of(self, launch, report, self.worst, folder)}

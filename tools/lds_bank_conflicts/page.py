@@ -59,7 +59,7 @@ def _page(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], pictures:
                 for function in counted.reached(launch.kernel)]
     notes = [line[0].upper() + line[1:] + "." for line in advice_text(report)]
     notes += [] if plots.available() else ["Install luthier-py[plot] for a plot of the worst instructions."]
-    notes += [f"Source {file} is not shown: {why}; -O sources=FOLDER says where sources are."
+    notes += [f"Source {file} is not shown: {why}; -O LUTHIER_SOURCES=FOLDER says where sources are."
               for file in files if (why := folder.source(file).missing)]
     notes += [f"Not counted: {row['instruction']} at {row['pc']:#x}." for row in report["not_counted"]]
     panes = [pane for pane in (sources, listings) if pane]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from luthier_py import (
@@ -52,7 +51,6 @@ class Roofline(OpcodeHistogram):
     active_only = EXCLUDE_PRED_OFF.only(False)
     regions = Option("", help="filters with ; between them: a row for the work of each")
     cycles = Option(False, help="1: cycles of each launch, by the core's clock; what the tool adds is among them")
-    sources = Option(".", help="folder below which the page looks for source files")
 
     times = Variable(u64, 2)  # the complement of the first, and the last
 
@@ -107,4 +105,5 @@ class Roofline(OpcodeHistogram):
         return combined_of(reports)
 
     def files(self, launch: LaunchResult, report: dict[str, Any]) -> Mapping[str, bytes]:
-        return {**super().files(launch, report), **files_of(self, launch, report, SourceFolder(Path(self.sources)))}
+        folder = SourceFolder(self.selection.sources)
+        return {**super().files(launch, report), **files_of(self, launch, report, folder)}

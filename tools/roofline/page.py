@@ -10,6 +10,7 @@ from luthier_py import LaunchResult, Tool
 from luthier_py.isa import instruction_set, target
 from luthier_py.isa.peaks import Peaks, peaks_of
 from luthier_py.report import plots
+from luthier_py.report.annotated import Beside, source_table
 from luthier_py.report.columns import comma_separated
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.sources import SourceFile, SourceFolder
@@ -57,7 +58,7 @@ def _page(tool: Tool, launch: LaunchResult, report: Numbers, pictures: list[Pict
     files = _files(report["lines"])
     sources = [_source(file, source, report["lines"]) for file in files if (source := folder.source(file)).lines]
     notes = [f"{line}." for line in doubts(report)]
-    notes += [f"Source {file} is not shown: {why}; -O sources=FOLDER says where sources are."
+    notes += [f"Source {file} is not shown: {why}; -O LUTHIER_SOURCES=FOLDER says where sources are."
               for file in files if (why := folder.source(file).missing)]
     peaks = _peaks(report)
     assumed = f" Assumed are {peaks.assumed}." if peaks.assumed else ""
@@ -83,18 +84,18 @@ def _table(level: str, rows: Sequence[Numbers]) -> HtmlTable:
 
 def _source(file: str, source: SourceFile, rows: Iterable[Numbers]) -> HtmlTable:
     """A source file with what its lines did; what stands between lines is at the first of them, and said there."""
-    here = [(int(lines.partition("-")[0]), lines, row) for row in rows
-            for name, lines in [_place(row)] if name == file]
-    most = max((row["flops"] + row["global_bytes"] for _, _, row in here), default=0)
-    found = []
-    for number, shown_line in enumerate(source.lines, start=1):
-        own = [(lines, row) for at, lines, row in here if at == number]
-        exact = next((row for lines, row in own if "-" not in lines), None)
-        cells = _cells(exact) if exact else ("",) * len(COLUMNS)
-        heat = (exact["flops"] + exact["global_bytes"]) / most if exact and most else 0.0
-        found.append(HtmlRow((str(number), *cells, shown_line), heat, line=f"{file}:{number}"))
-        found += [HtmlRow((lines, *_cells(row), f"in between: lines {lines}")) for lines, row in own if "-" in lines]
-    return HtmlTable(f"Source {file}", ("line", *COLUMNS, "text"), tuple(found), len(COLUMNS) + 1)
+    here = [(lines, row) for row in rows for name, lines in [_place(row)] if name == file]
+    most = max((row["flops"] + row["global_bytes"] for _, row in here), default=0)
+    beside: dict[int, Beside] = {}
+    between: dict[int, list[HtmlRow]] = {}
+    for lines, row in here:
+        first, *last = map(int, lines.split("-"))
+        if last:
+            cells = (lines, *_cells(row), f"in between: lines {lines}")
+            between.setdefault(first, []).append(HtmlRow(cells))
+        else:
+            beside[first] = Beside(_cells(row), (row["flops"] + row["global_bytes"]) / most if most else 0.0)
+    return source_table(file, source, COLUMNS, beside, between)
 
 
 def _place(row: Numbers) -> tuple[str, str]:
