@@ -34,12 +34,13 @@ def switch(process: int, on: bool) -> list[int]:
 def _family(process: int) -> Iterator[int]:
     """It, and all that it has started and that is still there."""
     yield process
-    try:
-        below = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    except OSError:  # it has just ended
-        return
-    for child in below:
-        yield from _family(int(child))
+    for thread in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            below = thread.read_text().split()
+        except OSError:  # it has just ended
+            continue
+        for child in below:
+            yield from _family(int(child))
 
 
 def _signal_of(process: int) -> int:

@@ -66,3 +66,14 @@ def test_who_does_not_listen_is_left_alone() -> None:
         sleeping.kill()
     with pytest.raises(Invalid, match="there is no process"):
         switch(sleeping.pid, False)
+
+
+def test_what_another_thread_has_started_is_told() -> None:
+    listening = "import signal; signal.signal(10, lambda *_: print('told')); print('ready', flush=True); signal.pause()"
+    starting = ("import subprocess, sys, threading; "
+                f"threading.Thread(target=subprocess.run, args=([sys.executable, '-c', {listening!r}],)).start()")
+    with subprocess.Popen([sys.executable, "-c", starting], text=True, stdout=subprocess.PIPE,
+                          env={**os.environ, "LUTHIER_SIGNAL": "10"}) as parent:
+        assert parent.stdout is not None and parent.stdout.readline() == "ready\n"
+        [told] = switch(parent.pid, True)
+        assert told != parent.pid and parent.stdout.readline() == "told\n"
