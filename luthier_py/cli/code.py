@@ -11,6 +11,7 @@ from luthier_py.cli.app import app
 from luthier_py.cli.console import aside, print_all, show
 from luthier_py.cli.ending import ExitCode
 from luthier_py.cli.options import (
+    NO_TOOL,
     AsJson,
     File,
     KeepGoing,
@@ -116,7 +117,7 @@ def instrument(
     write_file(path, made.data)
     facts = instrumented_facts(made, str(path))
     show(facts if as_json else instrumented_table(facts), as_json)
-    if tool != "none":
+    if tool != NO_TOOL:
         _check_inserted(loaded, made)
 
 

@@ -11,7 +11,7 @@ from click.exceptions import Exit
 from luthier_py.cli.app import app
 from luthier_py.cli.console import aside, print_all, show
 from luthier_py.cli.ending import ExitCode
-from luthier_py.cli.options import AsJson, StackOption, TargetOption
+from luthier_py.cli.options import AsJson, LevelOption, ProgramDevice, StackOption, TargetOption
 from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.errors import Invalid
 
@@ -61,11 +61,9 @@ def check(
     write: Annotated[
         Path | None, ByName("--write", metavar="FILE.toml", help="make this run the budget, or renew the one there")
     ] = None,
-    device: Annotated[
-        str | None, ByName("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET; without it, the GPU")
-    ] = None,
+    device: ProgramDevice = None,
     stack: StackOption = None,
-    level: Annotated[str | None, ByName("--level", metavar="auto|hip|hsa", help="where tools stand")] = None,
+    level: LevelOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a program under the tools that its budget needs; exit code 1 if a kernel costs more than that allows.
@@ -75,12 +73,15 @@ def check(
     from luthier_py.report.budget import budget_facts, budget_lines, judge
     from luthier_py.session.budget import measuring, read_budget, write_budget
 
+    if (budget is None) == (write is None):
+        raise Invalid("give --budget FILE.toml to hold a program to it, or --write FILE.toml to write one")
+    if write is not None and as_json:
+        raise Invalid("--json prints the verdict of --budget; --write has none")
     run = measuring(command, device, stack, level)
-    if write is not None and budget is None:
+    if write is not None:
         print_all(write_budget(write, run))
         return
-    if budget is None or write is not None:
-        raise Invalid("give --budget FILE.toml to hold a program to it, or --write FILE.toml to write one")
+    assert budget is not None
     sections = read_budget(budget)
     with aside():
         verdict = judge(str(budget), sections, run.measure(number for each in sections for number in each.limits))

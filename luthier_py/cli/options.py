@@ -40,6 +40,9 @@ LinesOption = Annotated[
 DeviceOption = Annotated[
     str, ByName("--device", help="`emulator`, `emulator:TARGET`, or `hip` for the first AMD GPU")
 ]
+ProgramDevice = Annotated[
+    str | None, ByName("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET; without it, the GPU")
+]
 LevelOption = Annotated[str | None, ByName(
     "--level", metavar="auto|hip|hsa",
     help="where the tool stands; auto, as without it: HSA unless the program uses HIP, and with --own-kernels; "

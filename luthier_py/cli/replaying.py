@@ -16,8 +16,11 @@ from luthier_py.cli.options import (
     AsJson,
     CheckOption,
     ClockOption,
+    DeviceOption,
     ErrorExitCode,
+    LinesOption,
     OutputOption,
+    ProgramDevice,
     Report,
     ScheduleOption,
     ScriptFile,
@@ -53,9 +56,7 @@ def record(
     launches: Annotated[
         str, ByName("--launches", metavar="A:B", help="only launches from A up to B, without it; they count from 0")
     ] = "",
-    device: Annotated[
-        str | None, ByName("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET")
-    ] = None,
+    device: ProgramDevice = None,
     time_limit: TimeLimitOption = None,
 ) -> None:
     """Run a HIP program as it is, and keep its launches in files, for `luthier replay`.
@@ -85,9 +86,8 @@ def replay(
     script: ScriptLines = None,
     script_file: ScriptFile = None,
     option: ToolOptions = None,
-    device: Annotated[
-        str, ByName("--device", help="`emulator`, `emulator:TARGET`, or `hip` for the first AMD GPU")
-    ] = "emulator",
+    lines: LinesOption = None,
+    device: DeviceOption = "emulator",
     kernel_from: Annotated[
         Path | None, ByName("--kernel-from", metavar="FILE", help="run the kernel of that name in another code object")
     ] = None,
@@ -117,7 +117,7 @@ def replay(
     tool, option = scripted(tool, option, script, script_file, NO_TOOL)
     settings = run_settings(device, run_options(time_limit, clock, schedule, check))
     check_settings(settings, tool != NO_TOOL, error_exitcode)
-    options = tool_options(tool != NO_TOOL, option, LUTHIER_OUTPUT=tool_output, LUTHIER_REPORT=report)
+    options = tool_options(tool != NO_TOOL, option, lines, LUTHIER_OUTPUT=tool_output, LUTHIER_REPORT=report)
     if len(files) > 1 and (tool_output or report):
         raise Invalid("--output and --report have one launch's; give one FILE with them")
     rows = [one_replay(file, required(tool), options, settings, kernel_from, tolerance) for file in files]
@@ -141,7 +141,7 @@ def one_replay(file: Path, tool: str, options: dict[str, str], settings: RunSett
 
     try:
         with aside():
-            loaded = echoed_tool(tool, options) if tool != "none" else None
+            loaded = echoed_tool(tool, options) if tool != NO_TOOL else None
             done = replay_file(file, loaded, settings, kernel_from, tolerance)
             files = save_all(done.done, done.record.kernel)[1]
     except (LuthierError, OSError) as error:

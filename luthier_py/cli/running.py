@@ -24,6 +24,7 @@ from luthier_py.cli.options import (
     LevelOption,
     LinesOption,
     OutputOption,
+    ProgramDevice,
     RecordOption,
     Report,
     ScheduleOption,
@@ -116,14 +117,12 @@ def run(
 @app.command_of("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def execute(
     command: Annotated[list[str], ByPlace(help="the program and its arguments, after --", metavar="PROGRAM...")],
-    tool: Annotated[str | None, ByName("-t", "--tool", help="a tool's name, or its .py file or folder")] = None,
+    tool: ToolName = None,
     script: ScriptLines = None,
     script_file: ScriptFile = None,
     option: ToolOptions = None,
     lines: LinesOption = None,
-    device: Annotated[
-        str | None, ByName("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET; without it, the GPU")
-    ] = None,
+    device: ProgramDevice = None,
     stack: StackOption = None,
     kernels: Annotated[str | None, ByName("--kernels", metavar="REGEX", help="only kernels with such names")] = None,
     own_kernels: Annotated[

@@ -10,13 +10,18 @@ from typing import Any
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")  # how they begin (OWASP, "CSV Injection")
 
 
-def aligned(header: Sequence[str], rows: Iterable[Sequence[Any]], left: int) -> str:
-    """Lines of columns as wide as they need to be; the last ``left`` columns are texts, the others numbers."""
+def aligned(header: Sequence[str], rows: Iterable[Sequence[Any]], left: int, first: int = 0) -> str:
+    """Lines of columns as wide as they need to be; the ``first`` and the last ``left`` columns are texts, the others
+    numbers."""
     cells = [list(map(str, row)) for row in (header, *rows)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(header))]
-    adjust = [str.rjust] * (len(header) - left) + [str.ljust] * left
+    adjust = [str.ljust] * first + [str.rjust] * (len(header) - first - left) + [str.ljust] * left
     lines = ("  ".join(put(cell, w) for put, cell, w in zip(adjust, row, widths, strict=True)) for row in cells)
     return "\n".join(line.rstrip() for line in lines)
+
+
+def percent(part: float | None) -> str:
+    return "-" if part is None else f"{100 * part:.1f}%"
 
 
 def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:

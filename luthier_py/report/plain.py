@@ -7,14 +7,14 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 Json = dict[str, Any]
-Way = tuple[str, ...]
+KeyPath = tuple[str, ...]
 
 
 def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def leaves(value: Any, lists: bool = True, way: Way = ()) -> Iterator[tuple[Way, Any]]:
+def leaves(value: Any, lists: bool = True, way: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
     """What is in data, with the keys and indices that lead there; without ``lists`` a list is one leaf."""
     if isinstance(value, Mapping) or lists and isinstance(value, list):
         for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):

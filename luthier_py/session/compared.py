@@ -20,7 +20,7 @@ from luthier_py.loader import Broken, CodeObject, load_each, open_code
 from luthier_py.report.comparison import Comparison, NamedNumbers, RunSide, compare
 from luthier_py.report.info import kernel_facts
 from luthier_py.report.output import SCHEMA
-from luthier_py.report.plain import Way
+from luthier_py.report.plain import KeyPath
 from luthier_py.report.tallies import KERNEL, LINES, OPCODES, NumberName, tally
 from luthier_py.session.study.store import COLUMNS
 from luthier_py.session.study.table import APART, study_table
@@ -142,7 +142,7 @@ def _study(path: Path, kernels: re.Pattern[str]) -> RunSide:
     rows = [row for row in table.to_pylist() if row["metric"] and not row["repeat"]]
     telling = [name for name in APART if len({row[name] for row in rows}) > 1]
     tools = sorted({row["tool"] for row in rows})
-    reports: dict[tuple[str, str], dict[tuple[Any, ...], dict[Way, Any]]] = {}
+    reports: dict[tuple[str, str], dict[tuple[Any, ...], dict[KeyPath, Any]]] = {}
     for row in rows:
         key = " ".join(filter(None, (row[name] for name in telling))), demangled(row["kernel"])
         launch = reports.setdefault(key, {}).setdefault((row["cell"], row["process"], row["launch"]), {})
@@ -152,11 +152,11 @@ def _study(path: Path, kernels: re.Pattern[str]) -> RunSide:
     return RunSide(str(path), f"a study with {', '.join(tools)}", _chosen(found, kernels))
 
 
-def _nested(leaves: Mapping[Way, Any]) -> Any:
+def _nested(leaves: Mapping[KeyPath, Any]) -> Any:
     """A report of its leaves: ``{("rows", "0", "pc"): 4}`` is ``{"rows": [{"pc": 4}]}``."""
     if () in leaves:
         return leaves[()]
-    parts: dict[str, dict[Way, Any]] = {}
+    parts: dict[str, dict[KeyPath, Any]] = {}
     for (key, *way), value in leaves.items():
         parts.setdefault(key, {})[tuple(way)] = value
     found = {key: _nested(part) for key, part in parts.items()}

@@ -39,7 +39,7 @@ from luthier_py.isa import Inst
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Branch
 from luthier_py.isa.semantics.readers.lane_bits import assignments, outcome
-from luthier_py.report.columns import aligned
+from luthier_py.report.columns import aligned, percent
 
 LANES = sgpr(EXEC, 2)
 WAYS = ("none", "some", "all")  # of the lanes that take part go on: executions
@@ -172,13 +172,13 @@ class BranchDivergence(Tool):
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         total = report["total"]
         head = (f"{self.headline(launch)}, {total['divergent']} of {total['executions']} branches divergent, "
-                f"{_percent(total['activity'])} of lanes active")
+                f"{percent(total['activity'])} of lanes active")
         columns = ("executions", "divergent", "lanes", "go on", "pc", "condition", "instruction", "source")
         rows = [(row["executions"], row["divergent"], row["before"], row["after"], f"{row['pc']:#x}", row["condition"],
                  row["instruction"], row["source"]) for row in report["branches"]]
         lines = [head, aligned(columns, rows, left=3)]
         lines += [f"  {row['source'] or 'without a line'}: {row['executions']} instructions, "
-                  f"{_percent(row['activity'])} of lanes active" for row in report["lines"]]
+                  f"{percent(row['activity'])} of lanes active" for row in report["lines"]]
         if report["not_counted"]:
             lines.append(f"  not counted: {', '.join(sorted(set(report['not_counted'])))}")
         return "\n".join(lines)
@@ -237,7 +237,3 @@ def _report(
 def _activity(numbers: Mapping[str, int], wave_size: int) -> float | None:
     """The part of all lanes that was active, over executed instructions."""
     return numbers["lanes"] / (numbers["executions"] * wave_size) if numbers["executions"] else None
-
-
-def _percent(part: float | None) -> str:
-    return "-" if part is None else f"{100 * part:.1f}%"

@@ -36,7 +36,7 @@ from luthier_py.intrinsics import (
     read_lane,
 )
 from luthier_py.ir import Function, Instr
-from luthier_py.report.columns import aligned
+from luthier_py.report.columns import aligned, percent
 from luthier_py.tool import Computed
 
 MOST = 128  # lines of one instruction: two of each lane
@@ -195,14 +195,10 @@ def _together(same: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
     each = row["lines"] / row["executions"] if row["executions"] else 0.0
     return (row["executions"], row["lanes"], row["bytes"], row["lines"], f"{each:.2f}",
-            *(_percent(row["efficiency"][size]) for size in SEGMENTS))
+            *(percent(row["efficiency"][size]) for size in SEGMENTS))
 
 
 def _percents(sums: dict[str, Any]) -> str:
     """Of the segments of each size that were touched."""
     return "of what was touched: " + ", ".join(
-        f"{_percent(part)} in segments of {size}" for size, part in sums["efficiency"].items())
-
-
-def _percent(part: float | None) -> str:
-    return "-" if part is None else f"{100 * part:.1f}%"
+        f"{percent(part)} in segments of {size}" for size, part in sums["efficiency"].items())

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from luthier_py.report.columns import aligned
+
 BAR = 40
 MOST_PLACES = 4
 _UNITS = ("", "K", "M", "G", "T", "P", "E")
@@ -47,11 +49,8 @@ def _numbers(keys: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Iterator
              for row in rows]
     if columns != ["count"] or keys:
         cells.insert(0, [*keys, *columns])
-    widths = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
-    for row in cells:
-        left = [cell.ljust(width) for cell, width in zip(row[: len(keys)], widths, strict=False)]
-        right = [cell.rjust(width) for cell, width in zip(row[len(keys):], widths[len(keys):], strict=True)]
-        yield f"    {'  '.join([*left, *right])}".rstrip()
+    header, *others = cells
+    yield from (f"    {line}" for line in aligned(header, others, left=0, first=len(keys)).split("\n"))
 
 
 def _cell(value: Any) -> str:

@@ -53,6 +53,8 @@ def test_what_makes_no_sense(luthier: Luthier, recorded: Path, tmp_path: Path) -
         (("replay", recorded, "--device", "elsewhere"), "device elsewhere is not available"),
         (("run", FOLDER / "saxpy.co", *HOW, "-t", "none", "--record", tmp_path / "y", "--shuffle", "2", *ARGUMENTS),
          "leave out -t and --shuffle"),
+        (("replay", recorded, "-t", "instr_count", "--lines", "nowhere"), "nowhere"),
+        (("check", "--write", tmp_path / "budget.toml", "--json", "--", "true"), "--write has none"),
         (("record", "--launches", "3-5", "--", "true"), "--launches=3-5: give numbers of launches as A:B"),
         (("record", "--kernels", "(", "--", "true"), "--kernels=(: give a regular expression"),
         (("record", "--", "true"), "--record: for kernels on the emulator; give a device, as --device emulator:TARGET"),
