@@ -40,6 +40,7 @@ NUMBERS = (*COUNTED, *STATIC, FINDINGS)
 WRITTEN = ("instructions", "conflicts", "vgprs", "occupancy", "scratch", "code_bytes", FINDINGS)
 """What a new section has."""
 MORE_IS_BETTER = ("occupancy",)
+MOST = 1 << 63  # of a limit
 HEAD = "# Written by `luthier check --write`, which keeps tolerances, and not remarks.\n"
 
 
@@ -62,20 +63,25 @@ def _section(name: str, keys: Keys) -> BudgetSection:
     return BudgetSection(name, limits)
 
 
+def _is_bound(value: Any) -> bool:
+    """Of NaN everything is kept, and other numbers cannot be told apart from what is beyond these."""
+    return is_number(value) and abs(value) <= MOST
+
+
 def _limit(value: Any, more_is_better: bool) -> Limit:
-    if is_number(value):
+    if _is_bound(value):
         return Limit(least=value) if more_is_better else Limit(most=value)
     if not isinstance(value, dict) or not value.keys() & {"max", "min"} or value.keys() - {"max", "min", "tolerance"}:
         raise ValueError('write a number, or {max = 12000, tolerance = "2%"}, or {min = 8}')
-    if not all(is_number(value[name]) for name in ("max", "min") if name in value):
-        raise ValueError("max and min are numbers")
+    if not all(_is_bound(value[name]) for name in ("max", "min") if name in value):
+        raise ValueError(f"max and min are numbers, not beyond {MOST}")
     tolerance = value.get("tolerance", 0)
     share = isinstance(tolerance, str)
     try:
         amount = float(tolerance.removesuffix("%")) / 100 if share and tolerance.endswith("%") else tolerance + 0.0
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         amount = -1.0
-    if not amount >= 0:
+    if not 0 <= amount <= MOST:
         raise ValueError('a tolerance is a number, or a share, as in "2%"')
     return Limit(value.get("max"), value.get("min"), amount, share)
 

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from luthier_py.analysis.lines import source_lines
 from luthier_py.errors import Invalid
@@ -30,6 +30,7 @@ from luthier_py.tool.names import demangled
 CODE = "code"
 WRITTEN = ("tool", "options", "verdict", "launches")  # by --output
 STATIC = ("sgprs", "vgprs", "waves_per_simd", "lds_bytes", "private_bytes")
+MOST_DIGITS = 300  # of a number: more are no float any more
 TAKES = "compare takes files of --output FILE.json, code objects, programs and folders of studies"
 
 
@@ -62,9 +63,17 @@ def _side(path: Path, kernels: re.Pattern[str], target: str | None) -> RunSide:
 # -- what --output wrote ----------------------------------------------------------------------------
 
 
+def _refused(text: str) -> NoReturn:
+    raise ValueError(f"{text:.20} is no number of a report")
+
+
+def _whole(text: str) -> int:
+    return int(text) if len(text) <= MOST_DIGITS else _refused(text)
+
+
 def _output(path: Path, kernels: re.Pattern[str]) -> RunSide:
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(path.read_bytes(), parse_constant=_refused, parse_int=_whole)
         if document["schema"] != SCHEMA:
             raise Invalid(f"{path}: its schema is {document['schema']}, and this reads {SCHEMA}")
         tool, options, verdict, launches = (document[name] for name in WRITTEN)

@@ -96,8 +96,7 @@ class Cache:
 @dataclass(slots=True)
 class Hierarchy:
     """A cache for each compute unit, if there is one, before the one that all share, if there is one. Loads ask L1
-    first, which asks L2 for whole lines of its own; what stores and atomics do goes past L1, as on AMD's GPUs (AMD
-    Instinct MI200 ISA, 9.1.10)."""
+    first, which asks L2 for whole lines of its own; what stores and atomics do goes past L1."""
 
     l1: CacheShape | None
     l2: CacheShape | None

@@ -49,6 +49,10 @@ def test_what_limits_say(budget: Callable[[str], list[BudgetSection]]) -> None:
     ("[kernels.k]\nvgprs = true", "write a number"), ("[kernels.k]\nvgprs = {most = 3}", "write a number"),
     ('[kernels.k]\nvgprs = {max = 3, tolerance = "2"}', "a tolerance is a number, or a share"),
     ("[kernels.k]\nvgprs = {max = 3, tolerance = -1}", "a tolerance is a number, or a share"),
+    ("[kernels.k]\nvgprs = nan", "write a number"), (f"[kernels.k]\nvgprs = 1{'0' * 400}", "write a number"),
+    ("[kernels.k]\nvgprs = {max = nan}", "max and min are numbers"),
+    ('[kernels.k]\nvgprs = {max = 3, tolerance = "inf%"}', "a tolerance is a number, or a share"),
+    (f"[kernels.k]\nvgprs = {{max = 3, tolerance = 1{'0' * 400}}}", "a tolerance is a number, or a share"),
     ("[kernels]\nk = 3", r"write \[kernels.NAME\]"), ("", "with a limit"),
     ("kernel = 3\n[kernels.k]\nvgprs = 3", "there is no such key"), ("=", "no TOML"),
 ])

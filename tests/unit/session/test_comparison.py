@@ -194,6 +194,7 @@ def test_a_study_is_compared_with_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("content", "said"), [
+    ('{"schema": NaN}', "NaN is no number of a report"), ('{"schema": 1' + "0" * 400 + "}", "is no number of a report"),
     ('{"schema": 2, "launches": []}', "its schema is 2"), ('{"launches": []}', "no output of Luthier-py"),
     ("[1]", "not an ELF file"),
     ('{"schema": 1, "tool": "t", "options": {}, "launches": [], "verdict": null}', "no kernel"),
