@@ -120,9 +120,9 @@ def check(code: bytes, launch, line: int) -> list[dict]:
         assert row["lines"] == sum(lines * count for lines, count in row["histogram"].items())
     assert report["total"] == efficiency(trace)
     assert {text.split()[0] for text in report["not_counted"]} <= {"global_inv"}  # which moves no data
-    for sums in report["lines"]:
-        pcs = [pc for pc, row in rows.items() if row["source"] == source]
-        assert sums == efficiency(trace[np.isin(trace[:, 0], pcs)])
+    for line in report["lines"]:
+        pcs = [pc for pc, row in rows.items() if row["source"] == line["source"]]
+        assert line == {"source": line["source"], **efficiency(trace[np.isin(trace[:, 0], pcs)])}
     return report["instructions"]
 
 
