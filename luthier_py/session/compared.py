@@ -63,17 +63,17 @@ def _side(path: Path, kernels: re.Pattern[str], target: str | None) -> RunSide:
 # -- what --output wrote ----------------------------------------------------------------------------
 
 
-def _refused(text: str) -> NoReturn:
+def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text:.20} is no number of a report")
 
 
 def _whole(text: str) -> int:
-    return int(text) if len(text) <= MOST_DIGITS else _refused(text)
+    return int(text) if len(text) <= MOST_DIGITS else _no_number(text)
 
 
 def _output(path: Path, kernels: re.Pattern[str]) -> RunSide:
     try:
-        document = json.loads(path.read_bytes(), parse_constant=_refused, parse_int=_whole)
+        document = json.loads(path.read_bytes(), parse_constant=_no_number, parse_int=_whole)
         if document["schema"] != SCHEMA:
             raise Invalid(f"{path}: its schema is {document['schema']}, and this reads {SCHEMA}")
         tool, options, verdict, launches = (document[name] for name in WRITTEN)
