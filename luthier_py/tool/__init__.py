@@ -5,6 +5,7 @@ from luthier_py.tool.allocations import Allocations, LiveAllocation
 from luthier_py.tool.assembly import Assembly
 from luthier_py.tool.base import LaunchResult, Tool, visit
 from luthier_py.tool.channel import Channel, ChannelType, channel
+from luthier_py.tool.clock import Clock
 from luthier_py.tool.computed import Computed, computed
 from luthier_py.tool.counting import Counted, Counting, Following, Region, Stretch
 from luthier_py.tool.data import as_data, encoded, json_text
@@ -80,7 +81,7 @@ from luthier_py.tool.variables import Element, LookupTable, Variable, WaveVariab
 __all__ = [
     "BF16", "BOOL", "COUNT_WARP_LEVEL", "EVERY_TOOL", "EXCLUDE_PRED_OFF", "F16", "F32", "F64", "I16", "I32", "I64",
     "I8", "LAUNCHES", "LAUNCH_NUMBER", "OUTPUT", "U16", "U32", "U64", "U8", "Allocations", "Arg", "Assembly", "Channel",
-    "ChannelType", "Computed", "Constant", "Counted", "Counting", "Destination", "Device", "Edits", "Effects",
+    "ChannelType", "Clock", "Computed", "Constant", "Counted", "Counting", "Destination", "Device", "Edits", "Effects",
     "Element", "Entry", "Field", "Following", "FunctionPaths", "Hook", "Hooks", "Insertion", "Intrinsic", "Ir", "Kind",
     "Lane", "LaneType", "Lanes", "LaunchParameter", "LaunchResult", "LaunchVariable", "LiveAllocation", "LookupTable",
     "Mutator", "Operand", "Option", "Parameter", "Place", "Pointer", "Refusal", "Region", "Result", "RuntimeArg",

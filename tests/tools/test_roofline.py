@@ -218,6 +218,14 @@ def test_cycles_and_sums_of_launches() -> None:
     assert len(twice["lines"]) == len(report["lines"]) and twice["loops"] == report["loops"] == []
 
 
+def test_no_cycles_by_a_clock_that_says_nothing_of_waves_beside_each_other(compiled: CompiledSamples) -> None:
+    code, launch, tool = compiled.code("saxpy", "gfx1100", 32), launch_by_hand("saxpy"), load_tool("roofline", {
+        "cycles": True})
+    ran = run_instrumented(EmulatorDevice(load(code).target), instrument(code, tool), tool, launch)
+    assert ran.report["cycles"] is None and tool.combined([ran.report] * 2)["cycles"] is None
+    assert "cycles are not known: the clock has 20 bits" in ran.text
+
+
 def test_files(compiled: CompiledSamples) -> None:
     """The page has the source with what each line did, the table all rows, and the plot is one."""
     code, launch = compiled.code("matmul", "gfx90a", 64, 3, "-g"), launch_by_hand("matmul")

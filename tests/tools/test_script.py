@@ -271,3 +271,26 @@ def test_on_every_target(name: str, target: str, tmp_path: Path, require_tool: C
     processor, wave_size = target.split()
     code = CompiledSamples(require_tool("clang++-22"), tmp_path).code(name, processor, int(wave_size))
     check(name, code)
+
+
+LONG = """
+extern "C" __attribute__((global)) void k(unsigned *out, unsigned n) {
+    unsigned x = out[0];
+    for (unsigned i = 0; i < n; i++) x = x * 3 + i;
+    out[0] = x; }
+"""
+
+
+def test_time_that_went_by_is_not_below_zero_where_the_clock_begins_again(
+    tmp_path: Path, require_tool: Callable[[str], str]
+) -> None:
+    """RDNA 3's has 20 bits, of which each wave takes most."""
+    (tmp_path / "k.hip").write_text(LONG)
+    subprocess.run([require_tool("clang-22"), *OPTIONS, "-O1", "--offload-arch=gfx1100", "k.hip", "-o", "k.co"],
+                   cwd=tmp_path, check=True)
+    code, tool = (tmp_path / "k.co").read_bytes(), Script("exit: min(elapsed); max(elapsed); min(clock - elapsed)")
+    launch = Launch("k", (16, 1, 1), (32, 1, 1), tuple(map(parse_argument, ("inout:u32[1]=zeros", "u32=100000"))))
+    device = EmulatorDevice(load(code).target)
+    ran = run_instrumented(device, instrument(code, tool), tool, launch)
+    (least,), (most,), (begun,) = (found(table).values() for table in ran.report["tables"])
+    assert 100000 < least <= most < 1 << 20 and begun < 0  # it began again while a wave ran

@@ -33,7 +33,7 @@ from luthier_py.intrinsics import clock, popcount
 from luthier_py.ir import Kernel
 from luthier_py.isa.compute_units import compute_unit_bits
 from luthier_py.report.columns import aligned, comma_separated
-from luthier_py.tool import encoded
+from luthier_py.tool import Clock, encoded
 
 BINS = 8  # of histograms
 CLOCK = "the clock of waves (on the emulator executed instructions, or --clock model)"
@@ -84,21 +84,6 @@ def execute_item(own: Lane[ptr[u64]], n: u32) -> None:
     own[0] = own[0] + n
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """``bits``: after which it begins again."""
-
-    bits: int
-
-    def between(self, begin: NDArray[Any], end: NDArray[Any]) -> NDArray[Any]:
-        found: NDArray[Any] = (end - begin) & np.uint64((1 << self.bits) - 1)
-        return found
-
-    def span(self, rows: NDArray[Any]) -> int | None:
-        """From the first begin to the last end; None where times of different waves cannot be compared."""
-        return int(rows["end"].max() - rows["begin"].min()) if self.bits == 64 and rows.size else None
-
-
 class LoadBalance(Tool):
     """Cycles of each wave, work-group and compute unit, how unequal they are, and instructions per cycle."""
 
@@ -129,7 +114,8 @@ class LoadBalance(Tool):
         known: Clock = launch.notes
         groups = launch[self.waves].reshape(launch.workgroups, -1)
         rows = groups[groups["ran"] != 0]
-        kernel, spans = known.span(rows), [known.span(group[group["ran"] != 0]) for group in groups]
+        kernel, *spans = (known.span(ran["begin"], ran["end"])
+                          for ran in (rows, *(group[group["ran"] != 0] for group in groups)))
         cycles = known.between(rows["begin"], rows["end"])
         return {
             "clock_bits": known.bits,
@@ -204,8 +190,8 @@ def unit_registers(kernel: Kernel) -> list[Any]:
 
 def _of_units(rows: NDArray[Any], cycles: NDArray[Any]) -> list[int]:
     """The cycles of the waves that each unit ran, which are more than the unit's own where it ran several at once."""
-    _, unit = np.unique(rows[["place", "die"]], return_inverse=True)
-    return [int(cycles[unit == number].sum()) for number in range(int(unit.max()) + 1)]
+    units, unit = np.unique(rows[["place", "die"]], return_inverse=True)
+    return [int(cycles[unit == number].sum()) for number in range(len(units))]
 
 
 def _bins(histogram: Mapping[str, Any]) -> str:

@@ -22,15 +22,13 @@ from luthier_py import (
 )
 from luthier_py.intrinsics import atomic_max, clock
 from luthier_py.report.sources import SourceFolder
-from luthier_py.tool import Stretch
+from luthier_py.tool import Clock, Stretch
 from luthier_py.tool.filters import parse_filter
 from luthier_py.tools.opcode_histogram import OpcodeHistogram, Parts
 
 from .page import files_of
 from .rows import combined_of, flat, report_of, text_of
 from .work import Sites, sites_of
-
-ALL = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +40,7 @@ class Counted:
     parts: Parts                            # executions, by address
     stretches: tuple[tuple[int, ...], ...]  # addresses, for each element of ``lanes``
     lanes: Variable
+    clock: Clock
 
 
 class Roofline(OpcodeHistogram):
@@ -82,11 +81,12 @@ class Roofline(OpcodeHistogram):
         for number, stretch in enumerate(stretches):
             m.at_stretch(stretch, self.count_lanes, lanes[number], sgpr(EXEC, 2), (1 << m.program.isa.wave_size) - 1,
                          anywhere=True)
-        for kernel in m.kernels if self.cycles else ():
-            m.at_entry(kernel, self.begin, self.times[0], ALL)
+        clock = Clock(m.program.obj.target.clock_bits)
+        for kernel in m.kernels if self.cycles and clock.compares_waves else ():
+            m.at_entry(kernel, self.begin, self.times[0], clock.mask)
             m.at_exit(kernel, self.end, self.times[1])
         parts = self.counted_parts(m)
-        return Counted(m.program.obj.target.name, sites, parts, tuple(map(self.note, stretches)), lanes)
+        return Counted(m.program.obj.target.name, sites, parts, tuple(map(self.note, stretches)), lanes, clock)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Counted = launch.notes
@@ -94,11 +94,14 @@ class Roofline(OpcodeHistogram):
         for pcs, count in zip(notes.stretches, launch[notes.lanes] if notes.stretches else (), strict=True):
             lanes |= dict.fromkeys(pcs, int(count))
         begun, ended = launch[self.times]
-        cycles = ended - (ALL - begun) if self.cycles else None
+        cycles = ended - (notes.clock.mask - begun) if self.cycles and notes.clock.compares_waves else None
         return report_of(notes.target, notes.sites, self.names, notes.parts.by_pc(launch), lanes, cycles)
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        return text_of(self.headline(launch), report)
+        found, notes = text_of(self.headline(launch), report), launch.notes
+        if self.cycles and report["cycles"] is None:
+            found += f"\n  cycles are not known: the clock has {notes.clock.bits} bits, so waves cannot be compared"
+        return found
 
     def rows(self, report: dict[str, Any]) -> Sequence[Mapping[str, Any]]:
         return flat(report)

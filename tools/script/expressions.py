@@ -166,8 +166,6 @@ class Expressions:
             own = called({"lane": "lane_id", "clock": "clock"}[value.name])
         if name == "active":
             own = called("popcount", own)
-        if name == "elapsed":
-            own = ast.BinOp(called("clock"), ast.Sub(), own)
         return Typed(called("i64", own), Kind.INTEGER, refs, refs, value if name != "active" else None)
 
     def attribute(self, node: ast.Attribute) -> Typed:

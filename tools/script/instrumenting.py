@@ -19,7 +19,7 @@ from .actions import RECORDING, Action, ReadScript
 from .hooks import Hooks
 from .reporting import Key, Table
 from .sites import Places, Site
-from .values import BEGUN, BEGUN_PARAMETER, key_of
+from .values import BEGUN, ELAPSED, key_of
 
 MOST_BYTES = 1 << 28  # of one table
 MOST_IN_REGISTERS = 8  # numbers that waves keep for themselves
@@ -54,7 +54,7 @@ def instrumented(
 ) -> Probed:
     """``channels``: of the actions that record, in their order. ``shown``: a kernel's name, for people."""
     made, channel = _Instrumenting(m, shown), iter(channels)
-    if any(value.name == BEGUN_PARAMETER for action in script.actions for value in action.values):
+    if any(value.name == ELAPSED for action in script.actions for value in action.values):
         for kernel in m.kernels:
             m.at_entry(kernel, begin, into=BEGUN)
     for probe in script.probes:

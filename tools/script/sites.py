@@ -14,6 +14,7 @@ from typing import Any
 from luthier_py import Mutator, OpFlag
 from luthier_py.analysis import SourceLines, source_lines
 from luthier_py.ir import Function, Instr, Kernel
+from luthier_py.tool import Clock
 
 PER_LANE = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 UNKNOWN = "?"
@@ -29,6 +30,7 @@ class Site:
     kernels: Sequence[Kernel]
     lines: SourceLines
     text: str
+    clock: Clock
     shown: Callable[[Kernel], str]
     call: Callable[..., None]
     instructions: int = 1
@@ -78,6 +80,7 @@ class Places:
     def __init__(self, m: Mutator, shown: Callable[[str], str]) -> None:
         """``shown``: a kernel's name, for people."""
         self.m, self.lines = m, source_lines(m.program.obj)
+        self.clock = Clock(m.program.obj.target.clock_bits)
         self.shown = lambda kernel: shown(kernel.name)
         self.kernels: dict[Function, list[Kernel]] = {}
         for kernel in m.kernels:
@@ -86,7 +89,8 @@ class Places:
 
     def site(self, function: Function, instr: Instr, call: Callable[..., None], **more: Any) -> Site:
         text = self.m.program.isa.text(instr.inst)
-        return Site(instr, function, self.kernels[function], self.lines, text, self.shown, call, **more)
+        return Site(instr, function, self.kernels[function], self.lines, text, self.clock, self.shown, call,
+                    **more)
 
     def at(self, head: str, where: str, behind: bool) -> Iterator[Site]:
         """Of a probe; ``behind``: after its instructions."""

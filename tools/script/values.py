@@ -17,7 +17,9 @@ from luthier_py import (
     access_bytes,
     active_lanes,
     address,
+    computed,
     destination,
+    device,
     grid_size,
     source,
     u64,
@@ -30,6 +32,7 @@ from luthier_py import (
     workitem_in_launch,
 )
 from luthier_py.errors import HookError, how_many
+from luthier_py.intrinsics import clock
 from luthier_py.isa import Operand, OperandKind
 from luthier_py.tool import LAUNCH_NUMBER, Computed, Parameter
 from luthier_py.tool.computed import Held
@@ -41,8 +44,14 @@ from .sites import Site
 AXES = ("x", "y", "z")
 BEGUN = WaveVariable(u64, name="Script.begun")
 """The clock when a wave began."""
-BEGUN_PARAMETER = "begun"
+ELAPSED = "elapsed"
 _DATA = ("vdata", "data", "data0", "sdata")
+
+
+@device
+def since(begun: u64, mask: u64) -> u64:
+    """``mask``: of the clock, which begins again behind it."""
+    return (clock() - begun) & mask
 
 
 class Level(Enum):
@@ -144,7 +153,7 @@ VALUES: dict[str, Value] = {
     "item": Value("item", Level.LANE, lambda site: workitem_in_launch()),
     **_axes("item", Level.LANE, workitem_id),
     "clock": Value("clock", Level.WAVE, None),
-    "elapsed": Value(BEGUN_PARAMETER, Level.WAVE, lambda site: BEGUN, U64, ("exit",)),
+    ELAPSED: Value(ELAPSED, Level.WAVE, lambda site: computed(since, BEGUN, site.clock.mask), U64, ("exit",)),
 }
 """By name. What has the same parameter is the same value, looked at in another way."""
 
