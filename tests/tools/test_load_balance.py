@@ -18,6 +18,7 @@ from luthier_py.runtime.clock_kind import ClockKind
 from luthier_py.samples import sample as sample_called
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import Launch, Ran, run_instrumented, run_original
+from luthier_py.session.specs import parse_argument
 from luthier_py.tool import Tool, load_tool
 from luthier_py.tool.variables import numpy_type
 
@@ -129,3 +130,12 @@ def test_registers_that_tell_compute_units_apart() -> None:
     found = {name: compute_unit_bits(target(name)) for name in ("gfx90a", "gfx942", "gfx1100", "gfx1201")}
     assert found == {"gfx90a": {"HW_ID": 0xFF00}, "gfx942": {"HW_ID": 0xFF00, "XCC_ID": 0xF},
                      "gfx1100": {"HW_ID1": 0x1D3C00}, "gfx1201": {"WAVE_HW_ID1": 0x1D3C00}}
+
+
+def test_threads_of_which_nothing_that_was_chosen_ran() -> None:
+    tool = load_tool(f"{TOOL}/", {"count": "threads", "instrument": "global"})
+    values = tuple(map(parse_argument, ("u32=0", "f32=1", "in:f32[64]=zeros", "inout:f32[64]=zeros")))
+    launch = Launch("saxpy", (1, 1, 1), (64, 1, 1), values)
+    ran, *_ = run(sample_called("saxpy").path.read_bytes(), launch, tool, ClockKind.INSTRUCTIONS)
+    counted = ran.report["instructions"]
+    assert counted["total"] == 0 and counted["thread"] is None and "of a thread" not in ran.text

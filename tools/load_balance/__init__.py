@@ -147,7 +147,8 @@ class LoadBalance(Tool):
         columns = ("count", "min", "mean", "max", "imbalance")
         table = [(row["count"], *(f"{row[name]:.6g}" for name in columns[1:]), row["of"]) for row in self.rows(report)]
         lines.append(aligned((*columns, "of"), table, left=1))
-        lines.append(f"  waves by cycles: {_bins(report['waves']['histogram'])}")
+        if report["waves"]:
+            lines.append(f"  waves by cycles: {_bins(report['waves']['histogram'])}")
         if report["cycles"] is None:
             lines.append(f"  the clock has {report['clock_bits']} bits: times of different waves are not compared, and "
                          "a wave that runs longer is told shorter")
@@ -171,9 +172,11 @@ class LoadBalance(Tool):
         return {**super().files(launch, report), f"{self.name}.csv": encoded(comma_separated(rows))}
 
 
-def spread(values: Iterable[Any]) -> dict[str, Any]:
-    """How unequal numbers are: the largest over the mean, 1 where all are the same."""
+def spread(values: Iterable[Any]) -> dict[str, Any] | None:
+    """How unequal numbers are: the largest over the mean, 1 where all are the same. None of no numbers."""
     numbers = np.array(list(values), dtype=np.float64)
+    if not numbers.size:
+        return None
     counts, edges = np.histogram(numbers, BINS if numbers.min() < numbers.max() else 1)
     mean = float(numbers.mean())
     return {"count": len(numbers), "min": float(numbers.min()), "mean": mean, "max": float(numbers.max()),
