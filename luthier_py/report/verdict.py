@@ -16,7 +16,7 @@ from luthier_py.pipeline import PARTS, Instrumented
 from luthier_py.report.cloned import change, cloned_facts
 from luthier_py.report.plain import Json
 from luthier_py.report.received import RecordCount
-from luthier_py.tool import LAUNCHES, Option, Refusal, Tool
+from luthier_py.tool import LAUNCHES, LaunchResult, Option, Refusal, Tool
 from luthier_py.tool.printing import PRINTED
 from luthier_py.tool.selection import CODE, INSTRUCTIONS
 
@@ -63,6 +63,8 @@ class Verdict:
     """Kernels that the options leave out."""
     untouched: set[str] = field(default_factory=set)
     """Kernels that the tool had nothing to insert into."""
+    unobserved: dict[str, int] = field(default_factory=dict)
+    """Launches in which the tool ran and had nothing to go by, by its reasons."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Of all instrumentation, by stage."""
     records: dict[str, RecordCount] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class Verdict:
 
     @property
     def observed(self) -> bool:
-        return self.instrumented + self.without_code > 0
+        return self.instrumented + self.without_code > sum(self.unobserved.values())
 
     @property
     def sites(self) -> int:
@@ -94,8 +96,16 @@ class Verdict:
     def refuse(self, refusal: Refusal) -> None:
         self.refused[refusal.kernel] = f"{refusal.reason} [{refusal.where}]"
 
+    def told(self, launch: LaunchResult) -> None:
+        """What is reported of a launch."""
+        if why := self.tool.unobserved(launch):
+            self.unobserved[why] = self.unobserved.get(why, 0) + launch.launches
+
     def reasons(self) -> list[str]:
-        """Why launches ran without the tool, as far as no refusal says it."""
+        """Why launches ran without the tool, as far as no refusal says it, and why it observed nothing of others."""
+        return [*self._without_tool(), *self.unobserved]
+
+    def _without_tool(self) -> list[str]:
         found = []
         if not self.launches:
             found.append("no kernel was launched")
@@ -175,7 +185,9 @@ class Verdict:
         lines = [f"verdict: {'; '.join(parts)}"]
         shown = self.tool.selection.shown
         lines += [f"  refused: {shown(name)}: {reason}" for name, reason in self.refused.items()]
-        lines += [f"  not instrumented: {reason}" for reason in self.reasons() if self.launches]
+        lines += [f"  not instrumented: {reason}" for reason in self._without_tool() if self.launches]
+        lines += [f"  nothing observed in {_many(number, 'launch', 'launches')}: {reason}"
+                  for reason, number in self.unobserved.items()]
         if self.tool.selection.verbose:
             lines += [line for name, kernel in self.kernels.items() for line in _details(shown(name), kernel)]
         return "\n".join(lines)

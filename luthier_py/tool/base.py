@@ -185,6 +185,10 @@ class Tool:
         """What to tell of a launch: any data (docs/output.md); by default the tool's variables."""
         return {variable.attribute: launch[variable] for variable in self.variables}
 
+    def unobserved(self, launch: LaunchResult) -> str:
+        """Why the tool had nothing to go by in a launch, whose report is then no result; empty where it had."""
+        return ""
+
     def text(self, launch: LaunchResult, report: Any) -> str:
         """What to print of a launch for people; by default one line for each item of the report."""
         items = report.items() if isinstance(report, Mapping) else [(self.name, report)]

@@ -106,6 +106,11 @@ class Several(Tool):
         return {**dict.fromkeys(part.name for part in self._parts),
                 **{part.name: part.report(own) for part, own in self._each(launch)}}
 
+    def unobserved(self, launch: LaunchResult) -> str:
+        """Where none of them had."""
+        reasons = [part.unobserved(own) for part, own in self._each(launch)]
+        return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""
+
     def text(self, launch: LaunchResult, report: Mapping[str, Any]) -> str:
         """One behind the other."""
         texts = {part.name: part.text(own, report[part.name]) for part, own in self._each(launch)}

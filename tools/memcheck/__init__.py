@@ -38,6 +38,7 @@ from luthier_py.isa import AccessKind, AddressForm, Space
 from luthier_py.tool import Allocations, Entry, LiveAllocation, wave_in_launch
 
 SCALAR = AddressForm.SCALAR, AddressForm.SCALAR_BUFFER
+UNKNOWN = "allocations are not known under programs, so no access was judged; ALIGN=1 judges whether they are aligned"
 WORDS = {AccessKind.LOAD: "read", AccessKind.STORE: "write", AccessKind.ATOMIC: "atomic"}
 
 
@@ -196,15 +197,16 @@ class MemCheck(Tool):
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: CheckedSites = launch.notes
-        values = launch[notes.counts]
-        counts = values if isinstance(values, tuple) else (values,)
         records = defaultdict[int, list[Any]](list)
         for record in self.gathered.pop(launch.index, []):
             records[int(record["site"])].append(record)
         rows = [self.row_of(launch, site, count, records[number])
-                for number, (site, count) in enumerate(zip(notes.checked, counts, strict=False)) if count]
-        return {"bad": rows, "allocations": [f"{each.name}: {each.start:#x} to {each.end:#x}" for each in
-                                             launch.allocations], "unchecked": list(notes.unchecked)}
+                for number, (site, count) in enumerate(zip(notes.checked, launch[notes.counts], strict=False)) if count]
+        return {"judged": not self.unobserved(launch), "bad": rows, "allocations": list(launch.allocations),
+                "unchecked": list(notes.unchecked)}
+
+    def unobserved(self, launch: LaunchResult) -> str:
+        return "" if launch.allocations or self.align else UNKNOWN
 
     def row_of(self, launch: LaunchResult, site: CheckedSite, count: int, records: Sequence[Any]) -> dict[str, Any]:
         notes: CheckedSites = launch.notes
@@ -225,10 +227,14 @@ class MemCheck(Tool):
             known = rows.setdefault(row["pc"], {**row, "count": 0, "lanes": []})
             known["count"] += row["count"]
             known["lanes"] = (known["lanes"] + row["lanes"])[: self.most]
-        return {**reports[0], "bad": [rows[pc] for pc in sorted(rows)]}
+        return {**reports[0], "judged": any(report["judged"] for report in reports),
+                "bad": [rows[pc] for pc in sorted(rows)]}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        known = f"{len(report['allocations'])} allocations" if report["allocations"] else "no allocations known"
+        if not report["judged"]:
+            return f"{self.headline(launch)}: {UNKNOWN}"
+        known = (f"{len(report['allocations'])} allocations" if report["allocations"]
+                 else "allocations are not known, alignment alone is judged")
         lines = [f"{self.headline(launch)}: {known}; bad accesses of "
                  f"{how_many(len(report['bad']), 'instruction')}"]
         for row in report["bad"]:

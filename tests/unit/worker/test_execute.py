@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 Program = Callable[..., Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -33,6 +34,22 @@ def test_exec(program: Program) -> None:
 def test_exec_without_a_tool(program: Program) -> None:
     done = luthier("exec", "--device", DEVICE, "--", program("vector_add"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
+
+
+def test_what_a_tool_had_nothing_to_go_by_in_is_no_result(program: Program, tmp_path: Path) -> None:
+    """memcheck knows no allocations under programs."""
+    def run(*options: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+        done = luthier("exec", "-t", "memcheck", *options, "--device", DEVICE, "--output", tmp_path / "it.json", "--",
+                       program("vector_add"))
+        return done, json.loads((tmp_path / "it.json").read_text())
+
+    done, facts = run()
+    why = "allocations are not known under programs, so no access was judged"
+    assert done.returncode == 3 and f"tool memcheck observed nothing: {why}" in done.stderr
+    assert f"  nothing observed in 1 launch: {why}" in done.stderr
+    assert not facts["verdict"]["observed"] and not facts["launches"][0]["report"]["judged"]
+    done, facts = run("-O", "ALIGN=1")
+    assert done.returncode == 0 and facts["verdict"]["observed"] and facts["launches"][0]["report"]["judged"]
 
 
 def test_a_program_without_launches_has_a_verdict(tmp_path: Path) -> None:
