@@ -42,6 +42,7 @@ from luthier_py.isa.semantics.readers.sums import ADDRESSES, InBox, Sum, Sums, a
 from luthier_py.isa.target import Target
 from luthier_py.loader import KernelRecord
 
+MOST_NODES = 4096  # each round of what is hidden looks at all of them again
 _GHOST_BIT = 1 << 256  # a mask beside all that have names: the last EXEC that was known
 _START = frozenset({LaneState(EXEC_BIT | _GHOST_BIT, 0), LaneState(EXEC_BIT | _GHOST_BIT, EXEC_BIT | _GHOST_BIT)})
 _ANYHOW = frozenset(LaneState(EXEC_BIT | _GHOST_BIT, bits)
@@ -51,7 +52,7 @@ _ANYHOW = frozenset(LaneState(EXEC_BIT | _GHOST_BIT, bits)
 class Knowing(NamedTuple):
     """``values``: what is known. ``ghost``: EXEC where it was known last, and how lanes are in masks since then."""
 
-    values: Mapping[Dword, InBox]
+    values: dict[Dword, InBox]
     ghost: tuple[InBox, ...]
     ways: frozenset[LaneState]
 
@@ -137,11 +138,11 @@ def _offset(operand: Operand | None, target: Target, read: ReadInBox) -> int | N
 def foresee(
     program: Program, graph: Graph, states: Sequence[ExecState], liveness: Liveness, kernel: Kernel
 ) -> Foreseen:
-    """``states``: of EXEC and modes, before each node."""
+    """``states``: of EXEC and modes, before each node. Of a kernel of more than MOST_NODES nothing is foreseen."""
     lanes, target = program.isa.wave_size, program.obj.target
     nodes = {node.index: node for node in graph.nodes if node.function is kernel.function}
     nothing = Foreseen(kernel.record, target, lanes, EXIT, {})
-    if not nodes or _is_out_of_reach(program, graph, states, nodes, kernel):
+    if not 0 < len(nodes) <= MOST_NODES or _is_out_of_reach(program, graph, states, nodes, kernel):
         return nothing
     after = {index: (*graph.after[index], EXIT) if node.call is not None or not graph.after[index] else
              graph.after[index] for index, node in nodes.items()}
@@ -174,25 +175,26 @@ class _Solution:
                  after: Mapping[int, Sequence[int]], meets: Meets) -> None:
         self._liveness, self._kernel, self._nodes, self._after, self._meets = liveness, kernel, nodes, after, meets
         self._lanes, self._target = program.isa.wave_size, program.obj.target
-        self._exec = tuple((RegFile.SGPR, EXEC + half) for half in range(self._lanes // 32))
+        self._exec: tuple[Dword, ...] = tuple((RegFile.SGPR, EXEC + half) for half in range(self._lanes // 32))
         self._foresight = Foresight(Sums({}, self._lanes))
         self._birth = Birth(self._target, kernel.record, self._lanes)
         self._first = next(index for index, node in nodes.items()
                            if node.is_head and node.block.address == kernel.function.address)
         self._hidden: set[int] = set()
         self._heads: Mapping[int, Knowing] = {}
+        self._ends: Mapping[int, Knowing] = {}
 
     def foreseen(self) -> Foreseen:
         found = {EXIT}
         while not found <= self._hidden | {EXIT} or not self._heads:
             self._hidden |= found - {EXIT}
-            self._heads = self._solved()
+            self._heads, self._ends = self._solved()
             found = {each for index in self._heads if self._forks(index) for each in self._meets.between(index)}
         stops = needed({index: self._stop(index) for index in self._heads if index not in self._hidden})
         return Foreseen(self._kernel.record, self._target, self._lanes, self._landing(self._first), stops)
 
-    def _solved(self) -> Mapping[int, Knowing]:
-        """What is known at the head of each node that control comes to."""
+    def _solved(self) -> tuple[Mapping[int, Knowing], Mapping[int, Knowing]]:
+        """What is known at the head and at the end of each node that control comes to."""
         numbers = list(self._nodes)
         place = {index: number for number, index in enumerate(numbers)}
         edges = [[place[each] for each in self._after[index] if each != EXIT] for index in numbers]
@@ -200,24 +202,28 @@ class _Solution:
         active = tuple([registers[place] for place in self._exec])
         start = Knowing(registers, active, _START)
         boundary = [start if index == self._first else None for index in numbers]
-        heads, _ = solve(edges, boundary, _join, lambda number, state: self._through(numbers[number], state))
-        return {index: state for index, state in zip(numbers, heads, strict=True) if state is not None}
+        solved = solve(edges, boundary, _join, lambda number, state: self._through(numbers[number], state))
+        heads, ends = ({index: state for index, state in zip(numbers, states, strict=True) if state is not None}
+                       for states in solved)
+        return heads, ends
 
     def _through(self, index: int, state: Knowing) -> Knowing:
         node = self._nodes[index]
-        for place, instr in enumerate(node.instrs):
-            state, _ = self._over(index, place, instr, state)
         if node.call is not None:
             return Knowing({}, (None,) * (self._lanes // 32), _ANYHOW)
+        state = _copied(state)
+        for place, instr in enumerate(node.instrs):
+            state, _ = self._over(index, place, instr, state)
         return state
 
     def _over(self, index: int, place: int, instr: Instr, state: Knowing) -> tuple[Knowing, Deciding | None]:
+        """What is known changes in place: see `_copied`."""
         inst = instr.inst
         if not inst.writes:
             return state, None
         read = _reader(state.values)
         found = {} if index in self._hidden else given_results(inst, read, self._foresight, self._birth)
-        values, results, whole = dict(state.values), set[Dword](), set[Dword]()
+        results, whole = dict[Dword, InBox](), set[Dword]()
         for reg in inst.writes:
             what, known = (reg.file, reg.index), found.get((reg.file, reg.index))
             if known is not None and reg.file is not RegFile.SGPR:
@@ -225,15 +231,17 @@ class _Solution:
                     known = self._foresight.merged(known, state.values.get(what), read)
                 else:
                     whole.add(what)
-            if known is None or axes_of(known) & ADDRESSES and (not isinstance(known, Sum) or EXEC_BITS & reg.bits):
-                values.pop(what, None)
-            else:
-                values[what] = known
-                results.add(what)
-        if inst.writes.sgpr & EXEC_BITS and any(values.get(place) is None for place in self._exec):
-            results -= {*self._exec}  # half of it is not enough: what it was last known to be stays for those who walk
-        step_made = Deciding(inst, frozenset(results), frozenset(whole & results)) if results else None
-        return self._with_masks(state._replace(values=values), inst, index in self._hidden), step_made
+            if not (known is None or axes_of(known) & ADDRESSES
+                    and (not isinstance(known, Sum) or EXEC_BITS & reg.bits)):
+                results[what] = known
+        for reg in inst.writes:
+            state.values.pop((reg.file, reg.index), None)
+        state.values.update(results)
+        if inst.writes.sgpr & EXEC_BITS and any(state.values.get(half) is None for half in self._exec):
+            for half in self._exec:  # one is not enough: what EXEC was last known to be stays for those who walk
+                results.pop(half, None)
+        step_made = Deciding(inst, frozenset(results), frozenset(whole & results.keys())) if results else None
+        return self._with_masks(state, inst, index in self._hidden), step_made
 
     def _with_masks(self, state: Knowing, inst: Inst, hidden: bool) -> Knowing:
         if not inst.writes.sgpr & MASKS:
@@ -263,7 +271,7 @@ class _Solution:
         row = meaning(node.instrs[-1].inst.op)
         if node.call is not None or not isinstance(row, Branch) or len(self._after[index]) != 2:
             return None
-        known = self._foresight.decision(row, _reader(self._through(index, self._heads[index]).values))
+        known = self._foresight.decision(row, _reader(self._ends[index].values))
         return row if known is not None and not axes_of(known) & ADDRESSES else None
 
     def _landing(self, target: int) -> int:
@@ -271,7 +279,7 @@ class _Solution:
         return self._meets.next(target, self._hidden) if target in self._hidden else target
 
     def _stop(self, index: int) -> Stop:
-        node, state = self._nodes[index], self._heads[index]
+        node, state = self._nodes[index], _copied(self._heads[index])
         parts: list[Part] = []
         steps: list[Deciding] = []
         pc, known = node.instrs[0].pc, self._exec_known(state)
@@ -323,6 +331,11 @@ def _wanted_before(steps: Sequence[Deciding], wanted: int) -> tuple[int, tuple[D
                                   if file is RegFile.SGPR or (file, index) in each.whole), 0)
             wanted = wanted & ~killed | each.inst.reads.bits | EXEC_BITS
     return wanted, tuple(reversed(kept))
+
+
+def _copied(state: Knowing) -> Knowing:
+    """For going through a node, which is done more than once from one head."""
+    return state._replace(values=dict(state.values))
 
 
 def _reader(values: Mapping[Dword, InBox]) -> ReadInBox:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from luthier_py.analysis.dominance import immediate_dominators
 from luthier_py.analysis.edges import edges_of
 from luthier_py.ir import Block, Function, Program
 
 if TYPE_CHECKING:  # it takes a third of a second to import: those wait who ask for a graph
     import networkx as nx
-
-_END = "end"
 
 
 def block_graph(function: Function) -> nx.DiGraph[Block]:
@@ -48,15 +47,10 @@ def call_graph(program: Program) -> nx.MultiDiGraph[Function]:
 def post_dominators(function: Function) -> Mapping[Block, Block | None]:
     """Of each block the nearest other one that every way from it to the function's end leads through; None where ways
     have nothing in common but the end. Blocks from which no way leads to the end are left out."""
-    import networkx as nx
-
-    graph: nx.DiGraph[Block | str] = nx.DiGraph()
-    graph.add_node(_END)
-    for block in function.blocks:
-        if not block.successors:
-            graph.add_edge(_END, block)
+    # None is the end
+    before: dict[Block | None, list[Block | None]] = {None: [each for each in function.blocks if not each.successors]}
+    before.update((block, []) for block in function.blocks)
     for edge in edges_of(function):
-        graph.add_edge(edge.target, edge.source)
-    found = nx.immediate_dominators(graph, _END)
-    return {block: None if above is None or isinstance(above, str) else above
-            for block, above in found.items() if not isinstance(block, str)}
+        before[edge.target].append(edge.source)
+    found = immediate_dominators([None], before)
+    return {block: above for block, above in found.items() if block is not None}

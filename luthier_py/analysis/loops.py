@@ -4,8 +4,6 @@ In: a function. Out: for each block the one that immediately dominates it, and L
 Invariant: a block dominates another if every way from the function's entries to that leads through it; control comes
 into a loop through its header alone. Blocks that nothing comes to are in no loop, and what goes round without such a
 header (irreducible) is none.
-
-Dominators as in Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001): sweeps in reverse postorder.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from luthier_py.analysis.dominance import immediate_dominators
 from luthier_py.analysis.edges import Edge, edges_of
 from luthier_py.ir import Block, Function
 
@@ -42,60 +41,8 @@ class Loop:
 def dominators(function: Function) -> dict[Block, Block | None]:
     """The immediate one of each block that control may come to; None of entries, and where ways from several meet."""
     blocks = {block.address: block for block in function.blocks}
-    entries = [blocks[address] for address in function.entries]
-    order = _postorder(entries, blocks)
-    rank = {block: number for number, block in enumerate(order)}
-    before: defaultdict[Block, list[Block]] = defaultdict(list)
-    for block in order:
-        for address in block.successors:
-            before[blocks[address]].append(block)
-    found: dict[Block, Block | None] = dict.fromkeys(entries)
-    changed = True
-    while changed:
-        changed = False
-        for block in reversed(order):
-            if block in entries:
-                continue
-            known = [each for each in before[block] if each in found]
-            new: Block | None = known[0]
-            for other in known[1:]:
-                new = _common(new, other, found, rank)
-            if block not in found or found[block] is not new:
-                found[block] = new
-                changed = True
-    return found
-
-
-def _postorder(entries: Sequence[Block], blocks: Mapping[int, Block]) -> list[Block]:
-    order: list[Block] = []
-    seen: set[Block] = set()
-    for entry in entries:
-        work = [] if entry in seen else [(entry, iter(entry.successors))]
-        seen.add(entry)
-        while work:
-            block, left = work[-1]
-            following = next((blocks[a] for a in left if blocks[a] not in seen), None)
-            if following is None:
-                order.append(block)
-                work.pop()
-            else:
-                seen.add(following)
-                work.append((following, iter(following.successors)))
-    return order
-
-
-def _common(
-    a: Block | None, b: Block | None, found: Mapping[Block, Block | None], rank: Mapping[Block, int]
-) -> Block | None:
-    """The nearest that dominates both."""
-    while a is not b:
-        if a is None or b is None:
-            return None
-        if rank[a] < rank[b]:
-            a = found[a]
-        else:
-            b = found[b]
-    return a
+    return immediate_dominators([blocks[address] for address in function.entries],
+                                {block: [blocks[each] for each in block.successors] for block in function.blocks})
 
 
 def loops_of(function: Function) -> tuple[Loop, ...]:

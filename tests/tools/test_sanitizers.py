@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.checks import ALL, Checks, FindingKind
 from luthier_py.emulator.launch_options import LaunchOptions
 from luthier_py.errors import DeviceError
-from luthier_py.isa import OpFlag
+from luthier_py.isa import AccessKind, OpFlag
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.samples import SAMPLES, sample
@@ -27,6 +28,8 @@ from luthier_py.session.demo import launch_of
 from luthier_py.session.run import Launch, run_instrumented, run_original
 from luthier_py.session.specs import BufferSpec, parse_argument
 from luthier_py.tool import load_tool
+from luthier_py.tools.racecheck.races import between_waves
+from luthier_py.tools.racecheck.trace import Accesses
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "sanitizers.md"
 SHIPPED = [one for one in SAMPLES if one.path.suffix == ".co" and one.name != "lds_widths"]
@@ -200,3 +203,40 @@ def test_an_access_that_is_told_is_not_made():
     assert not ran("memcheck", data, launch, most=0).report["bad"][0]["first"]
     with pytest.raises(DeviceError, match="bad address"):
         ran("memcheck", data, launch, guard=False)
+
+
+def test_races_are_counted_without_their_pairs():
+    """Beside every pair of random accesses that differ, looked at one by one."""
+    rng = np.random.default_rng(3)
+    kinds = np.array([AccessKind.LOAD, AccessKind.STORE, AccessKind.ATOMIC, AccessKind.STORE])
+    for size in (0, 40, 200):
+        site, wave, piece, value, waited = (rng.integers(0, most, size) for most in (4, 3, 5, 4, 3))
+        waited.sort()
+        came, order = waited + rng.integers(0, 2, size), np.arange(size)
+        _, once = np.unique(np.stack([site, wave, piece, value]), axis=1, return_index=True)
+        columns = [column[np.sort(once)] for column in (site, wave, came, waited, order, order, piece, value,
+                                                        kinds[site])]
+        taken = Accesses(*columns, 4, 0)
+        pairs, racing = Counter(), set()
+        for one, other in combinations(range(len(taken.site)), 2):
+            kind = {int(taken.kind[one]), int(taken.kind[other])}
+            if (taken.piece[one] == taken.piece[other] and taken.wave[one] != taken.wave[other]
+                    and max(taken.waited[[one, other]]) <= min(taken.came[[one, other]])
+                    and kind not in ({AccessKind.LOAD}, {AccessKind.ATOMIC})
+                    and not (kind == {AccessKind.STORE} and taken.value[one] == taken.value[other])):
+                pairs[tuple(sorted(taken.site[[one, other]].tolist()))] += 1
+                racing.add((one, other))
+        told = {tuple(sorted(taken.site[[race.first, race.second]].tolist())): race for race in between_waves(taken)}
+        assert {key: race.count for key, race in told.items()} == pairs and bool(pairs) == (size > 0)
+        assert {tuple(sorted((race.first, race.second))) for race in told.values()} <= racing
+
+
+def test_what_is_beyond_the_records_of_a_launch_is_not_judged_and_told():
+    one = sample("reduce")
+    whole = ran("racecheck", one.path.read_bytes(), launch_of(one)).report
+    for name in ("racecheck", "initcheck"):
+        after = ran(name, one.path.read_bytes(), launch_of(one), most=40)
+        groups = after.report["not_judged"]
+        assert groups > 0 and f"not judged: {groups} work-group" in after.text
+        assert not after.report.get("races") and not after.report.get("unwritten")
+        assert after.report["accesses"] < whole["accesses"]

@@ -14,7 +14,10 @@ from luthier_py.intrinsics import atomic_add, count_trailing_zeros, is_first_lan
 KINDS = ("nan", "nan_passed", "infinity", "division_by_zero", "infinity_passed", "denormal", "denormal_passed",
          "cancellation", "nan_of_unknown", "infinity_of_unknown", "denormal_of_unknown")
 """What is counted, for each result one at most. ``passed``: an operand is such, too. ``of_unknown``: of operands that
-cannot be looked at. Hooks have their numbers."""
+cannot be looked at. Hooks have their numbers; one that is passed is the next one's."""
+(NAN, _, INFINITY, DIVISION_BY_ZERO, INFINITY_PASSED, DENORMAL, _, CANCELLATION, NAN_OF_UNKNOWN, INFINITY_OF_UNKNOWN,
+ DENORMAL_OF_UNKNOWN) = range(len(KINDS))
+NOTHING = len(KINDS)
 KEPT = 2  # dwords of a lane that an instruction overwrites
 
 
@@ -37,12 +40,12 @@ def begin(number: u32) -> u32:
 
 @hook(fold=("at",))
 def keep(memory: ptr[u32], wave: u32, at: u32, value: Lane[u32]) -> None:
-    memory[(wave * 64 + lane_id()) * 2 + at] = value
+    memory[(wave * 64 + lane_id()) * KEPT + at] = value
 
 
 @device
 def kept(memory: ptr[u32], wave: u32, at: u32) -> Lane[u32]:
-    return memory[(wave * 64 + lane_id()) * 2 + at]
+    return memory[(wave * 64 + lane_id()) * KEPT + at]
 
 
 @device
@@ -126,13 +129,13 @@ def special(x: Lane[u32], y: Lane[u32], z: Lane[u32], r: Lane[u32], of_a: u32, o
     """The kind of a result that is NaN, infinite or denormal."""
     if r > of_result:
         nan = is_nan(x, of_a) | is_nan(y, of_b) | is_nan(z, of_c)
-        return nan if of_a != 0 else u32(8)
+        return NAN + nan if of_a != 0 else u32(NAN_OF_UNKNOWN)
     if r == of_result:
         infinite = is_infinite(x, of_a) | is_infinite(y, of_b) | is_infinite(z, of_c)
-        made = u32(3) if pole and is_pole(x, of_a, of_b == 0) else u32(2)
-        return u32(9) if of_a == 0 else u32(4) if infinite != 0 else made
+        made = u32(DIVISION_BY_ZERO) if pole and is_pole(x, of_a, of_b == 0) else u32(INFINITY)
+        return u32(INFINITY_OF_UNKNOWN) if of_a == 0 else u32(INFINITY_PASSED) if infinite != 0 else made
     denormal = is_denormal(x, of_a) | is_denormal(y, of_b) | is_denormal(z, of_c)
-    return 5 + denormal if of_a != 0 else u32(10)
+    return DENORMAL + denormal if of_a != 0 else u32(DENORMAL_OF_UNKNOWN)
 
 
 @hook(fold=("of_a", "of_b", "of_c", "of_result", "terms", "lost", "pole", "scalar"))
@@ -143,7 +146,7 @@ def check(
     """``of_``: the infinity of each number's format, 0 where there is none. ``terms``: three bits for each, which
     operands it is the product of; ``lost``: bits. ``pole``: whether an infinity may be exact."""
     x, y, z, r = magnitude(a, of_a), magnitude(b, of_b), magnitude(c, of_c), magnitude(result, of_result)
-    least, kind = lowest(of_result), u32(11)
+    least, kind = lowest(of_result), u32(NOTHING)
     if r - least >= of_result - least:
         if r != 0:
             kind = special(x, y, z, r, of_a, of_b, of_c, of_result, pole)
@@ -152,7 +155,7 @@ def check(
         largest = max(term(terms & 7, at, bt, ct), term(terms >> 3, at, bt, ct))
         if largest - exponent(r, of_result) >= lost:
             denormal = is_denormal(x, of_a) | is_denormal(y, of_b) | is_denormal(z, of_c)
-            kind = u32(7) if denormal == 0 else u32(11)
-    if kind != 11 and (not scalar or is_first_lane()):
+            kind = u32(CANCELLATION) if denormal == 0 else u32(NOTHING)
+    if kind != NOTHING and (not scalar or is_first_lane()):
         if atomic_add(counts + kind, u64(1)) == 0:
             examples[kind] = Example(a, b, c, result, wave, lane_id())

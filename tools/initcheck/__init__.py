@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,8 @@ import numpy as np
 from luthier_py import LaunchResult
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
-from luthier_py.tools.racecheck import numbered
-from luthier_py.tools.racecheck.trace import Accesses, Array, LdsSites, LdsTrace
+from luthier_py.tools.racecheck.races import numbered
+from luthier_py.tools.racecheck.trace import Accesses, Array, LdsSites, LdsTrace, cut, summed
 
 NEVER = np.iinfo(np.int64).max
 
@@ -23,25 +23,15 @@ class InitCheck(LdsTrace):
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: LdsSites = launch.notes
-        taken, rows = self.taken(launch), []
-        unwritten = np.flatnonzero(reads_of_nothing(taken))
-        for site in np.unique(taken.site[unwritten]):
-            mine = unwritten[taken.site[unwritten] == site]
-            first, known = mine[np.lexsort((taken.piece[mine], taken.wave[mine]))[0]], notes.traced[site]
-            rows.append({
-                "pc": known.pc, "instruction": known.text, "line": known.line, "count": len(mine),
-                "first": {"address": int(taken.piece[first]) * taken.piece_bytes, "workgroup": int(taken.group[first]),
-                          "wave": int(taken.wave[first]), "lane": int(taken.lane[first])},
-            })  # fmt: skip
-        return {"accesses": len(taken.order), "unwritten": rows, "untraced": list(notes.untraced)}
+        rows, accesses, lost = list[dict[str, Any]](), 0, self.lost(launch)
+        for taken in self.taken(launch):
+            accesses += len(taken.order)
+            rows += rows_of(notes, taken)
+        return {"accesses": accesses, "unwritten": merged(rows), "untraced": list(notes.untraced), "not_judged": lost}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        rows: dict[int, dict[str, Any]] = {}
-        for row in (row for report in reports for row in report["unwritten"]):
-            known = rows.setdefault(row["pc"], {**row, "count": 0})
-            known["count"] += row["count"]
-        return {**reports[0], "accesses": sum(report["accesses"] for report in reports),
-                "unwritten": [rows[pc] for pc in sorted(rows)]}
+        return {**reports[0], **summed(reports),
+                "unwritten": merged(row for report in reports for row in report["unwritten"])}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         rows = report["unwritten"]
@@ -53,6 +43,7 @@ class InitCheck(LdsTrace):
             who = f"lane {first['lane']} of wave {first['wave']} of work-group {first['workgroup']}"
             times = how_many(row["count"], "time")
             lines.append(f"    byte {first['address']} of LDS and others, {times}; first: {who}")
+        lines += cut(report)
         if report["untraced"]:
             lines.append(f"  not followed, and so perhaps writing: {', '.join(sorted(set(report['untraced'])))}")
         return "\n".join(lines)
@@ -60,6 +51,26 @@ class InitCheck(LdsTrace):
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [{**{name: row[name] for name in ("pc", "instruction", "line", "count")}, **row["first"]}
                 for row in report["unwritten"]]
+
+
+def rows_of(notes: LdsSites, taken: Accesses) -> Iterator[dict[str, Any]]:
+    """One for each instruction, with the first of its reads."""
+    unwritten = np.flatnonzero(reads_of_nothing(taken))
+    for site in np.unique(taken.site[unwritten]):
+        mine = unwritten[taken.site[unwritten] == site]
+        first, known = mine[np.lexsort((taken.piece[mine], taken.wave[mine]))[0]], notes.traced[site]
+        yield {"pc": known.pc, "instruction": known.text, "line": known.line, "count": len(mine),
+               "first": {"address": int(taken.piece[first]) * taken.piece_bytes, "workgroup": taken.group,
+                         "wave": int(taken.wave[first]), "lane": int(taken.lane[first])}}
+
+
+def merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One for each instruction, with the first example."""
+    found: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        known = found.setdefault(row["pc"], {**row, "count": 0})
+        known["count"] += row["count"]
+    return [found[pc] for pc in sorted(found)]
 
 
 def reads_of_nothing(taken: Accesses) -> Array:
@@ -72,7 +83,7 @@ def reads_of_nothing(taken: Accesses) -> Array:
 
 def written(taken: Accesses, writers: Array) -> Array:
     """Whether one of ``writers`` writes each place: of the same wave before, or of another before or meanwhile."""
-    place = numbered(taken.group, taken.piece)
+    place = numbered(taken.piece)
     own = numbered(place, taken.wave)
     writes = np.flatnonzero(writers)
     first_own = np.full(own.max(initial=-1) + 1, NEVER)

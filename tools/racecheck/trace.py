@@ -7,7 +7,8 @@ it has come to the work-group's barrier, and how often it had waited there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from luthier_py import (
     Lane,
     LaunchResult,
     Mutator,
+    Option,
     Tool,
     WaveVariable,
     access_kind,
@@ -31,6 +33,7 @@ from luthier_py import (
     u64,
 )
 from luthier_py.analysis import source_lines
+from luthier_py.errors import how_many
 from luthier_py.intrinsics import active_mask, push
 from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, AddressForm
@@ -38,6 +41,7 @@ from luthier_py.isa.barriers import BarrierPart, barrier_part
 from luthier_py.tool import wave_in_launch
 
 Array = NDArray[Any]
+MOST = 1 << 17  # records of half a kilobyte
 
 
 class LdsAccess:
@@ -98,25 +102,43 @@ class LdsSites:
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """Columns of equal length. ``piece``: a dword of LDS, or a byte where any access is of parts of dwords."""
+    """Those of one work-group, as columns of equal length. ``piece``: a dword of LDS, or a byte where any access is of
+    parts of dwords."""
 
     site: Array
     wave: Array
-    group: Array
     came: Array
     waited: Array
     order: Array
-    """Among all records; of one wave it is the wave's."""
+    """Among the group's records; of one wave it is the wave's."""
     lane: Array
     piece: Array
     value: Array
     kind: Array
     piece_bytes: int
+    group: int
+
+
+@dataclass(slots=True)
+class Kept:
+    """Mutable: records of a launch, and the work-groups of which some were too many, so that none is judged."""
+
+    parts: list[Array] = field(default_factory=list)
+    count: int = 0
+    lost: set[int] = field(default_factory=set)
+
+    def add(self, records: Array, most: int, waves_in_group: int) -> None:
+        room = max(0, most - self.count)
+        if room:
+            self.parts.append(records[:room])
+            self.count += len(self.parts[-1])
+        self.lost.update((records["wave"][room:] // waves_in_group).tolist())
 
 
 class LdsTrace(Tool):
     """Base of tools that look at each access to LDS."""
 
+    most = Option(MOST, bounds=(1, 1 << 24), help="records of a launch; work-groups with more are not judged")
     accesses = Channel(LdsAccess)
     wave = WaveVariable(u32)
     came = WaveVariable(u32)
@@ -155,13 +177,41 @@ class LdsTrace(Tool):
                      address(instr, element), value)
 
     def received(self, channel: Channel, launch: LaunchResult, records: Array) -> None:
-        self.gathered.setdefault(launch.index, []).append(records)
+        self.gathered.setdefault(launch.index, Kept()).add(records, self.most, waves_in_group(launch))
 
-    def taken(self, launch: LaunchResult) -> Accesses:
-        """What the launch accessed."""
-        found = self.gathered.pop(launch.index, [])
-        items = launch.block[0] * launch.block[1] * launch.block[2]
-        return accesses(found, launch.notes, -(-items // launch.notes.wave_size))
+    def lost(self, launch: LaunchResult) -> int:
+        """Work-groups that are not judged."""
+        return len(self.gathered.get(launch.index, Kept()).lost)
+
+    def taken(self, launch: LaunchResult) -> Iterator[Accesses]:
+        """What each work-group accessed, one after the other."""
+        kept = self.gathered.pop(launch.index, Kept())
+        if not kept.parts:
+            return
+        records = np.concatenate(kept.parts)
+        kept.parts.clear()
+        group = records["wave"] // waves_in_group(launch)
+        turn = np.argsort(group, kind="stable")
+        starts = np.flatnonzero(np.diff(group[turn], prepend=-1))
+        for mine in np.split(turn, starts[1:]):
+            if int(group[mine[0]]) not in kept.lost:
+                yield accesses(records[mine], launch.notes, int(group[mine[0]]))
+
+
+def waves_in_group(launch: LaunchResult) -> int:
+    notes: LdsSites = launch.notes
+    return -(-(launch.block[0] * launch.block[1] * launch.block[2]) // notes.wave_size)
+
+
+def summed(reports: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Of several launches."""
+    return {name: sum(report[name] for report in reports) for name in ("accesses", "not_judged")}
+
+
+def cut(report: dict[str, Any]) -> list[str]:
+    """What a report says of work-groups that were too much."""
+    groups = report["not_judged"]
+    return [f"  not judged: {how_many(groups, 'work-group')}, of which records are beyond MOST"] if groups else []
 
 
 def stored(instr: Instr, element: int) -> object:
@@ -176,9 +226,8 @@ def stored(instr: Instr, element: int) -> object:
     return found
 
 
-def accesses(parts: list[Array], sites: LdsSites, waves_in_group: int) -> Accesses:
-    """From records: lanes that were on, each access cut into pieces."""
-    records = np.concatenate(parts) if parts else np.empty(0, LdsTrace.accesses.record.records)
+def accesses(records: Array, sites: LdsSites, group: int) -> Accesses:
+    """From records of a work-group: lanes that were on, each access cut into pieces."""
     bytes_of = np.array([each.bytes for each in sites.traced], np.int64)
     kinds = np.array([int(each.kind) for each in sites.traced], np.int64)
     on = (records["lanes"][:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1) == 1
@@ -193,6 +242,6 @@ def accesses(parts: list[Array], sites: LdsSites, waves_in_group: int) -> Access
     value &= np.where(size < 4, (1 << 8 * np.minimum(size, 4)) - 1, 0xFFFFFFFF)
     return Accesses(
         records["site"][taken].astype(np.int64), records["wave"][taken].astype(np.int64),
-        records["wave"][taken].astype(np.int64) // waves_in_group, records["came"][taken].astype(np.int64),
+        records["came"][taken].astype(np.int64),
         records["waited"][taken].astype(np.int64), taken, lane[again], first[again] // piece_bytes + inside,
-        value[again] + (inside << 32), kinds[records["site"][taken]], piece_bytes)
+        value[again] + (inside << 32), kinds[records["site"][taken]], piece_bytes, group)

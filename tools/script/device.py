@@ -19,6 +19,7 @@ from luthier_py.intrinsics import (
     read_first_lane,
     read_lane,
 )
+from luthier_py.tools.memory_divergence import touched
 
 TOP = 1 << 63
 PROBES = 64  # places where a key is looked for
@@ -50,18 +51,7 @@ def most(x: Lane[i64]) -> u32:
 @device
 def segments(at: Lane[i64], size: u32, shift: u32) -> u32:
     """How many segments of ``1 << shift`` bytes accesses of ``size`` bytes touch, no more than two each."""
-    first = u64(at) >> shift
-    last = (u64(at) + size - 1) >> shift
-    firsts = active_mask()
-    lasts = ballot(last != first)
-    count = u32(0)
-    while (firsts | lasts) != 0:
-        one = read_lane(first, count_trailing_zeros(firsts)) if firsts != 0 else read_lane(
-            last, count_trailing_zeros(lasts))
-        firsts &= ~ballot(first == one)
-        lasts &= ~ballot(last == one)
-        count += 1
-    return count
+    return touched(u64(at) >> shift, (u64(at) + size - 1) >> shift)
 
 
 @device

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from luthier_py import Channel, Mutator, Variable, WaveVariable, hook, ptr, u64
+from luthier_py import Channel, Mutator, Variable, WaveVariable, hook, u64
 from luthier_py.errors import EditConflict, HookError, Invalid
-from luthier_py.intrinsics import atomic_add, clock
+from luthier_py.intrinsics import clock
 from luthier_py.ir import Kernel
+from luthier_py.tools.instr_count.hooks import add, flush
 
 from .actions import RECORDING, Action, ReadScript
 from .hooks import Hooks
@@ -28,16 +29,6 @@ MOST_IN_REGISTERS = 8  # numbers that waves keep for themselves
 @hook
 def begin() -> u64:
     return clock()
-
-
-@hook
-def add(total: u64, n: u64) -> u64:
-    return total + n
-
-
-@hook(lanes="one")
-def flush(word: ptr[u64], total: u64) -> None:
-    atomic_add(word, total)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,13 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import Foreseen, Foretold, GivenLaunch, Steps, foretell
+from luthier_py.analysis import Foreseen, Foretold, GivenLaunch, foretell
 from luthier_py.errors import Unsupported
 from luthier_py.ir import Function, Instr, Kernel
 from luthier_py.isa import OpFlag
 from luthier_py.storage import cache_key
 from luthier_py.tool import Counted, Region
-from luthier_py.tools.instr_count import InstrCount
+from luthier_py.tools.instr_count.hooks import add, add_lanes, count_steps, flush
 
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 _WRAPS = 1 << 64
@@ -105,9 +105,6 @@ class WaveMetrics(Tool):
     lane_count = WaveVariable(u64)
     begun = WaveVariable(u32)  # what a loop's register held before it
 
-    add, begin, add_steps = InstrCount.add, InstrCount.begin, InstrCount.add_steps
-    add_lanes, flush = InstrCount.add_lanes, InstrCount.flush
-
     @property
     def all(self) -> bool:
         return bool(self.metrics == "all")
@@ -131,7 +128,7 @@ class WaveMetrics(Tool):
             reached = {count for function in m.functions(kernel) for count in used[function]}
             for total, count in self.measured:
                 if count in reached:
-                    m.at_exit(kernel, self.flush, total, count)
+                    m.at_exit(kernel, flush, total, count)
         return Notes(m.program.isa.wave_size, plans)
 
     def counted(
@@ -163,19 +160,11 @@ class WaveMetrics(Tool):
         """Those that it is counted in."""
         wanted = {count: weight % _WRAPS for (_, count), weight in zip(self.measured, weights, strict=False) if weight}
         if counted.steps is not None and wanted:
-            self.count_steps(m, counted.steps, wanted)
+            count_steps(m, counted.steps, self.begun, wanted)
         else:
             for count, weight in wanted.items():
-                m.at_counted(counted, self.add, count, weight, into=count)
+                m.at_counted(counted, add, count, weight, into=count)
         return set(wanted)
-
-    def count_steps(self, m: Mutator, steps: Steps, wanted: Mapping[WaveVariable, int]) -> None:
-        """As in instr_count: a loop's register says how often it ran."""
-        for end in steps.before:
-            m.before(end, self.begin, steps.register, 1, into=self.begun)
-        down, shift = int(steps.step < 0), abs(steps.step).bit_length() - 1
-        for count, weight in wanted.items():
-            m.before(steps.behind, self.add_steps, count, steps.register, self.begun, down, shift, weight, into=count)
 
     def count_lanes(
         self, m: Mutator, function: Function, known: Collection[int], used: set[WaveVariable]
@@ -188,7 +177,7 @@ class WaveMetrics(Tool):
                 found.append((stretch.first.pc, vectors))
             elif vectors:
                 used.add(self.lane_count)
-                m.at_stretch(stretch, self.add_lanes, self.lane_count, vectors, into=self.lane_count, anywhere=True)
+                m.at_stretch(stretch, add_lanes, self.lane_count, vectors, into=self.lane_count, anywhere=True)
         return tuple(found)
 
     def told(self, plan: Computable, launch: LaunchResult) -> Foretold:

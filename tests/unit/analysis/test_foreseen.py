@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import struct
 
+import pytest
 from emulated import code_object
 from synthetic import Row, build
 
 from luthier_py.analysis import Foreseen, GivenLaunch, analyse, foretell
+from luthier_py.analysis.meets import EXIT, Meets
 from luthier_py.ir import lift
 from luthier_py.isa import EXEC, VCC, sgpr, vgpr
 from luthier_py.loader import load
@@ -83,6 +85,23 @@ def test_nothing_is_known_behind_a_call():
     found = analyse(program).foreseen(kernel)
     (call,) = program.calls(kernel.function)
     assert found.stops and all(stop.pc <= call.instr.pc for stop in found.stops.values())
+
+
+def test_of_too_many_nodes_nothing_is_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [("s_branch", "more"), "more:", mark(1), END]
+    for most, runs in (2, "1"), (1, ""):
+        monkeypatch.setattr("luthier_py.analysis.foreseen.MOST_NODES", most)
+        assert runs_and_lanes(*rows)[0] == runs
+
+
+def test_ways_meet_again_in_long_functions_too() -> None:
+    """30,000 ifs, one behind the other: each node that all ways lead through is the next one."""
+    count = 30_000
+    after = {2 * n: (2 * n + 1, 2 * n + 2) for n in range(count)} | {2 * n + 1: (2 * n + 2,) for n in range(count)}
+    meets = Meets({**after, 2 * count: (EXIT,)})
+    assert meets.all_end and meets.next(2 * count) == EXIT
+    assert all(meets.next(2 * n) == meets.next(2 * n + 1) == 2 * n + 2 for n in range(count))
+    assert meets.next(0, set(range(1, 11))) == 12 and meets.between(0) == {1}
 
 
 def test_an_argument_is_found_by_an_address_of_64_bits():
