@@ -37,6 +37,11 @@ class SourceLines:
         place = bisect_right(self.addresses, pc) - 1
         return self.lines[place] if place >= 0 else None
 
+    def text_at(self, pc: int) -> str | None:
+        """File and line, as reports have them; None where there is none."""
+        found = self.at(pc)
+        return None if found is None else str(found)
+
     def __bool__(self) -> bool:
         return bool(self.addresses)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator
-from luthier_py.analysis import SourceLines, source_lines
+from luthier_py.analysis import source_lines
 from luthier_py.analysis.differing import Decision, differing
 from luthier_py.ir import Instr
 from luthier_py.isa.semantics.readers.freedoms import Freedom
@@ -66,7 +66,7 @@ class Exactness(OpcodeHistogram):
         found, lines, isa = differing(m.program, m.facts), source_lines(m.program.obj), m.program.isa
 
         def place(instr: Instr, freedoms: Iterable[Freedom]) -> Place:
-            return Place(instr.pc, isa.text(instr.inst), line_at(lines, instr.pc), named(freedoms))
+            return Place(instr.pc, isa.text(instr.inst), lines.text_at(instr.pc), named(freedoms))
 
         return Findings(
             self.counted_parts(m), tuple(place(instr, free) for instr, free in found.sources.items()),
@@ -122,11 +122,6 @@ class Exactness(OpcodeHistogram):
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [*report["free_instructions"], *report["decided"]]
-
-
-def line_at(lines: SourceLines, pc: int) -> str | None:
-    line = lines.at(pc)
-    return None if line is None else str(line)
 
 
 def named(freedoms: Iterable[Freedom]) -> tuple[str, ...]:

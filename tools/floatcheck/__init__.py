@@ -102,8 +102,7 @@ class FloatCheck(Tool):
         for at, (instr, results) in enumerate(chosen):
             place = counts[at * len(KINDS)], examples[at * len(KINDS)]
             self.watch(m, instr, results, place)
-            line = lines.at(instr.pc)
-            judged.append(Site(instr.pc, isa.text(instr.inst), None if line is None else str(line), results))
+            judged.append(Site(instr.pc, isa.text(instr.inst), lines.text_at(instr.pc), results))
         texts = tuple(isa.text(instr.inst) for instr in steps)
         return Sites(tuple(judged), texts, tuple(not_judged), counts, examples, isa.wave_size)
 

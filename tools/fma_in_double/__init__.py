@@ -102,8 +102,7 @@ class FmaInDouble(Tool):
                 left.append(text)
                 continue
             self.put(m, instr, counts[len(replaced) * COUNTS])
-            line = lines.at(instr.pc)
-            replaced.append((instr.pc, text, None if line is None else str(line)))
+            replaced.append((instr.pc, text, lines.text_at(instr.pc)))
         return Sites(tuple(replaced), tuple(left), counts)
 
     def put(self, m: Mutator, instr: Instr, counts: Any) -> None:

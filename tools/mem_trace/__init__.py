@@ -83,8 +83,7 @@ class MemTrace(Tool):
         traced: dict[int, Site] = {}
         untraced: dict[int, Site] = {}
         for instr in self.chosen(m):
-            line = lines.at(instr.pc)
-            site = Site(instr.inst.op.mnemonic, None if line is None else str(line))
+            site = Site(instr.inst.op.mnemonic, lines.text_at(instr.pc))
             try:
                 for element in range(len(instr.memory.offsets) if instr.memory is not None else 0):
                     at = address(instr, element)

@@ -161,9 +161,9 @@ class MemCheck(Tool):
         counts = Variable(u64, max(len(found), 1), name="MemCheck.counts")
         checked, unchecked = list[CheckedSite](), list[str]()
         for instr in found:
-            text, line = isa.text(instr.inst), lines.at(instr.pc)
+            text = isa.text(instr.inst)
             try:
-                site = self.checked(instr, text, None if line is None else str(line))
+                site = self.checked(instr, text, lines.text_at(instr.pc))
             except HookError:
                 unchecked.append(text)
                 continue

@@ -154,9 +154,8 @@ class LdsTrace(Tool):
                 if found is None or found.form is not AddressForm.LDS or found.bytes is None:
                     untraced.append(text)
                     continue
-                line = lines.at(instr.pc)
                 self.trace(m, instr, len(sites))
-                sites.append(LdsSite(instr.pc, text, None if line is None else str(line), access_kind(instr),
+                sites.append(LdsSite(instr.pc, text, lines.text_at(instr.pc), access_kind(instr),
                                      found.bytes))
         for kernel in m.kernels if sites else ():
             m.at_entry(kernel, begin, wave_in_launch(), into=self.wave)

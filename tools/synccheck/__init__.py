@@ -93,8 +93,7 @@ class SyncCheck(Tool):
         for number, instr in enumerate(found):
             m.before(instr, come, self.came, self.path, self.born, active_lanes(instr), counts[2 * number], number + 1,
                      into=(self.came, self.path))
-            line = lines.at(instr.pc)
-            rows.append(Barrier(instr.pc, isa.text(instr.inst), None if line is None else str(line)))
+            rows.append(Barrier(instr.pc, isa.text(instr.inst), lines.text_at(instr.pc)))
         return Barriers(tuple(rows), tuple(others), counts, isa.wave_size)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:

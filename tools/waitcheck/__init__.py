@@ -52,8 +52,7 @@ class WaitCheck(Tool):
             m.before(each.instr, count, counts[1 + number])
         places = []
         for each in found:
-            line = lines.at(each.instr.pc)
-            places.append(Place(each.instr.pc, isa.text(each.instr.inst), None if line is None else str(line),
+            places.append(Place(each.instr.pc, isa.text(each.instr.inst), lines.text_at(each.instr.pc),
                                 lacking(each)))
         unread = tuple(function.name for function in m.functions() if function.incomplete)
         return Places(tuple(places), unread, counts)
