@@ -45,12 +45,15 @@ class Several(Tool):
             vars(tool)[VALUES] = values  # one for all: what a tool sets in its `launching` is the driver's to read
 
     def _check_apart(self) -> None:
-        declared = [*self.variables, *self.wave_variables, *self.channels, *self.launch_parameters]
-        for what, names in (("tools", [part.name for part in self._parts]), ("variables", [v.name for v in declared]),
-                            ("channels", [channel.attribute for channel in self.channels])):
-            twice = next((name for name, count in Counter(names).items() if count > 1), None)
-            if twice is not None:
-                raise Invalid(f"tools {self.name}: two {what} are called {twice}; run these tools one after the other")
+        names: dict[tuple[str, str], str] = {}
+        for part in self._parts:
+            declared = [*part.variables, *part.wave_variables, *part.channels, *part.launch_parameters]
+            for named in (("tools", part.name), *(("variables", each.name) for each in dict.fromkeys(declared)),
+                          *(("channels", each.attribute) for each in part.channels)):
+                if named in names:
+                    both = f"{names[named]} and {part.name} do not go into one copy"
+                    raise Invalid(f"{both}: two {named[0]} are called {named[1]}; run these tools one after the other")
+                names[named] = part.name
 
     def _take_options(self, agreed: set[str]) -> None:
         """Those of every tool that are ``agreed`` upon have their names, all others the tool's name before theirs."""

@@ -76,7 +76,10 @@ def parse_launches(name: str, text: str) -> range:
         raise Invalid(f"{name}={text}: give numbers of launches as A:B, from A up to B, which is not one of them")
     first, colon, last = match.groups()
     start = int(first or 0)
-    return range(start, min(int(last), _EVER) if last else start + 1 if first and not colon else _EVER)
+    found = range(start, min(int(last), _EVER) if last else start + 1 if first and not colon else _EVER)
+    if not found:
+        raise Invalid(f"{name}={text}: there is no launch from {start} up to {found.stop}")
+    return found
 
 
 class LaunchRecorder:

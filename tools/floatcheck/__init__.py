@@ -6,10 +6,13 @@ of its operands a hook before it has put into memory of the wave.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from luthier_py import (
     LaunchResult,
@@ -191,8 +194,14 @@ def totals(rows: Iterable[dict[str, Any]]) -> dict[str, int]:
 
 
 def shown(example: dict[str, Any]) -> str:
-    given = f" of {', '.join(f'{each:.9g}' for each in example['operands'])}" if example["operands"] else ""
-    return f", as {example['result']:.9g}{given} (work-group {example['workgroup']}, work-item {example['workitem']})"
+    given = f" of {', '.join(map(digits, example['operands']))}" if example["operands"] else ""
+    who = f"work-group {example['workgroup']}, work-item {example['workitem']}"
+    return f", as {digits(example['result'])}{given} ({who})"
+
+
+def digits(number: float) -> str:
+    """As many as tell it from all others of its format."""
+    return f"{number:.9g}" if math.isnan(number) or float(np.float32(number)) == number else f"{number:.17g}"
 
 
 def infinity(kind: FloatFormat) -> int:

@@ -106,7 +106,7 @@ def test_what_could_not_be_told_apart_is_refused() -> None:
     with pytest.raises(Invalid, match="two channels are called sent"):
         Several(First(), other())
     same = type("First", (Tool,), {"name": "same", "seen": Variable(u64)})
-    with pytest.raises(Invalid, match=r"two variables are called First\.seen"):
+    with pytest.raises(Invalid, match=r"First and same .* two variables are called First\.seen"):
         Several(First(), same())
 
 

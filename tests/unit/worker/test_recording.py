@@ -113,6 +113,6 @@ def test_what_is_chosen_is_said_in_the_environment() -> None:
     assert record_settings(given.environment()) == given and record_settings({}) is None
     assert [parse_launches("it", text) for text in ("4", "4:", ":4", "2:4")] == [
         range(4, 5), range(4, 1 << 63), range(4), range(2, 4)]
-    for wrong in ("-1", "a", "1:b", "1:2:3", ":x"):
+    for wrong in ("-1", "a", "1:b", "1:2:3", ":x", "5:2"):
         with pytest.raises(Invalid, match="LUTHIER_RECORD_LAUNCHES="):
             record_settings({"LUTHIER_RECORD": "x", "LUTHIER_RECORD_LAUNCHES": wrong})
