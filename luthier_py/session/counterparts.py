@@ -84,15 +84,17 @@ def allocation_counterparts(record: RecordedLaunch, kernel: KernelRecord, now: S
 
 
 def _names(record: RecordedLaunch, kernel: KernelRecord) -> dict[int, tuple[str, str | None]]:
-    """What arguments say of allocations, by address: a name, and the elements' type."""
-    found: dict[int, tuple[str, str | None]] = {}
+    """What arguments say of allocations, by address: a name, and the elements' type. Of one that several point into all
+    have a part, and nobody knows which."""
+    found: dict[int, list[tuple[str, str | None]]] = {}
     for number, (arg, type_name) in enumerate(zip(kernel.own_args, type_names(kernel), strict=True)):
         if arg.size == _WORD.size and arg.offset + arg.size <= len(record.kernarg):
             one = _holding(record.allocations, *_WORD.unpack_from(record.kernarg, arg.offset))
             if one is not None:
                 words = " ".join(filter(None, (f"argument {number}", arg.name, type_name and f"({type_name})")))
-                found.setdefault(one.address, (words, pointed_type(type_name)))
-    return found
+                found.setdefault(one.address, []).append((words, pointed_type(type_name)))
+    return {address: (" and ".join(words for words, _ in told), told[0][1] if len({kind for _, kind in told}) == 1
+                      else None) for address, told in found.items()}
 
 
 def _holding(allocations: Sequence[Allocation], address: int) -> Allocation | None:

@@ -26,7 +26,8 @@ Numbers = Mapping[str, Any]
 def files_of(tool: Tool, launch: LaunchResult, report: Numbers, folder: SourceFolder) -> dict[str, bytes]:
     """Content by file name."""
     files = {f"{tool.name}.csv": encoded(comma_separated(flat(dict(report))))}
-    pictures = [_plot(tool.selection.shown(launch.kernel), report)] if plots.available() else []
+    computes = bool(report["total"]["intensity"])  # what does nothing with what it moves stands nowhere in the plot
+    pictures = [_plot(tool.selection.shown(launch.kernel), report)] if computes and plots.available() else []
     for picture in pictures:
         files[f"{tool.name}.png"] = picture.png
     files[f"{tool.name}.html"] = encoded(render(_page(tool, launch, report, pictures, folder)))
@@ -62,7 +63,11 @@ def _page(tool: Tool, launch: LaunchResult, report: Numbers, pictures: list[Pict
               for file in files if (why := folder.source(file).missing)]
     peaks = _peaks(report)
     assumed = f" Assumed are {peaks.assumed}." if peaks.assumed else ""
-    notes.append(f"The plot's peaks are the cycle model's for {peaks.model}: docs/time-model.md has sources.{assumed}")
+    if report["total"]["intensity"]:
+        notes.append(f"The plot's peaks are the cycle model's for {peaks.model}: docs/time-model.md has sources."
+                     f"{assumed}")
+    else:
+        notes.append("There are no flops that are known to work on global memory, and so no plot.")
     if not sources:
         tables.append(_table("lines", report["lines"]))
     return Page(f"Roofline of {kernel}", tuple(facts), tables, pictures, notes, [sources] if sources else [])
