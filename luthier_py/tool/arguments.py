@@ -179,7 +179,7 @@ def result_place(result: Parameter, given: object) -> Destination:
     if isinstance(given, WaveVariable):
         raise ValueError(f"{named} cannot go into {given}; its type must be {given.type}, one for the wave")
     if not isinstance(given, Reg):
-        raise ValueError(f"{named} cannot go into {given!r}; give a WaveVariable or a register (Reg)")
+        raise ValueError(f"{named} cannot go into {given!r:.60}; give a WaveVariable or a register (Reg)")
     _fits(named, result, given)
     dwords = {*range(given.index, given.index + given.dwords)}
     if given.file is RegFile.SGPR and max(dwords) >= VCC and not dwords <= {VCC, VCC + 1, M0, SCC}:
