@@ -58,7 +58,7 @@ def _others(tool: Tool) -> Iterator[tuple[str, Tool]]:
         yield from ((f"`-t {part.name}`", part) for part in tool.together)
     installed = tools()
     for name, other in sorted(installed.items()) if type(tool) in installed.values() else ():
-        if other is not type(tool):
+        if other is not type(tool) and not other.asks_first:
             yield f"`-t {name}`", other()
 
 

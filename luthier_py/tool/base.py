@@ -80,6 +80,8 @@ class Tool:
     declares by `reads`: then it need not be called again for what was instrumented before."""
     wants_arguments: bool = False
     """Launches have their arguments with them, and those of kernels in which nothing was inserted are reported, too."""
+    asks_first: ClassVar[bool] = False
+    """Whether there is no such tool without options."""
     selection = Selection()
     given: frozenset[str] = frozenset()  # names of options
 

@@ -22,6 +22,7 @@ class Script(Tool):
     """What a script says: probes, and what to count, measure, trace or print there."""
 
     name = "script"
+    asks_first = True
     written = Option("", name="text", help=r"the script; \n outside of quotes begins a new line")
     file = Option("", help="a file with the script")
     per_launch = Option(False, help="1: tables for each launch; 0: for all launches of a kernel together")

@@ -66,7 +66,7 @@ def found(kernel, *objects):
     return [replace(each, address=None, what="") for each in device.findings]
 
 
-@pytest.mark.parametrize("tool", ["instr_count", "memory_divergence"])
+@pytest.mark.parametrize("tool", ["instr_count", "branch_edges", "opcode_histogram"])
 def test_the_original_s_places(code, tool):
     bare = found("k", code)
     assert len(bare) > 1 and all(each.where.lines for each in bare)

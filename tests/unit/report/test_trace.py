@@ -44,7 +44,7 @@ def test_a_launch_is_what_the_model_says(tmp_path: Path) -> None:
     done = launch_file(sample("reduce").path, launch, tool, run_settings("emulator", times=True))
     cycles = done.ran.cycles
     assert cycles is not None and done.verdict is not None
-    _, [path] = save_all(done, launch, None, tmp_path / "t.json.gz")
+    _, [path] = save_all(done, launch.kernel, trace=tmp_path / "t.json.gz")
     found = tracks(json.loads(gzip.decompress(Path(path).read_bytes())))
     [whole] = found[DEVICES, LAUNCHES]
     assert (whole["name"], whole["ts"], whole["dur"]) == ("reduce", cycles.begin, cycles.total)
