@@ -33,7 +33,7 @@ class HotBlocks(OpcodeHistogram):
     name = "hot_blocks"
     per_wave = COUNT_WARP_LEVEL.only(True)
     active_only = EXCLUDE_PRED_OFF.only(False)
-    shown = Option(5, help="blocks and traces that are printed, the blocks with their code")
+    shown = Option(5, bounds=(0, 1000), help="blocks and traces that are printed, the blocks with their code")
     with_edges = True
 
     def note(self, stretch: Stretch) -> Stretch:

@@ -46,7 +46,8 @@ class PathProfile(Tool):
     """Executions of each acyclic path of each function, by wave."""
 
     name = "path_profile"
-    array = Option(4096, help="functions with so many paths have a counter for each, others share the table")
+    array = Option(4096, bounds=(0, 1 << 20),
+                   help="functions with so many paths have a counter for each, others share the table")
     table = Option(1 << 16, choices=tuple(1 << bits for bits in range(6, 25)), help="paths that the table has room for")
 
     lost = Variable(u64)

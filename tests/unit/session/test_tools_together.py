@@ -87,7 +87,7 @@ def test_under_a_program(program: Callable[..., Path], tmp_path: Path) -> None:
     assert len(kernels) == len(found) == 2
     for kernel in kernels:
         assert {file.name for file in kernel.iterdir()} == {
-            "instr_count.json", "instr_count.txt", "branch_edges.json", "branch_edges.txt"}
+            "instr_count.json", "instr_count.txt", "branch_edges.json", "branch_edges.txt", "branch_edges.html"}
     rows = list(csv.DictReader((tmp_path / "rows.csv").open()))
     assert [int(row["instructions"]) for row in rows if row["tool"] == "instr_count"] == [
         report["instr_count"]["instructions"] for report in found]

@@ -46,8 +46,9 @@ def test_a_default_is_a_value() -> None:
 def test_numbers_of_tools_have_bounds(tool: type[Tool]) -> None:
     for option in tool.options.values():
         if type(option.default) in (int, float):
-            wrong: list[Any] = [-1, "-1", "many", True]
             assert option.bounds or option.choices, option.name
+            less = min(0, option.bounds[0] if option.bounds else 0) - 1
+            wrong: list[Any] = [less, str(less), "many", True]
             for given in wrong:
                 with pytest.raises(Invalid, match=f"^option {option.name}={given}: "):
                     tool(**{option.name.lower(): given})
