@@ -201,7 +201,9 @@ def shown(example: dict[str, Any]) -> str:
 
 def digits(number: float) -> str:
     """As many as tell it from all others of its format."""
-    return f"{number:.9g}" if math.isnan(number) or float(np.float32(number)) == number else f"{number:.17g}"
+    with np.errstate(over="ignore"):
+        short = math.isnan(number) or float(np.float32(number)) == number
+    return f"{number:.9g}" if short else f"{number:.17g}"
 
 
 def infinity(kind: FloatFormat) -> int:
