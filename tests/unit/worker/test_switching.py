@@ -69,7 +69,8 @@ def test_who_does_not_listen_is_left_alone() -> None:
 
 
 def test_what_another_thread_has_started_is_told() -> None:
-    listening = "import signal; signal.signal(10, lambda *_: print('told')); print('ready', flush=True); signal.pause()"
+    listening = ("import os, signal, time; signal.signal(10, lambda *_: (print('told', flush=True), os._exit(0))); "
+                 "print('ready', flush=True); time.sleep(60)")
     starting = ("import subprocess, sys, threading; "
                 f"threading.Thread(target=subprocess.run, args=([sys.executable, '-c', {listening!r}],)).start()")
     with subprocess.Popen([sys.executable, "-c", starting], text=True, stdout=subprocess.PIPE,
