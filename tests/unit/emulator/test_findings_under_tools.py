@@ -78,6 +78,17 @@ def test_the_original_s_places(code, tool):
     assert found("k.luthier", alone) == without  # nobody knows the original
 
 
+def test_the_same_places_where_waves_take_other_turns(code):
+    """Its hooks have loops, behind which waves of the emulator take turns: how often a race shows depends on that."""
+    def places(findings):
+        return {(each.kind, each.where, each.other) for each in findings}
+
+    tool = load_tool("memory_divergence", {})
+    bare = places(found("k", code))
+    assert places(found("k.luthier", instrument(code, tool).data)) == bare
+    assert places(found("k.luthier", code, apart(code, tool))) == bare
+
+
 def test_every_instruction_has_its_origin(code):
     """As the map says that reports of a copy are made by."""
     tool = load_tool("instr_count", {})
