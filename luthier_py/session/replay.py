@@ -71,18 +71,10 @@ class Replayed:
 
 
 @dataclass(slots=True)
-class ReplayLaunch:
-    """Mutable: ``comparison`` of its last run. ``subject``: the kernel that runs, ``home``: the module with the
-    program's variables, None for the one that runs. ``rebuilt``: it is another kernel, and looked at for what it
-    touches."""
+class OfRecord:
+    """What a launch takes from the record that it repeats."""
 
     record: RecordedLaunch
-    subject: KernelRecord
-    allocations: list[Counterpart]
-    home: Module | None
-    rebuilt: bool
-    tolerance: float
-    comparison: ReplayComparison | None = None
 
     @property
     def kernel(self) -> str:
@@ -95,6 +87,20 @@ class ReplayLaunch:
     @property
     def block(self) -> Dim:
         return self.record.block
+
+
+@dataclass(slots=True)
+class ReplayLaunch(OfRecord):
+    """Mutable: ``comparison`` of its last run. ``subject``: the kernel that runs, ``home``: the module with the
+    program's variables, None for the one that runs. ``rebuilt``: it is another kernel, and looked at for what it
+    touches."""
+
+    subject: KernelRecord
+    allocations: list[Counterpart]
+    home: Module | None
+    rebuilt: bool
+    tolerance: float
+    comparison: ReplayComparison | None = None
 
     def run(self, device: Device, module: Module, kernel: str, ready: Ready = nobody) -> Left:
         """Memory as it was, the launch, and what differs then."""

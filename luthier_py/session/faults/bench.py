@@ -28,8 +28,8 @@ from luthier_py.runtime import Device, Module
 from luthier_py.session.counterparts import Counterpart, allocation_counterparts, module_counterparts, pieces
 from luthier_py.session.differing import BufferDifference, ComparedBytes, difference
 from luthier_py.session.faults.drawing import NO_FAULT, TOOL, InjectedFault
-from luthier_py.session.replay import compared, with_memory
-from luthier_py.session.run import Dim, Left, run_instrumented
+from luthier_py.session.replay import OfRecord, compared, with_memory
+from luthier_py.session.run import Left, run_instrumented
 from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.told_allocations import Ready, nobody
 from luthier_py.tool import Tool, load_tool
@@ -61,26 +61,13 @@ class JudgedFault:
 
 
 @dataclass(slots=True)
-class FaultyLaunch:
+class FaultyLaunch(OfRecord):
     """The recorded launch (mutable: how the last run ended). ``before``: all memory of the device, by allocation."""
 
-    record: RecordedLaunch
     before: Sequence[tuple[Allocation, bytes]]
     error: DeviceError | None = None
     after: list[bytes] = field(default_factory=list)
     seconds: float = 0.0
-
-    @property
-    def kernel(self) -> str:
-        return self.record.kernel
-
-    @property
-    def grid(self) -> Dim:
-        return self.record.grid
-
-    @property
-    def block(self) -> Dim:
-        return self.record.block
 
     def run(self, device: Device, module: Module, kernel: str, ready: Ready = nobody) -> Left:
         """An error is kept, so that the tool's variables are read all the same."""
