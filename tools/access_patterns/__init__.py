@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator, Option, Tool
-from luthier_py.analysis import source_lines
 from luthier_py.errors import how_many
 from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, AddressForm, Reg
 from luthier_py.isa.semantics.readers.numbers import Number
 from luthier_py.report.columns import aligned
+from luthier_py.tool import InstrPlace, InstrPlaces
 
 from .patterns import Pattern, Shape, lines_of, pattern_of
 
@@ -22,10 +22,7 @@ class Site:
     """A memory instruction. ``bytes``: of a lane, if that is known; ``address``: its low 32 bits, as far as known;
     ``whole``: surely run by all lanes that the wave started with."""
 
-    pc: int
-    text: str
-    function: str
-    source: str
+    place: InstrPlace
     kind: AccessKind
     bytes: int | None
     address: Number | None
@@ -44,25 +41,21 @@ class AccessPatterns(Tool):
     """Strides between lanes at each global memory instruction, predicted: nothing is inserted, nothing measured."""
 
     name = "access_patterns"
-    wants_arguments = True  # so that launches of kernels are reported in which nothing was inserted
+    reports_untouched = True
     line = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a line")
 
     def instrument(self, m: Mutator) -> Sites:
-        lines, of = source_lines(m.program.obj), dict[str, tuple[Site, ...]]()
+        places, of = InstrPlaces(m.program), dict[str, tuple[Site, ...]]()
         for kernel in m.kernels:
-            found = [(function, instr) for function in m.functions(kernel)
-                     for instr in m.instrs(function, where="global")]
+            found = [instr for function in m.functions(kernel) for instr in m.instrs(function, where="global")]
             of[kernel.name] = tuple(
-                Site(instr.pc, m.program.isa.text(instr.inst), function.name, str(lines.at(instr.pc) or ""),
-                     instr.memory.kind, instr.memory.total_bytes, address_of(m, instr),
-                     m.facts.exec_as_at_start(instr))
-                for function, instr in found if instr.memory is not None)
+                Site(places.of(instr), instr.memory.kind, instr.memory.total_bytes, address_of(m, instr),
+                     m.facts.exec_as_at_start(instr)) for instr in found if instr.memory is not None)
         return Sites(of, m.program.isa.wave_size)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Sites = launch.notes
-        items = launch.block[0] * launch.block[1] * launch.block[2]
-        lanes = min(notes.wave_size, items)
+        lanes = min(notes.wave_size, launch.workitems)
         rows = [self.row(site, launch.block, notes.wave_size, lanes) for site in notes.of.get(launch.kernel, ())]
         return {"line": self.line, "lanes": lanes, "instructions": rows,
                 "predicted": sum(row["shape"] != Shape.UNKNOWN.value for row in rows)}
@@ -74,8 +67,7 @@ class AccessPatterns(Tool):
         least, most = lines or (None, None)
         known = pattern.shape is not Shape.UNKNOWN
         return {
-            "pc": site.pc, "instruction": site.text, "function": site.function, "source": site.source,
-            "kind": site.kind.name.lower(), "bytes": size, "shape": pattern.shape.value,
+            **site.place.row(), "kind": site.kind.name.lower(), "bytes": size, "shape": pattern.shape.value,
             "stride": pattern.stride if known else None, "row": pattern.row if known else None,
             "least_lines": least, "most_lines": most, "advice": advice(site, pattern, self.line, lines, lanes),
         }  # fmt: skip
