@@ -100,7 +100,8 @@ def sites_of(m: Mutator, function: Function, places: InstrPlaces) -> Iterator[Si
         if access is not None:
             address = address_of(m, instr)
             loads = () if address is not None else tuple(each.pc for each in loads_behind(instr, definitions))
-            yield Site(places.of(instr), access.kind, access.total_bytes, address, m.facts.exec_as_at_start(instr), loads)
+            whole = m.facts.exec_as_at_start(instr)
+            yield Site(places.of(instr), access.kind, access.total_bytes, address, whole, loads)
 
 
 def address_of(m: Mutator, instr: Instr) -> Number | None:
