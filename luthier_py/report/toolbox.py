@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from luthier_py.report.plain import Json
-from luthier_py.tool import EVERY_TOOL, Option, Tool, described
+from luthier_py.tool import EVERY_TOOL, Option, Tool, declared_numbers
 
 
 def toolbox_facts(tools: Mapping[str, type[Tool]]) -> Json:
@@ -21,7 +21,7 @@ def toolbox_facts(tools: Mapping[str, type[Tool]]) -> Json:
                 "description": tool.description(),
                 "options": _options(tool.options),
                 "numbers": [{"name": name, "of_several": adding, "what": what}
-                            for name, adding, what in described(tool.amounts or {})],
+                            for name, adding, what in declared_numbers(tool.amounts or {})],
             }
             for name, tool in sorted(tools.items())
         ],

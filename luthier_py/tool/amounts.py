@@ -171,7 +171,7 @@ def main_rows(declared: Amounts) -> str | None:
     return next((name for name, kind in declared.items() if isinstance(kind, RowsBy)), None)
 
 
-def described(declared: Declaration, way: tuple[str, ...] = ()) -> Iterator[tuple[str, str, str]]:
+def declared_numbers(declared: Declaration, way: tuple[str, ...] = ()) -> Iterator[tuple[str, str, str]]:
     """The name of each number, what becomes of several, and what it is of."""
     if isinstance(declared, Amount):
         yield ".".join(way), declared.adding.value, declared.what
@@ -180,4 +180,4 @@ def described(declared: Declaration, way: tuple[str, ...] = ()) -> Iterator[tupl
     else:
         inner = declared.columns if isinstance(declared, RowsBy) else declared
         for name, kind in inner.items():
-            yield from described(kind, (*way, *["*"] * isinstance(declared, RowsBy), name))
+            yield from declared_numbers(kind, (*way, *["*"] * isinstance(declared, RowsBy), name))

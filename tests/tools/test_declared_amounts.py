@@ -13,6 +13,7 @@ from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.report.plain import is_number, leaves
 from luthier_py.report.tallies import NumberName, tally
+from luthier_py.report.toolbox import toolbox_facts
 from luthier_py.samples import sample
 from luthier_py.session.compared import compare_files
 from luthier_py.session.demo import launch_of
@@ -64,6 +65,13 @@ def test_two_launches_are_what_is_declared(name: str) -> None:
                 both = both[int(key) if isinstance(both, list) else key]
             wanted = value if kind.adding is Adding.WORKED_OUT else TWICE[kind.adding] * value
             assert both == pytest.approx(wanted), way
+
+
+def test_users_are_told() -> None:
+    (found,) = toolbox_facts({"instr_count": tools()["instr_count"]})["tools"]
+    assert found["numbers"] == [
+        {"name": "instructions", "of_several": "sum", "what": "executed instructions"},
+        {"name": "total", "of_several": "sum over all launches so far", "what": "executed instructions"}]
 
 
 def test_a_declaration_makes_one_report_of_several() -> None:
