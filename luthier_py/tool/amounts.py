@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-Report = Mapping[str, Any]
+AnyReport = Mapping[str, Any]
 
 
-class Adding(Enum):
+class OfSeveral(Enum):
     """What becomes of a number that several launches, or several rows of a line, have."""
 
     SUM = "sum"
@@ -29,8 +29,8 @@ class Adding(Enum):
     WORKED_OUT = "worked out of the others"
 
 
-_ADDED: Mapping[Adding, Callable[[Sequence[Any]], Any]] = {
-    Adding.SUM: sum, Adding.MOST: max, Adding.LEAST: min, Adding.ANY: any, Adding.SO_FAR: max,
+_ADDED: Mapping[OfSeveral, Callable[[Sequence[Any]], Any]] = {
+    OfSeveral.SUM: sum, OfSeveral.MOST: max, OfSeveral.LEAST: min, OfSeveral.ANY: any, OfSeveral.SO_FAR: max,
 }  # fmt: skip
 
 
@@ -40,10 +40,10 @@ class Amount:
     row that it stands in and the whole report; None where the tool alone can tell, so that several launches have none.
     """
 
-    adding: Adding
+    adding: OfSeveral
     what: str = ""
     more_is_better: bool = False
-    work: Callable[[Report, Report], Any] | None = None
+    work: Callable[[AnyReport, AnyReport], Any] | None = None
 
     def of(self, what: str) -> Amount:
         """The same, said in words."""
@@ -52,23 +52,23 @@ class Amount:
     def together(self, values: Sequence[Any]) -> Any:
         """Of several launches; None is what is not known."""
         known = [value for value in values if value is not None]
-        if self.adding is Adding.FIRST:
+        if self.adding is OfSeveral.FIRST:
             return next(filter(None, known), values[0])
-        if self.adding is Adding.WORKED_OUT and self.work is None:
+        if self.adding is OfSeveral.WORKED_OUT and self.work is None:
             return values[0] if all(value == values[0] for value in values) else None
         return _ADDED[self.adding](known) if known and self.adding in _ADDED else values[0]
 
     def added(self, one: float, other: float) -> float | None:
         """What two numbers are together; None where that is nothing."""
-        if self.adding is Adding.WORKED_OUT:
+        if self.adding is OfSeveral.WORKED_OUT:
             return None
-        found: float = max(one, other) if self.adding is Adding.SAME else _ADDED[self.adding]([one, other])
+        found: float = max(one, other) if self.adding is OfSeveral.SAME else _ADDED[self.adding]([one, other])
         return found
 
     @property
     def is_amount(self) -> bool:
         """Whether it says how much there is of something in the launches that are told."""
-        return self.adding not in (Adding.FIRST, Adding.ANY, Adding.SO_FAR)
+        return self.adding not in (OfSeveral.FIRST, OfSeveral.ANY, OfSeveral.SO_FAR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,9 @@ class RowsBy:
     columns: Amounts
     ascending: bool = False
 
-    def together(self, tables: Sequence[Sequence[Report]], whole: Report) -> list[dict[str, Any]]:
+    def together(self, tables: Sequence[Sequence[AnyReport]], whole: AnyReport) -> list[dict[str, Any]]:
         """Of several launches."""
-        alike: dict[tuple[Any, ...], list[Report]] = {}
+        alike: dict[tuple[Any, ...], list[AnyReport]] = {}
         for row in (row for table in tables for row in table):
             key = tuple(tuple(value) if isinstance(value, list) else value for value in map(row.get, self.keys))
             alike.setdefault(key, []).append(row)
@@ -108,12 +108,12 @@ class RowsBy:
 Declaration = Amount | CountsBy | RowsBy | Mapping[str, Any]
 """A mapping is one of more declarations, by name; ``*`` is any name that it has not."""
 Amounts = Mapping[str, Declaration]
-SUM, MOST, LEAST, SAME, ANY, FIRST, SO_FAR = (Amount(adding) for adding in Adding if adding is not Adding.WORKED_OUT)
+SUM, MOST, LEAST, SAME, ANY, FIRST, SO_FAR = (Amount(each) for each in OfSeveral if each is not OfSeveral.WORKED_OUT)
 
 
-def worked_out(work: Callable[[Report, Report], Any], what: str = "", more_is_better: bool = False) -> Amount:
+def worked_out(work: Callable[[AnyReport, AnyReport], Any], what: str = "", more_is_better: bool = False) -> Amount:
     """What follows from other numbers of its row, and of the whole report."""
-    return Amount(Adding.WORKED_OUT, what, more_is_better, work)
+    return Amount(OfSeveral.WORKED_OUT, what, more_is_better, work)
 
 
 def share(part: str, whole: str, what: str = "", more_is_better: bool = False, nothing: float | None = None) -> Amount:
@@ -121,12 +121,12 @@ def share(part: str, whole: str, what: str = "", more_is_better: bool = False, n
     return worked_out(lambda row, _: row[part] / row[whole] if row[whole] else nothing, what, more_is_better)
 
 
-def combined(declared: Amounts, reports: Sequence[Report]) -> dict[str, Any]:
+def combined(declared: Amounts, reports: Sequence[AnyReport]) -> dict[str, Any]:
     """One report of several launches."""
     return _together(declared, reports, reports[0])
 
 
-def _together(declared: Amounts, parts: Sequence[Report], whole: Report) -> dict[str, Any]:
+def _together(declared: Amounts, parts: Sequence[AnyReport], whole: AnyReport) -> dict[str, Any]:
     found = {}
     for name in dict.fromkeys(name for part in parts for name in part):
         found[name] = _merged(_of(declared, name), [part[name] for part in parts if name in part], whole)
@@ -141,7 +141,7 @@ def _of(declared: Amounts, name: str) -> Declaration:
     return kind
 
 
-def _merged(kind: Declaration, values: Sequence[Any], whole: Report) -> Any:
+def _merged(kind: Declaration, values: Sequence[Any], whole: AnyReport) -> Any:
     if isinstance(kind, RowsBy):
         return kind.together(values, whole)
     if isinstance(kind, (Amount, CountsBy)):
@@ -176,7 +176,7 @@ def declared_numbers(declared: Declaration, way: tuple[str, ...] = ()) -> Iterat
     if isinstance(declared, Amount):
         yield ".".join(way), declared.adding.value, declared.what
     elif isinstance(declared, CountsBy):
-        yield f"{'.'.join(way)}.*", Adding.SUM.value, declared.what
+        yield f"{'.'.join(way)}.*", OfSeveral.SUM.value, declared.what
     else:
         inner = declared.columns if isinstance(declared, RowsBy) else declared
         for name, kind in inner.items():

@@ -23,8 +23,8 @@ from luthier_py.tool import (
     MOST,
     SAME,
     SUM,
-    Adding,
     CountsBy,
+    OfSeveral,
     RowsBy,
     amount_at,
     amounts_of,
@@ -37,7 +37,7 @@ from luthier_py.tool import (
 
 OPTIONS = {"mem_trace": {"lines": "0"}, "record_reg_vals": {"lines": "0"}, "memory_locality": {"l1": "16K:64:64"}}
 UNDECLARED = {"none", "script", "mem_printf", "load_balance", "fault_injection"}
-TWICE = {Adding.SUM: 2, Adding.MOST: 1, Adding.LEAST: 1, Adding.SAME: 1, Adding.SO_FAR: 1, Adding.FIRST: 1}
+TWICE = {each: 2 if each is OfSeveral.SUM else 1 for each in OfSeveral}
 
 
 def report_of(name: str) -> Any:
@@ -63,7 +63,7 @@ def test_two_launches_are_what_is_declared(name: str) -> None:
             kind, both = amount_at(tool.amounts, way), two
             for key in way:
                 both = both[int(key) if isinstance(both, list) else key]
-            wanted = value if kind.adding is Adding.WORKED_OUT else TWICE[kind.adding] * value
+            wanted = value if kind.adding is OfSeveral.WORKED_OUT else TWICE[kind.adding] * value
             assert both == pytest.approx(wanted), way
 
 

@@ -23,7 +23,7 @@ from luthier_py.errors import Unsupported
 from luthier_py.ir import Function, Instr, Kernel
 from luthier_py.isa import OpFlag
 from luthier_py.storage import cache_key
-from luthier_py.tool import SUM, Adding, Amount, Amounts, Counted, Region, combined, share
+from luthier_py.tool import SUM, Amount, Amounts, Counted, OfSeveral, Region, combined, share
 from luthier_py.tools.instr_count.hooks import add, add_lanes, count_steps, flush
 
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
@@ -36,7 +36,7 @@ AMOUNTS: Amounts = {
         "vector_instructions": "executed instructions", "active_lanes": "lanes that executed",
         "computed_lanes": "lanes that executed, computed"}.items()},
     "memory_intensity": share("memory_instructions", "instructions", "of executed instructions", nothing=0.0),
-    "activity_factor": Amount(Adding.WORKED_OUT, "active part of all lanes", more_is_better=True),
+    "activity_factor": Amount(OfSeveral.WORKED_OUT, "active part of all lanes", more_is_better=True),
 }  # fmt: skip
 
 
