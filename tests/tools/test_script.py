@@ -16,7 +16,7 @@ from compiled_samples import OPTIONS, CompiledSamples
 from recorded_scripts import found, low_of, total
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.waves.profile import LaunchProfile
 from luthier_py.errors import Invalid, Misread
 from luthier_py.ir import Instr, lift
 from luthier_py.loader import load
