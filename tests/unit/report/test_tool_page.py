@@ -101,7 +101,7 @@ def test_a_tool_s_own_page_is_the_one(tmp_path: Path) -> None:
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("own.html", b"mine")]
 
 
-@pytest.mark.parametrize("name", ["branch_edges", "loop_counts", "memory_divergence"])
+@pytest.mark.parametrize("name", ["access_patterns", "branch_edges", "loop_counts", "memory_divergence"])
 def test_tools_have_pages(name: str, tmp_path: Path, require_tool: Callable[[str], str]) -> None:
     if name == "memory_divergence":
         require_tool("clang++-22")
