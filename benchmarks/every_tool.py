@@ -98,7 +98,8 @@ def main() -> None:
     print(table(rows))
     alone = ", ".join(f"{name} {found[BARE].instructions:,}" for name, found in costs.items())
     text = TEXT.format(heading=EVERY, target=TARGET, alone=alone, table=table(rows))
-    PAGE.write_text(f"{before if rest else section}".rstrip() + f"\n\n{text}" + (f"\n{heading}{after}" if heading else ""))
+    others = (before if rest else section).rstrip(), f"\n{heading}{after}" if heading else ""
+    PAGE.write_text(f"{others[0]}\n\n{text}{others[1]}")
 
 
 if __name__ == "__main__":

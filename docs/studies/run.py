@@ -2,8 +2,8 @@
 
 In: the studies of this folder, and pages with marked blocks. Out: what studies write, in build/studies; their pictures
 that pages show, in docs, called STUDY-FIGURE.png; and in the pages, between `<!-- shown: COMMAND -->` and
-`<!-- end -->`, what the command prints. Invariant: running again changes nothing, and the text around a block is nobody's
-but its author's. A command that fails leaves its block alone, and its page's name in the exit code's message.
+`<!-- end -->`, what the command prints. Invariant: only pictures and blocks change, and running again changes nothing.
+A page of which a command fails stays as it is, and is named at the end.
 """
 
 from __future__ import annotations
