@@ -30,9 +30,10 @@ TEXT = """{heading}
 
 `python benchmarks/every_tool.py` wrote this section: every registered tool on three of the programs, on the emulator
 as {target}. The first columns: how many times as many wave instructions the program's kernels execute with the tool in
-them (alone: {alone}), exact counts that repeat. *mean*: their geometric mean. *whole run*: the geometric mean of how
-many times as long the runs took, caches warm, beside the program alone in the same minutes: medians of few runs on a
-busy machine, of programs that mostly start. 1.00: nothing is inserted, or nothing there was to count.
+them (alone: {alone}), exact counts that repeat. *mean*: their
+geometric mean. *whole run*: the geometric mean of how many times as long the runs took, caches warm, beside the program
+alone in the same minutes: medians of {repeats} run(s) on a busy machine, of programs that mostly start. 1.00: nothing is
+inserted, or there was nothing to count.
 `--missing` adds tools that are new.
 
 {table}
@@ -97,7 +98,7 @@ def main() -> None:
     rows |= {way: row(way, costs) for way in ways if way not in rows}
     print(table(rows))
     alone = ", ".join(f"{name} {found[BARE].instructions:,}" for name, found in costs.items())
-    text = TEXT.format(heading=EVERY, target=TARGET, alone=alone, table=table(rows))
+    text = TEXT.format(heading=EVERY, target=TARGET, alone=alone, repeats=given.repeats, table=table(rows))
     others = (before if rest else section).rstrip(), f"\n{heading}{after}" if heading else ""
     PAGE.write_text(f"{others[0]}\n\n{text}{others[1]}")
 

@@ -161,6 +161,9 @@ FIGURES: dict[str, Figure] = {
     "instr_count mode=instruction": Figure(lambda report: report["instructions"], lambda row, ops: row["instructions"]),
     "instr_count COUNT_WARP_LEVEL=0 EXCLUDE_PRED_OFF=1": Figure(
         lambda report: report["instructions"], lambda row, ops: row["lanes"]),
+    "wave_metrics": Figure(lambda report: report["instructions"], lambda row, ops: row["instructions"]),
+    "hot_blocks": Figure(lambda report: report["instructions"], lambda row, ops: row["instructions"]),
+    "roofline": Figure(lambda report: report["total"]["instructions"], lambda row, ops: row["instructions"]),
     "exactness": Figure(lambda report: report["exact"] + report["exact_but_nan"] + report["free"],
                         lambda row, ops: row["instructions"]),
     "branch_edges": Figure(lambda report: sum(row["count"] for row in report["edges"]),
