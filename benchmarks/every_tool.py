@@ -31,9 +31,9 @@ TEXT = """{heading}
 `python benchmarks/every_tool.py` wrote this section: every registered tool on three of the programs, on the emulator
 as {target}. The first columns: how many times as many wave instructions the program's kernels execute with the tool in
 them (alone: {alone}), exact counts that repeat. *mean*: their
-geometric mean. *whole run*: the geometric mean of how many times as long the runs took, caches warm, beside the program
-alone in the same minutes: medians of {repeats} run(s) on a busy machine, of programs that mostly start. 1.00: nothing is
-inserted, or there was nothing to count.
+geometric mean. *whole run*: the geometric mean of how many times as long the runs took, caches warm, beside the
+program alone in the same minutes: medians of {repeats} run(s) on a busy machine, of programs that mostly start. 1.00:
+nothing is inserted, or there was nothing to count.
 `--missing` adds tools that are new.
 
 {table}
