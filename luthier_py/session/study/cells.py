@@ -156,7 +156,6 @@ def tool_content(name: str, options: Mapping[str, str] = MappingProxyType({})) -
     return " ".join([*(_sources_of_tool(type(part)) for part in made.together), *sorted(made.declared_files.values())])
 
 
-@cache
 def _sources_of_tool(tool: type[Tool]) -> str:
     """Its file with the neighbours that it imports, or all of its package."""
     path = Path(inspect.getfile(tool))
