@@ -18,7 +18,7 @@
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
 # make soak    a million launches and 2,000 module loads under a tool: does memory grow? (ten minutes on an idle machine)
 # make docs    docs/reference.md, docs/coverage.md and docs/hip.md, made from the code
-# make studies the numbers and plots of docs/instruction-counts.md and docs/bank-conflicts.md, in build/studies
+# make studies the results that pages show: tables, figures and what commands print (docs/studies)
 # make samples compile the sample kernels again (needs clang-22)
 #
 # Only Python (3.10 or newer, with venv) and make are needed; everything else goes into .venv.
@@ -86,7 +86,7 @@ mutants: .venv/installed-test
 	$(BIN)/python tests/mutations/meanings.py --jobs $(JOBS) $(ARGS)
 
 # The rest of benchmarks/*.py is `make damage` and `make foreign`, and parts of isa.py and instrument.py.
-BENCHMARKS := emulator twins translation isa checks disassembly installed large overhead foreseen trampoline channel instrument programs launches start stacks
+BENCHMARKS := emulator twins translation isa checks disassembly installed large overhead foreseen trampoline channel instrument programs every_tool launches start stacks
 bench: .venv/installed-test
 	set -e; for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py; done
 
@@ -116,8 +116,7 @@ docs: .venv/installed
 	$(BIN)/python docs/generate.py
 
 studies: .venv/installed-test
-	set -e; for study in docs/studies/*.toml; do \
-	    $(BIN)/luthier study $$study -o build/studies/$$(basename $$study .toml); done
+	$(BIN)/python docs/studies/run.py
 
 samples:
 	$(PYTHON) tests/data/build.py

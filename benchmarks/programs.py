@@ -23,6 +23,8 @@ from shutil import which
 from statistics import median
 from types import ModuleType
 
+from ways import parsed
+
 from luthier_py.runtime.hip import runtime_folder
 from luthier_py.session.study.cells import cells_of
 from luthier_py.session.study.runs import RunStatus, run_here
@@ -32,7 +34,7 @@ HERE = Path(__file__).resolve().parent
 SOURCES = HERE.parent / "tests" / "programs"
 BUILT = HERE.parent / "build" / "programs"
 PAGE = HERE / "programs.md"
-STACKS = "# Both stacks"  # the page's last section, which stacks.py writes
+EVERY, STACKS = "# Every tool", "# Both stacks"  # the page's other sections, which every_tool.py and stacks.py write
 TARGET = "gfx90a"
 NOT_TIMED = {"errors", "faults"}  # they do what goes wrong
 BANKS = "lds_bank_conflicts"
@@ -87,9 +89,9 @@ def builder() -> ModuleType:
     return module
 
 
-def seconds(program: Path, tools: Iterable[str], **environment: str) -> dict[str, float]:
+def seconds(program: Path, ways: Iterable[str], **environment: str) -> dict[str, float]:
     """Of one run with each tool, one after the other; without those that take too long."""
-    uses = tuple(ToolUse(tool, None if tool == BARE else tool, {}) for tool in tools)
+    uses = tuple(ToolUse(way, *((None, {}) if way == BARE else parsed(way))) for way in ways)
     one = StudiedProgram(program.name, (str(program),), {"": ()}, environment)
     study = Study(program.name, BUILT, (f"emulator:{TARGET}",), 1, 1, SECONDS, (one,), uses, (), ())
     found = {}
@@ -160,7 +162,7 @@ def main() -> None:
         print(" ".join(rows[-1].cells()), file=sys.stderr)
     print(table(rows))
     if given.programs == known:
-        _, heading, rest = PAGE.read_text().partition(STACKS)
+        _, heading, rest = PAGE.read_text().partition(EVERY)
         PAGE.write_text(page(rows, given.repeats) + (f"\n{heading}{rest}" if heading else ""))
 
 

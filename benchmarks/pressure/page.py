@@ -18,7 +18,8 @@ TEXT = """# Kernels under pressure
 `make pressure ARGS="--kernels {kernels} --seed {seed} --seconds {seconds:.0f} --page"` wrote this page.
 
 Every tool instruments every kernel, and each copy is proved to leave the application's state alone. *run*: original and
-copy ran on the emulator, the application's buffers were the same bit by bit, and the counts were the emulator's own.
+copy ran on the emulator, the application's buffers were the same bit by bit, and the counts were the emulator's own (of
+tools whose counts the emulator has, too: `truth.py`).
 *refused*: the error says why; *late*: it took more than {seconds:.0f} s of a processor. *code* is how many times as
 long the kernels with sites became, *VGPRs* and *waves* in how many of them there are more registers or fewer waves
 than before, *private* the most bytes that were added to a lane's private memory.

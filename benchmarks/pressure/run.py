@@ -28,12 +28,13 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "property")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "property"), str(HERE.parent)]
 
 import conftest  # noqa: E402, F401  (makes samples importable)
 from page import TEXT, tables  # noqa: E402
 from subjects import Subject, subjects  # noqa: E402
 from truth import TRUTHS, wrong  # noqa: E402
+from ways import completed, parsed  # noqa: E402
 
 from luthier_py.clang.search import CLANG  # noqa: E402
 from luthier_py.emulator import EmulatorDevice, LaunchProfile  # noqa: E402
@@ -46,6 +47,7 @@ from luthier_py.tool import Tool, load_tool  # noqa: E402
 
 PAGE = HERE.parent / "pressure.md"
 LATE = "took too long"
+WAYS = completed(TRUTHS)
 
 
 class Late(Exception):
@@ -108,8 +110,7 @@ def _row(subject: Subject, how: str, seconds: float) -> Row:
 
 
 def _tried(subject: Subject, how: str) -> dict[str, Any]:
-    name, *options = how.split()
-    tool = load_tool(name, dict(option.split("=") for option in options))
+    tool = load_tool(*parsed(how))
     data = subject.path.read_bytes()
     made = instrument(data, tool, kernels=[subject.kernel])
     found: dict[str, Any] = {}
@@ -160,7 +161,7 @@ def main() -> int:
     known = {key: row for key, row in known.items() if key[:3] in there}
     if not given.tables:
         chosen = [s for s in every if not given.corpus or s.corpus == given.corpus]
-        left = [(s, [tool for tool in given.tool or TRUTHS if (s.corpus, s.target, s.name, tool) not in known])
+        left = [(s, [tool for tool in given.tool or WAYS if (s.corpus, s.target, s.name, tool) not in known])
                 for s in chosen]
         tasks = [(subject, tools, given.seconds) for subject, tools in left if tools]
         random.Random(given.seed).shuffle(tasks)  # so that what is there of a run that was ended stands for the rest
@@ -173,7 +174,7 @@ def main() -> int:
     print(text)
     if given.page:
         PAGE.write_text(TEXT.format(kernels=given.kernels, seed=given.seed, seconds=given.seconds, tables=text,
-                                    done=len(known), all=len(every) * len(TRUTHS)))
+                                    done=len(known), all=len(every) * len(WAYS)))
     return int(any(row.outcome for row in known.values()))
 
 
@@ -185,7 +186,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=60, help="of a processor, for one kernel under one tool")
     parser.add_argument("--corpus", help="only this one")
-    parser.add_argument("--tool", action="append", choices=TRUTHS, help="only these")
+    parser.add_argument("--tool", action="append", choices=WAYS, help="only these")
     parser.add_argument("--further", action="store_true", help="what is in build/pressure stays")
     parser.add_argument("--again", action="store_true", help="what is in order there stays")
     parser.add_argument("--tables", action="store_true", help="only tables of what is there")

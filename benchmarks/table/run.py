@@ -26,7 +26,7 @@ from types import ModuleType
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(HERE), str(HERE.parent / "pressure")]
+sys.path[:0] = [str(ROOT / "tests"), str(HERE), str(HERE.parent), str(HERE.parent / "pressure")]
 
 import conftest  # noqa: E402, F401  (makes samples importable)
 import tried_programs  # noqa: E402
@@ -51,6 +51,7 @@ from cells import (  # noqa: E402
 from narrowed import RECORDS  # noqa: E402
 from table_page import page  # noqa: E402
 from truth import TRUTHS  # noqa: E402
+from ways import completed  # noqa: E402
 
 from luthier_py.clang.search import CLANG  # noqa: E402
 from luthier_py.errors import DeviceError, LuthierError  # noqa: E402
@@ -59,7 +60,7 @@ from luthier_py.storage import CACHE  # noqa: E402
 
 FOLDER = ROOT / "build" / "table"
 PAGE = HERE.parent / "table.md"
-HOWS = (*(tool for tool in TRUTHS if not tool.startswith(RECORDS)), RECORDS, "none")
+HOWS = completed((*(way for way in TRUTHS if not way.startswith(RECORDS)), RECORDS))
 LONGEST = 1000  # of an outcome's characters
 Task = tuple[Cell, list[str]]
 Key = tuple[Cell, str, str]

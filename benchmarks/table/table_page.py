@@ -21,8 +21,9 @@ one way; there are {cells:,}, and {ways} ways to put a tool under each. {bare:,}
 
 *right*: of the cells that ran, those where a sample's results are NumPy's, or all of a program's own checks pass.
 *tools*: of the runs under a tool, those where the application's memory (of a program: its output and its checks) is
-the same bit by bit, and the tool's counts are the emulator's own of the run without it. What could not be compiled
-(*n*), was refused by name (*r*) or took too long (*l*) counts as nothing else; below is what is not in order, and why.
+the same bit by bit, and the tool's counts, where the emulator has such, are its own of the run without the tool. What
+could not be compiled (*n*), was refused by name (*r*) or took too long (*l*) counts as nothing else; below is what is
+not in order, and why.
 
 Tools that write something down for each execution see part of the instructions where these are executed often. gfx803
 at -O0 is code object version 4, all else 6: without inlining, clang 22 has gfx8's functions take the aperture of

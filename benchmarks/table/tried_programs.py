@@ -22,6 +22,7 @@ from typing import Any
 from cells import BARE, PROGRAMS, ROOT, TOOLS, Cell, source_of
 from narrowed import LANES, MOST, QUIET, affordable, filter_of
 from program_builder import builder
+from ways import parsed
 
 from luthier_py.isa import OpFlag, OpInfo, Space, instruction_set, target
 from luthier_py.runtime.hip import runtime_folder
@@ -88,8 +89,8 @@ def tried(cell: Cell, tool: str) -> tuple[str, bool]:
         return f"wrong: exit code {known.code}, {last(known.printed)} {last(known.said)}", True
     if tool == BARE:
         return "", True
-    name, *words = tool.split()
-    options = dict(word.split("=") for word in words) | ({"lines": "0"} if name in QUIET else {})
+    name, words = parsed(tool)
+    options = words | ({"lines": "0"} if name in QUIET else {})
     profile = narrowed(known.facts, name, str(cell), options, opcodes(cell.target))
     ran = run(cell, LD_PRELOAD=str(tool_library()), LUTHIER_TOOL=f"{TOOLS / name}/",
               LUTHIER_TOOL_OPTIONS="\n".join(f"{key}={value}" for key, value in options.items()))
@@ -160,6 +161,9 @@ FIGURES: dict[str, Figure] = {
     "instr_count mode=instruction": Figure(lambda report: report["instructions"], lambda row, ops: row["instructions"]),
     "instr_count COUNT_WARP_LEVEL=0 EXCLUDE_PRED_OFF=1": Figure(
         lambda report: report["instructions"], lambda row, ops: row["lanes"]),
+    "wave_metrics": Figure(lambda report: report["instructions"], lambda row, ops: row["instructions"]),
+    "hot_blocks": Figure(lambda report: report["instructions"], lambda row, ops: row["instructions"]),
+    "roofline": Figure(lambda report: report["total"]["instructions"], lambda row, ops: row["instructions"]),
     "exactness": Figure(lambda report: report["exact"] + report["exact_but_nan"] + report["free"],
                         lambda row, ops: row["instructions"]),
     "branch_edges": Figure(lambda report: sum(row["count"] for row in report["edges"]),

@@ -16,6 +16,7 @@ from cells import BARE, ROOT, TOOLS, Cell, source_of
 from compiled_samples import CompiledSamples
 from narrowed import LANES, MOST, QUIET, RECORDS, affordable, filter_of, keeps_lanes, of_profile
 from truth import wrong
+from ways import parsed
 
 from luthier_py.emulator import EmulatorDevice, LaunchOptions, LaunchProfile
 from luthier_py.isa import RegFile
@@ -65,11 +66,11 @@ def tried(cell: Cell, tool: str) -> tuple[str, bool]:
     known = bare(cell)
     if tool == BARE:
         return "" if known.right else "wrong: not as NumPy's", True
-    name, *words = tool.split()
+    name, words = parsed(tool)
     if name == NOTHING:
         same = instrument(known.code, load_tool(f"{TOOLS / name}/")).data == known.code
         return "" if same else "wrong: the copy is not the original", True
-    options: dict[str, Any] = dict(word.split("=") for word in words) | ({"lines": False} if name in QUIET else {})
+    options: dict[str, Any] = words | ({"lines": False} if name in QUIET else {})
     profile = narrowed(known.profile, name, str(cell), options)
     loaded = load_tool(f"{TOOLS / name}/", options)
     ran = run_instrumented(known.device, instrument(known.code, loaded), loaded, known.launch)

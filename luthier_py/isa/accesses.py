@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
 
-from luthier_py.isa.instruction import MOVES, Inst, Operand, OperandKind, OpFlag, OpInfo, Space
+from luthier_py.isa.instruction import MOVES, SRC_NULL, Inst, Operand, OperandKind, OpFlag, OpInfo, Space
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.lds import ExchangeTwo, LoadToLds, LoadTwo, Permute, StoreTwo
@@ -128,8 +128,9 @@ def _with_address(target: Target, inst: Inst, access: MemoryAccess) -> MemoryAcc
 
 
 def _named(inst: Inst) -> dict[str, Operand]:
-    """Operands that are there, by name."""
-    return {operand.name: operand for operand in inst.operands if operand.kind is not OperandKind.ABSENT}
+    """Operands that are there, by name: null adds nothing to an address."""
+    return {operand.name: operand for operand in inst.operands if operand.kind is not OperandKind.ABSENT
+            and not (operand.kind is OperandKind.SPECIAL and operand.value in SRC_NULL)}
 
 
 def _buffer_parts(inst: Inst, vector: Operand | None) -> tuple[bool, bool]:

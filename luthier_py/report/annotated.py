@@ -6,7 +6,7 @@ source line are shown together. Invariant: every instruction and every line is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from luthier_py.analysis.lines import SourceLines
@@ -53,3 +53,8 @@ def source_table(
         rows.append(HtmlRow((str(number), *numbers.cells, text), numbers.heat, line=f"{file}:{number}"))
         rows += (between or {}).get(number, ())
     return HtmlTable(f"Source {file}", ("line", *columns, "text"), tuple(rows), len(columns) + 1)
+
+
+def told_first(sources: Iterable[HtmlTable]) -> list[HtmlTable]:
+    """Files of which most lines have numbers before others: a kernel before the headers that it includes."""
+    return sorted(sources, key=lambda table: -sum(any(row.cells[1:-1]) for row in table.rows if not row.heading))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from luthier_py.analysis.lines import SourceLines, source_lines
-from luthier_py.report.annotated import Beside, listing, source_table
+from luthier_py.report.annotated import Beside, listing, source_table, told_first
 from luthier_py.report.html import HtmlRow, HtmlTable, Page
 from luthier_py.report.plain import Json, flat, is_number
 from luthier_py.report.sources import SourceFolder
@@ -38,8 +38,8 @@ def tool_page(tool: Tool, launch: LaunchResult, report: Any) -> Page | None:
     by_pc = _put_together((_address(row), row, kind) for row, kind in rows)
     beside = _beside(by_pc, columns)
     files = sorted({line.file for pc in by_pc if (line := lines.at(pc)) is not None})
-    sources = [source_table(file, source, columns, _beside(_by_line(rows, lines, file), columns))
-               for file in files if (source := folder.source(file)).lines]
+    sources = told_first(source_table(file, source, columns, _beside(_by_line(rows, lines, file), columns))
+                         for file in files if (source := folder.source(file)).lines)
     code = [listing(function, lines, folder, columns, beside) for function in functions]
     notes = [f"Source {file} is not shown: {why}; -O LUTHIER_SOURCES=FOLDER says where sources are."
              for file in files if (why := folder.source(file).missing)]

@@ -180,7 +180,7 @@ def reported(ran: Ran, tool: Tool, made: Instrumented, launch: Launchable, index
         return ran
     memory = {variable.name: bytes(variable.size_bytes) for variable in made.edits.variables}
     result = LaunchResult(index, launch.kernel, launch.grid, launch.block, memory, notes=made.edits.notes,
-                          arguments=ran.arguments if tool.wants_arguments else None)
+                          arguments=ran.arguments if tool.wants_arguments else None, program=lambda: made.program)
     report = tool.report(result)
     return replace(ran, report=report, text=tool.text(result, report), result=result)
 

@@ -6,16 +6,17 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks"
-PARTS = {"isa_speed", "stages", "proof", "foreign"}  # of isa.py and instrument.py; `make damage`, `make foreign`
+PARTS = {"isa_speed", "stages", "proof", "foreign", "ways"}  # of other scripts; `make damage`, `make foreign`
 [LISTED] = re.findall(r"^BENCHMARKS := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
 NAMES = LISTED.split()
-COMPILES = ("isa", "large", "instrument", "programs", "stacks", "disassembly", "installed")
+COMPILES = ("isa", "large", "instrument", "programs", "every_tool", "stacks", "disassembly", "installed")
 """What these need is not there where the search path is empty, and no library is named."""
 
 
@@ -38,3 +39,12 @@ def test_what_is_missing_is_said(name: str) -> None:
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert re.search("left out: .*needs|nothing to measure", done.stdout), done.stdout
+
+
+def test_every_registered_tool_is_measured_and_judged() -> None:
+    """The table of costs has a row for each; `python benchmarks/every_tool.py --missing` adds what is new."""
+    page = (FOLDER / "programs.md").read_text("utf-8")
+    _, found, section = page.partition("\n# Every tool\n")
+    shown = [row.split()[0] for row in re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)]
+    assert found and shown == sorted(entry.name for entry in entry_points(group="luthier_py.tools")
+                                     if entry.value.startswith("luthier_py.tools."))

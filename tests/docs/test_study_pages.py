@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -112,12 +114,42 @@ def busiest(addresses: list[int], words: int) -> int:
     return max(sum(1 for word in wanted if word % 32 == bank) for bank in range(32))
 
 
+@pytest.fixture(scope="module")
+def studies() -> ModuleType:
+    """docs/studies/run.py."""
+    spec = importlib.util.spec_from_file_location("studies_run", DOCS / "studies" / "run.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_marked_blocks_are_what_their_commands_print(studies: ModuleType) -> None:
+    """Of those that need no study before; `make studies` writes them."""
+    blocks = [found for path in studies.pages() for found in studies.BLOCK.finditer(path.read_text())]
+    assert sum(studies.BUILT.name in found[1] for found in blocks) >= 9
+    commands = [found for found in blocks if found[1].startswith("luthier run")]
+    assert len(commands) >= 2 and all(studies.block(found[1]) == found[0] for found in commands)
+
+
+def test_what_cannot_be_made_again_stays(studies: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "before\n\n<!-- shown: {} -->\n\n    old\n\n<!-- end -->\n\nbehind\n"
+    for name, command in (("good", "printf 'one\\n\\n  two\\n'"), ("bad", "false | cat"), ("table", "echo '| a |'")):
+        (tmp_path / f"{name}.md").write_text(text.format(command))
+    for name, value in (("DOCS", tmp_path), ("ROOT", tmp_path), ("HERE", tmp_path)):
+        monkeypatch.setattr(studies, name, value)
+    assert studies.main() == 1 and (tmp_path / "bad.md").read_text() == text.format("false | cat")
+    assert "-->\n\n    one\n\n      two\n\n<!-- end -->\n\nbehind" in (tmp_path / "good.md").read_text()
+    assert "-->\n\n| a |\n\n<!-- end -->" in (tmp_path / "table.md").read_text()
+
+
 @pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.stem)
 def test_every_study_can_be_planned(study: Path) -> None:
     found = read_study(study)
     assert cells_of(found) and all(len(tool.tool or "") for tool in found.tools)
     pictures = re.findall(r"!\[.*\]\((.+\.png)\)", page(study.stem))
-    assert pictures and all((DOCS / name).read_bytes().startswith(b"\x89PNG") for name in pictures)
+    assert pictures and {*pictures} <= {f"{study.stem}-{figure.name}.png" for figure in found.figures}
+    assert all((DOCS / name).read_bytes().startswith(b"\x89PNG") for name in pictures)
 
 
 @pytest.mark.slow

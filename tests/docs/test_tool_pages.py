@@ -11,6 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.pipeline import instrument
+from luthier_py.samples import sample
+from luthier_py.session.demo import launch_of
+from luthier_py.session.run import run_instrumented
+from luthier_py.tool import load_tool
+
 ROOT = Path(__file__).parents[2]
 PAGES = {page.parent.name: page for page in sorted((ROOT / "tools").glob("*/README.md"))}
 BLOCK = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
@@ -49,3 +56,15 @@ def test_the_command_prints_what_the_page_shows(
 
 def test_pages_show_lines() -> None:
     assert sum(len(shown(name)[1]) for name in PAGES.keys() - {"none"}) > 8
+
+
+def test_what_counts_once_is_what_the_table_says() -> None:
+    """instr_count's table, by its two options."""
+    rows = re.findall(r"^\| ([01]) \| ([01]) \| .* \| (\d+) \|$", PAGES["instr_count"].read_text(), re.MULTILINE)
+    code, launch = sample("saxpy").path.read_bytes(), launch_of(sample("saxpy"))
+    assert len(rows) == 4
+    for by_wave, without_off, shown in rows:
+        tool = load_tool("instr_count", {"COUNT_WARP_LEVEL": by_wave, "EXCLUDE_PRED_OFF": without_off})
+        made = instrument(code, tool)
+        ran = run_instrumented(EmulatorDevice(made.obj.target), made, tool, launch)
+        assert ran.report["instructions"] == int(shown)

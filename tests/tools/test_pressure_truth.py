@@ -24,6 +24,7 @@ from luthier_py.tool import load_tool
 FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "pressure" / "truth.py"
 TOOLS = {"branch_edges": "edges", "loop_counts": "loops", "lds_bank_conflicts": "instructions",
          "memory_divergence": "instructions", "compressibility": "stores", "mem_trace": "sites",
+         "memory_locality": "instructions", "wave_metrics": "", "hot_blocks": "",
          "instr_count": "", "opcode_histogram": "opcodes"}
 KEYS = ("count", "entries", "accesses", "executions")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from luthier_py import LaunchResult, Tool
 from luthier_py.report import plots
-from luthier_py.report.annotated import Beside, listing, source_table
+from luthier_py.report.annotated import Beside, listing, source_table, told_first
 from luthier_py.report.columns import comma_separated
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.sources import SourceFolder
@@ -51,8 +51,8 @@ def _page(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], pictures:
         *((name.replace("_", " "), str(number)) for name, number in total.items()),
     )
     files = _files(by_pc.values())
-    sources = [source_table(file, source, COLUMNS[:-1], _by_line(file, by_pc.values()))
-               for file in files if (source := folder.source(file)).lines]
+    sources = told_first(source_table(file, source, COLUMNS[:-1], _by_line(file, by_pc.values()))
+                         for file in files if (source := folder.source(file)).lines)
     most = _most(by_pc.values())
     beside = {pc: Beside(_cells(row), _heat(row, most)) for pc, row in by_pc.items()}
     listings = [listing(function, counted.lines, folder, COLUMNS, beside)

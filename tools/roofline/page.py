@@ -10,7 +10,7 @@ from luthier_py import LaunchResult, Tool
 from luthier_py.isa import instruction_set, target
 from luthier_py.isa.peaks import Peaks, peaks_of
 from luthier_py.report import plots
-from luthier_py.report.annotated import Beside, source_table
+from luthier_py.report.annotated import Beside, source_table, told_first
 from luthier_py.report.columns import comma_separated
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.sources import SourceFile, SourceFolder
@@ -57,7 +57,8 @@ def _page(tool: Tool, launch: LaunchResult, report: Numbers, pictures: list[Pict
              *([("cycles, with the tool", str(report["cycles"]))] if report["cycles"] else [])]
     tables = [_table(level, report[level]) for level in LEVELS[:-1] if report[level]]
     files = _files(report["lines"])
-    sources = [_source(file, source, report["lines"]) for file in files if (source := folder.source(file)).lines]
+    sources = told_first(_source(file, source, report["lines"]) for file in files
+                         if (source := folder.source(file)).lines)
     notes = [f"{line}." for line in doubts(report)]
     notes += [f"Source {file} is not shown: {why}; -O LUTHIER_SOURCES=FOLDER says where sources are."
               for file in files if (why := folder.source(file).missing)]

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from luthier_py.errors import Invalid
@@ -93,7 +94,7 @@ def _cell(
         **run,
         "command": [content_of(executable), *(content_of(word, study.folder) for word in words)],
         "folder": None,
-        "tool": None if tool.tool is None else tool_content(tool.tool),
+        "tool": None if tool.tool is None else tool_content(tool.tool, tool.options),
         "set": {name: os.environ[name] for name in (*COUNTING, *EVERY_TOOL, *_SET) if name in os.environ},
         "libraries": {name: os.environ.get(name) for name in _LIBRARIES} if stack == ROCM else None,
         "repeat": repeat,
@@ -149,10 +150,10 @@ def file_hash(path: Path) -> str:
     return digest.hexdigest()
 
 
-@cache
-def tool_content(name: str) -> str:
-    """The sources of a tool, or of several together."""
-    return " ".join(_sources_of_tool(type(part)) for part in load_tool(name).together)
+def tool_content(name: str, options: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The sources of a tool, or of several together, and what is in the files that its options name."""
+    made = load_tool(name, options)
+    return " ".join([*(_sources_of_tool(type(part)) for part in made.together), *sorted(made.declared_files.values())])
 
 
 def _sources_of_tool(tool: type[Tool]) -> str:

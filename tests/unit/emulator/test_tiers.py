@@ -80,7 +80,7 @@ def improved(monkeypatch: pytest.MonkeyPatch) -> list[HostedPart]:
     return found
 
 
-def test_better_code_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_better_code_takes_its_place_and_is_used_at_once_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """While launches go on; also of a translation that was kept, whose text is made again."""
     expected, replaced = well_compiled("mandelbrot", monkeypatch), improved(monkeypatch)
     for _ in range(2):
@@ -96,11 +96,7 @@ def test_better_code_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
             assert kept_code(hosted.part.digest, Effort.FAST) is not None
             place = storage.cache_key(llvm.host_identity(), Effort.GENERATE.name, hosted.part.digest)
             Path(os.environ[storage.CACHE], "host", place[:2], place[2:]).unlink()
-
-
-def test_what_was_made_well_is_used_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    test_better_code_takes_its_place(monkeypatch)
-    expected = ran("mandelbrot")
+    assert ran("mandelbrot") == expected
     monkeypatch.setattr(hosted_part, "HOT", 1 << 60)
     used = list[tuple[Effort, bool]]()
     code_of = HostedPart.code

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from luthier_py.isa import instruction_set, memory_access, target
+from luthier_py.isa import AddressForm, instruction_set, memory_access, target
 
 
 @pytest.mark.parametrize("text, bytes, offsets", (
@@ -21,3 +21,11 @@ def test_sizes_and_places(text: str, bytes: int, offsets: tuple[int, ...]) -> No
     gpu = target("gfx942")
     access = memory_access(gpu, instruction_set(gpu, 64).parse(text))
     assert access is not None and (access.bytes, access.offsets) == (bytes, offsets)
+
+
+@pytest.mark.parametrize("name, load", (("gfx1030", "s_load_dwordx2"), ("gfx1100", "s_load_b64")))
+def test_null_adds_nothing_to_an_address(name: str, load: str) -> None:
+    """Compilers write so where the offset is 0."""
+    isa = instruction_set(target(name), 32)
+    access = memory_access(isa.target, isa.parse(f"{load} s[2:3], s[0:1], null"))
+    assert access is not None and (access.form, access.scalar, access.offsets) == (AddressForm.SCALAR, None, (0,))

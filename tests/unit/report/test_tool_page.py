@@ -68,6 +68,12 @@ def test_numbers_stand_at_their_instruction_and_their_line() -> None:
     assert "global_load_dword" in table.rows[0].cells[4] and table.rows[0].cells[5] == "transpose.hip:8"
 
 
+def test_a_kernels_file_is_before_its_headers() -> None:
+    found = page({"rows": [{"pc": pc, "bytes": 4} for pc in (0x1600, 0x1688, 0x1740)]})
+    assert [table.title for table in found.panes[0]] == ["Source transpose.hip", "Source device.h"]
+    assert cells(found.panes[0][1], 1) == {"16": "4"}
+
+
 def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
     found = page(ROWS, tmp_path)
     assert len(found.panes) == 1 and "Source transpose.hip is not shown" in found.notes[0]
@@ -95,7 +101,7 @@ def test_a_tool_s_own_page_is_the_one(tmp_path: Path) -> None:
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("own.html", b"mine")]
 
 
-@pytest.mark.parametrize("name", ["branch_edges", "loop_counts", "memory_divergence"])
+@pytest.mark.parametrize("name", ["access_patterns", "branch_edges", "loop_counts", "memory_divergence"])
 def test_tools_have_pages(name: str, tmp_path: Path, require_tool: Callable[[str], str]) -> None:
     if name == "memory_divergence":
         require_tool("clang++-22")

@@ -150,6 +150,16 @@ def test_an_edited_tool_is_another_tool(tmp_path: Path) -> None:
     assert identity(tmp_path, tool) != identity(tmp_path, tool.replace("t.py", "u.py"))
 
 
+def test_a_tool_that_wants_options_is_the_file_that_they_name_too(tmp_path: Path) -> None:
+    script = tmp_path / "counts"
+    tool = PROGRAM + f'[[tool]]\ntool = "script"\noptions = {{ file = "{script}" }}\n'
+    found = set()
+    for text in ("memory", "lds"):
+        script.write_text(f'on("{text}"): count()')
+        found.add(identity(tmp_path, tool))
+    assert len(found) == 2
+
+
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="program x: there is no program no-such"):
         cells_of(read(tmp_path, '[[program]]\nname = "x"\ncommand = ["no-such"]\n'))
