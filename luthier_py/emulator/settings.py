@@ -49,6 +49,19 @@ class Style(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Weights:
+    """What the cycle model multiplies all times of an instruction by: ``chosen`` at the addresses ``pcs``, elsewhere
+    ``others``. Its time is homogeneous: with both multiplied by n, a launch takes n times as long."""
+
+    pcs: tuple[int, ...]
+    chosen: int
+    others: int
+
+    def at(self, pc: int) -> int:
+        return self.chosen if pc in self.pcs else self.others
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What the generated code depends on beside the instructions."""
 
@@ -59,3 +72,4 @@ class Settings:
     yields: bool = False
     """Whether a wave may give way wherever others could notice: before accesses of memory, waits, and at branches."""
     checks: Checks = Checks.NONE
+    weights: Weights | None = None

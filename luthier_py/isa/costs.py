@@ -35,6 +35,9 @@ class InstructionCost:
     chained: int       # the same for a matrix instruction that only accumulates on its result
     pipe: Pipe | None  # what it holds meanwhile, for others too
 
+    def times(self, factor: int) -> InstructionCost:
+        return InstructionCost(self.work, self.held * factor, self.ready * factor, self.chained * factor, self.pipe)
+
 
 def cost_of(target: Target, inst: Inst, wave_size: int) -> InstructionCost:
     """Of ``inst``; of accesses, without what addresses decide."""
