@@ -1,0 +1,245 @@
+"""What faster code is worth: against variants of kernels that somebody really made faster, and delays against costs."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from compiled_samples import OPTIONS, CompiledSamples
+
+from luthier_py.emulator.record_file import read_record, write_record
+from luthier_py.errors import Invalid, LuthierError
+from luthier_py.isa.costs import cost_of
+from luthier_py.ir import lift
+from luthier_py.loader import load
+from luthier_py.report.causal import causal_summary, causal_text, slope
+from luthier_py.report.plain import Json
+from luthier_py.samples import FOLDER, sample
+from luthier_py.session.causal import CausalCampaign, parse_speedups, run_causal
+from luthier_py.session.demo import launch_of
+from luthier_py.session.launched import launch_file
+from luthier_py.session.recording import RecordingDevice
+from luthier_py.session.run import Launch
+from luthier_py.session.run_settings import run_settings
+from luthier_py.session.specs import parse_argument
+
+DIVISION = """
+KERNEL void __launch_bounds__(256) division(u32 turns, const float *in, float *out) {
+  u32 i = global_x();
+  float x = in[i], sum = 0;
+  ROLLED for (u32 turn = 1; turn <= turns; ++turn) {
+    float ratio = DIVIDE(x, turn);
+    sum += ratio;
+    sum = sum * 0.5f + x;
+  }
+  out[i] = sum;
+}
+"""
+STRIDED = """
+KERNEL void __launch_bounds__(256) strided(const float *in, float *out) {
+  u32 i = global_x(), n = block_x() * 128;
+  float sum = 0;
+  _Pragma("unroll") for (u32 turn = 0; turn < 16; ++turn)
+    sum += in[PLACE];
+  out[i] = sum;
+}
+"""
+CHAIN = """
+KERNEL void __launch_bounds__(256) chain(u32 turns, u32 steps, const u32 *next, float *out) {
+  __shared__ u32 found;
+  u32 t = thread_x();
+  float x = t;
+  if (__builtin_amdgcn_readfirstlane(t) < 64) {
+    u32 at = group_x();
+    ROLLED for (u32 step = 0; step < steps; ++step)
+      at = __builtin_amdgcn_readfirstlane(next[at + (t >> 6)]);
+    found = at;
+  } else {
+    ROLLED for (u32 turn = 0; turn < turns; ++turn)
+      x = ROOT(x * x + 1.5f) * 0.25f;
+  }
+  sync_threads();
+  out[global_x()] = x + found;
+}
+"""
+
+
+def compiled(clang: str, folder: Path, source: str, **macros: str) -> Path:
+    path = folder / f"{len([*folder.iterdir()])}.hip"
+    path.write_text('#include "device.h"' + source)
+    subprocess.run([clang, *OPTIONS, "-O2", "-g", f"-I{FOLDER}", "--offload-arch=gfx90a",
+                    *(f"-D{name}={text}" for name, text in macros.items()), path, "-o", path.with_suffix(".co")],
+                   check=True, capture_output=True)
+    return path.with_suffix(".co")
+
+
+def recorded(code: Path, launch: Launch, path: Path) -> Path:
+    done = launch_file(code, launch, None, run_settings("emulator", record=path))
+    assert isinstance(done.device, RecordingDevice)
+    done.device.save(path)
+    del done
+    gc.collect()  # its memory is where that of replays in this process is to be
+    return path
+
+
+def launched(code: Path, kernel: str, grid: int, arguments: Sequence[str]) -> Path:
+    launch = Launch(kernel, (grid, 1, 1), (256, 1, 1), tuple(map(parse_argument, arguments)))
+    return recorded(code, launch, code.with_suffix(".lrec"))
+
+
+def campaign(path: Path, *speedups: int, **more: object) -> Json:
+    gc.collect()
+    (facts,) = run_causal([path], CausalCampaign(speedups, **more), path.parent / "out", run_settings("emulator"),
+                          lambda: None)
+    return facts
+
+
+def row_of(facts: Json, source: str, text: str) -> Json:
+    """Of the line that has a text."""
+    (number,) = (number for number, line in enumerate(source.splitlines(), start=1) if text in line)
+    (row,) = (row for row in facts["candidates"] if row["name"].endswith(f".hip:{number}"))
+    return row
+
+
+def held(path: Path, row: Json) -> int:
+    """Cycles for which a line's instructions hold their SIMD, once each."""
+    program = lift(load(read_record(path).code))
+    costs = {instr.pc: cost_of(program.obj.target, instr.inst, 64) for f in program.functions for instr in f.instrs}
+    return sum(costs[pc].held for pc in row["pcs"] if costs[pc].pipe is not None)
+
+
+def saved(slow: Json, fast: Json) -> float:
+    return 1 - fast["cycles"] / slow["cycles"]
+
+
+@pytest.fixture
+def clang(require_tool: Callable[[str], str]) -> str:
+    return require_tool("clang-22")
+
+
+def test_a_division_that_becomes_a_multiplication(clang: str, tmp_path: Path) -> None:
+    """As much as the curve says where the line costs what the other one does. Where the loop goes round, for which most
+    cycles are issued behind the division, nothing can be saved: other waves compute meanwhile."""
+    arguments = "u32=32", "in:f32[16384]=random:1", "out:f32[16384]"
+    text = "DIVIDE(x, turn)"
+    slow = launched(compiled(clang, tmp_path, DIVISION, **{"DIVIDE(x,y)": "(x/y)"}), "division", 64, arguments)
+    quick = launched(compiled(clang, tmp_path, DIVISION, **{"DIVIDE(x,y)": "(x*__builtin_amdgcn_rcpf(y))"}), "division",
+                     64, arguments)
+    fast = campaign(quick, 50)
+    before, after = (held(path, row_of(facts, DIVISION, text)) for path, facts in (
+        (slow, campaign(slow, 50, most=1)), (quick, fast)))
+    faster = round(100 * (1 - after / before))
+    facts = campaign(slow, faster)
+    row, loop = row_of(facts, DIVISION, text), row_of(facts, DIVISION, "turn <= turns")
+    assert row is facts["candidates"][0] and 60 < faster < 75
+    assert row["curve"][0]["gain"] == pytest.approx(saved(facts, fast), abs=0.01) and saved(facts, fast) > 0.5
+    assert loop["share"] > 0.3 and loop["curve"][0]["gain"] < 0.01
+
+
+def test_loads_that_become_coalesced(clang: str, tmp_path: Path) -> None:
+    """A line of memory for each lane becomes one for 16: 4 cycles of 64."""
+    arguments = "in:f32[524288]=random:1", "out:f32[32768]"
+    slow, quick = (launched(compiled(clang, tmp_path, STRIDED, PLACE=place), "strided", 128, arguments)
+                   for place in ("i*16+turn", "turn*n+i"))
+    facts, fast = campaign(slow, 94), campaign(quick, 94, most=1)
+    row = row_of(facts, STRIDED, "PLACE")
+    assert row is facts["candidates"][0] and row["share"] < 0.5
+    assert row["curve"][0]["gain"] == pytest.approx(saved(facts, fast), abs=0.05) and saved(facts, fast) > 0.6
+
+
+def test_a_hot_line_that_nobody_waits_for(clang: str, tmp_path: Path) -> None:
+    """Three of four waves compute, but all wait for the one that follows a chain of addresses."""
+    arguments = "u32=40", "u32=20", "in:u32[64]=arange", "out:f32[4096]"
+    codes = [compiled(clang, tmp_path, CHAIN, **{"ROOT(x)": text}) for text in ("__builtin_amdgcn_sqrtf(x)", "(x)")]
+    slow, quick = (launched(code, "chain", 16, arguments) for code in codes)
+    facts, fast = campaign(slow, 50), campaign(quick, 50)
+    delayed = campaign(slow, 50, method="delays", most=4)
+    for found in (facts, delayed):
+        hot, waited = row_of(found, CHAIN, "ROOT(x * x"), row_of(facts, CHAIN, "next[at")
+        assert hot["share"] > 0.3 > 0.1 > waited["share"]
+        assert hot["curve"][0]["gain"] == pytest.approx(0, abs=0.002) and waited["curve"][0]["gain"] > 0.4
+    assert abs(saved(facts, fast)) < 0.01, "really faster, it saves nothing either"
+
+
+@pytest.mark.parametrize(("name", "test", "speedup"), [
+    ("mandelbrot", "vector_alu", 75), ("bitonic_sort", "lds", 50), ("reduce", "barrier | lds", 75),
+    ("nbody", "transcendental", 50)])
+def test_delays_take_what_costs_say(name: str, test: str, speedup: int, tmp_path: Path) -> None:
+    """In kernels whose time is no memory's."""
+    found = sample(name)
+    path = recorded(found.path, launch_of(found), tmp_path / "kept.lrec")
+    model, delayed = (campaign(path, speedup, tests=(test,), method=method) for method in ("model", "delays"))
+    assert [row["name"] for row in delayed["candidates"]] in ([test, "nothing (control)"], ["nothing (control)", test])
+    (cycles,), (others,) = ([row["curve"][0]["cycles"] for row in facts["candidates"] if row["name"] == test]
+                            for facts in (model, delayed))
+    assert others == pytest.approx(cycles, rel=0.007) and cycles < 0.99 * model["cycles"]
+    (control,) = (row for row in delayed["candidates"] if row["name"] != test)
+    assert control["slope"] == pytest.approx(0, abs=0.015)
+
+
+@pytest.mark.parametrize(("target", "size"), [("gfx942", 64), ("gfx1030", 32), ("gfx1100", 32), ("gfx1201", 32)])
+def test_delays_on_other_targets(target: str, size: int, clang: str, tmp_path: Path) -> None:
+    path = CompiledSamples(clang, tmp_path).path("mandelbrot", target, size)
+    path = recorded(path, launch_of(sample("mandelbrot")), tmp_path / "kept.lrec")
+    model, delayed = (campaign(path, 50, tests=("float",), method=method) for method in ("model", "delays"))
+    cycles, others = (next(row["curve"][0]["cycles"] for row in facts["candidates"] if row["name"] == "float")
+                      for facts in (model, delayed))
+    assert others == pytest.approx(cycles, rel=0.02) and cycles < 0.98 * model["cycles"]
+
+
+def test_the_same_each_time_and_by_each_kind(tmp_path: Path) -> None:
+    """What contains all that runs is worth all that it is faster by."""
+    found = sample("transpose")
+    path = recorded(found.path, launch_of(found), tmp_path / "kept.lrec")
+    facts = campaign(path, 25, 100, kind="function")
+    (row,) = facts["candidates"]
+    assert row["name"] == "transpose" and row["share"] == 1 and row["slope"] == 1
+    assert [point["gain"] for point in row["curve"]] == [0.25, 1]
+    assert campaign(path, 25, 100, kind="function") == facts
+    blocks, loops = (campaign(path, 50, kind=kind, most=2) for kind in ("block", "loop"))
+    assert len(blocks["candidates"]) == len(loops["candidates"]) == 2 and blocks["left_out"] and not loops["left_out"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "kept.csv", "kept.html", "kept.json", "kept.txt"]
+
+
+def test_another_memory_is_an_error(tmp_path: Path) -> None:
+    found = sample("transpose")
+    path = recorded(found.path, launch_of(found), tmp_path / "kept.lrec")
+    record = read_record(path)
+    pages = [replace(page, after=bytes(len(page.after))) if page.before != page.after else page
+             for page in record.pages]
+    write_record(path, replace(record, pages=tuple(pages)))
+    with pytest.raises(LuthierError, match="memory is not what was recorded"):
+        campaign(path, 50)
+
+
+def test_slopes_by_hand() -> None:
+    """Of (0.5, 0.2) and (1, 0.3): (0.1 + 0.3) / 1.25; and the steepest stands first."""
+    assert slope([(0.5, 0.2), (1.0, 0.3)]) == pytest.approx(0.32)
+    rows = [{"name": name, "line": line, "share": 0.1, "curve": [{"speedup": 50, "cycles": cycles}]}
+            for name, line, cycles in (("/a/b/k.hip:7", "/a/b/k.hip:7", 99), ("block 0x10", "/a/b/c/d.h:2", 60))]
+    facts = causal_summary({"file": "f", "kernel": "k", "target": "gfx90a", "method": "model", "cycles": 100.0,
+                            "candidates": rows, "left_out": ["block 0x20"]})
+    assert causal_text(facts).splitlines()[1:] == [
+        "slope    50%  issued  if this were faster",
+        "0.800  40.0%   10.0%  block 0x10 [c/d.h:2]",
+        "0.020   1.0%   10.0%  k.hip:7",
+        "not tried: block 0x20"]
+
+
+def test_what_makes_no_sense_is_named(tmp_path: Path) -> None:
+    for text in ("", "0", "101", "half"):
+        with pytest.raises(Invalid, match="percents from 1 to 100"):
+            parse_speedups(text)
+    for given, why in (({"kind": "file"}, "--by file: give line, block"), ({"method": "x"}, "--method x: give model")):
+        with pytest.raises(Invalid, match=why):
+            CausalCampaign((50,), **given)
+    for device, given, why in (("hip", {"method": "model"}, "only the emulator"),
+                               ("emulator", {"method": "delays", "speedups": (100,)}, "at most 95")):
+        with pytest.raises(Invalid, match=why):
+            run_causal([tmp_path / "no.lrec"], CausalCampaign(**{"speedups": (50,), **given}), tmp_path,
+                       run_settings(device), lambda: None)

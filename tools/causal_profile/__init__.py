@@ -1,0 +1,136 @@
+"""Makes chosen code faster in comparison: all other code is made slower, and the launch's time divided by how much.
+
+Instructions under test cost ``own`` times what they cost, all others ``others`` times (docs/causal.md has why that
+says what cheaper instructions are worth). Delays stand before instructions: vector and scalar operations that hold the
+same unit and do nothing, and idle cycles for latencies and waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from luthier_py import LaunchResult, LaunchVariable, Mutator, Option, Tool, hook, ptr, u32, u64
+from luthier_py.errors import how_many
+from luthier_py.intrinsics import clock
+from luthier_py.isa import InstructionSet
+from luthier_py.isa.cycles import Pipe, Work, cycle_model
+from luthier_py.tool import Clock
+from luthier_py.tool.filters import passing
+from luthier_py.tools.causal_profile.wanted import Delay, delays
+
+OUTSIDE = 1 << 20  # priority of what measures
+MOST_STATES, MOST_SLEEPS, SLEEP_CYCLES = 16, 127, 64  # of s_nop; of s_sleep, and cycles of each
+
+
+@dataclass
+class WaveTimes:
+    """When a wave looked at the clock first and last."""
+
+    begin: u64
+    end: u64
+    ran: u32
+
+
+@hook(lanes="one")
+def begin(own: ptr[WaveTimes]) -> None:
+    own[0].ran = 1
+    own[0].begin = clock()
+
+
+@hook(lanes="one")
+def end(own: ptr[WaveTimes]) -> None:
+    own[0].end = clock()
+
+
+@dataclass(frozen=True, slots=True)
+class Slowed:
+    """What was done to a program. ``own``, ``others``: what costs are multiplied by."""
+
+    clock: Clock
+    own: int
+    others: int
+    tested: int
+    delays: int
+
+
+class CausalProfile(Tool):
+    """What the kernel would take if chosen code were faster: other code is slower, by delays."""
+
+    name = "causal_profile"
+    test = Option("", help="a filter: the code under test; empty: none, all code is slower, to see what delays miss")
+    speedup = Option(50, bounds=(0, 95),
+                     help="by how many percent the code under test is to be faster; 0: all runs as it is")
+    look = Option(True, help="read the clock where waves begin and end; off where the device tells its cycles itself")
+
+    waves = LaunchVariable(WaveTimes, "wave")
+
+    def instrument(self, m: Mutator) -> Slowed:
+        own, others = weights(self.speedup)
+        passes = passing(self.test, m.program) if self.test else lambda instr: False
+        tested = {instr for function in m.functions() for instr in m.instrs(function) if passes(instr)}
+        inserted = 0
+        for function in m.functions() if others > 1 else ():
+            for delay in delays(function, lambda instr: own if instr in tested else others):
+                inserted += insert(m, delay)
+        for kernel in m.kernels if self.look else ():
+            m.at_entry(kernel, begin, self.waves.own, priority=OUTSIDE)
+            m.at_exit(kernel, end, self.waves.own, priority=-OUTSIDE)
+        return Slowed(Clock(m.program.obj.target.clock_bits), own, others, len(tested), inserted)
+
+    def report(self, launch: LaunchResult) -> dict[str, Any]:
+        notes: Slowed = launch.notes
+        cycles = None
+        if self.look:
+            rows = launch[self.waves]
+            ran = rows[rows["ran"] != 0]
+            cycles = notes.clock.span(ran["begin"], ran["end"])
+        return {"test": self.test, "own": notes.own, "others": notes.others, "tested": notes.tested,
+                "delays": notes.delays, "cycles": cycles, "as_if": None if cycles is None else cycles / notes.others}
+
+    def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
+        faster = how_many(report["tested"], "instruction")
+        head = f"{self.headline(launch)}: {faster} under test cost {report['own']}/{report['others']} of what they did"
+        if report["cycles"] is None:
+            return f"{head}; the clock of this target does not compare waves" if self.look else head
+        return (f"{head}\n  {report['cycles']} cycles with {how_many(report['delays'], 'delay')}, "
+                f"as if {report['as_if']:g}")
+
+    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
+        return [report]
+
+
+def weights(speedup: int) -> tuple[int, int]:
+    """What costs under test, and others, are multiplied by so that the former are lower by so many percent."""
+    cost = Fraction(100 - speedup, 100)
+    return cost.numerator, cost.denominator
+
+
+def insert(m: Mutator, delay: Delay) -> bool:
+    """Whether there was anything to insert."""
+    text = listing(m.program.isa, delay)
+    if text and delay.behind:
+        m.insert(text, after=delay.instr)
+    elif text:
+        m.insert(text, before=delay.instr)
+    return bool(text)
+
+
+def listing(isa: InstructionSet, delay: Delay) -> str:
+    """Instructions that take a delay's cycles."""
+    model = cycle_model(isa.target)
+    busy, lines, idle = {Pipe.VECTOR: (Work.VECTOR, "v_nop"), Pipe.SCALAR: (Work.SCALAR, "s_mov_b32 s0, 0")}, [], 0
+    if delay.pipe in busy:
+        work, text = busy[delay.pipe]
+        held, _ = model.timing(work, isa.wave_size)
+        lines += [text] * (delay.held // held)
+        idle = delay.held % held
+    else:
+        idle = delay.held
+    states = (idle + delay.idle) // model.step
+    sleeps, states = divmod(states * model.step, SLEEP_CYCLES)
+    states //= model.step
+    lines += [f"s_sleep {min(MOST_SLEEPS, sleeps - at)}" for at in range(0, sleeps, MOST_SLEEPS)]
+    lines += [f"s_nop {min(MOST_STATES, states - at) - 1}" for at in range(0, states, MOST_STATES)]
+    return "\n".join(lines)
