@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from luthier_py import LaunchResult, LaunchVariable, Mutator, Option, Tool, hook, ptr, u32, u64
+from luthier_py import LaunchResult, Mutator, Option, Tool, Variable, hook, ptr, u64
 from luthier_py.errors import how_many
-from luthier_py.intrinsics import clock
+from luthier_py.intrinsics import atomic_max, atomic_min, clock
 from luthier_py.isa import InstructionSet
 from luthier_py.isa.cycles import Pipe, Work, cycle_model
 from luthier_py.tool import Clock
@@ -24,24 +24,17 @@ OUTSIDE = 1 << 20  # priority of what measures
 MOST_STATES, MOST_SLEEPS, SLEEP_CYCLES = 16, 127, 64  # of s_nop; of s_sleep, and cycles of each
 
 
-@dataclass
-class WaveTimes:
-    """When a wave looked at the clock first and last."""
-
-    begin: u64
-    end: u64
-    ran: u32
+NEVER = (1 << 64) - 1
 
 
 @hook(lanes="one")
-def begin(own: ptr[WaveTimes]) -> None:
-    own[0].ran = 1
-    own[0].begin = clock()
+def begin(first: ptr[u64]) -> None:
+    atomic_min(first, clock())
 
 
 @hook(lanes="one")
-def end(own: ptr[WaveTimes]) -> None:
-    own[0].end = clock()
+def end(last: ptr[u64]) -> None:
+    atomic_max(last, clock())
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +57,8 @@ class CausalProfile(Tool):
                      help="by how many percent the code under test is to be faster; 0: all runs as it is")
     look = Option(True, help="read the clock where waves begin and end; off where the device tells its cycles itself")
 
-    waves = LaunchVariable(WaveTimes, "wave")
+    first = Variable(u64, initial=NEVER)
+    last = Variable(u64)
 
     def instrument(self, m: Mutator) -> Slowed:
         own, others = weights(self.speedup)
@@ -75,17 +69,13 @@ class CausalProfile(Tool):
             for delay in delays(function, lambda instr: own if instr in tested else others):
                 inserted += insert(m, delay)
         for kernel in m.kernels if self.look else ():
-            m.at_entry(kernel, begin, self.waves.own, priority=OUTSIDE)
-            m.at_exit(kernel, end, self.waves.own, priority=-OUTSIDE)
+            m.at_entry(kernel, begin, self.first, priority=OUTSIDE)
+            m.at_exit(kernel, end, self.last, priority=-OUTSIDE)
         return Slowed(Clock(m.program.obj.target.clock_bits), own, others, len(tested), inserted)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Slowed = launch.notes
-        cycles = None
-        if self.look:
-            rows = launch[self.waves]
-            ran = rows[rows["ran"] != 0]
-            cycles = notes.clock.span(ran["begin"], ran["end"])
+        cycles = launch[self.last] - launch[self.first] if self.look and notes.clock.compares_waves else None
         return {"test": self.test, "own": notes.own, "others": notes.others, "tested": notes.tested,
                 "delays": notes.delays, "cycles": cycles, "as_if": None if cycles is None else cycles / notes.others}
 
