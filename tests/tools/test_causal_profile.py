@@ -200,6 +200,17 @@ def test_delays_on_other_targets(target: str, size: int, clang: str, tmp_path: P
     assert others == pytest.approx(cycles, rel=0.02) and cycles < 0.98 * model["cycles"]
 
 
+def test_a_kernel_of_a_library(tmp_path: Path) -> None:
+    """Of bitsandbytes, with blocks that wait for loads on many ways; its memory is held to the record's."""
+    path = tmp_path / "gemm.lrec"
+    path.write_bytes((FOLDER / "gemm_4bit.lrec").read_bytes())
+    model, delayed = (campaign(path, 50, kind="block", most=2, method=method) for method in ("model", "delays"))
+    control = row(delayed, "nothing (control)")
+    assert abs(control["slope"]) < 0.05 and len(delayed["candidates"]) == 3
+    for each in model["candidates"]:
+        assert row(delayed, each["name"])["slope"] - control["slope"] == pytest.approx(each["slope"], abs=0.02)
+
+
 def test_the_same_each_time_and_by_each_kind(tmp_path: Path) -> None:
     """What contains all that runs is worth all that it is faster by."""
     found = sample("transpose")

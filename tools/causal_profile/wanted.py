@@ -4,16 +4,16 @@ In: a function, and what the costs of each instruction are multiplied by. Out: f
 to pass before it, beside those of its own. Invariant: no instruction issues sooner than it could by itself, so that
 who waits for these cycles never waits longer than for them.
 
-A block begins with all results of the ALUs there; accesses go on over its borders, of several ways at the latest, and
-into a loop as they do when it goes round. An access takes what it takes with the best addresses there are.
+A block begins with all results of the ALUs there; accesses go on over its borders. Of several ways into it one counts:
+round a loop, where it begins one; else without a jump. An access takes what it takes with the best addresses there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from luthier_py.analysis import loops_of
+from luthier_py.analysis import edges_of, loops_of
 from luthier_py.ir import Block, Function, Instr
 from luthier_py.isa import Counter, OpFlag
 from luthier_py.isa.costs import cost_of, least_access
@@ -21,7 +21,6 @@ from luthier_py.isa.cycles import Pipe
 from luthier_py.isa.issue import IssueOrder
 from luthier_py.isa.waitcnt import waits_for
 
-MOST = 64  # accesses that a counter tells apart
 ENDS = OpFlag.BRANCH | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.END
 
 Accesses = Mapping[Counter, tuple[int, ...]]
@@ -41,22 +40,29 @@ class Delay:
 
 def delays(function: Function, weight: Callable[[Instr], int]) -> list[Delay]:
     """Of all instructions that are to be slower."""
+    blocks, before = {block.address: block for block in function.blocks}, _usual(function)
     found: dict[int, list[Delay]] = {}
-    arriving: dict[int, Accesses] = {block.address: {} for block in function.blocks}
-    blocks, work = {block.address: block for block in function.blocks}, [block.address for block in function.blocks]
-    into = {(edge.source.address, loop.header.address) for loop in loops_of(function) for edge in loop.entries}
+    leaving: dict[int, Accesses] = {}
+    work = [*blocks]
     while work:
-        block = blocks[work.pop(0)]
-        walk = _Walk(function, weight, arriving[block.address])
-        found[block.address] = walk.block(block)
-        for successor in block.successors:
-            if (block.address, successor) in into:
-                continue
-            joined = _latest(arriving[successor], walk.leaving())
-            if joined != arriving[successor]:
-                arriving[successor] = joined
-                work += [successor] * (successor not in work)
-    return [each for block in function.blocks for each in found[block.address]]
+        address = work.pop(0)
+        walk = _Walk(function, weight, leaving.get(before.get(address, -1), {}))
+        found[address] = walk.block(blocks[address])
+        if leaving.get(address) != (left := walk.leaving()):
+            leaving[address] = left
+            work += [other for other in blocks[address].successors if before[other] == address and other not in work]
+    return [each for address in blocks for each in found[address]]
+
+
+def _usual(function: Function) -> dict[int, int]:
+    """By a block's address, the block from which control mostly comes into it."""
+    found: dict[int, int] = {}
+    for edge in edges_of(function):
+        if not edge.taken or edge.target.address not in found:
+            found[edge.target.address] = edge.source.address
+    for loop in loops_of(function):
+        found[loop.header.address] = loop.backs[-1].source.address
+    return found
 
 
 class _Walk:
@@ -79,9 +85,7 @@ class _Walk:
 
     def leaving(self) -> Accesses:
         now = self._base + self._order.at
-        found = {counter: tuple(max(each - now, 0) for each in there[-MOST:])
-                 for counter, there in self._accesses.items()}
-        return {counter: there for counter, there in found.items() if any(there)}
+        return {counter: tuple(each - now for each in there if each > now) for counter, there in self._accesses.items()}
 
     def _instr(self, instr: Instr) -> Delay:
         target, size, weight = self._isa.target, self._isa.wave_size, self._weight(instr)
@@ -110,13 +114,3 @@ class _Walk:
         self._base = max(now, until)
         return self._base - now
 
-
-def _latest(one: Accesses, other: Accesses) -> Accesses:
-    """What is on its way from either of two, the newest of both beside each other."""
-    return {counter: _later(one.get(counter, ()), other.get(counter, ())) for counter in {*one, *other}}
-
-
-def _later(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
-    size = max(len(one), len(other))
-    return tuple(max(pair) for pair in zip(*((0,) * (size - len(each)) + tuple(each) for each in (one, other)),
-                                           strict=True))
