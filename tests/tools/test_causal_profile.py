@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from compiled_samples import OPTIONS, CompiledSamples
 
-from luthier_py.emulator.record_file import read_record, write_record
+from luthier_py.emulator.devices.record_file import read_record, write_record
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.ir import lift
 from luthier_py.isa.costs import cost_of

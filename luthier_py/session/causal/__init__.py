@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from luthier_py.emulator.record_file import read_record
+from luthier_py.emulator.devices.record_file import read_record
 from luthier_py.errors import Invalid
 from luthier_py.report.causal import causal_files, causal_summary
 from luthier_py.report.plain import Json

@@ -14,10 +14,10 @@ from pathlib import Path
 from statistics import median
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.module import EmulatorModule
-from luthier_py.emulator.recorded import RecordedLaunch
-from luthier_py.emulator.settings import Weights
-from luthier_py.errors import LuthierError, Unsupported
+from luthier_py.emulator.devices.module import EmulatorModule
+from luthier_py.emulator.devices.recorded import RecordedLaunch
+from luthier_py.emulator.options.settings import Weights
+from luthier_py.errors import Invalid, LuthierError, Unsupported
 from luthier_py.ir import Program, lift
 from luthier_py.loader import load
 from luthier_py.runtime import Device
@@ -67,6 +67,9 @@ class CausalBench:
         if not comparison.same:
             raise LuthierError(f"{self.path}: memory is not what was recorded, so its time is that of another launch: "
                                f"{comparison.differences[0]}")
+        if done.verdict is not None and not done.verdict.selected:
+            raise Invalid(f"{self.path}: the environment says that the kernel is not to be instrumented: unset "
+                          "LUTHIER_KERNELS, START_GRID_NUM and ACTIVE_FROM_START")
         if done.verdict is not None and done.verdict.refused:
             raise Unsupported(f"{self.path}: kernel {self.launch.kernel} cannot be instrumented: "
                               f"{done.verdict.refused[self.launch.kernel]}")

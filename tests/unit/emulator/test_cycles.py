@@ -19,8 +19,8 @@ from packets import Host
 from synthetic import assemble
 
 from luthier_py.emulator import EmulatorDevice, LaunchCycles, LaunchOptions
-from luthier_py.emulator.residency import COMPUTE_UNITS
-from luthier_py.emulator.settings import Weights
+from luthier_py.emulator.options.settings import Weights
+from luthier_py.emulator.waves.residency import COMPUTE_UNITS
 from luthier_py.errors import Invalid
 from luthier_py.isa import agpr, sgpr, target, vgpr
 from luthier_py.loader import load
