@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from compiled_samples import OPTIONS, CompiledSamples
+from kept_launches import kept
 
 from luthier_py.emulator.devices.record_file import read_record, write_record
 from luthier_py.errors import Invalid, LuthierError
@@ -21,8 +22,6 @@ from luthier_py.report.plain import Json
 from luthier_py.samples import FOLDER, sample
 from luthier_py.session.causal import CausalCampaign, parse_speedups, run_causal
 from luthier_py.session.demo import launch_of
-from luthier_py.session.launched import launch_file
-from luthier_py.session.recording import RecordingDevice
 from luthier_py.session.run import Launch
 from luthier_py.session.run_settings import run_settings
 from luthier_py.session.specs import parse_argument
@@ -78,18 +77,9 @@ def compiled(clang: str, folder: Path, source: str, **macros: str) -> Path:
     return path.with_suffix(".co")
 
 
-def recorded(code: Path, launch: Launch, path: Path) -> Path:
-    done = launch_file(code, launch, None, run_settings("emulator", record=path))
-    assert isinstance(done.device, RecordingDevice)
-    done.device.save(path)
-    del done
-    gc.collect()  # its memory is where that of replays in this process is to be
-    return path
-
-
 def launched(code: Path, kernel: str, grid: int, arguments: Sequence[str]) -> Path:
     launch = Launch(kernel, (grid, 1, 1), (256, 1, 1), tuple(map(parse_argument, arguments)))
-    return recorded(code, launch, code.with_suffix(".lrec"))
+    return kept(code, launch, code.with_suffix(".lrec"))
 
 
 def campaign(path: Path, *speedups: int, **more: object) -> Json:
@@ -182,7 +172,7 @@ def test_a_hot_line_that_nobody_waits_for(clang: str, tmp_path: Path) -> None:
 def test_delays_take_what_costs_say(name: str, test: str, speedup: int, tmp_path: Path) -> None:
     """In kernels whose time is no memory's."""
     found = sample(name)
-    path = recorded(found.path, launch_of(found), tmp_path / "kept.lrec")
+    path = kept(found.path, launch_of(found), tmp_path / "kept.lrec")
     model, delayed = (campaign(path, speedup, tests=(test,), method=method) for method in ("model", "delays"))
     cycles, others = (row(facts, test)["curve"][0]["cycles"] for facts in (model, delayed))
     assert others == pytest.approx(cycles, rel=0.007) and cycles < 0.99 * model["cycles"]
@@ -194,7 +184,7 @@ def test_delays_take_what_costs_say(name: str, test: str, speedup: int, tmp_path
     ("gfx1100", 32), ("gfx1201", 32)])
 def test_delays_on_other_targets(target: str, size: int, clang: str, tmp_path: Path) -> None:
     path = CompiledSamples(clang, tmp_path).path("mandelbrot", target, size)
-    path = recorded(path, launch_of(sample("mandelbrot")), tmp_path / "kept.lrec")
+    path = kept(path, launch_of(sample("mandelbrot")), tmp_path / "kept.lrec")
     model, delayed = (campaign(path, 50, tests=("float",), method=method) for method in ("model", "delays"))
     cycles, others = (row(facts, "float")["curve"][0]["cycles"] for facts in (model, delayed))
     assert others == pytest.approx(cycles, rel=0.02) and cycles < 0.98 * model["cycles"]
@@ -214,7 +204,7 @@ def test_a_kernel_of_a_library(tmp_path: Path) -> None:
 def test_the_same_each_time_and_by_each_kind(tmp_path: Path) -> None:
     """What contains all that runs is worth all that it is faster by."""
     found = sample("transpose")
-    path = recorded(found.path, launch_of(found), tmp_path / "kept.lrec")
+    path = kept(found.path, launch_of(found), tmp_path / "kept.lrec")
     facts = campaign(path, 25, 100, kind="function")
     (whole,) = facts["candidates"]
     assert whole["name"] == "transpose" and whole["share"] == 1 and whole["slope"] == 1
@@ -228,7 +218,7 @@ def test_the_same_each_time_and_by_each_kind(tmp_path: Path) -> None:
 
 def test_another_memory_is_an_error(tmp_path: Path) -> None:
     found = sample("transpose")
-    path = recorded(found.path, launch_of(found), tmp_path / "kept.lrec")
+    path = kept(found.path, launch_of(found), tmp_path / "kept.lrec")
     record = read_record(path)
     pages = [replace(page, after=bytes(len(page.after))) if page.before != page.after else page
              for page in record.pages]
