@@ -21,10 +21,10 @@ from luthier_py.tool.filters import passing
 from luthier_py.tools.causal_profile.wanted import Delay, delays
 
 OUTSIDE = 1 << 20  # priority of what measures
-MOST_STATES, MOST_SLEEPS, SLEEP_CYCLES = 16, 127, 64  # of s_nop; of s_sleep, and cycles of each
-
-
 NEVER = (1 << 64) - 1
+MOST_STATES, MOST_SLEEPS, SLEEP_CYCLES = 16, 127, 64  # of s_nop; of s_sleep, and cycles of each
+BUSY = {Pipe.VECTOR: (Work.VECTOR, "v_nop"), Pipe.SCALAR: (Work.SCALAR, "s_mov_b32 s0, 0")}
+"""What holds a unit and does nothing; s0 becomes a free register where it is inserted."""
 
 
 @hook(lanes="one")
@@ -109,18 +109,13 @@ def insert(m: Mutator, delay: Delay) -> bool:
 
 def listing(isa: InstructionSet, delay: Delay) -> str:
     """Instructions that take a delay's cycles."""
-    model = cycle_model(isa.target)
-    busy, lines, idle = {Pipe.VECTOR: (Work.VECTOR, "v_nop"), Pipe.SCALAR: (Work.SCALAR, "s_mov_b32 s0, 0")}, [], 0
-    if delay.pipe in busy:
-        work, text = busy[delay.pipe]
-        held, _ = model.timing(work, isa.wave_size)
-        lines += [text] * (delay.held // held)
-        idle = delay.held % held
-    else:
-        idle = delay.held
-    states = (idle + delay.idle) // model.step
-    sleeps, states = divmod(states * model.step, SLEEP_CYCLES)
-    states //= model.step
+    model, lines, idle = cycle_model(isa.target), list[str](), delay.held
+    if delay.pipe in BUSY:
+        work, text = BUSY[delay.pipe]
+        times, idle = divmod(delay.held, model.timing(work, isa.wave_size)[0])
+        lines += [text] * times
+    sleeps, rest = divmod(idle + delay.idle, SLEEP_CYCLES)
+    states = rest // model.step
     lines += [f"s_sleep {min(MOST_SLEEPS, sleeps - at)}" for at in range(0, sleeps, MOST_SLEEPS)]
     lines += [f"s_nop {min(MOST_STATES, states - at) - 1}" for at in range(0, states, MOST_STATES)]
     return "\n".join(lines)
