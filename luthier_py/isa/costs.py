@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from luthier_py.isa.accesses import memory_access
 from luthier_py.isa.cycles import CycleModel, Pipe, Work, cycle_model
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.semantics import Lanes, Scalar, Signature, meaning
@@ -35,6 +36,9 @@ class InstructionCost:
     chained: int       # the same for a matrix instruction that only accumulates on its result
     pipe: Pipe | None  # what it holds meanwhile, for others too
 
+    def times(self, factor: int) -> InstructionCost:
+        return InstructionCost(self.work, self.held * factor, self.ready * factor, self.chained * factor, self.pipe)
+
 
 def cost_of(target: Target, inst: Inst, wave_size: int) -> InstructionCost:
     """Of ``inst``; of accesses, without what addresses decide."""
@@ -50,6 +54,20 @@ def cost_of(target: Target, inst: Inst, wave_size: int) -> InstructionCost:
         held = (count + 1) * model.step if inst.op.base == _IDLE else max((count & 0x7F) * _SLEEP_CYCLES, model.step)
         return InstructionCost(Work.OTHER, held, held, held, None)
     return InstructionCost(work, held, ready, ready, _PIPES.get(work, Pipe.VECTOR))
+
+
+def least_access(target: Target, inst: Inst, wave_size: int) -> tuple[int, int]:
+    """Cycles in which an access is served whose addresses are as good as can be, and the latency behind that; 0 of what
+    no counter counts."""
+    model, work, access = cycle_model(target), work_of(inst), memory_access(target, inst)
+    moved = wave_size * ((access.total_bytes if access is not None else None) or 0)
+    if not inst.op.counters:
+        return 0, 0
+    if work is Work.LDS:
+        return max(-(-moved // model.lds_bytes), 1), model.lds_latency
+    if work is Work.VECTOR_MEMORY:
+        return max(-(-moved // model.memory_bytes), -(-wave_size // model.address_lanes)), model.memory_latency
+    return 1, model.scalar_latency
 
 
 _UNITS = (Work.SCALAR_MEMORY, Work.VECTOR_MEMORY, Work.LDS)

@@ -50,6 +50,21 @@ def ranges(labels: Sequence[str], numbers: Sequence[tuple[float, float, float]],
     return _png(figure)
 
 
+def curves(lines: Mapping[str, Sequence[tuple[float, float]]], title: str, across: str, up: str) -> bytes:
+    """One curve through the points of each label."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 6), layout="constrained")
+    axes = figure.subplots()
+    for label, points in lines.items():
+        axes.plot(*zip(*points, strict=True), marker="o", label=label)
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.set_title(title)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    return _png(figure)
+
+
 def roofline(
     slope: tuple[str, float], roofs: Mapping[str, float], points: Mapping[str, float], title: str
 ) -> bytes:

@@ -12,6 +12,7 @@ from struct import unpack_from
 import numpy as np
 import pytest
 from compiled_samples import CompiledSamples
+from kept_launches import kept
 
 from luthier_py.emulator.devices.record_file import read_record
 from luthier_py.emulator.devices.recorded import RecordedLaunch
@@ -20,8 +21,6 @@ from luthier_py.samples import sample
 from luthier_py.session.faults import Campaign, run_campaign
 from luthier_py.session.faults.bench import FaultBench, FaultEffect, JudgedFault, fault_bench
 from luthier_py.session.faults.drawing import MODELS, InjectedFault, drawn
-from luthier_py.session.launched import launch_file
-from luthier_py.session.recording import RecordingDevice
 from luthier_py.session.run import Launch
 from luthier_py.session.run_settings import run_settings
 from luthier_py.session.specs import parse_argument
@@ -33,12 +32,7 @@ LANES = np.arange(64)
 
 def record(code: Path, name: str, grid: int, block: int, arguments: Sequence[str], path: Path) -> Path:
     launch = Launch(name, (grid, 1, 1), (block, 1, 1), tuple(map(parse_argument, arguments)))
-    done = launch_file(code, launch, None, run_settings("emulator", record=path))
-    assert isinstance(done.device, RecordingDevice)
-    done.device.save(path)
-    del done
-    gc.collect()  # its memory is where that of replays in this process is to be
-    return path
+    return kept(code, launch, path)
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.options.launch_options import NO_OPTIONS, LaunchOptions
 from luthier_py.emulator.options.patience import Outsider, Patience
 from luthier_py.emulator.options.schedule import RandomTurns
-from luthier_py.emulator.options.settings import Settings
+from luthier_py.emulator.options.settings import Settings, Weights
 from luthier_py.emulator.records.layout import LAUNCH, Outcome
 from luthier_py.emulator.watching.findings import Finding, Reporter, no_report
 from luthier_py.emulator.waves.launch import mode_of
@@ -56,6 +56,8 @@ class EmulatorDevice:
                  report: Reporter = no_report) -> None:
         self._target = target
         self.options, self._report, self._launches = options, report, 0
+        self.weights: Weights | None = None
+        """Of the cycle model, for launches that are readied from now on."""
         self.findings: list[Finding] = []
         """Of the last launch."""
         self.touched: TouchedMemory | None = None
@@ -134,14 +136,15 @@ class EmulatorDevice:
             shape = shape_of(kernel.record, self._target, grid, block, lds_bytes)
             of_device(shape)  # refuses what does not fit
             mode = mode_of(shape.target, kernel.record.descriptor)
-            settings = self.options.settings(Settings(shape.wave_size, mode, shape.target))
+            settings = self.options.settings(Settings(shape.wave_size, mode, shape.target, weights=self.weights))
             code = module.code(replace(settings, checks=settings.checks | Checks.TOUCHED) if touched else settings)
             code.require(kernel.record.entry, kernel.name)
             kernel_object = module.base + kernel.record.descriptor_address
             return LoadedLaunch(self.memory, self._pool, code, shape, kernel_object, kernarg_bytes, dict(fixed))
 
         with self._lock:
-            return module.ready((id(kernel.record), grid, block, kernarg_bytes, lds_bytes, fixed, touched), make)
+            key = id(kernel.record), grid, block, kernarg_bytes, lds_bytes, fixed, touched, self.weights
+            return module.ready(key, make)
 
     def run(self, ready: LoadedLaunch, kernarg: bytes) -> None:
         """Launch it once."""

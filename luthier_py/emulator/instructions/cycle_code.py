@@ -10,13 +10,13 @@ of the ALUs are waited for, so that each block begins alike.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from luthier_py.emulator.records.layout import TIME, TIME_COUNTERS, TIME_PATTERNS, WAVE
 from luthier_py.emulator.strips.emitter import Emitter
-from luthier_py.isa.costs import InstructionCost, cost_of
+from luthier_py.isa.costs import cost_of
 from luthier_py.isa.cycles import Pipe, Work, cycle_model
 from luthier_py.isa.instruction import Counter, Inst
+from luthier_py.isa.issue import IssueOrder
 from luthier_py.isa.lds_banks import Way, bank_model, lds_access
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action
@@ -25,16 +25,6 @@ from luthier_py.isa.waitcnt import waits_for
 
 _BITS = re.compile(r"(\d+)[a-z]*$")  # of an element, at the end of an operation's name
 _ARRIVES = (Action.BARRIER, Action.BARRIER_SIGNAL)
-
-
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    """Results that are not there yet: registers, as bits, and the offset at which they are."""
-
-    registers: int
-    ready: int
-    accumulator: int = 0  # registers whose readers that only accumulate on them go on at ``chained``
-    chained: int = 0
 
 
 class CycleCode:
@@ -48,23 +38,21 @@ class CycleCode:
 
     def begin(self) -> None:
         """A block does: offsets are cycles since TIME.now."""
-        self._at = self._start = 0
-        self._pending: list[_Pending] = []
+        self._order, self._start = IssueOrder(), 0
         self._busy = dict.fromkeys(Pipe, 0)
         self._inst: Inst | None = None
         self._work = Work.OTHER
+        self._weight = 1
         self._counted = False
 
-    def before(self, inst: Inst, leaves: bool) -> None:
-        """``inst`` issues; ``leaves``: its code ends the block."""
-        cost = cost_of(self._target, inst, self._wave_size)
+    def before(self, inst: Inst, leaves: bool, weight: int = 1) -> None:
+        """``inst`` issues; ``leaves``: its code ends the block. ``weight``: that its times are multiplied by."""
+        cost = cost_of(self._target, inst, self._wave_size).times(weight)
+        self._weight = weight
         self._inst, self._work, self._counted = inst, cost.work, False
-        self._start = start = self._issues(inst)
-        self._at = start + cost.held
+        self._start = self._order.issue(inst, cost)
         if cost.pipe is not None:
             self._busy[cost.pipe] += cost.held
-        self._pending = [each for each in self._pending if each.ready > self._at]
-        self._add_results(inst, cost)
         if waits := waits_for(self._target, inst):
             self._wait(waits)
         if leaves:
@@ -83,8 +71,7 @@ class CycleCode:
 
     def end(self) -> None:
         """Bring TIME up to date."""
-        self._at = max([self._at, *(each.ready for each in self._pending)])
-        self._add("now", self._at)
+        self._add("now", self._order.settled)
         for pipe, cycles in self._busy.items():
             if cycles:
                 self._add(pipe.name.lower(), cycles)
@@ -94,45 +81,15 @@ class CycleCode:
         """The cycle in which the current instruction issues."""
         return self._later(self._start)
 
-    # Issue
-
-    def _issues(self, inst: Inst) -> int:
-        """The offset at which it does."""
-        touched, start = inst.reads.bits | inst.writes.bits, self._at
-        accumulated = self._accumulated(inst)
-        for each in self._pending:
-            if accumulated and each.accumulator == accumulated:
-                others = sum(operand.reg.bits for operand in map(inst.find, ("src0", "src1"))
-                             if operand is not None and operand.reg is not None)
-                start = max(start, each.ready if others & each.registers else each.chained)
-            elif touched & each.registers:
-                start = max(start, each.ready)
-        return start
-
-    def _accumulated(self, inst: Inst) -> int:
-        """Registers that a matrix instruction only accumulates on."""
-        source = inst.find("src2") if self._work is Work.MATRIX else None
-        return source.reg.bits if source is not None and source.reg is not None else 0
-
-    def _add_results(self, inst: Inst, cost: InstructionCost) -> None:
-        ready = self._start + cost.ready
-        if ready <= self._at or not inst.writes:
-            return
-        target = inst.find("vdst") if cost.work is Work.MATRIX else None
-        accumulator = target.reg.bits if target is not None and target.reg is not None else 0
-        self._pending.append(_Pending(inst.writes.bits, ready, accumulator, self._start + cost.chained))
-
     def _wait(self, waits: dict[Counter, int]) -> None:
         """Until what is counted is there; what the ALUs still do goes on meanwhile, and is not followed so closely."""
-        at = self._later(self._at)
+        at = self._later(self._order.at)
         for counter, count in waits.items():
             there = self._emitter.support("i64", "time_wait", [
                 ("ptr", "%wave"), ("i64", str(TIME_COUNTERS[counter])), ("i64", str(count))])
             at = self._emitter.call("i64", "llvm.umax.i64", [("i64", at), ("i64", there)])
         self._emitter.emit(f"store i64 {at}, ptr {self._field('now')}")
-        passed, self._at = self._at, 0
-        self._pending = [_Pending(each.registers, each.ready - passed, each.accumulator, each.chained - passed)
-                         for each in self._pending]
+        self._order.begin_here()
 
     def _meet(self, inst: Inst) -> None:
         """At a barrier, after TIME was brought up to date: the scheduler's watcher sets when its waves go on."""
@@ -198,11 +155,13 @@ class CycleCode:
         assert self._inst is not None
         latency = {Pipe.LDS: self._model.lds_latency, Pipe.MEMORY: self._model.memory_latency}.get(
             pipe or Pipe.SCALAR, self._model.scalar_latency)
+        if self._weight != 1:
+            own, shared = (self._emitter.let(f"mul i64 {cycles}, {self._weight}") for cycles in (own, shared))
         name = pipe.name.lower() if pipe is not None else "other"
         counters = sum(1 << number for counter, number in TIME_COUNTERS.items() if counter & self._inst.op.counters)
         self._emitter.support("void", "time_issue", [
             ("ptr", "%wave"), *(("i64", text) for text in (
-                str(self._start), own, shared, str(latency), str(TIME[f"{name}_free"]), str(TIME[name]),
+                str(self._start), own, shared, str(self._weight * latency), str(TIME[f"{name}_free"]), str(TIME[name]),
                 str(int(not self._counted)), str(counters)))])
         self._counted = True
 

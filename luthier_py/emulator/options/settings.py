@@ -6,6 +6,7 @@ import it costs next to nothing.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -49,6 +50,20 @@ class Style(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Weights:
+    """What the cycle model multiplies all times of an instruction by: ``chosen`` at ``pcs``, addresses that ascend, and
+    elsewhere ``others``. Its time is homogeneous: with both multiplied by n, a launch takes n times as long."""
+
+    pcs: tuple[int, ...]
+    chosen: int
+    others: int
+
+    def at(self, pc: int) -> int:
+        place = bisect_left(self.pcs, pc)
+        return self.chosen if pc in self.pcs[place : place + 1] else self.others
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What the generated code depends on beside the instructions."""
 
@@ -59,3 +74,4 @@ class Settings:
     yields: bool = False
     """Whether a wave may give way wherever others could notice: before accesses of memory, waits, and at branches."""
     checks: Checks = Checks.NONE
+    weights: Weights | None = None

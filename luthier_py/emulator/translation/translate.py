@@ -151,7 +151,8 @@ class Translator(ControlCode):
                 self._count(CounterKind.ACTIVE_WAVES, tuple(stretch), stretch_exec.ne(0).to(U64))
                 stretch = []
             if self.cycles is not None:
-                self.cycles.before(inst, not left and _leaves(inst))
+                weights = self.settings.weights
+                self.cycles.before(inst, not left and _leaves(inst), 1 if weights is None else weights.at(pc))
             if self._skips and inst.op.flags & _SKIPPED:
                 self._unless_skipped(inst)
             else:

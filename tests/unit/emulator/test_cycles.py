@@ -16,8 +16,10 @@ import pytest
 from emulated import ISA, KERNARG_BYTES, LANES, code_object
 from launching import compile_hip, launch, run_sample
 from packets import Host
+from synthetic import assemble
 
 from luthier_py.emulator import EmulatorDevice, LaunchCycles, LaunchOptions
+from luthier_py.emulator.options.settings import Weights
 from luthier_py.emulator.waves.residency import COMPUTE_UNITS
 from luthier_py.errors import Invalid
 from luthier_py.isa import agpr, sgpr, target, vgpr
@@ -253,6 +255,35 @@ def test_samples_are_in_the_order_that_one_expects():
         return device.profile.cycles.total
 
     assert cycles("transpose_padded") < cycles("transpose")
+
+
+@pytest.mark.parametrize("name", ["transpose", "mandelbrot", "bitonic_sort"])
+def test_three_times_the_cost_takes_three_times_as_long(name):
+    """Of everything; and nothing takes as long where all of it is free."""
+    def total(weights: Weights | None) -> int:
+        device = modelled()
+        device.weights = weights
+        assert run_sample(device, sample(name))
+        assert device.profile is not None and device.profile.cycles is not None
+        return device.profile.cycles.total
+
+    assert total(Weights((), 0, 3)) == 3 * total(None) > total(Weights((), 1, 0)) == 0
+
+
+def test_the_weight_of_one_instruction():
+    """Two reciprocals on another's result, 16 cycles each; the second one's are tripled. Then a load's: an issue of 4,
+    16 cycles of lines and a latency of 320; the wait's own issue stays."""
+    body = [("v_rcp_f32", vgpr(1), vgpr(1)), ("v_rcp_f32", vgpr(1), vgpr(1)), END]
+    access = [("v_mov_b32", vgpr(1), 0), ("v_mov_b32", vgpr(2), 0), *BUFFER,
+            ISA.make("global_load_dword", vgpr(3), vgpr(1), sgpr(0, 2)).raw, WAIT, END]
+
+    def total(rows: Sequence[Any], at: int, weight: int) -> int:
+        device, entry = modelled(), load(code_object({"k": rows}, lds_bytes=LDS_BYTES)).kernel("k").entry
+        device.weights = Weights((entry + len(assemble(ISA, rows[:at], 0, {})),), weight, 1)
+        return run(rows, device=device)[1].total
+
+    assert [total(body, 1, weight) - total(body, 1, 1) for weight in (0, 3)] == [-16, 32]
+    assert total(access, 4, 3) - total(access, 4, 1) == 2 * (LANES // 16 + MEMORY_LATENCY)
 
 
 STRIDED = """

@@ -1,0 +1,102 @@
+"""What of a kernel may be made faster, one after the other: its source lines, blocks, loops or functions.
+
+In: a program, how often instructions were executed, or filters. Out: Candidates, those first that a profile would have
+first. Invariant: a candidate has executed instructions; each line, block and function has its own, while a loop has
+those of the loops inside of it, too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from luthier_py.analysis import loops_of, source_lines
+from luthier_py.ir import Function, Instr, Program
+from luthier_py.isa.costs import cost_of
+from luthier_py.tool.filters import passing
+from luthier_py.tool.names import demangled
+
+Counts = Mapping[int, int] | None
+"""Executions by address, None where nobody knows them: then all code counts as executed once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Code under test. ``share``: of the cycles for which executed instructions are issued, as a profile of hot spots
+    has it. ``line``: where it is in the source, or begins."""
+
+    name: str
+    line: str | None
+    pcs: tuple[int, ...]
+    share: float
+
+    def filter(self, program: Program) -> str:
+        """That chooses it, as tools take it."""
+        every = sorted(instr.pc for function in program.functions for instr in function.instrs)
+        chosen = {*self.pcs}
+        runs = ([*run] for inside, run in groupby(every, chosen.__contains__) if inside)
+        return " | ".join(f"pc = {run[0]:#x}..{run[-1]:#x}" for run in runs)
+
+
+CONTROL = Candidate("nothing (control)", None, (), 0.0)
+"""What delays of all code seem to save: a part of the time that they miss."""
+
+
+def _lines(program: Program, function: Function) -> Iterator[tuple[str, Iterable[Instr]]]:
+    lines = source_lines(program.obj)
+    for instr in function.instrs:
+        line = lines.at(instr.pc)
+        yield "no line" if line is None else str(line), (instr,)
+
+
+def _blocks(program: Program, function: Function) -> Iterator[tuple[str, Iterable[Instr]]]:
+    return ((f"block {block.address:#x}", block.instrs) for block in function.blocks)
+
+
+def _loops(program: Program, function: Function) -> Iterator[tuple[str, Iterable[Instr]]]:
+    for loop in loops_of(function):
+        yield f"loop {loop.header.address:#x}", (instr for block in loop.blocks for instr in block.instrs)
+
+
+def _functions(program: Program, function: Function) -> Iterator[tuple[str, Iterable[Instr]]]:
+    yield demangled(function.name), function.instrs
+
+
+KINDS: dict[str, Callable[[Program, Function], Iterator[tuple[str, Iterable[Instr]]]]] = {
+    "line": _lines, "block": _blocks, "loop": _loops, "function": _functions,
+}
+"""What candidates are, and the named instructions of each in a function."""
+
+
+def candidates(program: Program, kind: str, counts: Counts) -> list[Candidate]:
+    found: defaultdict[str, list[Instr]] = defaultdict(list)
+    for function in program.functions:
+        for name, instrs in KINDS[kind](program, function):
+            found[name] += instrs
+    return _made(program, found, counts)
+
+
+def filtered(program: Program, texts: Iterable[str], counts: Counts) -> list[Candidate]:
+    """One for each filter."""
+    instrs = [instr for function in program.functions for instr in function.instrs]
+    return _made(program, {text: [*filter(passing(text, program), instrs)] for text in texts}, counts)
+
+
+def _made(program: Program, found: Mapping[str, Sequence[Instr]],
+          counts: Counts) -> list[Candidate]:
+    issued = {instr: _issued(program, instr, counts) for function in program.functions for instr in function.instrs}
+    lines, whole = source_lines(program.obj), sum(issued.values())
+    made = []
+    for name, instrs in found.items():
+        pcs = tuple(sorted(instr.pc for instr in instrs if issued[instr]))
+        if pcs:
+            share = sum(issued[instr] for instr in instrs) / whole
+            made.append(Candidate(name, next((text for pc in pcs if (text := lines.text_at(pc))), None), pcs, share))
+    return sorted(made, key=lambda each: (-each.share, each.name))
+
+
+def _issued(program: Program, instr: Instr, counts: Counts) -> int:
+    executed = 1 if counts is None else counts.get(instr.pc, 0)
+    return executed and executed * cost_of(program.obj.target, instr.inst, program.isa.wave_size).held
