@@ -179,16 +179,23 @@ def launch_row(result: LaunchResult) -> Json:
         "block": list(result.block),
         "launches": result.launches,
         "device": result.device,
+        **({"ranges": list(result.ranges)} if result.ranges else {}),
     }
 
 
 def flat_rows(row: Mapping[str, Any]) -> Iterator[Json]:
     """One for each part of a launch's ``report``, with one cell for each number: the part's fields under their own
     names, nested ones as ``opcodes.s_nop``; grids as ``4x1x1``; a list is one cell of JSON."""
-    launch = {key: "x".join(map(str, value)) if key in ("grid", "block") else value for key, value in row.items()}
+    launch = {key: _cell(key, value) for key, value in row.items()}
     del launch["report"]
     return ({**launch, **{name or "report": json.dumps(value) if isinstance(value, list) else value
                          for name, value in flat(part).items()}} for part in row["report"])
+
+
+def _cell(key: str, value: Any) -> Any:
+    """Of what is known of a launch."""
+    separators = {"grid": "x", "block": "x", "ranges": " > "}
+    return separators[key].join(map(str, value)) if key in separators else value
 
 
 def _append(path: Path, text: str) -> None:

@@ -138,30 +138,51 @@ void clone_free(struct clone *clone)
     *clone = (struct clone){0};
 }
 
-static void tell_of_launch(uint32_t code, const struct counted *counted, const char *kernel, const void *values, size_t bytes)
+size_t told_bytes(const struct told_of *launch)
 {
-    uint32_t name_bytes = (uint32_t)strlen(kernel);
-    struct part parts[] = {{counted, sizeof *counted}, {&name_bytes, sizeof name_bytes}, {kernel, name_bytes}, {values, bytes}};
-    tool_tell(code, parts, 4);
+    return sizeof launch->counted + 2 * sizeof(uint32_t) + strlen(launch->kernel) + launch->ranges.bytes;
 }
 
-void clone_given(const struct counted *counted, const char *kernel, const void *arguments, size_t bytes)
+char *told_write(char *to, const struct told_of *launch)
 {
-    tell_of_launch(MESSAGE_ARGUMENTS, counted, kernel, arguments, bytes);
+    uint32_t bytes[] = {(uint32_t)strlen(launch->kernel), launch->ranges.bytes};
+    to = mempcpy(mempcpy(to, &launch->counted, sizeof launch->counted), bytes, sizeof bytes);
+    to = mempcpy(to, launch->kernel, bytes[0]);
+    return bytes[1] ? mempcpy(to, launch->ranges.text, bytes[1]) : to;
 }
 
-void clone_counted(const struct counted *counted, const char *kernel, const void *values, size_t bytes)
+static void tell_of_launch(uint32_t code, const struct told_of *launch, const void *values, size_t bytes)
 {
-    tell_of_launch(MESSAGE_RESULT, counted, kernel, values, bytes);
+    char *head = malloc(told_bytes(launch));
+    if (!head)
+        return;
+    told_write(head, launch);
+    struct part parts[] = {{head, told_bytes(launch)}, {values, bytes}};
+    tool_tell(code, parts, 2);
+    free(head);
+}
+
+void clone_given(const struct told_of *launch, const void *arguments, size_t bytes)
+{
+    tell_of_launch(MESSAGE_ARGUMENTS, launch, arguments, bytes);
+}
+
+void clone_counted(const struct told_of *launch, const void *values, size_t bytes)
+{
+    tell_of_launch(MESSAGE_RESULT, launch, values, bytes);
 }
 
 /* What the worker says of a launch, if it is of that size. */
-static bool ask_of_launch(uint32_t code, const struct counted *counted, const char *kernel, void *answer, size_t bytes)
+static bool ask_of_launch(uint32_t code, const struct told_of *launch, void *answer, size_t bytes)
 {
-    uint32_t name_bytes = (uint32_t)strlen(kernel);
-    struct part parts[] = {{counted, sizeof *counted}, {&name_bytes, sizeof name_bytes}, {kernel, name_bytes}};
+    char *head = malloc(told_bytes(launch));
     struct reply reply;
-    if (!tool_ask(code, parts, 3, &reply))
+    if (!head)
+        return false;
+    told_write(head, launch);
+    bool answered = tool_ask(code, &(struct part){head, told_bytes(launch)}, 1, &reply);
+    free(head);
+    if (!answered)
         return false;
     bool good = reply.status == 0 && reply.bytes == bytes;
     if (good && bytes)
@@ -170,12 +191,12 @@ static bool ask_of_launch(uint32_t code, const struct counted *counted, const ch
     return good;
 }
 
-bool clone_begins(const struct counted *counted, const char *kernel, uint32_t *values, size_t words)
+bool clone_begins(const struct told_of *launch, uint32_t *values, size_t words)
 {
-    return ask_of_launch(MESSAGE_BEGIN, counted, kernel, values, words * sizeof *values);
+    return ask_of_launch(MESSAGE_BEGIN, launch, values, words * sizeof *values);
 }
 
-bool clone_sizes(const struct counted *counted, const char *kernel, uint64_t *sizes, size_t count)
+bool clone_sizes(const struct told_of *launch, uint64_t *sizes, size_t count)
 {
-    return ask_of_launch(MESSAGE_SIZES, counted, kernel, sizes, count * sizeof *sizes);
+    return ask_of_launch(MESSAGE_SIZES, launch, sizes, count * sizeof *sizes);
 }
