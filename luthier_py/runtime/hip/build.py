@@ -51,19 +51,20 @@ def _compile_all(folder: Path) -> None:
     from luthier_py.runtime.hip import table
 
     compilers = compile_for_majors(folder, [*hiprtc.HIPRTC_SOURCES, *NATIVE])
-    marks = compile_sources(folder, [*roctx.ROCTX_SOURCES, TRACED])
+    marks = compile_sources(folder, roctx.ROCTX_SOURCES)
+    traces = compile_sources(folder, [TRACED])
     objects = compile_for_majors(folder, [*sorted(HERE.glob("*.c")), folder / "checked.c", folder / "missing.c"])
     for major in ABI_MAJORS:
         name = f"libamdhip64.so.{major}"
         script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / 'hip.map'}"
         aliases = table.aliases(table.functions())
-        link_library(folder / name, [*objects[major], *compilers[major]], *script, *aliases)
+        link_library(folder / name, [*objects[major], *compilers[major], *traces], *script, *aliases)
         name = f"libhiprtc.so.{major}"
         script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / 'hiprtc.map'}"
         link_library(folder / name, compilers[major], *script)
     for name in roctx.ROCTX_LIBRARIES:
-        script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / name}.map", "-Wl,-z,nodelete"
-        link_library(folder / name, [*marks, *(object_file(folder, source) for source in NATIVE)], *script)
+        script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / name}.map"
+        link_library(folder / name, [*marks, *traces, *(object_file(folder, source) for source in NATIVE)], *script)
     for name, of in roctx.ROCTX_LINKS.items():
         (folder / name).symlink_to(of)
     for name in ("libamdhip64.so", "libhiprtc.so"):

@@ -6,6 +6,7 @@ its content. Everything is little endian. Contents are listed with the codes.
 
 from __future__ import annotations
 
+import struct
 from enum import IntEnum
 
 PROPERTIES_BYTES = 4096
@@ -86,6 +87,11 @@ class Message(IntEnum):
 
 
 FIRST_TICKET = Message.LAUNCH
+
+
+TRACED = struct.Struct("<4I8Q")
+"""A record there (struct traced): kind, process, thread, device; stream, what the program calls it, number; when it was
+asked for, began, ended; bytes of memory, bytes of a name, which follows."""
 
 
 class Traced(IntEnum):
