@@ -146,10 +146,9 @@ def read_records(data: bytes) -> Iterator[TraceRecord]:
     at = 0
     while at + TRACED.size <= len(data):
         kind, *numbers, size = TRACED.unpack_from(data, at)
-        at += TRACED.size
-        name = data[at : at + size].decode(errors="backslashreplace")
-        at += size
-        yield TraceRecord(Traced(kind), *numbers, name)
+        start, at = at + TRACED.size, at + TRACED.size + size
+        if at <= len(data):
+            yield TraceRecord(Traced(kind), *numbers, data[start:at].decode(errors="backslashreplace"))
 
 
 def program_events(data: bytes) -> tuple[list[Json], int]:

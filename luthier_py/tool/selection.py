@@ -61,6 +61,7 @@ OUTPUT = _table(
     _every("TOOL_VERBOSE", False, "1: the verdict has lines for each kernel"),
     _every("LUTHIER_OUTPUT", "", f"{' or '.join(FORMS)} file for what each launch counted; %p is the process"),
     _every("LUTHIER_REPORT", "", "folder for the tool's own files"),
+    _every("LUTHIER_BY_RANGE", False, "1: these files for each roctx range apart, below a folder of its name"),
     _every("LUTHIER_SOURCES", ".", "folder of the sources that pages show; nothing outside of it is read"),
     _every("LUTHIER_RECORDS", "", f"{' or '.join(RECORD_FORMS)} file for what channels send"),
 )
@@ -86,6 +87,7 @@ class Selection:
     verbose: bool = False
     output: Path | None = None
     report: Path | None = None
+    by_range: bool = False
     sources: Path = Path(".")
     records: Path | None = None
 

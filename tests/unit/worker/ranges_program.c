@@ -14,6 +14,17 @@ int hipModuleLoad(void **module, const char *path);
 int hipModuleGetFunction(void **function, void *module, const char *name);
 int hipModuleLaunchKernel(void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 int hipDeviceSynchronize(void);
+int hipStreamCreate(void **stream);
+int hipStreamBeginCapture(void *stream, int mode);
+int hipStreamEndCapture(void *stream, void **graph);
+int hipGraphInstantiate(void **executable, void *graph, void **node, char *log, size_t bytes);
+int hipGraphLaunch(void *executable, void *stream);
+int hipEventCreate(void **event);
+int hipEventRecord(void *event, void *stream);
+int hipStreamWaitEvent(void *stream, void *event, unsigned flags);
+int hipMalloc(void **address, size_t bytes);
+int hipMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream);
+int hipMemsetAsync(void *to, int value, size_t bytes, void *stream);
 
 #define REQUIRE(condition) ((condition) ? (void)0 : (fprintf(stderr, "%d: not so: %s\n", __LINE__, #condition), exit(1)))
 
@@ -33,6 +44,7 @@ static void *symbol(const char *name)
 #define roctxProfilerResume ((int (*)(uint64_t))symbol("roctxProfilerResume"))
 #define roctxGetThreadId ((int (*)(uint64_t *))symbol("roctxGetThreadId"))
 #define roctxNameOsThread ((int (*)(const char *))symbol("roctxNameOsThread"))
+#define roctxNameHipStream ((int (*)(const char *, const void *))symbol("roctxNameHipStream"))
 #else
 int roctxRangePushA(const char *);
 int roctxRangePop(void);
@@ -43,11 +55,12 @@ int roctxProfilerPause(uint64_t);
 int roctxProfilerResume(uint64_t);
 int roctxGetThreadId(uint64_t *);
 int roctxNameOsThread(const char *);
+int roctxNameHipStream(const char *, const void *);
 #endif
 
 static const char *code;
 
-static void launch(unsigned grid)
+static void launch_on(void *stream, unsigned grid)
 {
     static void *function;
     void *module, *x = NULL;
@@ -56,7 +69,13 @@ static void launch(unsigned grid)
     void *arguments[] = {&n, &a, &x, &x};
     if (!function)
         REQUIRE(!hipModuleLoad(&module, code) && !hipModuleGetFunction(&function, module, "saxpy"));
-    REQUIRE(!hipModuleLaunchKernel(function, grid, 1, 1, 64, 1, 1, 0, NULL, arguments, NULL) && !hipDeviceSynchronize());
+    REQUIRE(!hipModuleLaunchKernel(function, grid, 1, 1, 64, 1, 1, 0, stream, arguments, NULL));
+}
+
+static void launch(unsigned grid)
+{
+    launch_on(NULL, grid);
+    REQUIRE(!hipDeviceSynchronize());
 }
 
 static pthread_barrier_t meeting;
@@ -145,12 +164,47 @@ static void forks(void)
     launch(4);
 }
 
+static void graphs(void)
+{
+    void *stream, *graph, *executable;
+    launch(1);
+    REQUIRE(!hipStreamCreate(&stream));
+    roctxRangePushA("captured");
+    REQUIRE(!hipStreamBeginCapture(stream, 0));
+    launch_on(stream, 2);
+    REQUIRE(!hipStreamEndCapture(stream, &graph) && !hipGraphInstantiate(&executable, graph, NULL, NULL, 0));
+    roctxRangePop();
+    roctxRangePushA("launched");
+    REQUIRE(!hipGraphLaunch(executable, stream) && !hipDeviceSynchronize());
+    roctxRangePop();
+    REQUIRE(!hipGraphLaunch(executable, stream) && !hipDeviceSynchronize());
+}
+
+/* One copies, launches and fills, the other goes on behind its event. */
+static void streams(void)
+{
+    enum { BYTES = 4096, TO_DEVICE = 1, TO_HOST = 2 };
+    void *first, *then, *event, *memory;
+    char *host = calloc(1, BYTES);
+    REQUIRE(!hipStreamCreate(&first) && !hipStreamCreate(&then) && !hipEventCreate(&event) && !hipMalloc(&memory, BYTES));
+    roctxNameHipStream("first", first);
+    roctxRangePushA("all");
+    REQUIRE(!hipMemcpyAsync(memory, host, BYTES, TO_DEVICE, first));
+    launch_on(first, 1);
+    REQUIRE(!hipMemsetAsync(memory, 7, BYTES / 2, first) && !hipEventRecord(event, first));
+    REQUIRE(!hipStreamWaitEvent(then, event, 0));
+    launch_on(then, 2);
+    REQUIRE(roctxRangePop() == 0);
+    REQUIRE(!hipMemcpyAsync(host, memory, BYTES, TO_HOST, then) && !hipDeviceSynchronize());
+    REQUIRE(host[0] == 7 && host[BYTES - 1] == 0);
+}
+
 int main(int count, char **words)
 {
     REQUIRE(count == 3);
     code = words[1];
     static const struct { const char *name; void (*run)(void); } all[] = {
-        {"threads", threads}, {"mistakes", mistakes}, {"pauses", pauses}, {"forks", forks}};
+        {"threads", threads}, {"mistakes", mistakes}, {"pauses", pauses}, {"forks", forks}, {"streams", streams}, {"graphs", graphs}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strcmp(words[2], all[i].name) == 0)
             return all[i].run(), 0;

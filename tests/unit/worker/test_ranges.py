@@ -22,6 +22,7 @@ HostProgram = Callable[..., Path]
 Tooled = Callable[..., Any]
 Counted = Callable[..., list[dict[str, Any]]]
 CODE = FOLDER / "saxpy.co"
+ROOT = Path(__file__).parents[3]
 LINKED = "-Wl,--no-as-needed", "-l:libroctx64.so.4"
 OPENED = '-DOPENED="librocprofiler-sdk-roctx.so"', "-ldl"
 IN_RANGES = [
@@ -62,6 +63,21 @@ def test_a_range_chooses_what_the_device_counts_of_just_these(
         assert (done.code, done.verdict["launches"], done.verdict["selected"]) == (0, len(IN_RANGES), sum(chosen))
         found[each] = [row["report"]["instructions"] for row in done.verdict["reports"]]
     assert found == {"1": expected, "0": [sum(expected)]}
+
+
+def test_a_graph_is_in_the_ranges_in_which_it_is_launched(marking: Path, tooled: Tooled) -> None:
+    every = tooled(marking, CODE, "graphs")
+    chosen = tooled(marking, CODE, "graphs", LUTHIER_RANGE="captured|launched")
+    for done, expected in (every, [None, ["launched"], None]), (chosen, [["launched"]]):
+        assert done.code == 0 and [row.get("ranges") for row in done.verdict["reports"]] == expected, done.err
+        assert (done.verdict["launches"], done.verdict["selected"]) == (3, len(expected))
+
+
+def test_the_page_shows_what_is_printed(marking: Path, tooled: Tooled) -> None:
+    page = (ROOT / "docs" / "regions.md").read_text("utf-8")
+    shown = re.findall(r"^kernel \d.* - in .*$", page, re.MULTILINE)
+    done = tooled(marking, CODE, "threads", LUTHIER_RANGE="epoch")
+    assert len(shown) == 3 and done.err.splitlines()[:3] == shown
 
 
 def test_what_counts_go_on_in_is_what_all_launches_were_in(marking: Path, tooled: Tooled) -> None:
@@ -109,6 +125,17 @@ def test_exec_takes_a_range(marking: Path, tmp_path: Path) -> None:
                                                               ("64x1x1", "epoch > forward")]
     nothing = under("--range", "backward")
     assert nothing.returncode == 3 and "LUTHIER_RANGE=backward leaves out 9 of 9 launches" in nothing.stderr
+
+
+def test_a_report_of_each_range_is_of_its_launches(marking: Path, tooled: Tooled, tmp_path: Path) -> None:
+    """Those of a kernel in the same ranges are one."""
+    options = "LUTHIER_BY_RANGE=1\nLUTHIER_RANGE=step"
+    done = tooled(marking, CODE, "threads", tool="opcode_histogram", LUTHIER_TOOL_OPTIONS=options,
+                  LUTHIER_REPORT=str(tmp_path))  # fmt: skip
+    found = {str(path.parent.relative_to(tmp_path)): json.loads(path.read_text())["opcodes"]["s_endpgm"]
+             for path in tmp_path.rglob("opcode_histogram.json")}  # fmt: skip
+    assert done.code == 0 and found == {
+        "step/saxpy": 2 + 8 + 128, "step/forward_pass-0f69ab28/saxpy": 4, "epoch/step/saxpy": 32}
 
 
 def test_a_range_is_refused_where_nothing_is_known_of_it() -> None:
