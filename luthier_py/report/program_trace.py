@@ -28,6 +28,7 @@ class TraceRecord:
     """Times are nanoseconds; ``number``: of a range of the process, or by which the worker knows a work."""
 
     kind: Traced
+    name: str
     process: int
     thread: int
     device: int
@@ -38,7 +39,6 @@ class TraceRecord:
     begin: int
     end: int
     bytes: int
-    name: str
 
     @property
     def time(self) -> int:
@@ -148,7 +148,7 @@ def read_records(data: bytes) -> Iterator[TraceRecord]:
         kind, *numbers, size = TRACED.unpack_from(data, at)
         start, at = at + TRACED.size, at + TRACED.size + size
         if at <= len(data):
-            yield TraceRecord(Traced(kind), *numbers, data[start:at].decode(errors="backslashreplace"))
+            yield TraceRecord(Traced(kind), data[start:at].decode(errors="backslashreplace"), *numbers)
 
 
 def program_events(data: bytes) -> tuple[list[Json], int]:

@@ -99,6 +99,7 @@ bool memory_remove(uintptr_t address);
 /* What can be freed, out of the table; `leaving`: also what is its stream's to take. */
 bool memory_take(const void *address, bool leaving, struct allocation *taken);
 bool memory_find(const void *address, struct allocation *found);
+bool is_on_device(const void *address);
 bool memory_known(const void *address, size_t bytes); /* inside one allocation */
 bool memory_mark_leaving(const void *address, bool leaving); /* false: nothing that can be freed is there */
 bool memory_mark_synchronous(const void *address, bool on);

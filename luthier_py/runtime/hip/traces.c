@@ -1,5 +1,4 @@
 /* What streams carry out, for a trace: a record for each work, when it was handed to the worker or is done. */
-#include "transfers.h"
 #include "traced.h"
 #include "work.h"
 

@@ -136,7 +136,12 @@ void told_drop(void)
 
 static size_t report_bytes(const struct copy *copy, const struct told_of *launch)
 {
-    size_t bytes = told_bytes(launch);
+    uint32_t sizes[2];
+    struct part parts[TOLD_PARTS];
+    size_t bytes = 0;
+    told_parts(launch, parts, sizes);
+    for (int i = 0; i < TOLD_PARTS; i++)
+        bytes += parts[i].bytes;
     for (uint32_t i = 0; i < copy->variable_count; i++)
         bytes += copy->variables[i].bytes;
     return bytes;
@@ -167,7 +172,12 @@ bool told(struct copy *copy, const struct told_of *launch, stream_t stream)
     slot->number = number - 1;
     slot->results = results;
     slot->bytes = (uint32_t)report_bytes(copy, launch);
-    char *at = told_write(slot->content, launch);
+    uint32_t sizes[2];
+    struct part parts[TOLD_PARTS];
+    char *at = slot->content;
+    told_parts(launch, parts, sizes);
+    for (int i = 0; i < TOLD_PARTS; at += parts[i++].bytes)
+        memcpy(at, parts[i].data, parts[i].bytes);
     hipError_t before = REAL(hipPeekAtLastError)(), error = hipSuccess;
     for (uint32_t i = 0; !error && i < copy->variable_count; at += copy->variables[i++].bytes)
         error = REAL(hipMemcpyAsync)(at, copy->variables[i].address, copy->variables[i].bytes, COPY_TO_HOST, stream);

@@ -138,28 +138,23 @@ void clone_free(struct clone *clone)
     *clone = (struct clone){0};
 }
 
-size_t told_bytes(const struct told_of *launch)
+void told_parts(const struct told_of *launch, struct part *parts, uint32_t *sizes)
 {
-    return sizeof launch->counted + 2 * sizeof(uint32_t) + strlen(launch->kernel) + launch->ranges.bytes;
-}
-
-char *told_write(char *to, const struct told_of *launch)
-{
-    uint32_t bytes[] = {(uint32_t)strlen(launch->kernel), launch->ranges.bytes};
-    to = mempcpy(mempcpy(to, &launch->counted, sizeof launch->counted), bytes, sizeof bytes);
-    to = mempcpy(to, launch->kernel, bytes[0]);
-    return bytes[1] ? mempcpy(to, launch->ranges.text, bytes[1]) : to;
+    sizes[0] = (uint32_t)strlen(launch->kernel);
+    sizes[1] = launch->ranges.bytes;
+    parts[0] = (struct part){&launch->counted, sizeof launch->counted};
+    parts[1] = (struct part){sizes, 2 * sizeof *sizes};
+    parts[2] = (struct part){launch->kernel, sizes[0]};
+    parts[3] = (struct part){sizes[1] ? launch->ranges.text : "", sizes[1]};
 }
 
 static void tell_of_launch(uint32_t code, const struct told_of *launch, const void *values, size_t bytes)
 {
-    char *head = malloc(told_bytes(launch));
-    if (!head)
-        return;
-    told_write(head, launch);
-    struct part parts[] = {{head, told_bytes(launch)}, {values, bytes}};
-    tool_tell(code, parts, 2);
-    free(head);
+    uint32_t sizes[2];
+    struct part parts[TOLD_PARTS + 1];
+    told_parts(launch, parts, sizes);
+    parts[TOLD_PARTS] = (struct part){values, bytes};
+    tool_tell(code, parts, TOLD_PARTS + 1);
 }
 
 void clone_given(const struct told_of *launch, const void *arguments, size_t bytes)
@@ -175,14 +170,11 @@ void clone_counted(const struct told_of *launch, const void *values, size_t byte
 /* What the worker says of a launch, if it is of that size. */
 static bool ask_of_launch(uint32_t code, const struct told_of *launch, void *answer, size_t bytes)
 {
-    char *head = malloc(told_bytes(launch));
+    uint32_t sizes[2];
+    struct part parts[TOLD_PARTS];
     struct reply reply;
-    if (!head)
-        return false;
-    told_write(head, launch);
-    bool answered = tool_ask(code, &(struct part){head, told_bytes(launch)}, 1, &reply);
-    free(head);
-    if (!answered)
+    told_parts(launch, parts, sizes);
+    if (!tool_ask(code, parts, TOLD_PARTS, &reply))
         return false;
     bool good = reply.status == 0 && reply.bytes == bytes;
     if (good && bytes)

@@ -82,8 +82,9 @@ struct counted { uint32_t image, device, index, launches, grid[3], block[3]; }; 
 /* Names of ranges, each ended by a zero, from the outermost on. */
 struct names { char *text; uint32_t bytes; };
 struct told_of { struct counted counted; const char *kernel; struct names ranges; }; /* that all of `launches` were in */
-size_t told_bytes(const struct told_of *launch); /* with which messages about it begin */
-char *told_write(char *to, const struct told_of *launch); /* gives where it ends */
+/* With what messages about it begin; `sizes` are part of that. */
+enum { TOLD_PARTS = 4 };
+void told_parts(const struct told_of *launch, struct part *parts, uint32_t *sizes);
 /* A launch begins that has channels or parameters: their values, of two dwords each, come into `values`. */
 bool clone_begins(const struct told_of *launch, uint32_t *values, size_t words);
 /* Bytes that a launch needs for each variable that it sizes; false: it is to run as it is, and the worker says why. */

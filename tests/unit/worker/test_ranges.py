@@ -128,14 +128,14 @@ def test_exec_takes_a_range(marking: Path, tmp_path: Path) -> None:
 
 
 def test_a_report_of_each_range_is_of_its_launches(marking: Path, tooled: Tooled, tmp_path: Path) -> None:
-    """Those of a kernel in the same ranges are one."""
     options = "LUTHIER_BY_RANGE=1\nLUTHIER_RANGE=step"
     done = tooled(marking, CODE, "threads", tool="opcode_histogram", LUTHIER_TOOL_OPTIONS=options,
                   LUTHIER_REPORT=str(tmp_path))  # fmt: skip
     found = {str(path.parent.relative_to(tmp_path)): json.loads(path.read_text())["opcodes"]["s_endpgm"]
              for path in tmp_path.rglob("opcode_histogram.json")}  # fmt: skip
     assert done.code == 0 and found == {
-        "step/saxpy": 2 + 8 + 128, "step/forward_pass-0f69ab28/saxpy": 4, "epoch/step/saxpy": 32}
+        "step/saxpy/1": 2, "step/saxpy/3": 8, "step/saxpy/7": 128, "step/forward_pass-47a3d4fe/saxpy": 4,
+        "epoch/step/saxpy": 32}
 
 
 def test_a_range_is_refused_where_nothing_is_known_of_it() -> None:
