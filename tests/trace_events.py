@@ -12,13 +12,13 @@ SPECIFIED = {"X": _EVERY | {"ts", "dur"}, "i": _EVERY | {"ts", "s"}, "M": _EVERY
 SLACK = 1e-6  # of a microsecond: sums of floats
 
 
-Place = tuple[int, int]
+TrackNumber = tuple[int, int]
 
 
-def tracks(document: dict[str, Any], nested: frozenset[Place] = frozenset()) -> dict[Place, list[Event]]:
+def tracks(document: dict[str, Any], nested: frozenset[TrackNumber] = frozenset()) -> dict[TrackNumber, list[Event]]:
     """Events by track; each is as specified, in order, and beside the others of its track, or on one of ``nested``
     inside of them."""
-    found: dict[Place, list[Event]] = defaultdict(list)
+    found: dict[TrackNumber, list[Event]] = defaultdict(list)
     for event in document["traceEvents"]:
         assert event.keys() == SPECIFIED[event["ph"]]
         assert event["ph"] != "i" or event["s"] == "t"
@@ -30,7 +30,7 @@ def tracks(document: dict[str, Any], nested: frozenset[Place] = frozenset()) -> 
     return found
 
 
-def names_of(document: dict[str, Any]) -> dict[Place, str]:
+def names_of(document: dict[str, Any]) -> dict[TrackNumber, str]:
     """Of tracks."""
     return {(event["pid"], event["tid"]): event["args"]["name"] for event in document["traceEvents"]
             if event["ph"] == "M" and event["name"] == "thread_name"}  # fmt: skip

@@ -45,7 +45,6 @@ from luthier_py.cli.options import (
     tool_options,
 )
 from luthier_py.cli.parameters import ByName, ByPlace
-from luthier_py.errors import Invalid
 from luthier_py.worker.edge import say
 
 if TYPE_CHECKING:
@@ -100,8 +99,6 @@ def run(
     settings = run_settings(device, run_options(time_limit, clock, schedule, check), shuffle=shuffle, record=record,
                             times=trace is not None)
     check_settings(settings, tool != NO_TOOL, error_exitcode)
-    if trace is not None and not settings.launch.models_cycles:
-        raise Invalid("--trace of one launch has the cycle model's times: leave out --clock")
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
                     tuple(map(parse_argument, arguments or [])))
     options = tool_options(tool != NO_TOOL, option, lines, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)

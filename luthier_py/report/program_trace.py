@@ -54,7 +54,7 @@ class Track(IntEnum):
     STREAM = 2
 
 
-Place = tuple[int, Track, int, int]
+TrackKey = tuple[int, Track, int, int]
 """A track: the process; its kind; thread or device; stream, or number among those that overlap."""
 
 
@@ -62,7 +62,7 @@ Place = tuple[int, Track, int, int]
 class Moment:
     """An event on a track; ``end`` is None for what takes no time."""
 
-    place: Place
+    place: TrackKey
     name: str
     begin: int
     end: int | None
@@ -77,13 +77,13 @@ class _Sweep:
     pushed: defaultdict[tuple[int, int], list[tuple[str, int]]] = own(default_factory=lambda: defaultdict(list))
     started: defaultdict[int, dict[int, tuple[str, int]]] = own(default_factory=lambda: defaultdict(dict))
     free: dict[tuple[int, int], int] = own(default_factory=dict)
-    names: dict[Place, str] = own(default_factory=dict)
+    names: dict[TrackKey, str] = own(default_factory=dict)
     streams: dict[tuple[int, int], str] = own(default_factory=dict)
     launches: defaultdict[int, int] = own(default_factory=lambda: defaultdict(int))
     unfinished: int = 0
 
     def take(self, record: TraceRecord) -> Iterator[Moment]:
-        thread: Place = (record.process, Track.THREAD, record.thread, 0)
+        thread: TrackKey = (record.process, Track.THREAD, record.thread, 0)
         match record.kind:
             case Traced.PUSH:
                 self.pushed[record.process, record.thread].append((record.name, record.begin))
@@ -127,7 +127,7 @@ class _Sweep:
         if done is None:
             self.unfinished += 1
             return
-        place: Place = (record.process, Track.STREAM, record.device, record.stream)
+        place: TrackKey = (record.process, Track.STREAM, record.device, record.stream)
         self.names.setdefault(place, self.streams.get((record.process, record.handle), ""))
         within = [name for name, _ in (*self.started[record.process].values(),
                                        *self.pushed[record.process, record.thread])]  # fmt: skip
@@ -173,7 +173,7 @@ def _event(moment: Moment, track: int, first: int) -> Json:
             "args": moment.facts}  # fmt: skip
 
 
-def _names(tracks: dict[Place, int], names: dict[Place, str]) -> Iterator[Json]:
+def _names(tracks: dict[TrackKey, int], names: dict[TrackKey, str]) -> Iterator[Json]:
     for process in sorted({place[0] for place in tracks}):
         yield _name("process_name", process, 0, f"program {process}")
     for place, number in tracks.items():
@@ -187,11 +187,11 @@ def _name(kind: str, process: int, track: int, name: str) -> Json:
     return {"name": kind, "ph": "M", "pid": PROGRAMS + process, "tid": track, "args": {"name": name}}
 
 
-def _track(place: Place, names: dict[Place, str]) -> str:
+def _track(place: TrackKey, names: dict[TrackKey, str]) -> str:
     process, kind, first, second = place
     if kind is Track.THREAD:
         return f"thread {first}"
     if kind is Track.PROCESS:
         return "ranges of the process" + (f", {second + 1}" if second else "")
-    device = names.get((process, kind, first, -1)) or f"device {first}"
-    return f"{device}, {f'stream {second}' if second else 'default stream'}"
+    card = names.get((process, kind, first, -1), "")
+    return f"device {first}{f' ({card})' * bool(card)}, {f'stream {second}' if second else 'default stream'}"

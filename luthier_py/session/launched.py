@@ -61,6 +61,8 @@ def launch_file(
     file: Path, launch: Launch, tool: Tool | None, settings: RunSettings, onlooker: Onlooker | None = None
 ) -> Done:
     """Launch a kernel of ``file``, instrumented when there is a tool."""
+    if settings.times and not settings.launch.models_cycles:
+        raise Invalid("--trace of one launch has the cycle model's times: leave out --clock")
     chosen = emulated(settings.device)
     code = read_code(file, architecture(chosen) if chosen is not None else None, launch.kernel)
     obj = load(code, str(file))

@@ -53,6 +53,12 @@ def test_work_groups_of_one_unit_have_a_track_each_and_large_launches_are_cut() 
     assert found[device, 2][0]["name"] == "work-group 1" and found[device, 2][0]["args"] == {"wave_cycles": [5]}
 
 
+def test_one_launch_has_no_other_times_than_the_models() -> None:
+    settings = run_settings("emulator", {"--clock": "instructions"}, times=True)
+    with pytest.raises(Invalid, match="--trace of one launch has the cycle model's times: leave out --clock"):
+        launch_file(sample("reduce").path, launch_of(sample("reduce")), None, settings)
+
+
 @pytest.mark.parametrize("device", ["hip", None])
 def test_a_trace_needs_the_emulator(device: str | None) -> None:
     with pytest.raises(Invalid, match="--trace: for kernels on the emulator"):

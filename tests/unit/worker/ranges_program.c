@@ -44,6 +44,7 @@ static void *symbol(const char *name)
 #define roctxProfilerResume ((int (*)(uint64_t))symbol("roctxProfilerResume"))
 #define roctxGetThreadId ((int (*)(uint64_t *))symbol("roctxGetThreadId"))
 #define roctxNameOsThread ((int (*)(const char *))symbol("roctxNameOsThread"))
+#define roctxNameHipDevice ((int (*)(const char *, int))symbol("roctxNameHipDevice"))
 #define roctxNameHipStream ((int (*)(const char *, const void *))symbol("roctxNameHipStream"))
 #else
 int roctxRangePushA(const char *);
@@ -55,6 +56,7 @@ int roctxProfilerPause(uint64_t);
 int roctxProfilerResume(uint64_t);
 int roctxGetThreadId(uint64_t *);
 int roctxNameOsThread(const char *);
+int roctxNameHipDevice(const char *, int);
 int roctxNameHipStream(const char *, const void *);
 #endif
 
@@ -188,6 +190,7 @@ static void streams(void)
     char *host = calloc(1, BYTES);
     REQUIRE(!hipStreamCreate(&first) && !hipStreamCreate(&then) && !hipEventCreate(&event) && !hipMalloc(&memory, BYTES));
     roctxNameHipStream("first", first);
+    roctxNameHipDevice("card", 0);
     roctxRangePushA("all");
     REQUIRE(!hipMemcpyAsync(memory, host, BYTES, TO_DEVICE, first));
     launch_on(first, 1);

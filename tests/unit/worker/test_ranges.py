@@ -77,7 +77,7 @@ def test_the_page_shows_what_is_printed(marking: Path, tooled: Tooled) -> None:
     page = (ROOT / "docs" / "regions.md").read_text("utf-8")
     shown = re.findall(r"^kernel \d.* - in .*$", page, re.MULTILINE)
     done = tooled(marking, CODE, "threads", LUTHIER_RANGE="epoch")
-    assert len(shown) == 3 and done.err.splitlines()[:3] == shown
+    assert len(shown) == 3 and re.findall("^kernel .*$", done.err, re.MULTILINE) == shown
 
 
 def test_what_counts_go_on_in_is_what_all_launches_were_in(marking: Path, tooled: Tooled) -> None:

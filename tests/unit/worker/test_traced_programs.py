@@ -51,7 +51,7 @@ def end(event: Event) -> float:
 def test_streams_are_tracks_with_what_they_did(marking: Path, tmp_path: Path) -> None:
     found = traced(marking, "streams", tmp_path / "trace.json", "instructions")
     [thread] = [events for name, events in found.items() if name.startswith("thread")]
-    first, then = found["device 0, stream 1: first"], found["device 0, stream 2"]
+    first, then = found["device 0 (card), stream 1: first"], found["device 0 (card), stream 2"]
     assert [event["name"] for event in first] == ["copy, host to device", "saxpy", "fill", "event"]
     assert [event["name"] for event in then] == ["saxpy", "copy, device to host"]
     assert [event["args"].get("bytes") for event in (*first, *then)] == [4096, None, 2048, None, None, 4096]
