@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import field as own
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from luthier_py.report.plain import Json
@@ -74,12 +73,12 @@ class _Sweep:
     """Mutable: what is known up to a moment; ranges that are open, by who may end them, with their names and begins."""
 
     done: dict[tuple[int, int], TraceRecord]
-    pushed: defaultdict[tuple[int, int], list[tuple[str, int]]] = own(default_factory=lambda: defaultdict(list))
-    started: defaultdict[int, dict[int, tuple[str, int]]] = own(default_factory=lambda: defaultdict(dict))
-    free: dict[tuple[int, int], int] = own(default_factory=dict)
-    names: dict[TrackKey, str] = own(default_factory=dict)
-    streams: dict[tuple[int, int], str] = own(default_factory=dict)
-    launches: defaultdict[int, int] = own(default_factory=lambda: defaultdict(int))
+    pushed: defaultdict[tuple[int, int], list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
+    started: defaultdict[int, dict[int, tuple[str, int]]] = field(default_factory=lambda: defaultdict(dict))
+    free: dict[tuple[int, int], int] = field(default_factory=dict)
+    names: dict[TrackKey, str] = field(default_factory=dict)
+    streams: dict[tuple[int, int], str] = field(default_factory=dict)
+    launches: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
     unfinished: int = 0
 
     def take(self, record: TraceRecord) -> Iterator[Moment]:
@@ -142,13 +141,14 @@ class _Sweep:
 
 
 def read_records(data: bytes) -> Iterator[TraceRecord]:
-    """Whole ones; the last may have been cut."""
-    at = 0
+    """Whole ones; behind one that was cut, as on a full disk, there is none."""
+    at, known = 0, frozenset(map(int, Traced))
     while at + TRACED.size <= len(data):
         kind, *numbers, size = TRACED.unpack_from(data, at)
         start, at = at + TRACED.size, at + TRACED.size + size
-        if at <= len(data):
-            yield TraceRecord(Traced(kind), data[start:at].decode(errors="backslashreplace"), *numbers)
+        if at > len(data) or kind not in known:
+            return
+        yield TraceRecord(Traced(kind), data[start:at].decode(errors="backslashreplace"), *numbers)
 
 
 def program_events(data: bytes) -> tuple[list[Json], int]:

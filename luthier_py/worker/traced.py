@@ -1,7 +1,8 @@
 """When the device's worker has carried out tickets, for a trace of a program.
 
 In: the environment, tickets by their number. Out: a record for each in the file that LUTHIER_TRACED names, to which the
-program writes what it has asked for (runtime/native/traced.h). Invariant: a ticket that failed has none.
+program writes what it has asked for (runtime/native/traced.h). Invariant: a ticket that failed has none; a file that
+cannot be written stops no ticket, and is said once.
 """
 
 from __future__ import annotations
@@ -11,17 +12,22 @@ import time
 from collections.abc import Callable, Mapping
 
 from luthier_py.runtime.native.protocol import TRACED, Traced
+from luthier_py.worker.edge import say
 
 FILE = "LUTHIER_TRACED"
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
 class TicketTrace:
-    """``program``: whose tickets they are."""
+    """Mutable: has the file open until it cannot be written. ``program``: whose tickets they are."""
 
     def __init__(self, environment: Mapping[str, str], program: int) -> None:
-        path, self._program = environment.get(FILE), program
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self._file = os.open(path, flags, 0o600) if path else None
+        self._path, self._program = environment.get(FILE, ""), program
+        self._file: int | None = None
+        try:
+            self._file = os.open(self._path, _FLAGS, 0o600) if self._path else None
+        except OSError as error:
+            self._give_up(error)
 
     @property
     def on(self) -> bool:
@@ -29,14 +35,18 @@ class TicketTrace:
 
     def timed(self, number: int, action: Callable[[], None]) -> Callable[[], None]:
         """What carries out a ticket, and tells when."""
-        file = self._file
-        if file is None:
-            return action
+        return action if self._file is None else lambda: self._carry_out(number, action)
 
-        def carry_out() -> None:
-            begin = time.monotonic_ns()
-            action()
-            end = time.monotonic_ns()
-            os.write(file, TRACED.pack(Traced.DONE, self._program, 0, 0, 0, 0, number, 0, begin, end, 0, 0))
+    def _carry_out(self, number: int, action: Callable[[], None]) -> None:
+        begin = time.monotonic_ns()
+        action()
+        row = TRACED.pack(Traced.DONE, self._program, 0, 0, 0, 0, number, 0, begin, time.monotonic_ns(), 0, 0)
+        try:
+            if self._file is not None:
+                os.write(self._file, row)
+        except OSError as error:
+            self._give_up(error)
 
-        return carry_out
+    def _give_up(self, error: OSError) -> None:
+        self._file = None
+        say(f"{FILE}={self._path}: {error.strerror}")

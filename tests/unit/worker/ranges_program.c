@@ -1,6 +1,6 @@
 /* Launches saxpy of no elements inside and outside of roctx ranges. Its code object is the first argument, what it does the
  * second. Each launch has a grid of its own, a power of two, so that a sum of counts says which launches are in it. With
- * OPENED, roctx comes by dlopen of what OPENED names. */
+ * OPENED, roctx comes by dlopen of what OPENED names, with GLOBAL by that of the program itself, and HIP's launches too. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -27,6 +27,11 @@ int hipMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *str
 int hipMemsetAsync(void *to, int value, size_t bytes, void *stream);
 
 #define REQUIRE(condition) ((condition) ? (void)0 : (fprintf(stderr, "%d: not so: %s\n", __LINE__, #condition), exit(1)))
+
+#ifdef GLOBAL
+#define OPENED NULL
+#define hipModuleLaunchKernel ((__typeof__(&hipModuleLaunchKernel))symbol("hipModuleLaunchKernel"))
+#endif
 
 #ifdef OPENED
 static void *symbol(const char *name)

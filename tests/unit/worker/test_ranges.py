@@ -24,6 +24,7 @@ Counted = Callable[..., list[dict[str, Any]]]
 CODE = FOLDER / "saxpy.co"
 ROOT = Path(__file__).parents[3]
 LINKED = "-Wl,--no-as-needed", "-l:libroctx64.so.4"
+GLOBAL = *LINKED, "-DGLOBAL", "-ldl"
 OPENED = '-DOPENED="librocprofiler-sdk-roctx.so"', "-ldl"
 IN_RANGES = [
     [], ["step"], ["step", "forward pass"], ["step"], ["epoch"], ["epoch", "step"], ["epoch", "forward"], ["step"], [],
@@ -36,14 +37,14 @@ def marking(request: pytest.FixtureRequest, host_program: HostProgram) -> Path:
     return host_program("ranges_program", *request.param)
 
 
-both_ways = pytest.mark.parametrize("marking", [LINKED, OPENED], ids=["linked", "opened"], indirect=True)
+each_way = pytest.mark.parametrize("marking", [LINKED, OPENED, GLOBAL], ids=["linked", "opened", "global"], indirect=True)
 
 
 def grids(verdict: Any) -> list[int]:
     return [row["grid"][0] for row in verdict["reports"]]
 
 
-@both_ways
+@each_way
 def test_launches_say_in_which_ranges_they_were(marking: Path, tooled: Tooled) -> None:
     done = tooled(marking, CODE, "threads")
     assert (done.code, done.err.count("- in epoch > step,")) == (0, 1), done.err
@@ -86,7 +87,6 @@ def test_what_counts_go_on_in_is_what_all_launches_were_in(marking: Path, tooled
     assert [(row["launches"], row["ranges"]) for row in done.verdict["reports"]] == [(3, ["epoch"])]
 
 
-@both_ways
 def test_mistakes_with_ranges_are_the_programs_own(marking: Path, tooled: Tooled) -> None:
     """Names may be any bytes, of any length; they are in what is written as text."""
     done = tooled(marking, CODE, "mistakes")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from luthier_py.runtime.native.protocol import TRACED, Traced
 from luthier_py.samples import FOLDER
 from luthier_py.session.execute import execute
 from luthier_py.session.run_settings import run_settings
+from luthier_py.worker.traced import FILE, TicketTrace
 
 HostProgram = Callable[..., Path]
 IN_RANGES = [
@@ -107,3 +109,19 @@ def test_what_a_worker_has_not_done_is_counted_and_a_record_that_was_cut_is_none
     events, unfinished = program_events(data + done + record(Traced.MARK, 9000, "lost")[:-1])
     assert (shown(events), unfinished) == ([("k", 0, 1, 0.5)], 1)
     assert len(list(read_records(data))) == 2
+
+
+def test_behind_a_record_that_a_full_disk_has_cut_there_is_none() -> None:
+    data = record(Traced.MARK, 1000, "first") + record(Traced.MARK, 2000, "cut")[:-2] + record(Traced.MARK, 3000, "last")
+    assert [one.name for one in read_records(data)][0] == "first"
+    assert shown(program_events(data)[0])[0] == ("first", 0, 0, None)
+
+
+@pytest.mark.parametrize(("path", "why"), [
+    ("/dev/full", "No space left on device"), ("/dev/null/file", "Not a directory")])  # fmt: skip
+def test_a_trace_that_cannot_be_written_stops_nothing(path: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    done: list[int] = []
+    trace = TicketTrace({FILE: path}, 1)
+    for number in (1, 2):
+        trace.timed(number, partial(done.append, number))()
+    assert done == [1, 2] and capsys.readouterr().err == f"luthier: {FILE}={path}: {why}\n"
