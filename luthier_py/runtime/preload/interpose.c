@@ -92,7 +92,7 @@ API void *dlsym(void *restrict handle, const char *restrict name)
         void *theirs = next_dlsym()(handle, name);
         for (size_t i = 0; theirs && i < OWN_COUNT; i++)
             if (strcmp(OWN[i].name, name) == 0) {
-                if (handle != RTLD_DEFAULT)
+                if (handle != RTLD_DEFAULT && theirs != OWN[i].function) /* which the program's own handle leads to */
                     use_runtime(handle);
                 return OWN[i].function;
             }

@@ -36,12 +36,13 @@ void *own_mark(void *handle, const char *name)
         {"roctxRangePushA", (void *)roctxRangePushA},       {"roctxRangePop", (void *)roctxRangePop},
         {"roctxRangeStartA", (void *)roctxRangeStartA},     {"roctxRangeStop", (void *)roctxRangeStop},
         {"roctxProfilerPause", (void *)roctxProfilerPause}, {"roctxProfilerResume", (void *)roctxProfilerResume}};
-    for (size_t i = 0; strncmp(name, "roctx", 5) == 0 && i < sizeof own / sizeof *own; i++)
-        if (strcmp(own[i].name, name) == 0 && next_dlsym()(handle, name)) {
-            if (handle != RTLD_DEFAULT)
-                library = handle;
+    for (size_t i = 0; strncmp(name, "roctx", 5) == 0 && i < sizeof own / sizeof *own; i++) {
+        void *theirs = strcmp(own[i].name, name) == 0 ? next_dlsym()(handle, name) : NULL;
+        if (theirs && theirs != own[i].function) /* which the program's own handle leads to */
+            library = handle;
+        if (theirs)
             return own[i].function;
-        }
+    }
     return NULL;
 }
 
