@@ -37,7 +37,9 @@ def marking(request: pytest.FixtureRequest, host_program: HostProgram) -> Path:
     return host_program("ranges_program", *request.param)
 
 
-each_way = pytest.mark.parametrize("marking", [LINKED, OPENED, GLOBAL], ids=["linked", "opened", "global"], indirect=True)
+each_way = pytest.mark.parametrize(
+    "marking", [LINKED, OPENED, GLOBAL], ids=["linked", "opened", "global"], indirect=True
+)
 
 
 def grids(verdict: Any) -> list[int]:

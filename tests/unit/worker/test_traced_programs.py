@@ -112,8 +112,9 @@ def test_what_a_worker_has_not_done_is_counted_and_a_record_that_was_cut_is_none
 
 
 def test_behind_a_record_that_a_full_disk_has_cut_there_is_none() -> None:
-    data = record(Traced.MARK, 1000, "first") + record(Traced.MARK, 2000, "cut")[:-2] + record(Traced.MARK, 3000, "last")
-    assert [one.name for one in read_records(data)][0] == "first"
+    first, cut, last = (record(Traced.MARK, 1000, name) for name in ("first", "cut", "last"))
+    data = first + cut[:-2] + last
+    assert next(iter(read_records(data))).name == "first"
     assert shown(program_events(data)[0])[0] == ("first", 0, 0, None)
 
 
