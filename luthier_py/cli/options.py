@@ -74,8 +74,8 @@ ErrorExitCode = Annotated[int, ByName(
     help="exit code if --check or --shuffle found something"
 )]
 TraceOption = Annotated[Path | None, ByName(
-    "--trace", metavar="FILE", help="when launches and work-groups ran, by the cycle model, as JSON (.json.gz) for "
-                                    "Perfetto"
+    "--trace", metavar="FILE", help="when launches and work-groups ran, by the cycle model, and what streams "
+                                    "and ranges of a program did, as JSON (.json.gz) for Perfetto"
 )]
 StackOption = Annotated[str | None, ByName(
     "--stack", envvar="LUTHIER_STACK", metavar="luthier|rocm",

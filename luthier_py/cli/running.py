@@ -125,6 +125,9 @@ def execute(
     device: ProgramDevice = None,
     stack: StackOption = None,
     kernels: Annotated[str | None, ByName("--kernels", metavar="REGEX", help="only kernels with such names")] = None,
+    in_range: Annotated[
+        str | None, ByName("--range", metavar="REGEX", help="only launches in roctx ranges with such names")
+    ] = None,
     own_kernels: Annotated[
         bool, ByName("--own-kernels", help="at the HSA level: the HIP runtime's own kernels, too, as for copies")
     ] = False,
@@ -154,7 +157,7 @@ def execute(
     settings = run_settings(device, run_options(time_limit, clock, schedule, check), stack, shuffle,
                             times=trace is not None)
     check_settings(settings, tool is not None, error_exitcode)
-    options = tool_options(tool is not None, option, lines, LUTHIER_KERNELS=kernels,
+    options = tool_options(tool is not None, option, lines, LUTHIER_KERNELS=kernels, LUTHIER_RANGE=in_range,
                            LUTHIER_OWN_KERNELS="1" if own_kernels else None, LUTHIER_OUTPUT=output,
                            LUTHIER_REPORT=report)
     if shuffle:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -19,7 +20,7 @@ from typing import IO, Any, TextIO
 from luthier_py.errors import printable_lines
 from luthier_py.report.columns import comma_separated_lines
 from luthier_py.report.html import render
-from luthier_py.report.names import FileNames
+from luthier_py.report.names import FileNames, file_name
 from luthier_py.report.plain import Json, flat
 from luthier_py.report.spool import Objects, SpooledRows, with_rows
 from luthier_py.report.tool_page import tool_page
@@ -54,7 +55,7 @@ class Output:
         self.stream = sys.stderr if stream is None else stream
         self._rows = SpooledRows(tool.selection.output)
         self._columns: dict[str, None] = {}
-        self._launches: dict[tuple[str, int], Launches] = {}  # code objects may have kernels of one name
+        self._launches: dict[tuple[tuple[str, ...], str, int], Launches] = {}  # kernels may have one name
 
     def launch(self, result: LaunchResult, report: Any, text: str) -> None:
         """One launch; raises OSError, and ToolError where the report is no data."""
@@ -64,7 +65,8 @@ class Output:
         else:
             self._keep_row(result, report, path.suffix == ".csv")
         if folder is not None:
-            key = result.kernel, id(result.notes)
+            ranges = result.ranges if self.tool.selection.by_range else ()
+            key = ranges, result.kernel, id(result.notes)
             if key not in self._launches:
                 self._launches[key] = Launches(result, self._objects)
             self._launches[key].append(result, report)
@@ -99,10 +101,11 @@ class Output:
     def reports(self) -> list[Path]:
         """The tool's files for each kernel: of all its launches together, if the tool can, or of each."""
         folder = self.tool.selection.report
-        written, names = [], FileNames()
-        for (kernel, _), launches in self._launches.items():
+        written, names = [], defaultdict[tuple[str, ...], FileNames](FileNames)
+        for (ranges, kernel, _), launches in self._launches.items():
             assert folder is not None
-            place, reports = folder / names.of(kernel), launches.reports
+            place = folder.joinpath(*map(file_name, ranges), names[ranges].of(kernel))
+            reports = launches.reports
             combined = self.tool.combined(reports) if len(reports) > 1 else reports[0]
             if combined is not None:
                 written += write_report(self.tool, place, launches.result(0), combined)
@@ -179,16 +182,23 @@ def launch_row(result: LaunchResult) -> Json:
         "block": list(result.block),
         "launches": result.launches,
         "device": result.device,
+        **({"ranges": list(result.ranges)} if result.ranges else {}),
     }
 
 
 def flat_rows(row: Mapping[str, Any]) -> Iterator[Json]:
     """One for each part of a launch's ``report``, with one cell for each number: the part's fields under their own
     names, nested ones as ``opcodes.s_nop``; grids as ``4x1x1``; a list is one cell of JSON."""
-    launch = {key: "x".join(map(str, value)) if key in ("grid", "block") else value for key, value in row.items()}
+    launch = {key: _cell(key, value) for key, value in row.items()}
     del launch["report"]
     return ({**launch, **{name or "report": json.dumps(value) if isinstance(value, list) else value
                          for name, value in flat(part).items()}} for part in row["report"])
+
+
+def _cell(key: str, value: Any) -> Any:
+    """Of what is known of a launch."""
+    separators = {"grid": "x", "block": "x", "ranges": " > "}
+    return separators[key].join(map(str, value)) if key in separators else value
 
 
 def _append(path: Path, text: str) -> None:

@@ -1,9 +1,10 @@
-"""When launches and their work-groups ran, for trace viewers: Perfetto, chrome://tracing.
+"""When launches and their work-groups ran, and what programs did, for trace viewers: Perfetto, chrome://tracing.
 
-In: launches with the cycle model's times, and the verdicts of a tool. Out: a document of the Trace Event Format, JSON
-object form: complete events (``X``) and names (``M``); a microsecond there is a cycle of the model. Invariant: events
-of one track are in order and do not overlap, since work-groups that share a compute unit have a track each; of what is
-left out, its launch says how much.
+In: launches with the cycle model's times, the verdicts of a tool, what programs have told. Out: a document of the Trace
+Event Format, JSON object form: complete events (``X``), instants (``i``) and names (``M``); a microsecond of a device
+is a cycle of the model, any other is one. Invariant: events of one track are in order and do not overlap, since
+work-groups that share a compute unit have a track each; ranges of a thread nest. Of what is left out, its launch says
+how much.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.report.plain import Json
+from luthier_py.report.program_trace import program_events
 from luthier_py.storage import write_file
 from luthier_py.tool.names import demangled
 
@@ -25,18 +27,25 @@ SLOTS = 64  # tracks of a compute unit
 MICROSECONDS = 1_000_000
 
 
-def trace_document(launches: Sequence[Mapping[str, Any]], verdicts: Sequence[Mapping[str, Any]] = ()) -> Json:
+def trace_document(
+    launches: Sequence[Mapping[str, Any]], verdicts: Sequence[Mapping[str, Any]] = (), told: bytes = b""
+) -> Json:
+    """``told``: what programs have written to LUTHIER_TRACED."""
+    of_programs, unfinished = program_events(told)
     events = [*_stages(verdicts), *_device_events(launches)]
     tracks = dict.fromkeys((event["pid"], event["tid"]) for event in events)
     events.sort(key=lambda event: (event["pid"], event["tid"], event["ts"], -event["dur"]))
-    return {"traceEvents": [*_names(tracks), *events], "displayTimeUnit": "ns",
-            "otherData": {"clock": "a microsecond is a cycle of the emulator's model; of instrumentation, one of time",
+    return {"traceEvents": [*_names(tracks), *events, *of_programs], "displayTimeUnit": "ns",
+            "otherData": {"clock": "a microsecond of a device is a cycle of the emulator's model; all else is time",
+                          "unfinished": unfinished,
                           "records": {name: count for facts in verdicts for name, count in facts["records"].items()}}}
 
 
-def save_trace(path: Path, launches: Sequence[Mapping[str, Any]], verdicts: Sequence[Mapping[str, Any]]) -> None:
+def save_trace(
+    path: Path, launches: Sequence[Mapping[str, Any]], verdicts: Sequence[Mapping[str, Any]], told: bytes = b""
+) -> None:
     """Compressed if its name ends in .gz; raises OSError."""
-    data = json.dumps(trace_document(launches, verdicts), separators=(",", ":")).encode()
+    data = json.dumps(trace_document(launches, verdicts, told), separators=(",", ":")).encode()
     write_file(path, gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 

@@ -26,8 +26,9 @@ from luthier_py.session.stack import what_is_missing
 from luthier_py.storage import write_file
 from luthier_py.worker.findings import FILE as FINDINGS
 from luthier_py.worker.orphan import FOLDER, new_folder, remove_abandoned
+from luthier_py.worker.traced import FILE as TRACED
 
-FOUND = "findings"
+FOUND, TOLD = "findings", "told"
 PATIENCE = 0.5  # seconds until it is looked again whether a program has ended of which no signal told
 _FORWARDED = signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2
 _SIGNALS = {signal.SIGCHLD, *_FORWARDED}
@@ -48,6 +49,8 @@ class Executed:
     launches: tuple[Mapping[str, Any], ...] = ()
     """Those that were checked, or ran by the cycle model: ``kernel``, ``findings`` and ``cycles`` with its like, as
     `luthier run --json` has them."""
+    told: bytes = b""
+    """What the program has told for a trace."""
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
@@ -80,7 +83,7 @@ def execute(
     if trace is not None:
         from luthier_py.report.trace import save_trace  # who wants none does not wait for it
 
-        save_trace(trace, done.launches, done.verdicts)
+        save_trace(trace, done.launches, done.verdicts, done.told)
     return done
 
 
@@ -94,28 +97,34 @@ def _executed(
         chosen_level(level, settings.own_runtime, None)
         remove_abandoned()
         with _signals_blocked() as mask, _folder() as folder:
-            code = _run(command, {**environment, **_told_by(folder)}, mask, output)
+            code = _run(command, {**environment, **_told_by(folder, settings)}, mask, output)
             hints = _hints(program, settings, code) if code else ()
-            return Executed(code, (), hints=hints, launches=_launches(folder))
+            return Executed(code, (), hints=hints, launches=_launches(folder), told=_told(folder))
     from luthier_py.session.observation import Observation  # tools and reports: longer to import than a program's start
 
     # what is wrong is said before the program starts
     observation = Observation(tool, options, level, settings.own_runtime, reports)
     remove_abandoned()
     with _signals_blocked() as mask, _folder() as folder:
-        told = {**environment, **_told_by(folder)}
-        code = _run(command, {**told, **observation.environment(told, folder)}, mask, output)
+        environment |= _told_by(folder, settings)
+        code = _run(command, {**environment, **observation.environment(environment, folder)}, mask, output)
         verdicts = observation.verdicts(folder)
         observed = any(facts["observed"] for facts in verdicts)
         hints = () if observed else _hints(program, settings, code, tool)
-        done = Executed(code, verdicts, observation.undelivered(verdicts), hints, _launches(folder))
+        done = Executed(code, verdicts, observation.undelivered(verdicts), hints, _launches(folder), _told(folder))
         observation.hand_out(done.verdict)
     return done
 
 
-def _told_by(folder: Path) -> dict[str, str]:
-    """Where the device's worker writes what is to be known."""
-    return {FOLDER: str(folder), FINDINGS: str(folder / FOUND)}
+def _told_by(folder: Path, settings: RunSettings) -> dict[str, str]:
+    """Where program and worker write what is to be known."""
+    traced = {TRACED: str(folder / TOLD)} if settings.times else {}
+    return {FOLDER: str(folder), FINDINGS: str(folder / FOUND), **traced}
+
+
+def _told(folder: Path) -> bytes:
+    path = folder / TOLD
+    return path.read_bytes() if path.exists() else b""
 
 
 def _launches(folder: Path) -> tuple[Mapping[str, Any], ...]:

@@ -61,6 +61,8 @@ def launch_file(
     file: Path, launch: Launch, tool: Tool | None, settings: RunSettings, onlooker: Onlooker | None = None
 ) -> Done:
     """Launch a kernel of ``file``, instrumented when there is a tool."""
+    if settings.times and not settings.launch.models_cycles:
+        raise Invalid("--trace of one launch has the cycle model's times: leave out --clock")
     chosen = emulated(settings.device)
     code = read_code(file, architecture(chosen) if chosen is not None else None, launch.kernel)
     obj = load(code, str(file))
@@ -88,7 +90,8 @@ def launch_on(device: Device, file: Path, code: bytes, launch: Launchable, tool:
         return Done(file, original(), device, None, None)
     verdict = Verdict(tool, launches=1)
     selection = tool.selection
-    if not (selection.launch(0) and selection.active_from_start and selection.kernel(launch.kernel)):
+    outside = bool(selection.within)  # nobody marks ranges here
+    if outside or not (selection.launch(0) and selection.active_from_start and selection.kernel(launch.kernel)):
         verdict.not_chosen.update(() if selection.kernel(launch.kernel) else (launch.kernel,))
         return Done(file, original(), device, tool, verdict)
     with advising(code, tool):

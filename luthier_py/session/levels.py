@@ -33,6 +33,10 @@ def chosen_level(level: str | None, ours: bool, tool: Tool | None) -> str:
         if level is not None:
             raise Invalid(f"level {level}: there is no tool that could stand there; give one with -t")
         return chosen
+    if tool.selection.within:
+        if chosen == HSA:
+            raise Invalid(f"level {HSA}: roctx ranges are only seen at level {HIP}")
+        return HIP
     if ours and chosen == HSA:
         raise Invalid(f"level {HSA}: the emulator's HIP runtime has no HSA below it; --stack rocm has")
     if tool.selection.own_kernels and not ours:

@@ -29,7 +29,8 @@ EMULATOR = "emulator"
 class RunSettings:
     """``device``: as --device has it; None for the GPU that a program finds. ``stack``: what is between an emulated
     device and the program, see :mod:`.stack`. ``shuffle``: how many other schedules are tried. ``record``: which
-    launches are kept. ``times``: whether launches by the cycle model tell when their work-groups ran."""
+    launches are kept. ``times``: whether programs tell what they do, and launches by the cycle model when their
+    work-groups ran."""
 
     device: str | None
     stack: str = LUTHIER
@@ -64,8 +65,8 @@ class RunSettings:
 def run_settings(device: str | None, given: Mapping[str, object] | None = None, stack: str | None = None,
                  shuffle: int = 0, record: Path | RecordSettings | None = None, times: bool = False) -> RunSettings:
     """``given``: values by option, None for those that were not given; the environment has the rest, of ``stack``,
-    too. ``record``: a file for the one launch, or which of several. ``times``: for a trace, with times of the cycle
-    model."""
+    too. ``record``: a file for the one launch, or which of several. ``times``: for a trace, by the cycle model
+    unless a clock is given."""
     if isinstance(record, Path):
         record = RecordSettings(record)
     texts = {option: str(value) for option, value in (given or {}).items() if value is not None}
@@ -73,7 +74,7 @@ def run_settings(device: str | None, given: Mapping[str, object] | None = None, 
         raise Invalid("--shuffle takes the seeds 0 to COUNT-1; leave out --schedule")
     if device is not None and device.startswith(EMULATOR):
         launch = launch_options(os.environ, texts)
-        launch = replace(launch, clock=ClockKind.MODEL) if times else launch
+        launch = replace(launch, clock=ClockKind.MODEL) if times and "--clock" not in texts else launch
         return RunSettings(device, chosen_stack(stack), launch, shuffle, record, times)
     if only := [*texts, *["--shuffle"] * bool(shuffle), *["--record"] * bool(record), *["--trace"] * times]:
         raise Invalid(f"{', '.join(only)}: for kernels on the emulator; give a device, as --device emulator:TARGET")

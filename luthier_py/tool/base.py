@@ -44,6 +44,7 @@ class LaunchResult:
     notes: Any = None             # what the tool's `instrument` returned for this kernel's program
     arguments: bytes | None = None  # the kernarg segment, where a tool wants arguments and they are known
     allocations: tuple[LiveAllocation, ...] = ()  # that it may access, by address; empty where they are not known
+    ranges: tuple[str, ...] = ()    # that the program had marked and not ended, outermost first; of `launches` all
     program: Callable[[], Program] | None = None  # lifts the kernel's code, for who shows it
 
     def __getitem__(self, variable: Variable) -> Any:
@@ -166,9 +167,10 @@ class Tool:
     def headline(self, launch: LaunchResult) -> str:
         """How a line about a launch begins."""
         name = self.selection.shown(launch.kernel)
+        within = f" - in {' > '.join(launch.ranges)}" if launch.ranges else ""
         if launch.launches > 1:
-            return f"{launch.launches} launches until {launch.index} - {name}"
-        return f"kernel {launch.index} - {name} - #workgroups {launch.workgroups}"
+            return f"{launch.launches} launches until {launch.index} - {name}{within}"
+        return f"kernel {launch.index} - {name} - #workgroups {launch.workgroups}{within}"
 
     def instrument(self, m: Mutator) -> Any:
         """Record the edits; called once for each program, of which there may be many. What `report` and `files` need

@@ -47,6 +47,7 @@ LAUNCHES = _table(
     _every("START_GRID_NUM", 0, "first launch to instrument; launches count from 0"),
     _every("END_GRID_NUM", NO_END, "first launch not to instrument any more"),
     _every("ACTIVE_FROM_START", True, "0: instrument only between hipProfilerStart and hipProfilerStop"),
+    _every("LUTHIER_RANGE", "", "regular expression: only launches in a roctx range with such a name; docs/regions.md"),
 )
 CODE = _table(
     _every("LUTHIER_KERNELS", "", "regular expression: only kernels with such names, mangled or not"),
@@ -60,6 +61,7 @@ OUTPUT = _table(
     _every("TOOL_VERBOSE", False, "1: the verdict has lines for each kernel"),
     _every("LUTHIER_OUTPUT", "", f"{' or '.join(FORMS)} file for what each launch counted; %p is the process"),
     _every("LUTHIER_REPORT", "", "folder for the tool's own files"),
+    _every("LUTHIER_BY_RANGE", False, "1: these files for each roctx range apart, below a folder of its name"),
     _every("LUTHIER_SOURCES", ".", "folder of the sources that pages show; nothing outside of it is read"),
     _every("LUTHIER_RECORDS", "", f"{' or '.join(RECORD_FORMS)} file for what channels send"),
 )
@@ -75,6 +77,7 @@ class Selection:
     start_grid_num: int = 0
     end_grid_num: int = NO_END
     active_from_start: bool = True
+    within: str = ""
     kernels: str = ""
     instr_begin: int = 0
     instr_end: int = NO_END
@@ -84,16 +87,15 @@ class Selection:
     verbose: bool = False
     output: Path | None = None
     report: Path | None = None
+    by_range: bool = False
     sources: Path = Path(".")
     records: Path | None = None
 
     def __post_init__(self) -> None:
         _check_interval("START_GRID_NUM", self.start_grid_num, "END_GRID_NUM", self.end_grid_num)
         _check_interval("INSTR_BEGIN", self.instr_begin, "INSTR_END", self.instr_end)
-        try:
-            re.compile(self.kernels)
-        except re.error as error:
-            raise Invalid(f"option LUTHIER_KERNELS={self.kernels}: give a regular expression: {error}") from None
+        _check_pattern("LUTHIER_KERNELS", self.kernels)
+        _check_pattern("LUTHIER_RANGE", self.within)
         if self.instrument:
             parse_filter(self.instrument)
         if self.output is not None and self.output.suffix not in FORMS:
@@ -113,7 +115,7 @@ class Selection:
         fields = {name.lower().removeprefix("luthier_").removeprefix("tool_"): values[name] for name in EVERY_TOOL}
         for name in ("output", "report", "records"):
             fields[name] = Path(fields[name]) if fields[name] else None
-        fields["sources"] = Path(fields["sources"])
+        fields["sources"], fields["within"] = Path(fields["sources"]), fields.pop("range")
         return cls(**fields)
 
     def of_process(self, program: int) -> Selection:
@@ -130,6 +132,10 @@ class Selection:
         """Whether a launch is to be instrumented, as far as its number goes."""
         return self.start_grid_num <= index < self.end_grid_num
 
+    def in_range(self, name: str) -> bool:
+        """Whether launches in a range are to be instrumented, as far as its name goes."""
+        return bool(re.search(self.within, name))
+
     def kernel(self, symbol: str) -> bool:
         """Whether a kernel is to be instrumented, as far as its name goes."""
         return any(re.search(self.kernels, name) for name in (symbol, demangled(symbol)))
@@ -141,6 +147,13 @@ class Selection:
 
 def numbered(name: str, program: int) -> str:
     return name.replace("%p", str(program)).replace("%w", str(os.getpid()))
+
+
+def _check_pattern(name: str, pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise Invalid(f"option {name}={pattern}: give a regular expression: {error}") from None
 
 
 def _check_interval(first: str, begin: int, last: str, end: int) -> None:

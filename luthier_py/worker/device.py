@@ -45,6 +45,7 @@ from luthier_py.worker.settings import device_settings
 from luthier_py.worker.targets import VARIABLE, chosen_targets, visible_devices
 from luthier_py.worker.ticket_code import Pause
 from luthier_py.worker.tickets import Tickets
+from luthier_py.worker.traced import TicketTrace
 from luthier_py.worker.wire import Request, counted
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ class Loaded:
 class DeviceService:
     """Mutable: one program's devices. They share their memory, and run one launch at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: int = 0) -> None:
+        self._trace = TicketTrace(os.environ, program)
         every = chosen_targets(os.environ.get(VARIABLE, ""))
         self._numbers = visible_devices([properties.device_uuid(number) for number in range(len(every))], os.environ)
         self.targets = [every[number] for number in self._numbers]
@@ -150,7 +152,7 @@ class DeviceService:
                            report=partial(_numbered, self._settings.report, number))
             for number, target in enumerate(self.targets)
         ]  # fmt: skip
-        self._tickets = Tickets(self.arena.control, self.memory.table_cell + 8)
+        self._tickets = Tickets(self.arena.control, self.memory.table_cell + 8, self._trace.on)
         self._heaps = [heap.Heap(self.memory) for _ in self.targets]
         self._grid_syncs = [self.memory.allocate(_GRID_SYNC_BYTES, "grid barrier").address for _ in self.targets]
         self._printing = printing.Printing(self.memory)
@@ -206,12 +208,12 @@ class DeviceService:
                 pause = tickets.carry_on(done)
             done = True
             if pause is Pause.NEW:
-                self._guard(partial(self._carry_out, tickets.request))
+                self._guard(self._trace.timed(tickets.number, partial(self._carry_out, tickets.request)))
             elif pause is Pause.STOPPED:
                 self._guard(tickets.go_on)
             elif pause is Pause.ELSEWHERE or not self._queue.empty() and tickets.none_in_ring:
                 tickets.take_other()
-                self._guard(partial(self._carry_out, self._queue.get()))
+                self._guard(self._trace.timed(tickets.number, partial(self._carry_out, self._queue.get())))
             else:
                 done = False
                 if pause is Pause.EMPTY:

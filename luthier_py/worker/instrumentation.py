@@ -54,7 +54,7 @@ TOOL, OPTIONS = "LUTHIER_TOOL", "LUTHIER_TOOL_OPTIONS"
 VERDICT, STRICT = "LUTHIER_VERDICT", "LUTHIER_STRICT"
 VERDICT_REPORTS = "LUTHIER_VERDICT_REPORTS"
 """0: the verdict leaves out the reports of the launches, which may be many."""
-_RESULT = struct.Struct("<11I")
+_RESULT = struct.Struct("<12I")
 _COUNTS = struct.Struct("<5Q")
 _RECORDS = _REPORTS = struct.Struct("<2IQ")
 
@@ -179,6 +179,8 @@ class ToolService:
             channel, device, dropped = _RECORDS.unpack_from(content)
             self.run.take(self._channels[channel], device, dropped, content[_RECORDS.size :])
             return None
+        if request.code == Message.RANGE:
+            return bytes([self.run.tool.selection.in_range(text_of(content))])
         if request.code == Message.FORGET:
             self._forget(*struct.unpack("<I", content))
             return None
@@ -222,7 +224,7 @@ class ToolService:
         chosen = run.tool.selection
         return struct.pack(
             "<2Q4I", chosen.start_grid_num, chosen.end_grid_num, chosen.active_from_start, bool(run.tool.per_launch),
-            chosen.own_kernels, 0,
+            chosen.own_kernels, bool(chosen.within),
         )
 
     def _reports(self, content: bytes) -> bytes:
@@ -333,13 +335,19 @@ class ToolService:
 
     def _launch(self, content: bytes, memory: Mapping[str, bytes]) -> tuple[LaunchResult, CopyFacts, int]:
         """What a message about a launch begins with; what its kernel became; where the message goes on."""
-        image, device, index, launches, *shape, name_bytes = _RESULT.unpack_from(content)
+        image, device, index, launches, *shape, name_bytes, range_bytes = _RESULT.unpack_from(content)
         at = _RESULT.size + name_bytes
         kernel = content[_RESULT.size : at].decode()
+        ranges = tuple(map(text_of, content[at : at + range_bytes].split(b"\0")[:-1]))
         known = self._kept[image, device, kernel]
         grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
         return LaunchResult(index, kernel, grid, block, memory, launches, device, known.notes(),
-                            program=known.program), known, at
+                            program=known.program, ranges=ranges), known, at + range_bytes
+
+
+def text_of(name: bytes) -> str:
+    """What a program calls a range, which may be any bytes."""
+    return name.decode(errors="backslashreplace")
 
 
 def open_tool(name: str, options: str, program: int, reports: SpooledRows | None) -> ToolRun:

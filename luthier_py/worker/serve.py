@@ -90,7 +90,7 @@ def open_service(name: str, wire: Wire) -> Service:
     if name == "device":
         from luthier_py.worker.device import DeviceService
 
-        return DeviceService()
+        return DeviceService(wire.program)
     if name == "tool":
         from luthier_py.tool.selection import numbered
         from luthier_py.worker.instrumentation import VERDICT, ToolService

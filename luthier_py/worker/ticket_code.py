@@ -26,11 +26,11 @@ class Pause(IntEnum):
     CROWDED = 4    # many tables of allocations are kept for whoever reads them
 
 
-_NAMES = ("control", "next", "size", "record", "launches", "begin", "ready", "outcome", "tables")
+_NAMES = ("control", "next", "size", "record", "launches", "begin", "ready", "outcome", "tables", "timed")
 TICKETS = {name: 8 * number for number, name in enumerate(_NAMES)}
 """``control``: where the arena begins; ``next``: the ticket to be done; ``size``, ``record``: of the one in hand, bytes
 of the ring and address; ``launches``: a table of ENTRIES; ``begin``: a function; ``ready``, ``outcome``: of the launch
-that stopped; ``tables``: address of a word, how many are kept."""
+that stopped; ``tables``: address of a word, how many are kept; ``timed``: not 0 where none is carried out here."""
 HEAD_WORDS = 6
 """What a launch begins with, up to its arguments: the kernel and the launch's shape."""
 ENTRY_WORDS, ENTRIES = 8, 1024
@@ -321,6 +321,10 @@ lives:
   %content = getelementptr i8, ptr %head, i64 $RECORD_HEAD
   br i1 %failed, label %finish, label %what
 what:
+  %timed = call i64 @word(ptr %tickets, i64 $T_timed)
+  %by.python = icmp ne i64 %timed, 0
+  br i1 %by.python, label %new, label %which
+which:
   switch i32 %code, label %new [ i32 $LAUNCH, label %launch  i32 $STAMP, label %stamp
                                  i32 $COPY, label %copy  i32 $FILL, label %fill ]
 new:

@@ -48,15 +48,17 @@ class _ReadyTicket:
 
 
 class Tickets:
-    """Mutable. ``control``: where the arena begins; ``tables``: address of the number of tables of allocations."""
+    """Mutable. ``control``: where the arena begins; ``tables``: address of the number of tables of allocations;
+    ``timed``: native code carries out nothing itself."""
 
-    def __init__(self, control: int, tables: int) -> None:
+    def __init__(self, control: int, tables: int, timed: bool = False) -> None:
         self._control = control
         self._launches = zero_words(ENTRIES * ENTRY_WORDS)
         self._known: dict[int, _ReadyTicket] = {}
         """By address: what the table names lives."""
         self._record = zero_words(len(TICKETS))
-        first = {"control": control, "next": 1, "launches": address_of(self._launches), "tables": tables}
+        first = {"control": control, "next": 1, "launches": address_of(self._launches), "tables": tables,
+                 "timed": int(timed)}  # fmt: skip
         for name, value in first.items():
             self._record[TICKETS[name] // 8] = value
         self._written = ctypes.c_uint64.from_address(control + Control.WRITTEN)
@@ -78,6 +80,11 @@ class Tickets:
         record = self._field("record")
         code, size = (int.from_bytes(read_bytes(record + at, 4), "little") for at in (8, 12))
         return Request(code, read_bytes(record + RECORD_HEAD_BYTES, size))
+
+    @property
+    def number(self) -> int:
+        """Of the ticket in hand."""
+        return self._field("next")
 
     def go_on(self) -> None:
         """With the launch that has stopped."""

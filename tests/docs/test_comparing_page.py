@@ -72,7 +72,7 @@ def test_budgets(typed: Callable[..., Done], tmp_path: Path, monkeypatch: pytest
 
 
 def test_traces(typed: Callable[..., Done], tmp_path: Path) -> None:
-    blocks = section("The cycle model", "time")
+    blocks = section("Traces", "time")
     at = next(at for at, block in enumerate(blocks) if "--trace" in block)
     [command] = lines(blocks[at])
     assert typed(command).code == 0

@@ -164,6 +164,12 @@ bool memory_find(const void *address, struct allocation *found)
     return inside;
 }
 
+bool is_on_device(const void *address)
+{
+    struct allocation found;
+    return memory_find(address, &found) && (found.kind == KIND_DEVICE || found.kind == KIND_VARIABLE);
+}
+
 /* What is mapped side by side is one. */
 static bool goes_so_far(const struct allocation *found, const void *address, size_t bytes)
 {

@@ -22,12 +22,6 @@ static size_t span(size_t slice, size_t depth, size_t pitch, size_t height, size
 
 bool is_pageable(const void *address) { return !memory_known(address, 1); }
 
-bool is_on_device(const void *address)
-{
-    struct allocation found;
-    return memory_find(address, &found) && (found.kind == KIND_DEVICE || found.kind == KIND_VARIABLE);
-}
-
 /* Whether memory goes on so far, as far as HIP can know. */
 static bool reaches(const void *address, size_t bytes)
 {

@@ -10,8 +10,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from luthier_py.runtime import hiprtc
-from luthier_py.runtime.native.build import NATIVE, build, compilation, compile_each, link_library, object_file
+from luthier_py.runtime import hiprtc, roctx
+from luthier_py.runtime.native.build import (
+    NATIVE,
+    TRACED,
+    build,
+    compilation,
+    compile_each,
+    compile_sources,
+    link_library,
+    object_file,
+)
 
 if TYPE_CHECKING:
     from luthier_py.runtime.hip.table import ApiFunction
@@ -34,22 +43,30 @@ def _texts() -> dict[str, str]:
     rows = table.functions()
     return {**headers(rows, inside=True), "checked.c": table.checks(rows), "missing.c": table.stubs(rows),
             "hip.map": table.version_script(rows), "hiprtc_protocol.h": hiprtc.header(),
-            "hiprtc.map": hiprtc.VERSION_SCRIPT}  # fmt: skip
+            "hiprtc.map": hiprtc.VERSION_SCRIPT,
+            **{f"{name}.map": script for name, script in roctx.ROCTX_LIBRARIES.items()}}  # fmt: skip
 
 
 def _compile_all(folder: Path) -> None:
     from luthier_py.runtime.hip import table
 
     compilers = compile_for_majors(folder, [*hiprtc.HIPRTC_SOURCES, *NATIVE])
+    marks = compile_sources(folder, roctx.ROCTX_SOURCES)
+    traces = compile_sources(folder, [TRACED])
     objects = compile_for_majors(folder, [*sorted(HERE.glob("*.c")), folder / "checked.c", folder / "missing.c"])
     for major in ABI_MAJORS:
         name = f"libamdhip64.so.{major}"
         script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / 'hip.map'}"
         aliases = table.aliases(table.functions())
-        link_library(folder / name, [*objects[major], *compilers[major]], *script, *aliases)
+        link_library(folder / name, [*objects[major], *compilers[major], *traces], *script, *aliases)
         name = f"libhiprtc.so.{major}"
         script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / 'hiprtc.map'}"
         link_library(folder / name, compilers[major], *script)
+    for name in roctx.ROCTX_LIBRARIES:
+        script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / name}.map"
+        link_library(folder / name, [*marks, *traces, *(object_file(folder, source) for source in NATIVE)], *script)
+    for name, of in roctx.ROCTX_LINKS.items():
+        (folder / name).symlink_to(of)
     for name in ("libamdhip64.so", "libhiprtc.so"):
         (folder / name).symlink_to(f"{name}.{ABI_MAJORS[-1]}")
     (folder / "lib").symlink_to(".")  # so that the folder can be a ROCM_PATH

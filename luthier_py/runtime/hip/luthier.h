@@ -4,7 +4,7 @@
  * memmove; launches are messages, executed in the order of their tickets. See docs/runtime.md. A function of the API is
  * a line of functions.txt: its checks stand there, what is written here sees arguments that passed them.
  *
- * From below: device.c speaks to the worker; allocations.c knows what memory there is; operations.c, steps.c, drivers.c and
+ * From below: device.c speaks to the worker; allocations.c knows what memory there is; operations.c, traces.c, steps.c, drivers.c and
  * work.c carry out what is on streams; kept.c and reservations.c keep memory until that is done, waits.c waits for it,
  * memory.c gives and takes; boxes.c, words.c and prepared_... check what is to be done; executed.c, nodes.c and node_... are
  * graphs; captures.c records, streams.c knows which stream is meant, perform.c does the one or the other. Calls of the API
@@ -99,6 +99,7 @@ bool memory_remove(uintptr_t address);
 /* What can be freed, out of the table; `leaving`: also what is its stream's to take. */
 bool memory_take(const void *address, bool leaving, struct allocation *taken);
 bool memory_find(const void *address, struct allocation *found);
+bool is_on_device(const void *address);
 bool memory_known(const void *address, size_t bytes); /* inside one allocation */
 bool memory_mark_leaving(const void *address, bool leaving); /* false: nothing that can be freed is there */
 bool memory_mark_synchronous(const void *address, bool on);

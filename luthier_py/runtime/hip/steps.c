@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "traced.h"
 #include "work.h"
 
 pthread_mutex_t engine = PTHREAD_MUTEX_INITIALIZER;
@@ -95,10 +96,12 @@ bool step(struct stream *stream, bool patient)
     struct work *work = stream->first;
     if (!await_turn(work, patient))
         return false;
-    uint64_t before = ticket_before(work), ticket = before;
+    uint64_t before = ticket_before(work), ticket = before, begin = traced() ? traced_now() : 0;
     pthread_mutex_unlock(&engine);
     hipError_t error = work->operation.kind == OPERATION_RECORD ? record(work, before, &ticket)
                                                                 : operation_carry_out(&work->operation, device_done(before), &ticket);
+    if (traced() && !error)
+        trace_work(work, begin, ticket == before ? 0 : ticket);
     operation_discard(&work->operation);
     pthread_mutex_lock(&engine);
     work->passed = true;

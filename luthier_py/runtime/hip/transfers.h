@@ -35,7 +35,6 @@ struct box { struct place to, from; struct extent extent; }; /* width in bytes *
 hipError_t box_prepare(const struct box *box, struct operation *operation);
 hipError_t array_holds(const struct array *array, struct position at, struct extent extent); /* x and width in bytes */
 bool is_pageable(const void *address);
-bool is_on_device(const void *address);
 
 /* transfers.c */
 hipError_t copy_perform(struct operation *operation, bool wait, stream_t stream);

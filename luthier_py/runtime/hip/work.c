@@ -86,6 +86,7 @@ static struct work *new_work(struct stream *stream, const struct operation *oper
     work->stream = stream;
     work->stream_id = stream->id;
     work->operation = *operation;
+    trace_asked(work);
     pthread_cond_init(&work->passing, NULL);
     work->references = 2; /* of the queue, and of the stream as its last */
     if (operation->kind == OPERATION_RECORD && operation->record.timed)

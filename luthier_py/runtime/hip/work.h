@@ -17,11 +17,17 @@ struct work {
     pthread_cond_t passing; /* for those who wait until it has passed */
     uint64_t ticket; /* of all that it comes after, too */
     uint64_t *stamp, time;
+    uint64_t asked; /* when it was put, and by which thread: for a trace */
+    uint32_t asking;
     hipError_t error;
 };
 
 extern pthread_mutex_t engine; /* of all works and queues */
 extern pthread_cond_t idled;   /* a stream is driven no more */
+
+/* traces.c: if somebody wants a trace. `ticket`: by which the worker does it; 0: it was done here, from `begin` on. */
+void trace_asked(struct work *work);
+void trace_work(const struct work *work, uint64_t begin, uint64_t ticket);
 
 /* steps.c; the lock is held. Of works that may be NULL. */
 bool is_finished(const struct work *work);

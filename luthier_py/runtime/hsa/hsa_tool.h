@@ -97,15 +97,14 @@ void instance_begin(const struct instance *instance, unsigned long index, const 
 void instance_note(struct instance *instance, unsigned long index, const struct shape *shape);
 void instance_read(struct instance *instance, uint32_t launches, unsigned long index, const struct shape *shape,
                    const struct launch_memory *memory);
-struct counted instance_counted(const struct instance *instance, unsigned long index, uint32_t launches,
-                                const struct shape *shape);
+struct told_of instance_told(const struct instance *instance, unsigned long index, uint32_t launches, const struct shape *shape);
 void instances_send(struct kernel *kernel); /* what was not read yet */
 void instances_drop(struct kernel *kernel);
 void instances_leave(const struct queue *queue);
 
 /* sized.c: memory for variables that are as large as a launch, by variable, from the launch's packet until its results were
  * read; NULL: the launch is to run as it is. */
-struct launch_memory *sized_allocate(const struct instance *instance, const struct counted *counted);
+struct launch_memory *sized_allocate(const struct instance *instance, const struct told_of *launch);
 bool sized_connect(const struct instance *instance, const struct launch_memory *memory);
 size_t sized_bytes(const struct instance *instance, const struct launch_memory *memory);
 void sized_free(const struct instance *instance, struct launch_memory *memory);

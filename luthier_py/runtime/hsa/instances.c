@@ -176,25 +176,25 @@ void instances_leave(const struct queue *queue)
     pthread_mutex_unlock(&lock);
 }
 
-struct counted instance_counted(const struct instance *instance, unsigned long index, uint32_t launches,
-                                const struct shape *shape)
+struct told_of instance_told(const struct instance *instance, unsigned long index, uint32_t launches, const struct shape *shape)
 {
     const struct image *image = instance->kernel->image;
-    return (struct counted){image_number(image), (uint32_t)image_device(image), (uint32_t)index, launches,
-                            {shape->grid[0], shape->grid[1], shape->grid[2]},
-                            {shape->block[0], shape->block[1], shape->block[2]}};
+    struct counted counted = {image_number(image), (uint32_t)image_device(image), (uint32_t)index, launches,
+                              {shape->grid[0], shape->grid[1], shape->grid[2]},
+                              {shape->block[0], shape->block[1], shape->block[2]}};
+    return (struct told_of){counted, instance->kernel->name, {NULL, 0}};
 }
 
 /* The worker is told of the launch, and says the parameters. */
 static bool set_words(const struct instance *instance, unsigned long index, const struct shape *shape)
 {
-    struct counted counted = instance_counted(instance, index, 1, shape);
+    struct told_of launch = instance_told(instance, index, 1, shape);
     uint32_t number = (uint32_t)index;
     size_t words = 0, at = 0;
     for (uint32_t i = 0; i < instance->variable_count; i++)
         words += 2 * (instance->variables[i].role == PARAMETER);
     uint32_t *values = calloc(words + 1, sizeof *values);
-    bool good = values && clone_begins(&counted, instance->kernel->name, values, words);
+    bool good = values && clone_begins(&launch, values, words);
     for (uint32_t i = 0; good && i < instance->variable_count; i++) {
         const struct tool_variable *variable = &instance->variables[i];
         if (variable->role == CHANNEL)
@@ -247,9 +247,9 @@ void instance_read(struct instance *instance, uint32_t launches, unsigned long i
             at += memory[i].bytes;
         }
     }
-    struct counted counted = instance_counted(instance, index, launches, shape);
+    struct told_of launch = instance_told(instance, index, launches, shape);
     if (good)
-        clone_counted(&counted, kernel->name, values, instance->bytes + more);
+        clone_counted(&launch, values, instance->bytes + more);
     if (more && values)
         rocr.hsa_amd_memory_pool_free(values);
     if (!good)

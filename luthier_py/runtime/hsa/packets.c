@@ -58,8 +58,8 @@ static struct flight *start_flight(struct instance *instance, unsigned long inde
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
     struct flight about = {.instance = instance, .application = dispatch->completion, .index = index, .shape = *shape};
-    struct counted counted = instance_counted(instance, index, 1, shape);
-    if (instance->sized && !(about.memory = sized_allocate(instance, &counted)))
+    struct told_of launch = instance_told(instance, index, 1, shape);
+    if (instance->sized && !(about.memory = sized_allocate(instance, &launch)))
         return NULL;
     struct flight *flight = flight_start(&about);
     if (!flight && !atomic_flag_test_and_set(&said))

@@ -33,14 +33,14 @@ static bool allocate(const struct instance *instance, const uint64_t *sizes, str
     return good;
 }
 
-struct launch_memory *sized_allocate(const struct instance *instance, const struct counted *counted)
+struct launch_memory *sized_allocate(const struct instance *instance, const struct told_of *launch)
 {
     size_t count = 0;
     for (uint32_t i = 0; i < instance->variable_count; i++)
         count += instance->variables[i].role == SIZED;
     struct launch_memory *memory = calloc(instance->variable_count + 1u, sizeof *memory);
     uint64_t *sizes = calloc(count + 1, sizeof *sizes);
-    bool known = memory && sizes && clone_sizes(counted, instance->kernel->name, sizes, count);
+    bool known = memory && sizes && clone_sizes(launch, sizes, count);
     launches_explained += !known;
     bool good = known && allocate(instance, sizes, memory);
     free(sizes);

@@ -26,6 +26,8 @@ CHECKSUM = "checksum"
 """In a cached folder: of all else in it."""
 HERE = Path(__file__).parent
 NATIVE = HERE / "handles.c", HERE / "thread.c", HERE / "wire.c"
+TRACED = HERE / "traced.c"
+"""For libraries that tell a trace what programs do."""
 RUNTIME_ROOT = HERE.parent
 PACKAGE_ROOT = RUNTIME_ROOT.parent.parent
 STRICT = "LUTHIER_WERROR"

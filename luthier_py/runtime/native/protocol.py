@@ -6,6 +6,7 @@ its content. Everything is little endian. Contents are listed with the codes.
 
 from __future__ import annotations
 
+import struct
 from enum import IntEnum
 
 PROPERTIES_BYTES = 4096
@@ -69,12 +70,14 @@ class Message(IntEnum):
     BEGIN = 20  # as RESULT, without variables: a launch begins -> the values of its parameters, u64 each
     SIZES = 21  # as BEGIN -> u64 bytes of each variable that this launch sizes; a status: it is to run as it is
     REPORTS = 22  # u32 process, number of a file that it has open; u64 where reports begin there (ReportPlace)
+    RANGE = 23  # the name of a range in which there is a launch -> u8 1: launches there are chosen
     MAP = 18  # u64 address and bytes of reserved pages, offset; then a file's name: its pages are there from now on
     UNMAP = 19  # u64 address, bytes: no longer
     LAUNCH = 64  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative, number and count of the
     # grids that are launched together (0: it is alone); then the kernarg segment
     STAMP = 65  # u64 address of the word that gets the time
-    RESULT = 66  # u32 image, device, launch, launches, grid x y z, block x y z, name bytes; name; its variables' bytes
+    RESULT = 66  # u32 image, device, launch, launches, grid x y z, block x y z, bytes of a name and of names; the
+    # kernel's name; those of the ranges that it was in, each ended by a zero; its variables' bytes
     FORGET = 67  # u32 image: its module was unloaded
     RECORDS = 68  # u32 channel, device; u64 records dropped there so far; slots that were taken from its ring
     COPY = 69  # u64 address to copy to, address to copy from, bytes
@@ -84,6 +87,30 @@ class Message(IntEnum):
 
 
 FIRST_TICKET = Message.LAUNCH
+
+
+TRACED = struct.Struct("<4I8Q")
+"""A record there (struct traced): kind, process, thread, device; stream, what the program calls it, number; when it was
+asked for, began, ended; bytes of memory, bytes of a name, which follows."""
+
+
+class Traced(IntEnum):
+    """What a record of the file is about that LUTHIER_TRACED names (traced.h has its fields)."""
+
+    PUSH = 1  # a range of a thread begins; its name
+    POP = 2  # and ends
+    START = 3  # one of the process begins, with this number; its name
+    STOP = 4  # and ends
+    MARK = 5  # a moment; its name
+    THREAD = 6  # its name from now on; of the next two, too
+    STREAM = 7
+    DEVICE = 8
+    LAUNCH = 9  # carried out on a stream: by the worker, which tells of this number, or from `begin` to `end`
+    COPY = 10
+    FILL = 11
+    CALL = 12
+    EVENT = 13
+    DONE = 14  # by the worker: this number, from `begin` to `end`
 
 
 class Form(IntEnum):
@@ -99,5 +126,6 @@ def header() -> str:
     lines = [f"#define MESSAGE_{message.name} {message.value}u" for message in Message]
     lines += [f"#define FORM_{form.name} {form.value}u" for form in Form]
     lines += [f"#define REPORT_{place.name} {place.value}u" for place in ReportPlace]
+    lines += [f"#define TRACED_{kind.name} {kind.value}u" for kind in Traced]
     lines += [f"#define CONTROL_{place.name} {place.value}u" for place in Control]
     return "\n".join([*lines, f"#define PROPERTIES_BYTES {PROPERTIES_BYTES}u", ""])

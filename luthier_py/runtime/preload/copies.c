@@ -175,6 +175,7 @@ static void drop(struct copy *copy)
         REAL(hipModuleUnload)(copy->module);
     free(copy->variables);
     free(copy->arguments);
+    free(copy->unread.ranges.text);
     free(copy->name);
     free(copy);
 }

@@ -7,6 +7,7 @@
 #include "preloaded.h"
 
 #include "channels.h"
+#include "ranges.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +24,12 @@ int device_of(stream_t stream)
     return device;
 }
 
-static struct counted counted_of(const struct copy *copy, unsigned long index, unsigned long launches, struct dim3 grid,
-                                 struct dim3 block)
+struct told_of launch_told(const struct copy *copy, unsigned long index, const struct launch_shape *shape)
 {
-    return (struct counted){image_number(copy->image), (uint32_t)copy->device, (uint32_t)index, (uint32_t)launches,
-                            {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}};
+    struct dim3 grid = shape->grid, block = shape->block;
+    struct counted counted = {image_number(copy->image), (uint32_t)copy->device, (uint32_t)index, 1,
+                              {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}};
+    return (struct told_of){counted, copy->name, ranges_now()};
 }
 
 static hipError_t clear_variables(const struct copy *copy, stream_t stream)
@@ -59,38 +61,41 @@ static hipError_t set_words(const struct copy *copy, uint32_t index, const uint3
 }
 
 /* The worker is told of the launch, and says the parameters. */
-static hipError_t begin(const struct copy *copy, const struct counted *counted, stream_t stream)
+static hipError_t begin(const struct copy *copy, const struct told_of *launch, stream_t stream)
 {
     size_t words = 0;
     for (uint32_t i = 0; i < copy->variable_count; i++)
         words += 2 * (copy->variables[i].role == PARAMETER);
     uint32_t *values = calloc(words + 1, sizeof *values);
     hipError_t error = hipErrorUnknown;
-    if (values && clone_begins(counted, copy->name, values, words))
-        error = set_words(copy, counted->index, values, stream);
+    if (values && clone_begins(launch, values, words))
+        error = set_words(copy, launch->counted.index, values, stream);
     free(values);
     return error;
 }
 
-hipError_t prepare_variables(struct copy *copy, unsigned long index, const struct launch_shape *shape, stream_t stream)
+hipError_t prepare_variables(struct copy *copy, const struct told_of *launch, stream_t stream)
 {
-    struct counted counted = counted_of(copy, index, 1, shape->grid, shape->block);
-    if (copy->sized && !sized_begin(copy, &counted, stream))
+    if (copy->sized && !sized_begin(copy, launch, stream))
         return hipErrorUnknown;
     hipError_t error = settings.per_launch ? clear_variables(copy, stream) : hipSuccess;
     if (!error && copy->begins)
-        error = begin(copy, &counted, stream);
+        error = begin(copy, launch, stream);
     if (error)
         sized_end(copy, stream);
     return error;
 }
 
-void note_launches(struct copy *copy, unsigned long index, unsigned long launches, const struct launch_shape *shape)
+/* Of several the ranges are those that all of them were in. */
+void note_launch(struct copy *copy, struct told_of *launch)
 {
-    copy->unread += launches;
-    copy->last_index = index;
-    copy->last_grid = shape->grid;
-    copy->last_block = shape->block;
+    struct told_of *all = &copy->unread, before = *all;
+    *all = *launch;
+    all->counted.launches += before.counted.launches;
+    if (before.counted.launches)
+        names_keep_common(&all->ranges, &before.ranges);
+    free(before.ranges.text);
+    launch->ranges = (struct names){0};
 }
 
 /* What is read of a variable after a launch. */
@@ -117,16 +122,16 @@ void send_values(struct copy *copy)
             error = tool_copies(values + at, content, size, COPY_TO_HOST);
         at += size;
     }
-    struct counted counted = counted_of(copy, copy->last_index, copy->unread, copy->last_grid, copy->last_block);
     if (!error)
-        told_waited(copy, &counted, values, bytes);
+        told_waited(&copy->unread, values, bytes);
     free(values);
-    copy->unread = 0;
+    free(copy->unread.ranges.text);
+    copy->unread = (struct told_of){0};
 }
 
 void send_results(struct copy *copy)
 {
-    if (!copy->unread)
+    if (!copy->unread.counted.launches)
         return;
     int current = copy->device;
     REAL(hipGetDevice)(&current);
@@ -148,10 +153,10 @@ static hipError_t launch_clone(const struct copy *copy, const struct launch_shap
 }
 
 /* False when it could not be begun, and the original is to run. */
-static bool launch_copy(struct copy *copy, const struct launch_shape *shape, unsigned long index, hipError_t *error)
+static bool launch_copy(struct copy *copy, const struct launch_shape *shape, struct told_of *launch, hipError_t *error)
 {
-    bool later = settings.per_launch && told_later(copy, shape->stream);
-    if (prepare_variables(copy, index, shape, shape->stream)) {
+    bool later = settings.per_launch && told_later(copy, launch, shape->stream);
+    if (prepare_variables(copy, launch, shape->stream)) {
         if (later)
             told_not();
         return false;
@@ -167,10 +172,9 @@ static bool launch_copy(struct copy *copy, const struct launch_shape *shape, uns
         return false;
     }
     given_tell(*error);
-    struct counted counted = counted_of(copy, index, 1, shape->grid, shape->block);
-    if (later && told(copy, &counted, shape->stream))
+    if (later && told(copy, launch, shape->stream))
         return true;
-    note_launches(copy, index, 1, shape);
+    note_launch(copy, launch);
     if (settings.per_launch && tool_waits(shape->stream) == hipSuccess)
         send_values(copy);
     sized_end(copy, shape->stream);
@@ -209,13 +213,15 @@ bool tool_launch(struct image *image, const char *kernel, const struct launch_sh
     struct copy *copy = copy_of(image, kernel, device_of(shape->stream));
     launches_selected += copy && copy->selected;
     launches_explained += copy && copy->selected && copy->explained;
-    if (copy && copy->selected && copy->given) {
-        struct counted counted = counted_of(copy, index, 1, shape->grid, shape->block);
-        given_keep(copy, &counted, shape);
-    }
-    bool launched = copy && copy->clone && launch_copy(copy, shape, index, error);
-    if (copy && copy->clone)
+    if (copy && copy->selected && copy->given)
+        given_keep(copy, launch_told(copy, index, shape), shape);
+    bool launched = false;
+    if (copy && copy->clone) {
+        struct told_of launch = launch_told(copy, index, shape);
+        launched = launch_copy(copy, shape, &launch, error);
+        free(launch.ranges.text);
         given_drop(); /* if the original runs instead, nothing is told of it */
+    }
     image_unlock(image);
     return launched;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static __thread struct {
-    struct counted counted;
+    struct told_of launch;
     char *kernel, *segment;
     size_t bytes;
 } kept;
@@ -18,7 +18,8 @@ void given_drop(void)
 {
     free(kept.kernel);
     free(kept.segment);
-    kept.kernel = kept.segment = NULL;
+    free(kept.launch.ranges.text);
+    kept.kernel = kept.segment = kept.launch.ranges.text = NULL;
 }
 
 /* The program has them one by one, or as a segment already. */
@@ -37,7 +38,7 @@ static void fill(const struct copy *copy, const struct launch_shape *shape)
         memcpy(kept.segment, buffer, bytes < kept.bytes ? bytes : kept.bytes);
 }
 
-void given_keep(const struct copy *copy, const struct counted *counted, const struct launch_shape *shape)
+void given_keep(const struct copy *copy, struct told_of launch, const struct launch_shape *shape)
 {
     given_drop();
     kept.bytes = 0;
@@ -45,8 +46,8 @@ void given_keep(const struct copy *copy, const struct counted *counted, const st
         size_t end = (size_t)copy->arguments[i].offset + copy->arguments[i].bytes;
         kept.bytes = end > kept.bytes ? end : kept.bytes;
     }
-    kept.counted = *counted;
-    kept.kernel = strdup(copy->name);
+    kept.launch = launch;
+    kept.launch.kernel = kept.kernel = strdup(copy->name);
     kept.segment = calloc(1, kept.bytes + 1);
     if (kept.kernel && kept.segment)
         fill(copy, shape);
@@ -57,7 +58,7 @@ void given_keep(const struct copy *copy, const struct counted *counted, const st
 hipError_t given_tell(hipError_t error)
 {
     if (kept.kernel && !error)
-        clone_given(&kept.counted, kept.kernel, kept.segment, kept.bytes);
+        clone_given(&kept.launch, kept.segment, kept.bytes);
     else if (kept.kernel)
         launches_failed++;
     given_drop();

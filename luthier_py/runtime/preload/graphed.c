@@ -281,8 +281,11 @@ static bool prepare_twin(const struct executable *executable, stream_t stream, u
     bool good = sizes_agree(executable);
     for (size_t i = 0; good && i < executable->count; i++) {
         const struct graph_launch *launch = &executable->launches[i];
-        if (is_first(executable, i))
-            good = prepare_variables(launch->copy, number_of(executable, launch->copy, index), &launch->shape, stream) == hipSuccess;
+        if (!is_first(executable, i))
+            continue;
+        struct told_of begun = launch_told(launch->copy, number_of(executable, launch->copy, index), &launch->shape);
+        good = prepare_variables(launch->copy, &begun, stream) == hipSuccess;
+        free(begun.ranges.text);
     }
     return good;
 }
@@ -292,8 +295,10 @@ static hipError_t launch_twin(struct executable *executable, stream_t stream, un
     hipError_t error = REAL(hipGraphLaunch)(executable->twin, stream);
     for (size_t i = 0; !error && i < executable->count; i++) {
         const struct graph_launch *launch = &executable->launches[i];
-        if (launch->copy && !launch->off)
-            note_launches(launch->copy, number_of(executable, launch->copy, index), 1, &launch->shape);
+        if (!launch->copy || launch->off)
+            continue;
+        struct told_of begun = launch_told(launch->copy, number_of(executable, launch->copy, index), &launch->shape);
+        note_launch(launch->copy, &begun);
     }
     if (error || !settings.per_launch || tool_waits(stream) != hipSuccess)
         return error;

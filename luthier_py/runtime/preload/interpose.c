@@ -85,11 +85,14 @@ const size_t OWN_COUNT = sizeof OWN / sizeof *OWN;
  * jump, so that RTLD_NEXT still means the caller's next. */
 API void *dlsym(void *restrict handle, const char *restrict name)
 {
+    void *mark = handle == RTLD_NEXT ? NULL : own_mark(handle, name);
+    if (mark)
+        return mark;
     if (handle != RTLD_NEXT && (strncmp(name, "hip", 3) == 0 || strncmp(name, "__hip", 5) == 0)) {
         void *theirs = next_dlsym()(handle, name);
         for (size_t i = 0; theirs && i < OWN_COUNT; i++)
             if (strcmp(OWN[i].name, name) == 0) {
-                if (handle != RTLD_DEFAULT)
+                if (handle != RTLD_DEFAULT && theirs != OWN[i].function) /* which the program's own handle leads to */
                     use_runtime(handle);
                 return OWN[i].function;
             }

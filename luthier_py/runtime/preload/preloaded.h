@@ -2,7 +2,7 @@
  *
  * From below: runtime.c finds the runtime's functions; captured.c knows what is captured, images.c the program's code
  * objects; copies.c has the instrumented copies of their kernels, sized.c memory for launches of these, counted.c launches
- * them, told.c has their reports, collected.c asks what they have counted; known.c knows what handles stand for; graphs are graphed.c's, their changes changed.c's, launches launched.c's;
+ * them, told.c has their reports, collected.c asks what they have counted; known.c knows what handles stand for; graphs are graphed.c's, their changes changed.c's, launches launched.c's; marks.c knows the program's ranges;
  * interpose.c puts our functions before the runtime's, redirect.c before a runtime that was loaded without us, attached.c
  * lets a program bring its tool. What is the same for HIP and HSA is in runtime/tool.
  */
@@ -69,9 +69,7 @@ struct copy {
     struct place *arguments;
     uint32_t argument_count;
     bool sized;     /* there are variables that are as large as a launch */
-    unsigned long unread;     /* launches that have added to its variables since these were read */
-    unsigned long last_index; /* of these the last, and its shape */
-    struct dim3 last_grid, last_block;
+    struct told_of unread; /* launches that have added to its variables since these were read; if there are none, it has no ranges */
     uint64_t told;   /* so many slots until its last report was, and the stream on which */
     stream_t told_on;
     unsigned long told_before; /* so many streams were destroyed until then */
@@ -83,24 +81,26 @@ void copies_forget(struct image *image); /* which is locked: everything that the
 int device_of(stream_t stream);
 /* Launch the clone of an image's kernel; false when the original is to run instead. */
 bool tool_launch(struct image *image, const char *kernel, const struct launch_shape *shape, hipError_t *error);
-/* Before launch `index`, of that shape: variables are cleared, if each launch is asked for, and parameters set; what the
+/* One that begins now on this thread, and so is in its ranges, whose names are to be freed. */
+struct told_of launch_told(const struct copy *copy, unsigned long index, const struct launch_shape *shape);
+/* Before a launch: variables are cleared, if each launch is asked for, and parameters set; what the
  * launch sizes has memory, until `sized_end`. On an error nothing has. */
-hipError_t prepare_variables(struct copy *copy, unsigned long index, const struct launch_shape *shape, stream_t stream);
-void note_launches(struct copy *copy, unsigned long index, unsigned long launches, const struct launch_shape *shape);
+hipError_t prepare_variables(struct copy *copy, const struct told_of *launch, stream_t stream);
+void note_launch(struct copy *copy, struct told_of *launch); /* takes its ranges */
 void send_values(struct copy *copy);  /* of launches that are done; its image is locked */
 void send_results(struct copy *copy); /* when the device has done its launches; its image is locked */
 
 /* sized.c: memory of variables that are as large as a launch; false: it is to run as it is. */
-bool sized_begin(struct copy *copy, const struct counted *counted, stream_t stream);
+bool sized_begin(struct copy *copy, const struct told_of *launch, stream_t stream);
 void sized_end(struct copy *copy, stream_t stream);
 void sized_drop(void); /* the tool goes, and no launch of it is left */
 
 /* told.c: reports of single launches for which nobody waits. */
-bool told_later(struct copy *copy, stream_t stream); /* whether this one is: then `told` or `told_not` comes */
-bool told(struct copy *copy, const struct counted *counted, stream_t stream); /* false: it is to be waited for */
+bool told_later(struct copy *copy, const struct told_of *launch, stream_t stream); /* whether this one is: then `told` or `told_not` comes */
+bool told(struct copy *copy, const struct told_of *launch, stream_t stream); /* false: it is to be waited for */
 void told_not(void); /* it was not begun */
 /* One that was waited for, behind all others. */
-void told_waited(const struct copy *copy, const struct counted *counted, const void *values, size_t bytes);
+void told_waited(const struct told_of *launch, const void *values, size_t bytes);
 void told_stream_gone(void);
 void told_settle(void); /* until the worker has all of them */
 void told_drop(void);   /* the tool goes */
@@ -108,7 +108,7 @@ void told_drop(void);   /* the tool goes */
 API void luthier_tool_memory(int (*file)(const void *address, uint64_t *offset), bool (*failed)(void));
 
 /* given.c: arguments of launches, for tools that want to know them. */
-void given_keep(const struct copy *copy, const struct counted *counted, const struct launch_shape *shape);
+void given_keep(const struct copy *copy, struct told_of launch, const struct launch_shape *shape); /* takes its ranges */
 hipError_t given_tell(hipError_t error); /* the launch whose arguments this thread has kept has begun, or it has not */
 void given_drop(void);
 
@@ -134,6 +134,9 @@ API __typeof__(hipLaunchCooperativeKernel) hipLaunchCooperativeKernel_spt;
 API __typeof__(hipGraphLaunch) hipGraphLaunch_spt;
 API __typeof__(hipStreamBeginCapture) hipStreamBeginCapture_spt;
 API __typeof__(hipStreamEndCapture) hipStreamEndCapture_spt;
+
+/* marks.c: our own function in the place of one of `handle` with which programs mark ranges; NULL for any other. */
+void *own_mark(void *handle, const char *name);
 
 /* interpose.c */
 extern const struct own_function OWN[];

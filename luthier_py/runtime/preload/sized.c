@@ -82,14 +82,14 @@ static bool place_all(struct copy *copy, const uint64_t *sizes, stream_t stream)
     return good;
 }
 
-bool sized_begin(struct copy *copy, const struct counted *counted, stream_t stream)
+bool sized_begin(struct copy *copy, const struct told_of *launch, stream_t stream)
 {
     hipError_t before = REAL(hipPeekAtLastError)();
     size_t count = 0;
     for (uint32_t i = 0; i < copy->variable_count; i++)
         count += copy->variables[i].role == SIZED;
     uint64_t *sizes = calloc(count + 1, sizeof *sizes);
-    bool known = sizes && clone_sizes(counted, copy->name, sizes, count);
+    bool known = sizes && clone_sizes(launch, sizes, count);
     launches_explained += !known;
     bool good = known && place_all(copy, sizes, stream);
     if (!good)

@@ -134,17 +134,22 @@ void told_drop(void)
     pthread_mutex_unlock(&lock);
 }
 
-static size_t report_bytes(const struct copy *copy)
+static size_t report_bytes(const struct copy *copy, const struct told_of *launch)
 {
-    size_t bytes = sizeof(struct counted) + sizeof(uint32_t) + strlen(copy->name);
+    uint32_t sizes[2];
+    struct part parts[TOLD_PARTS];
+    size_t bytes = 0;
+    told_parts(launch, parts, sizes);
+    for (int i = 0; i < TOLD_PARTS; i++)
+        bytes += parts[i].bytes;
     for (uint32_t i = 0; i < copy->variable_count; i++)
         bytes += copy->variables[i].bytes;
     return bytes;
 }
 
-bool told_later(struct copy *copy, stream_t stream)
+bool told_later(struct copy *copy, const struct told_of *launch, stream_t stream)
 {
-    bool fits = !copy->begins && !copy->sized && !copy->given && report_bytes(copy) <= sizeof ring->slots->content;
+    bool fits = !copy->begins && !copy->sized && !copy->given && report_bytes(copy, launch) <= sizeof ring->slots->content;
     pthread_mutex_lock(&lock);
     if (!fits || stream == (stream_t)STREAM_PER_THREAD || !is_open()) {
         pthread_mutex_unlock(&lock);
@@ -160,15 +165,19 @@ bool told_later(struct copy *copy, stream_t stream)
 
 void told_not(void) { pthread_mutex_unlock(&lock); }
 
-bool told(struct copy *copy, const struct counted *counted, stream_t stream)
+bool told(struct copy *copy, const struct told_of *launch, stream_t stream)
 {
     struct slot *slot = &ring->slots[ring->written % REPORT_SLOTS];
-    uint32_t number = (uint32_t)ring->written + 1, name_bytes = (uint32_t)strlen(copy->name);
+    uint32_t number = (uint32_t)ring->written + 1;
     slot->number = number - 1;
     slot->results = results;
-    slot->bytes = (uint32_t)report_bytes(copy);
-    char *at = mempcpy(slot->content, counted, sizeof *counted);
-    at = mempcpy(mempcpy(at, &name_bytes, sizeof name_bytes), copy->name, name_bytes);
+    slot->bytes = (uint32_t)report_bytes(copy, launch);
+    uint32_t sizes[2];
+    struct part parts[TOLD_PARTS];
+    char *at = slot->content;
+    told_parts(launch, parts, sizes);
+    for (int i = 0; i < TOLD_PARTS; at += parts[i++].bytes)
+        memcpy(at, parts[i].data, parts[i].bytes);
     hipError_t before = REAL(hipPeekAtLastError)(), error = hipSuccess;
     for (uint32_t i = 0; !error && i < copy->variable_count; at += copy->variables[i++].bytes)
         error = REAL(hipMemcpyAsync)(at, copy->variables[i].address, copy->variables[i].bytes, COPY_TO_HOST, stream);
@@ -188,10 +197,10 @@ bool told(struct copy *copy, const struct counted *counted, stream_t stream)
     return !error;
 }
 
-void told_waited(const struct copy *copy, const struct counted *counted, const void *values, size_t bytes)
+void told_waited(const struct told_of *launch, const void *values, size_t bytes)
 {
     pthread_mutex_lock(&lock);
     results++;
-    clone_counted(counted, copy->name, values, bytes);
+    clone_counted(launch, values, bytes);
     pthread_mutex_unlock(&lock);
 }

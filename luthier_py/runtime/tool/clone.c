@@ -138,30 +138,43 @@ void clone_free(struct clone *clone)
     *clone = (struct clone){0};
 }
 
-static void tell_of_launch(uint32_t code, const struct counted *counted, const char *kernel, const void *values, size_t bytes)
+void told_parts(const struct told_of *launch, struct part *parts, uint32_t *sizes)
 {
-    uint32_t name_bytes = (uint32_t)strlen(kernel);
-    struct part parts[] = {{counted, sizeof *counted}, {&name_bytes, sizeof name_bytes}, {kernel, name_bytes}, {values, bytes}};
-    tool_tell(code, parts, 4);
+    sizes[0] = (uint32_t)strlen(launch->kernel);
+    sizes[1] = launch->ranges.bytes;
+    parts[0] = (struct part){&launch->counted, sizeof launch->counted};
+    parts[1] = (struct part){sizes, 2 * sizeof *sizes};
+    parts[2] = (struct part){launch->kernel, sizes[0]};
+    parts[3] = (struct part){sizes[1] ? launch->ranges.text : "", sizes[1]};
 }
 
-void clone_given(const struct counted *counted, const char *kernel, const void *arguments, size_t bytes)
+static void tell_of_launch(uint32_t code, const struct told_of *launch, const void *values, size_t bytes)
 {
-    tell_of_launch(MESSAGE_ARGUMENTS, counted, kernel, arguments, bytes);
+    uint32_t sizes[2];
+    struct part parts[TOLD_PARTS + 1];
+    told_parts(launch, parts, sizes);
+    parts[TOLD_PARTS] = (struct part){values, bytes};
+    tool_tell(code, parts, TOLD_PARTS + 1);
 }
 
-void clone_counted(const struct counted *counted, const char *kernel, const void *values, size_t bytes)
+void clone_given(const struct told_of *launch, const void *arguments, size_t bytes)
 {
-    tell_of_launch(MESSAGE_RESULT, counted, kernel, values, bytes);
+    tell_of_launch(MESSAGE_ARGUMENTS, launch, arguments, bytes);
+}
+
+void clone_counted(const struct told_of *launch, const void *values, size_t bytes)
+{
+    tell_of_launch(MESSAGE_RESULT, launch, values, bytes);
 }
 
 /* What the worker says of a launch, if it is of that size. */
-static bool ask_of_launch(uint32_t code, const struct counted *counted, const char *kernel, void *answer, size_t bytes)
+static bool ask_of_launch(uint32_t code, const struct told_of *launch, void *answer, size_t bytes)
 {
-    uint32_t name_bytes = (uint32_t)strlen(kernel);
-    struct part parts[] = {{counted, sizeof *counted}, {&name_bytes, sizeof name_bytes}, {kernel, name_bytes}};
+    uint32_t sizes[2];
+    struct part parts[TOLD_PARTS];
     struct reply reply;
-    if (!tool_ask(code, parts, 3, &reply))
+    told_parts(launch, parts, sizes);
+    if (!tool_ask(code, parts, TOLD_PARTS, &reply))
         return false;
     bool good = reply.status == 0 && reply.bytes == bytes;
     if (good && bytes)
@@ -170,12 +183,12 @@ static bool ask_of_launch(uint32_t code, const struct counted *counted, const ch
     return good;
 }
 
-bool clone_begins(const struct counted *counted, const char *kernel, uint32_t *values, size_t words)
+bool clone_begins(const struct told_of *launch, uint32_t *values, size_t words)
 {
-    return ask_of_launch(MESSAGE_BEGIN, counted, kernel, values, words * sizeof *values);
+    return ask_of_launch(MESSAGE_BEGIN, launch, values, words * sizeof *values);
 }
 
-bool clone_sizes(const struct counted *counted, const char *kernel, uint64_t *sizes, size_t count)
+bool clone_sizes(const struct told_of *launch, uint64_t *sizes, size_t count)
 {
-    return ask_of_launch(MESSAGE_SIZES, counted, kernel, sizes, count * sizeof *sizes);
+    return ask_of_launch(MESSAGE_SIZES, launch, sizes, count * sizeof *sizes);
 }

@@ -14,6 +14,7 @@
 
 struct settings settings;
 atomic_ulong launches_seen, launches_selected, launches_failed, launches_explained;
+atomic_uint tool_number = 1;
 
 /* By LUTHIER_SIGNAL: the other way round, or what `luthier attach` and `luthier detach` send with it. One for the
  * libraries of all levels: the first has the signal's handler. */
@@ -29,6 +30,7 @@ static bool used;                       /* something was selected: a child of fo
 static atomic_int profiled = -1;        /* by hipProfilerStart and Stop; before these, as the settings say */
 static atomic_bool named;               /* there is a tool: the environment's, or one that was attached */
 static uint64_t (*device_launches)(void); /* NULL: the runtime does not say */
+static bool (*within)(void);              /* NULL: the level knows no ranges */
 static void (*collect)(void);             /* NULL: nothing was launched yet */
 static void (*leave)(void);               /* NULL: nothing looks at the program's memory */
 static uint64_t launched_before;          /* the tool came */
@@ -144,6 +146,7 @@ void tool_forget(uint32_t image)
 }
 
 void count_launches_by(uint64_t (*launches)(void)) { device_launches = launches; }
+void select_by(bool (*level)(void)) { within = level; }
 void collect_by(void (*level)(void)) { collect = level; }
 void leave_by(void (*action)(void)) { leave = action; }
 
@@ -279,7 +282,17 @@ bool tool_selects(unsigned long index, unsigned long launches)
         return false;
     uint64_t from = index > settings.first ? index : settings.first;
     uint64_t to = index + launches < settings.end ? index + launches : settings.end;
-    return from < to;
+    return from < to && (!settings.by_range || (within && within()));
+}
+
+bool tool_chooses(const char *range)
+{
+    struct reply reply;
+    if (!tool_ask(MESSAGE_RANGE, &(struct part){range, strlen(range)}, 1, &reply))
+        return false;
+    bool chosen = reply.status == 0 && reply.bytes == 1 && reply.data[0];
+    free(reply.data);
+    return chosen;
 }
 
 bool tool_runs(void) { return state == READY || state == STARTED; }
@@ -298,6 +311,7 @@ bool tool_exchange(const char *tool, const char *options)
     launched_before = device_launches ? device_launches() : 0;
     told = UNTOLD;
     profiled = -1;
+    tool_number++;
     named = true;
     state = COLD;
     pthread_mutex_unlock(&lock);

@@ -15,7 +15,7 @@
 #include "wire.h"
 
 /* tool.c */
-struct settings { uint64_t first, end; uint32_t active, per_launch, own_kernels, reserved; };
+struct settings { uint64_t first, end; uint32_t active, per_launch, own_kernels, by_range; };
 extern struct settings settings; /* of the tool, once a launch was selected */
 bool tool_named(void);              /* there is a tool */
 bool tool_runs(void);               /* its worker was started, and has not ended */
@@ -24,6 +24,8 @@ void tool_active(bool active);      /* by hipProfilerStart and hipProfilerStop *
 bool tool_off(void);                /* as far as flags say */
 bool tool_on(void);                 /* its worker is there, and its settings are known */
 bool tool_selects(unsigned long index, unsigned long launches); /* any of these */
+bool tool_chooses(const char *range); /* its launches, by its name */
+extern atomic_uint tool_number;       /* of the program's tools; from 1 */
 bool tool_ask(uint32_t code, const struct part *parts, int count, struct reply *reply);
 void tool_tell(uint32_t code, const struct part *parts, int count);
 bool tool_lives(void);              /* its worker answers */
@@ -34,6 +36,7 @@ bool tool_exchange(const char *tool, const char *options); /* by this one; false
 void tool_end(void);                /* everything that was counted so far is told */
 char *tool_verdict(void);           /* as JSON, to be freed; NULL when the worker is gone */
 void count_launches_by(uint64_t (*launches)(void)); /* the device's own count */
+void select_by(bool (*within)(void)); /* whether a launch of this thread is in a chosen range; without it none is */
 void collect_by(void (*collect)(void)); /* how the level sends what was not read yet */
 void leave_by(void (*leave)(void)); /* when the program ends, and its memory with it */
 extern atomic_ulong launches_seen, launches_selected, launches_failed;
@@ -76,12 +79,18 @@ bool clone_bind(struct clone *clone, uint64_t base); /* the original object is t
 void clone_free(struct clone *clone);
 
 struct counted { uint32_t image, device, index, launches, grid[3], block[3]; }; /* `index`: of the last of `launches` */
+/* Names of ranges, each ended by a zero, from the outermost on. */
+struct names { char *text; uint32_t bytes; };
+struct told_of { struct counted counted; const char *kernel; struct names ranges; }; /* that all of `launches` were in */
+/* With what messages about it begin; `sizes` are part of that. */
+enum { TOLD_PARTS = 4 };
+void told_parts(const struct told_of *launch, struct part *parts, uint32_t *sizes);
 /* A launch begins that has channels or parameters: their values, of two dwords each, come into `values`. */
-bool clone_begins(const struct counted *counted, const char *kernel, uint32_t *values, size_t words);
+bool clone_begins(const struct told_of *launch, uint32_t *values, size_t words);
 /* Bytes that a launch needs for each variable that it sizes; false: it is to run as it is, and the worker says why. */
-bool clone_sizes(const struct counted *counted, const char *kernel, uint64_t *sizes, size_t count);
+bool clone_sizes(const struct told_of *launch, uint64_t *sizes, size_t count);
 /* A launch of a kernel that is told has begun. */
-void clone_given(const struct counted *counted, const char *kernel, const void *arguments, size_t bytes);
-void clone_counted(const struct counted *counted, const char *kernel, const void *values, size_t bytes);
+void clone_given(const struct told_of *launch, const void *arguments, size_t bytes);
+void clone_counted(const struct told_of *launch, const void *values, size_t bytes);
 
 #endif

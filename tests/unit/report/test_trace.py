@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import pytest
+from trace_events import tracks
 
 from luthier_py.errors import Invalid
 from luthier_py.report.trace import DEVICES, INSTRUMENTATION, LAUNCHES, MOST_GROUPS, SLOTS, trace_document
@@ -17,25 +16,6 @@ from luthier_py.session.demo import launch_of
 from luthier_py.session.launched import launch_file, save_all
 from luthier_py.session.run_settings import run_settings
 from luthier_py.tool import load_tool
-
-Event = dict[str, Any]
-SPECIFIED = {"X": {"name", "ph", "pid", "tid", "ts", "dur", "args"}, "M": {"name", "ph", "pid", "tid", "args"}}
-"""Keys of the Trace Event Format's complete and metadata events."""
-
-
-def tracks(document: dict[str, Any]) -> dict[tuple[int, int], list[Event]]:
-    """Complete events by track; every event is as specified, in order, and beside the others of its track."""
-    found: dict[tuple[int, int], list[Event]] = defaultdict(list)
-    for event in document["traceEvents"]:
-        assert event.keys() == SPECIFIED[event["ph"]]
-        if event["ph"] == "X":
-            found[event["pid"], event["tid"]].append(event)
-    for events in found.values():
-        for one, other in zip(events, events[1:], strict=False):
-            assert one["dur"] >= 0 and one["ts"] + one["dur"] <= other["ts"] + 1e-6
-    names = {(e["pid"], e["tid"]) for e in document["traceEvents"] if e["ph"] == "M" and e["name"] == "thread_name"}
-    assert names == found.keys()
-    return found
 
 
 def test_a_launch_is_what_the_model_says(tmp_path: Path) -> None:
@@ -71,6 +51,12 @@ def test_work_groups_of_one_unit_have_a_track_each_and_large_launches_are_cut() 
     assert [event["args"]["left_out"] for event in found[device, LAUNCHES]] == [3]
     assert len(found[device, 1]) + len(found[device, 2]) == MOST_GROUPS
     assert found[device, 2][0]["name"] == "work-group 1" and found[device, 2][0]["args"] == {"wave_cycles": [5]}
+
+
+def test_one_launch_has_no_other_times_than_the_models() -> None:
+    settings = run_settings("emulator", {"--clock": "instructions"}, times=True)
+    with pytest.raises(Invalid, match="--trace of one launch has the cycle model's times: leave out --clock"):
+        launch_file(sample("reduce").path, launch_of(sample("reduce")), None, settings)
 
 
 @pytest.mark.parametrize("device", ["hip", None])

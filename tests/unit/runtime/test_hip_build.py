@@ -16,6 +16,7 @@ from luthier_py.runtime.hip import ABI_MAJORS, runtime_folder, table
 from luthier_py.runtime.hip.build import HERE, compile_for_majors
 from luthier_py.runtime.native.build import compile_sources
 from luthier_py.runtime.preload import tool_library
+from luthier_py.runtime.roctx import ROCTX_LIBRARIES
 
 
 @pytest.fixture
@@ -154,7 +155,8 @@ def test_what_is_compiled(
     sources = [Path(word).name for line in lines for word in line if word.endswith(".c")]
     twice = {"compiler.c", "graphs.c", "malloc.c", "pointers.c", "prepared_driver_copies.c", "properties.c"}
     assert {name for name in sources if sources.count(name) > 1} == twice
-    assert len([line for line in lines if "-shared" in line]) == 2 * len(ABI_MAJORS)  # libamdhip64 and libhiprtc
+    linked = 2 * len(ABI_MAJORS) + len(ROCTX_LIBRARIES)  # libamdhip64 and libhiprtc
+    assert len([line for line in lines if "-shared" in line]) == linked
     assert all(("-Werror" in line) is bool(strict) for line in lines if "-c" in line)
     assert not list(folder.glob("*.o"))
 
