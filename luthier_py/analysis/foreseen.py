@@ -80,12 +80,14 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Stop:
     """A node that runs as often as the launch says. Control goes on at the first of ``ways`` if ``branch`` is taken,
-    else at the last: past all that is hidden. What that has changed is not known there, and so decides nothing."""
+    else at the last: past all that is hidden. What that has changed is not known there, and so decides nothing.
+    ``wanted``: registers, as bits, that come to a branch or to EXEC from here on."""
 
     pc: int
     parts: tuple[Part, ...]
     branch: Branch | None
     ways: tuple[int, ...]
+    wanted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class Foreseen:
     lanes: int  # of a wave
     first: int
     stops: Mapping[int, Stop]
+    heads: frozenset[int]  # stops that control comes back to
 
     @property
     def pcs(self) -> frozenset[int]:
@@ -141,7 +144,7 @@ def foresee(
     """``states``: of EXEC and modes, before each node. Of a kernel of more than MOST_NODES nothing is foreseen."""
     lanes, target = program.isa.wave_size, program.obj.target
     nodes = {node.index: node for node in graph.nodes if node.function is kernel.function}
-    nothing = Foreseen(kernel.record, target, lanes, EXIT, {})
+    nothing = Foreseen(kernel.record, target, lanes, EXIT, {}, frozenset())
     if not 0 < len(nodes) <= MOST_NODES or _is_out_of_reach(program, graph, states, nodes, kernel):
         return nothing
     after = {index: (*graph.after[index], EXIT) if node.call is not None or not graph.after[index] else
@@ -191,7 +194,8 @@ class _Solution:
             self._heads, self._ends = self._solved()
             found = {each for index in self._heads if self._forks(index) for each in self._meets.between(index)}
         stops = needed({index: self._stop(index) for index in self._heads if index not in self._hidden})
-        return Foreseen(self._kernel.record, self._target, self._lanes, self._landing(self._first), stops)
+        first = self._landing(self._first)
+        return Foreseen(self._kernel.record, self._target, self._lanes, first, stops, heads(stops, first))
 
     def _solved(self) -> tuple[Mapping[int, Knowing], Mapping[int, Knowing]]:
         """What is known at the head and at the end of each node that control comes to."""
@@ -299,6 +303,21 @@ class _Solution:
         return all(state.values.get(place) is not None for place in self._exec)
 
 
+def heads(stops: Mapping[int, Stop], first: int) -> frozenset[int]:
+    """Those that one may come back to: each round leads through one of them."""
+    found, on_the_way, seen = set[int](), {EXIT: False}, [(first, False)]
+    while seen:
+        at, left = seen.pop()
+        if left:
+            on_the_way[at] = False
+        elif at not in on_the_way:
+            on_the_way[at] = True
+            seen += [(at, True), *((way, False) for way in stops[at].ways)]
+        elif on_the_way[at]:
+            found.add(at)
+    return frozenset(found)
+
+
 def needed(stops: Mapping[int, Stop]) -> dict[int, Stop]:
     """With those steps alone out of which something comes to a branch or to EXEC."""
     live = dict.fromkeys(stops, 0)
@@ -315,7 +334,7 @@ def needed(stops: Mapping[int, Stop]) -> dict[int, Stop]:
             for part in reversed(stop.parts):
                 wanted, steps = _wanted_before(part.steps, wanted | EXEC_BITS)
                 parts.append(replace(part, steps=steps))
-            found[index] = replace(stop, parts=tuple(reversed(parts)))
+            found[index] = replace(stop, parts=tuple(reversed(parts)), wanted=wanted)
             if wanted != live[index]:
                 live[index], changed = wanted, True
     return found
