@@ -17,8 +17,12 @@ from dataclasses import dataclass
 from luthier_py.analysis.born import Birth, Box, GivenLaunch, Varies
 from luthier_py.analysis.foreseen import Foreseen
 from luthier_py.analysis.volumes import volume
-from luthier_py.analysis.walks import Course, Turns, Walk
+from luthier_py.analysis.walks import Course, TooLong, Turns, Walk
+from luthier_py.errors import Unsupported
 from luthier_py.isa.semantics.readers.sums import Axis
+
+MOST_STOPS = 1 << 18
+"""Straight-line pieces that are walked for one launch at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +51,21 @@ def foretell(foreseen: Foreseen, given: GivenLaunch) -> Foretold:
     per_group = -(-given.items // foreseen.lanes)
     todo = [Box((0, 0, 0, 0), (per_group, *given.grid))]
     executions, lanes, read, walks, stops = Counter[int](), Counter[int](), dict[tuple[Axis, int], int](), 0, 0
+    name = foreseen.record.name
     while todo:
         box = todo.pop()
         birth = Birth(foreseen.target, foreseen.record, foreseen.lanes, given, box)
-        course = Course(foreseen, birth, stops)
+        course = Course(foreseen, birth, stops, MOST_STOPS)
         try:
             walk = Walk(course, box.axes, birth.registers())
             walk.go()
         except Varies as varies:
             axis = max(varies.axes & box.axes.keys(), key=lambda each: box.sides[each], default=None)
             if axis is None or box.sides[axis] == 1:
-                raise course.unsupported("what decides its way has no number") from None
+                raise Unsupported(f"kernel {name}: what decides its way has no number") from None
             todo += box.halved(axis)
+        except TooLong:
+            raise Unsupported(f"kernel {name}: this launch is too long to be foreseen") from None
         else:
             walks += 1
             for total, found in ((executions, walk.tally.executions), (lanes, walk.tally.lanes)):

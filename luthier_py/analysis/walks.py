@@ -8,12 +8,13 @@ some steps. Were they to do so in each of so many turns, what they hold would be
 walked with these sums, and if it takes one way in the whole box, and ends with each sum a step further, that is what
 all turns do, by induction. How many turns there are is guessed: of one wave by doubling, of a box from waves at its
 corner, as if the number was a sum of multiples of ids. What is guessed wrong does not stand the walk that proves it.
+Guesses are walks, too: a walk makes as many of them as cost some times what it stands for, turn by turn.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TypeAlias
@@ -21,7 +22,6 @@ from typing import TypeAlias
 from luthier_py.analysis.born import Birth, Varies
 from luthier_py.analysis.foreseen import Deciding, Foreseen, given_results
 from luthier_py.analysis.meets import EXIT
-from luthier_py.errors import Unsupported
 from luthier_py.isa import EXEC, Reg, RegFile
 from luthier_py.isa.semantics.readers.evaluate import Dword
 from luthier_py.isa.semantics.readers.foresee import Foresight
@@ -39,9 +39,9 @@ from luthier_py.isa.semantics.readers.sums import (
     lanewise,
 )
 
-MOST_STOPS = 1 << 18
-"""Straight-line pieces that are walked for one launch at most."""
 MOST_TURNS = 1 << 40  # no counter of 32 bits is that patient
+FEW_TURNS = 4  # are walked one by one first
+GUESSES = 128   # stops for which a walk that has just begun guesses
 
 Values: TypeAlias = "Mapping[Dword, Sum | Depends]"
 Turns: TypeAlias = "tuple[tuple[Axis, Side], ...]"
@@ -61,22 +61,23 @@ class Tally:
                 mine[turns].update(found)
 
 
+class TooLong(Exception):
+    """More pieces would be walked than that is worth."""
+
+
 @dataclass(slots=True)
 class Course:
-    """Where walks go: of one box of waves. ``stops``: walked so far, by all of them. Mutable."""
+    """Where walks go, of one box of waves. ``stops``: walked so far, by all of them, of ``most``. Mutable."""
 
     foreseen: Foreseen
     birth: Birth
-    stops: int = 0
-    most: int = MOST_STOPS
+    stops: int
+    most: int
 
     def stop(self) -> None:
         self.stops += 1
         if self.stops > self.most:
-            raise self.unsupported("this launch is too long to be foreseen")
-
-    def unsupported(self, why: str) -> Unsupported:
-        return Unsupported(f"kernel {self.foreseen.record.name}: {why}")
+            raise TooLong
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,7 @@ class Walk:
         self._turns: Turns = tuple((axis, side) for axis, side in sides.items() if axis in TURNS)
         self._arrivals: dict[int, Values | None] = {}  # at heads of loops, from outer ones to those inside
         self._rounds = Counter[int]()  # since turns were walked as a whole
+        self._stands_for = self._guessed = 0  # stops: those of each turn, and those that were walked for guesses
         self.tally = Tally()
 
     def go(self) -> None:
@@ -157,17 +159,29 @@ class Walk:
         before, now = self._arrivals.get(at), self._held(at)
         if before is not None and now is not None:
             self._rounds[at] += 1
-            if self._rounds[at].bit_count() == 1:  # where nothing is gained, it is tried less and less
-                now = self._leap(at, before, now)
+            if self._rounds[at] >= FEW_TURNS and self._rounds[at].bit_count() == 1:  # less and less, if nothing comes of it
+                now = self._tried(at, before, now)
         self._arrivals[at] = now
+
+    def _tried(self, head: int, before: Values, now: Values) -> Values:
+        """As `_leap`, as long as it is worth it."""
+        most, begun = self._course.most, self._course.stops
+        self._course.most = min(most, begun + 2 * self._stands_for + GUESSES - self._guessed)
+        try:
+            return self._leap(head, before, now)
+        except TooLong:
+            if self._course.stops > most:
+                raise
+            return now
+        finally:
+            self._course.most = most
+            self._guessed += self._course.stops - begun
 
     def _leap(self, head: int, before: Values, now: Values) -> Values:
         """Over all turns that go one way, if they change registers as the last one did."""
         steps = {place: _step(before.get(place), known) for place, known in now.items() if isinstance(known, Sum)}
         loop = Loop(head, now, {place: step for place, step in steps.items() if step is not None})
-        if len(loop.steps) < len(steps) or len(self._turns) == len(TURNS):
-            return now
-        count = self._count(loop)
+        count = self._count(loop) if len(loop.steps) == len(steps) and len(self._turns) < len(TURNS) else None
         if count is None:
             return now
         try:
@@ -178,6 +192,7 @@ class Walk:
                 raise Varies(wide) from None  # it does so later, too, but for loops of which nobody leaves
             return now
         self.tally.add(walk.tally)
+        self._stands_for += count.base * walk._stands_for
         self._rounds[head] = 0
         self._values = dict(loop.further(count))
         return loop.further(count)
@@ -185,13 +200,13 @@ class Walk:
     def _count(self, loop: Loop) -> Side | None:
         """A guess: nothing where it is not worth a walk."""
         wide = [axis for axis, side in self._sides.items() if side != Side(1)]
-        first = self._count_at(loop, {})
-        more = {axis: self._count_at(loop, {axis: 1}) - first for axis in wide}
+        first = self._count_at(loop, {}, FEW_TURNS)
+        more = {axis: self._count_at(loop, {axis: 1}, first) - first for axis in wide}
         terms = tuple((axis, factor) for axis, factor in more.items() if factor)
         span = self._sums.span(terms)
-        return None if span is None or first + span[0] < 0 or first + span[1] < 2 else Side(first, terms)
+        return None if span is None or first + span[0] < 0 or first + span[1] < FEW_TURNS else Side(first, terms)
 
-    def _count_at(self, loop: Loop, where: Mapping[Axis, int]) -> int:
+    def _count_at(self, loop: Loop, where: Mapping[Axis, int], near: int) -> int:
         """Of a single wave."""
         loop, sides = loop.at(where), dict.fromkeys(self._sides, Side(1))
 
@@ -202,13 +217,7 @@ class Walk:
                 return False
             return count <= MOST_TURNS
 
-        known, more = 0, 1
-        while holds(more):
-            known, more = more, 2 * more
-        while more - known > 1:
-            middle = (known + more) // 2
-            known, more = (middle, more) if holds(middle) else (known, middle)
-        return known
+        return greatest(holds, near)
 
     def _proved(self, loop: Loop, sides: Mapping[Axis, Side], count: Side) -> Walk:
         """One turn that is all of them; raises Varies."""
@@ -225,6 +234,7 @@ class Walk:
     def _pass(self, at: int) -> int:
         stop = self._course.foreseen.stops[at]
         self._course.stop()
+        self._stands_for += 1
         self.tally.executions[self._turns][stop.pc] += 1
         for part in stop.parts:
             if part.known:
@@ -254,6 +264,26 @@ class Walk:
 
     def _active(self) -> int:
         return _number(self._foresight.mask(EXEC, self._read))
+
+
+def greatest(holds: Callable[[int], bool], near: int) -> int:
+    """The greatest number that holds, or 0, if all that are less do, too; found by few tries where it is ``near``."""
+    step = 1
+    if holds(near):
+        least, most = near, near + step
+        while holds(most):
+            step *= 2
+            least, most = most, most + step
+    else:
+        least, most = near - step, near
+        while least > 0 and not holds(least):
+            step *= 2
+            least, most = least - step, least
+    least = max(least, 0)
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (middle, most) if holds(middle) else (least, middle)
+    return least
 
 
 @cache
