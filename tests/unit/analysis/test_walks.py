@@ -57,7 +57,7 @@ def test_turns_of_large_launches_follow_from_few_pieces(rows, marks, most):
 
 def test_a_pyramid_of_groups_and_two_loops():
     found, executed = told(*up_to(I, GROUP, "a", *up_to(J, I, "b", MARK)), groups=128)
-    assert executed == 128 * 127 * 126 // 6 and found.stops < 10_000
+    assert executed == 128 * 127 * 126 // 6 and found.stops < 20_000
 
 
 def test_lanes_that_leave_one_after_the_other_are_counted():
@@ -69,7 +69,7 @@ def test_lanes_that_leave_one_after_the_other_are_counted():
     found, executed = told(*loop, groups=1 << 12)
     lanes = 1 << 18
     assert executed == sum(64 * group + 63 for group in range(1 << 12))
-    assert max(found.lanes.values()) == lanes * (lanes - 1) // 2 + 1 and found.stops < 10_000
+    assert max(found.lanes.values()) == lanes * (lanes - 1) // 2 + 1 and found.stops < 20_000
 
 
 def test_a_volume_is_what_is_found_by_counting():
