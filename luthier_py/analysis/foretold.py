@@ -11,7 +11,7 @@ there is a walk for each class of work-groups that ids tell apart, and few cuts 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from luthier_py.analysis.born import Birth, Box, GivenLaunch, Varies
@@ -68,16 +68,15 @@ def foretell(foreseen: Foreseen, given: GivenLaunch) -> Foretold:
             raise Unsupported(f"kernel {name}: this launch is too long to be foreseen") from None
         else:
             walks += 1
-            for total, found in ((executions, walk.tally.executions), (lanes, walk.tally.lanes)):
-                _add(total, found, box)
+            _add(executions, walk.tally.executions, box, foreseen.pcs)
+            _add(lanes, walk.tally.lanes, box, foreseen.masks)
         stops = course.stops
         read.update(birth.read)
     waves = per_group * given.grid[0] * given.grid[1] * given.grid[2]
     return Foretold(executions, lanes, waves, walks, stops, read)
 
 
-def _add(total: Counter[int], found: Mapping[Turns, Counter[int]], box: Box) -> None:
+def _add(total: Counter[int], found: Mapping[Turns, Counter[int]], box: Box, known: Set[int]) -> None:
     for turns, counts in found.items():
         times = volume({**box.axes, **dict(turns)})
-        for pc, count in counts.items():
-            total[pc] += count * times
+        total.update({pc: count * times for pc, count in counts.items() if pc in known})

@@ -90,7 +90,7 @@ def test_nothing_is_known_behind_a_call():
 def test_of_too_many_nodes_nothing_is_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("s_branch", "more"), "more:", mark(1), END]
     for most, runs in (2, "1"), (1, ""):
-        monkeypatch.setattr("luthier_py.analysis.foreseen.MOST_NODES", most)
+        monkeypatch.setattr("luthier_py.analysis.contexts.MOST_NODES", most)
         assert runs_and_lanes(*rows)[0] == runs
 
 
