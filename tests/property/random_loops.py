@@ -1,6 +1,6 @@
 """Random nests of counted loops for gfx90a, whose turns ids, an argument and turns of outer loops decide.
 
-In: a random.Random. Out: rows for `synthetic.assemble`. Invariant: every program ends after a few thousand
+In: a random.Random. Out: rows for `synthetic.assemble`, of a kernel "k", and of functions that it calls. Invariant: every program ends after a few thousand
 instructions of a wave; what its loads from LDS decide is nobody's to foresee.
 """
 
@@ -17,29 +17,36 @@ GROUP, WAVE, GIVEN = sgpr(6), sgpr(8), sgpr(9)  # ids, and an argument
 DEPTH = 3
 
 
-class Loops:
-    """Mutable: the rows so far."""
+def functions(rng: random.Random) -> dict[str, list[Row]]:
+    """The kernel may call f and g from all but the innermost loops, and f may call g."""
+    found = {"k": Loops(rng, 0, ("f", "g")), "f": Loops(rng, 2, ("g",)), "g": Loops(rng, 3, ())}
+    kept, back = sgpr(48, 2), sgpr(30, 2)
+    found["f"].rows = [("s_mov_b64", kept, back), *found["f"].rows, ("s_mov_b64", back, kept)]
+    begin = [
+        ("s_load_dword", GIVEN, sgpr(4, 2), 24), ("v_readfirstlane_b32", WAVE, vgpr(0)), ("s_lshr_b32", WAVE, WAVE, 6),
+        ("v_lshlrev_b32", vgpr(1), 2, vgpr(0)), ("v_and_b32", vgpr(1), 252, vgpr(1)),
+        ("ds_read_b32", vgpr(2), vgpr(1)), ("s_waitcnt", 0),
+    ]
+    return {name: [*(begin if name == "k" else ()), *each.rows,
+                   ("s_endpgm",) if name == "k" else ("s_setpc_b64", back)] for name, each in found.items()}
 
-    def __init__(self, rng: random.Random) -> None:
-        self.rng, self.rows, self.labels, self.depth = rng, list[Row](), 0, 0
+
+class Loops:
+    """Mutable: the rows so far. ``depth``: loops around; registers of outer ones are left alone."""
+
+    def __init__(self, rng: random.Random, depth: int, callees: tuple[str, ...]) -> None:
+        self.rng, self.rows, self.labels, self.depth, self.callees = rng, list[Row](), 0, depth, callees
+        self.outermost = depth
         self.scope: list[Reg] = [GROUP, WAVE, GIVEN]
-        self.emit("s_load_dword", GIVEN, sgpr(4, 2), 24)
-        self.emit("v_readfirstlane_b32", WAVE, vgpr(0))
-        self.emit("s_lshr_b32", WAVE, WAVE, 6)
-        self.emit("v_lshlrev_b32", vgpr(1), 2, vgpr(0))
-        self.emit("v_and_b32", vgpr(1), 252, vgpr(1))
-        self.emit("ds_read_b32", vgpr(2), vgpr(1))
-        self.emit("s_waitcnt", 0)
-        for _ in range(3):
+        for _ in range(3 if not depth else 2):
             self.statement()
-        self.emit("s_endpgm")
 
     def emit(self, *row: Any) -> None:
         self.rows.append(row)
 
     def label(self) -> str:
         self.labels += 1
-        return f"L{self.labels}"
+        return f"L{self.outermost}_{self.labels}"
 
     def some(self, target: Reg) -> None:
         """A small number: a constant, or made of what is in scope."""
@@ -61,11 +68,16 @@ class Loops:
     def statement(self) -> None:
         kinds = [self.work, self.branch]
         if self.depth < DEPTH:
+            if self.callees and self.depth <= max(self.outermost, 1):
+                kinds += [self.call] * 3
             kinds += [self.up, self.down, self.wide, self.lanes, self.doubling, self.unknown, self.up, self.lanes]
         self.rng.choice(kinds)()
 
     def work(self) -> None:
         self.emit("v_add_u32", vgpr(3), 1, vgpr(3))
+
+    def call(self) -> None:
+        self.emit("s_call_b64", sgpr(30, 2), self.rng.choice(self.callees))
 
     def body(self, *more: Reg) -> None:
         self.depth += 1

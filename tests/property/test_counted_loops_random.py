@@ -7,7 +7,7 @@ import struct
 
 import pytest
 from emulated import KERNARG_BYTES, code_object
-from random_loops import Loops
+from random_loops import functions
 
 from luthier_py.analysis import GivenLaunch, analyse, foretell
 from luthier_py.emulator import EmulatorDevice
@@ -19,7 +19,7 @@ from luthier_py.loader import load
 def share(seed: int, groups: int = 6, items: int = 150) -> tuple[int, int, int]:
     """Executed instructions, those of which were foretold, and the pieces that were walked for that."""
     rng = random.Random(seed)
-    data = code_object({"k": Loops(rng).rows})
+    data = code_object(functions(rng))
     program = lift(load(data), ["k"])
     (one,) = program.kernels
     foreseen = analyse(program).foreseen(one)
@@ -28,7 +28,7 @@ def share(seed: int, groups: int = 6, items: int = 150) -> tuple[int, int, int]:
     device = EmulatorDevice(load(data).target)
     device.launch(device.load(data, "k").kernel("k"), (groups, 1, 1), (items, 1, 1), segment)
     profile, found = device.profile, 0
-    for block in one.function.blocks:
+    for block in (block for function in program.functions for block in function.blocks):
         piece = stretch = None
         for instr in block.instrs:
             piece = instr.pc if instr.pc in foreseen.pcs else piece
@@ -52,3 +52,9 @@ def test_counted_loops_run_as_foreseen(seed):
 @pytest.mark.parametrize("seed", range(100, 300))
 def test_many_counted_loops_run_as_foreseen(seed):
     share(seed)
+
+
+if __name__ == "__main__":
+    import sys
+    for seed in range(*map(int, sys.argv[1:])):
+        print(seed, *share(seed), flush=True)
