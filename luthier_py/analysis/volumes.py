@@ -12,21 +12,21 @@ from fractions import Fraction
 from math import comb
 from typing import TypeAlias
 
-from luthier_py.isa.semantics.readers.sums import Axis, Side
+from luthier_py.isa.semantics.readers.sums import Axis, Extent
 
 Polynomial: TypeAlias = "Mapping[tuple[Axis, ...], Fraction]"
 """The factor of each product of places; an axis stands as often as its power is."""
 
 
-def volume(sides: Mapping[Axis, Side]) -> int:
+def volume(sides: Mapping[Axis, Extent]) -> int:
     """The innermost axis is summed over first."""
     number: Polynomial = {(): Fraction(1)}
-    for axis, side in reversed(sides.items()):
+    for axis, side in reversed(tuple(sides.items())):
         number = _summed(number, axis, side)
     return int(number.get((), 0))
 
 
-def _summed(over: Polynomial, axis: Axis, side: Side) -> Polynomial:
+def _summed(over: Polynomial, axis: Axis, side: Extent) -> Polynomial:
     """The sum over the places of a side."""
     powers = max((product.count(axis) for product in over), default=0)
     sums = _power_sums({(): Fraction(side.base), **{(other,): Fraction(times) for other, times in side.terms}}, powers)

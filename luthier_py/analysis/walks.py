@@ -1,7 +1,7 @@
 """Walks along what is foreseen of a kernel, each for all waves of a box at once, and for many turns of a loop at once.
 
-In: what is foreseen, where a walk begins, and what is known there. Out: :class:`Tally`. Invariant: it is what each wave
-of the box executes; `Varies` is raised where no one way is that of all.
+In: what is foreseen, where a walk begins, and what is known there. Out: :class:`Walked`. Invariant: it is what each
+wave of the box executes; `Varies` is raised where no one way is that of all.
 
 Turns of a loop are one more axis of the box. Where a walk comes back to the head of a loop, registers have changed by
 some steps. Were they to do so in each of so many turns, what they hold would be a sum like any other: one turn is
@@ -30,8 +30,8 @@ from luthier_py.isa.semantics.readers.sums import (
     TURNS,
     Axis,
     Depends,
+    Extent,
     InBox,
-    Side,
     Sum,
     Sums,
     axes_of,
@@ -44,18 +44,18 @@ FEW_TURNS = 4  # are walked one by one first
 GUESSES = 128   # stops for which a walk that has just begun guesses
 
 Values: TypeAlias = "Mapping[Dword, Sum | Depends]"
-Turns: TypeAlias = "tuple[tuple[Axis, Side], ...]"
+Turns: TypeAlias = "tuple[tuple[Axis, Extent], ...]"
 
 
 @dataclass(slots=True)
-class Tally:
+class Walked:
     """Executions by where pieces begin, and active lanes by where stretches do, in one wave and in one turn of loops
     that were walked as a whole; by those loops. Mutable."""
 
     executions: dict[Turns, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     lanes: dict[Turns, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: Walked) -> None:
         for mine, theirs in ((self.executions, other.executions), (self.lanes, other.lanes)):
             for turns, found in theirs.items():
                 mine[turns].update(found)
@@ -81,14 +81,14 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class Turning:
     """What is held at its head, and by how much each turn changes it; nothing is said of what has no step."""
 
     head: int
     values: Values
     steps: Mapping[Dword, int]
 
-    def further(self, count: Side) -> Values:
+    def further(self, count: Extent) -> Values:
         """After so many turns; `Depends` is what has no step."""
         found: dict[Dword, Sum | Depends] = {}
         for place, known in self.values.items():
@@ -100,7 +100,7 @@ class Loop:
                 found[place] = Depends(axes_of(known) | {axis for axis, _ in count.terms})
         return found
 
-    def at(self, where: Mapping[Axis, int]) -> Loop:
+    def at(self, where: Mapping[Axis, int]) -> Turning:
         """For those alone that are there in the box, and at its start along other axes."""
         found: dict[Dword, Sum | Depends] = {}
         for place, known in self.values.items():
@@ -115,7 +115,7 @@ class Loop:
 class Walk:
     """Mutable: how far it has come. ``sides``: of a box of waves, and of turns of loops."""
 
-    def __init__(self, course: Course, sides: Mapping[Axis, Side], values: Mapping[Dword, InBox]) -> None:
+    def __init__(self, course: Course, sides: Mapping[Axis, Extent], values: Mapping[Dword, InBox]) -> None:
         self._course, self._sides, self._values = course, sides, dict(values)
         self._sums = Sums(sides, course.foreseen.lanes)
         self._foresight = Foresight(self._sums)
@@ -123,7 +123,7 @@ class Walk:
         self._arrivals: dict[int, Values | None] = {}  # at heads of loops, from outer ones to those inside
         self._rounds = Counter[int]()  # since turns were walked as a whole
         self._stands_for = self._guessed = 0  # stops: those of each turn, and those that were walked for guesses
-        self.tally = Tally()
+        self.tally = Walked()
 
     def go(self) -> None:
         """From the start to the end; raises Varies."""
@@ -159,7 +159,7 @@ class Walk:
         before, now = self._arrivals.get(at), self._held(at)
         if before is not None and now is not None:
             self._rounds[at] += 1
-            if self._rounds[at] >= FEW_TURNS and self._rounds[at].bit_count() == 1:  # less and less, if nothing comes of it
+            if self._rounds[at] >= FEW_TURNS and self._rounds[at].bit_count() == 1:  # seldom, if nothing comes of it
                 now = self._tried(at, before, now)
         self._arrivals[at] = now
 
@@ -180,14 +180,14 @@ class Walk:
     def _leap(self, head: int, before: Values, now: Values) -> Values:
         """Over all turns that go one way, if they change registers as the last one did."""
         steps = {place: _step(before.get(place), known) for place, known in now.items() if isinstance(known, Sum)}
-        loop = Loop(head, now, {place: step for place, step in steps.items() if step is not None})
+        loop = Turning(head, now, {place: step for place, step in steps.items() if step is not None})
         count = self._count(loop) if len(loop.steps) == len(steps) and len(self._turns) < len(TURNS) else None
         if count is None:
             return now
         try:
             walk = self._proved(loop, self._sides, count)
         except Varies as varies:
-            wide = frozenset(axis for axis in varies.axes if self._sides.get(axis, Side(1)) != Side(1))
+            wide = frozenset(axis for axis in varies.axes if self._sides.get(axis, Extent(1)) != Extent(1))
             if wide:
                 raise Varies(wide) from None  # it does so later, too, but for loops of which nobody leaves
             return now
@@ -197,32 +197,32 @@ class Walk:
         self._values = dict(loop.further(count))
         return loop.further(count)
 
-    def _count(self, loop: Loop) -> Side | None:
+    def _count(self, loop: Turning) -> Extent | None:
         """A guess: nothing where it is not worth a walk."""
-        wide = [axis for axis, side in self._sides.items() if side != Side(1)]
+        wide = [axis for axis, side in self._sides.items() if side != Extent(1)]
         first = self._count_at(loop, {}, FEW_TURNS)
         more = {axis: self._count_at(loop, {axis: 1}, first) - first for axis in wide}
         terms = tuple((axis, factor) for axis, factor in more.items() if factor)
         span = self._sums.span(terms)
-        return None if span is None or first + span[0] < 0 or first + span[1] < FEW_TURNS else Side(first, terms)
+        return None if span is None or first + span[0] < 0 or first + span[1] < FEW_TURNS else Extent(first, terms)
 
-    def _count_at(self, loop: Loop, where: Mapping[Axis, int], near: int) -> int:
+    def _count_at(self, loop: Turning, where: Mapping[Axis, int], near: int) -> int:
         """Of a single wave."""
-        loop, sides = loop.at(where), dict.fromkeys(self._sides, Side(1))
+        loop, sides = loop.at(where), dict.fromkeys(self._sides, Extent(1))
 
         def holds(count: int) -> bool:
             try:
-                self._proved(loop, sides, Side(count))
+                self._proved(loop, sides, Extent(count))
             except Varies:
                 return False
             return count <= MOST_TURNS
 
         return greatest(holds, near)
 
-    def _proved(self, loop: Loop, sides: Mapping[Axis, Side], count: Side) -> Walk:
+    def _proved(self, loop: Turning, sides: Mapping[Axis, Extent], count: Extent) -> Walk:
         """One turn that is all of them; raises Varies."""
         axis = TURNS[len(self._turns)]
-        start, end = (loop.further(Side(turns, ((axis, 1),))) for turns in (0, 1))
+        start, end = (loop.further(Extent(turns, ((axis, 1),))) for turns in (0, 1))
         walk = Walk(self._course, {**sides, axis: count}, start)
         walk._turn(loop.head)
         for place, known in end.items():

@@ -1,7 +1,7 @@
 """Random nests of counted loops for gfx90a, whose turns ids, an argument and turns of outer loops decide.
 
-In: a random.Random. Out: rows for `synthetic.assemble`, of a kernel "k", and of functions that it calls. Invariant: every program ends after a few thousand
-instructions of a wave; what its loads from LDS decide is nobody's to foresee.
+In: a random.Random. Out: rows for `synthetic.assemble`, of a kernel "k", and of functions that it calls. Invariant:
+every program ends after a few thousand instructions of a wave; what its loads from LDS decide is nobody's to foresee.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from luthier_py import (
 )
 from luthier_py.analysis import Foreseen, Foretold, GivenLaunch, foretell
 from luthier_py.errors import Unsupported
-from luthier_py.ir import Function, Instr, Kernel
+from luthier_py.ir import Function, Instr
 from luthier_py.isa import OpFlag
 from luthier_py.storage import cache_key
 from luthier_py.tool import Counted, Region
@@ -204,7 +204,8 @@ class WaveMetrics(Tool):
                 told = self.told(plan, launch)
             except Unsupported as error:
                 return {"not_counted": f"{error.message}; FORESEE=0 counts all of it in the kernel"}
-            computed, classes = plan.amounts(told, min(3, len(measured)))[: len(measured)], told.walks if plan.foreseen.stops else 0
+            computed = plan.amounts(told, 3 if self.all else 1)[: len(measured)]
+            classes = told.walks if plan.foreseen.stops else 0
         total = [(a + b) % _WRAPS for a, b in zip(measured, computed, strict=True)]
         found = {"instructions": total[0], "computed": computed[0], "classes": classes}
         if self.all:

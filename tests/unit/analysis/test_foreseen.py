@@ -99,8 +99,8 @@ def with_f(*rows: Row, f: Sequence[Row] = F) -> tuple[Foreseen, str]:
 
 def test_a_call_is_followed_there_and_back():
     """One piece ends with each call; f runs twice, and so does the loop that it decides with what it is given."""
-    loop = [("s_mov_b32", sgpr(8), 3), "turn:", mark(5), ("s_sub_u32", sgpr(8), sgpr(8), 1), ("s_cmp_lg_u32", sgpr(8), 0),
-            ("s_cbranch_scc1", "turn"), ("s_setpc_b64", sgpr(30, 2))]
+    loop = [("s_mov_b32", sgpr(8), 3), "turn:", mark(5), ("s_sub_u32", sgpr(8), sgpr(8), 1),
+            ("s_cmp_lg_u32", sgpr(8), 0), ("s_cbranch_scc1", "turn"), ("s_setpc_b64", sgpr(30, 2))]
     found, marks = with_f(mark(1), CALL, mark(2), CALL, mark(3), END, f=loop)
     assert marks == "1235"
     told = foretell(found, GivenLaunch(bytes(64), (1, 1, 1), (64, 1, 1)))

@@ -14,10 +14,10 @@ from luthier_py.analysis.volumes import volume
 from luthier_py.analysis.walks import greatest
 from luthier_py.ir import lift
 from luthier_py.isa import EXEC, VCC, sgpr, vgpr
-from luthier_py.isa.semantics.readers.sums import Axis, Side
+from luthier_py.isa.semantics.readers.sums import Axis, Extent
 from luthier_py.loader import load
 
-GROUP, N, I, J = sgpr(6), sgpr(8), sgpr(9), sgpr(10)
+GROUP, N, OUTER, INNER = sgpr(6), sgpr(8), sgpr(9), sgpr(10)
 E, V = sgpr(EXEC, 2), sgpr(VCC, 2)
 GROUPS, TURNS = 65_536, 10_000
 
@@ -44,11 +44,11 @@ MARK: Row = ("v_mov_b32_e32", vgpr(9), 1)
 
 
 @pytest.mark.parametrize(("rows", "marks", "most"), [
-    (up_to(I, N, "a", MARK), GROUPS * TURNS, 50),
-    (up_to(I, GROUP, "a", MARK), GROUPS * (GROUPS - 1) // 2, 600),
-    (up_to(I, N, "a", *up_to(J, N, "b", MARK)), GROUPS * TURNS**2, 2_000),
-    (up_to(I, N, "a", *up_to(J, I, "b", MARK)), GROUPS * TURNS * (TURNS - 1) // 2, 4_000),
-    (up_to(I, N, "a", ("s_lshl_b32", I, I, 1), MARK), GROUPS * 14, 60),  # 1, 3, 7, ... no steps
+    (up_to(OUTER, N, "a", MARK), GROUPS * TURNS, 50),
+    (up_to(OUTER, GROUP, "a", MARK), GROUPS * (GROUPS - 1) // 2, 600),
+    (up_to(OUTER, N, "a", *up_to(INNER, N, "b", MARK)), GROUPS * TURNS**2, 2_000),
+    (up_to(OUTER, N, "a", *up_to(INNER, OUTER, "b", MARK)), GROUPS * TURNS * (TURNS - 1) // 2, 4_000),
+    (up_to(OUTER, N, "a", ("s_lshl_b32", OUTER, OUTER, 1), MARK), GROUPS * 14, 60),  # 1, 3, 7, ... no steps
 ], ids=["argument", "group", "nest", "triangle", "doubling"])
 def test_turns_of_large_launches_follow_from_few_pieces(rows, marks, most):
     found, executed = told(*rows)
@@ -56,7 +56,7 @@ def test_turns_of_large_launches_follow_from_few_pieces(rows, marks, most):
 
 
 def test_a_pyramid_of_groups_and_two_loops():
-    found, executed = told(*up_to(I, GROUP, "a", *up_to(J, I, "b", MARK)), groups=128)
+    found, executed = told(*up_to(OUTER, GROUP, "a", *up_to(INNER, OUTER, "b", MARK)), groups=128)
     assert executed == 128 * 127 * 126 // 6 and found.stops < 20_000
 
 
@@ -73,8 +73,8 @@ def test_lanes_that_leave_one_after_the_other_are_counted():
 
 
 def test_a_volume_is_what_is_found_by_counting():
-    sides = {Axis.WAVE: Side(3), Axis.X: Side(5), Axis.TURN: Side(2, ((Axis.X, 3), (Axis.WAVE, 1))),
-             Axis.TURN_2: Side(1, ((Axis.TURN, 2), (Axis.X, 1)))}
+    sides = {Axis.WAVE: Extent(3), Axis.X: Extent(5), Axis.TURN: Extent(2, ((Axis.X, 3), (Axis.WAVE, 1))),
+             Axis.TURN_2: Extent(1, ((Axis.TURN, 2), (Axis.X, 1)))}
     assert volume(sides) == sum(1 + 2 * turn + x for wave, x in product(range(3), range(5))
                                 for turn in range(2 + 3 * x + wave))
 

@@ -9,11 +9,11 @@ import pytest
 
 from luthier_py.isa.semantics.algebra import BOOL, I32, I64, U16, U32, U64, Prim, Type, Value
 from luthier_py.isa.semantics.readers.concrete import concrete
-from luthier_py.isa.semantics.readers.sums import ADDRESSES, Axis, Depends, Low, Side, Sum, Sums, combined
+from luthier_py.isa.semantics.readers.sums import ADDRESSES, Axis, Depends, Extent, Low, Sum, Sums, combined
 
 LANES = 4
-SIDES = {Axis.WAVE: Side(3), Axis.X: Side(5), Axis.Y: Side(2), Axis.TURN: Side(1, ((Axis.X, 2), (Axis.Y, 1))),
-         Axis.TURN_2: Side(4, ((Axis.TURN, 1), (Axis.X, -1)))}
+SIDES = {Axis.WAVE: Extent(3), Axis.X: Extent(5), Axis.Y: Extent(2), Axis.TURN: Extent(1, ((Axis.X, 2), (Axis.Y, 1))),
+         Axis.TURN_2: Extent(4, ((Axis.TURN, 1), (Axis.X, -1)))}
 WHERE = [dict(zip(SIDES, (wave, x, y, turn, inner), strict=True))
          for wave, x, y in product(range(3), range(5), range(2)) for turn in range(1 + 2 * x + y)
          for inner in range(4 + turn - x)]

@@ -21,17 +21,14 @@ from luthier_py.isa.semantics.meaning import Dual, Lanes, Scalar, Variants
 from luthier_py.isa.semantics.readers.binding import DESTINATIONS, REGISTERS, named, results, sources, width
 from luthier_py.isa.semantics.readers.evaluate import Dword, copies, is_modified
 from luthier_py.isa.semantics.readers.sums import (
-    ADDRESSES,
     Depends,
     HalfKnown,
     InBox,
     Low,
     Sum,
     Sums,
-    axes_of,
     chosen,
     depends,
-    lanewise,
 )
 
 ReadInBox: TypeAlias = Callable[[RegFile, int], InBox]

@@ -48,13 +48,13 @@ class Sum(NamedTuple):
     terms: tuple[tuple[Axis, int], ...] = ()
 
 
-class Side(NamedTuple):
+class Extent(NamedTuple):
     """How far a box goes along an axis: a whole number of any size, plus multiples of where one is along others."""
 
     base: int
     terms: tuple[tuple[Axis, int], ...] = ()
 
-    def with_end(self, axis: Axis, end: Side) -> tuple[Side, ...]:
+    def with_end(self, axis: Axis, end: Extent) -> tuple[Extent, ...]:
         """This at the first place along an axis, and at the last before ``end``."""
         rest, factor = [], 0
         for each in self.terms:
@@ -67,7 +67,7 @@ class Side(NamedTuple):
         further = dict(rest)
         for other, times in end.terms:
             further[other] = further.get(other, 0) + factor * times
-        return Side(self.base, tuple(rest)), Side(self.base + factor * (end.base - 1), tuple(further.items()))
+        return Extent(self.base, tuple(rest)), Extent(self.base + factor * (end.base - 1), tuple(further.items()))
 
 
 class Depends(NamedTuple):
@@ -112,7 +112,7 @@ def lanewise(function: Callable[..., int], *bases: Base) -> Base:
 class Sums:
     """The Ops. ``sides``: of the box; what one is made of comes before it."""
 
-    def __init__(self, sides: Mapping[Axis, Side], lanes: int) -> None:
+    def __init__(self, sides: Mapping[Axis, Extent], lanes: int) -> None:
         self.sides, self.lanes = sides, lanes
 
     def constant(self, type: Type, value: int | float) -> Value:
@@ -164,8 +164,8 @@ class Sums:
             return 0, 0
         if any(axis not in self.sides for axis, _ in terms):
             return None
-        corners = [Side(0, terms)]
-        for axis, side in reversed(self.sides.items()):
+        corners = [Extent(0, terms)]
+        for axis, side in reversed(tuple(self.sides.items())):
             corners = [each for corner in corners for each in corner.with_end(axis, side)]
         return min(corners).base, max(corners).base
 
