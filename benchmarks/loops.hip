@@ -46,7 +46,7 @@ KERNEL triangle(float *p, u64 n, u64 items) {
 }
 KERNEL grid_stride(float *p, u64 n, u64 items) {
   float a = 0;
-  for (u64 i = 64 * GROUP + ITEM; i < n * (items / 10); i += items) a += p[i];
+  for (u64 i = 64 * GROUP + ITEM; i < 8 * items; i += items) a += p[i];
   p[64 * GROUP + ITEM] = a;
 }
 KERNEL every_sixteenth(float *p, u64 n, u64 items) {
