@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from luthier_py.isa import EXEC, Reg, RegFile
 from luthier_py.isa.registers import TTMP0
 from luthier_py.isa.semantics.readers.evaluate import Dword
-from luthier_py.isa.semantics.readers.sums import DECIDED, Axis, Depends, InBox, Sum
+from luthier_py.isa.semantics.readers.sums import DECIDED, Axis, Depends, Extent, InBox, Sum
 from luthier_py.isa.target import Target
 from luthier_py.loader import KernelRecord
 from luthier_py.loader.initial import Initial, initial_places
@@ -60,6 +60,10 @@ class Box:
     def waves(self) -> int:
         a, b, c, d = self.sides
         return a * b * c * d
+
+    @property
+    def axes(self) -> dict[Axis, Extent]:
+        return {axis: Extent(side) for axis, side in zip(Axis, self.sides, strict=False)}
 
     def halved(self, axis: Axis) -> tuple[Box, Box]:
         at = self.sides[axis] // 2

@@ -15,21 +15,21 @@ where for each lane it is what that was.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
 from luthier_py.analysis.born import Birth
-from luthier_py.analysis.cfg import Graph, Node, solve
+from luthier_py.analysis.cfg import Graph, solve
 from luthier_py.analysis.changes import EXEC_BITS
-from luthier_py.analysis.execution import START, ExecState, step
+from luthier_py.analysis.contexts import Copies, copies_of
+from luthier_py.analysis.execution import ExecState
 from luthier_py.analysis.lanes import EXEC_BIT, MOST_STATES, LaneState, following, only
 from luthier_py.analysis.liveness import Liveness
 from luthier_py.analysis.meets import EXIT, Meets
 from luthier_py.ir import Instr, Kernel, Program
-from luthier_py.ir.model import instr_at
-from luthier_py.isa import EXEC, MODE, VCC, Inst, Operand, OperandKind, OpFlag, Reg, RegFile
+from luthier_py.isa import EXEC, VCC, Inst, Operand, OperandKind, OpFlag, Reg, RegFile
 from luthier_py.isa.accesses import AddressForm, memory_access
 from luthier_py.isa.registers import SCC
 from luthier_py.isa.semantics import meaning
@@ -42,7 +42,6 @@ from luthier_py.isa.semantics.readers.sums import ADDRESSES, InBox, Sum, Sums, a
 from luthier_py.isa.target import Target
 from luthier_py.loader import KernelRecord
 
-MOST_NODES = 4096  # each round of what is hidden looks at all of them again
 _GHOST_BIT = 1 << 256  # a mask beside all that have names: the last EXEC that was known
 _START = frozenset({LaneState(EXEC_BIT | _GHOST_BIT, 0), LaneState(EXEC_BIT | _GHOST_BIT, EXEC_BIT | _GHOST_BIT)})
 _ANYHOW = frozenset(LaneState(EXEC_BIT | _GHOST_BIT, bits)
@@ -80,12 +79,14 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Stop:
     """A node that runs as often as the launch says. Control goes on at the first of ``ways`` if ``branch`` is taken,
-    else at the last: past all that is hidden. What that has changed is not known there, and so decides nothing."""
+    else at the last: past all that is hidden. What that has changed is not known there, and so decides nothing.
+    ``wanted``: registers, as bits, that come to a branch or to EXEC from here on."""
 
     pc: int
     parts: tuple[Part, ...]
     branch: Branch | None
     ways: tuple[int, ...]
+    wanted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +97,14 @@ class Foreseen:
     target: Target
     lanes: int  # of a wave
     first: int
-    stops: Mapping[int, Stop]
-
-    @property
-    def pcs(self) -> frozenset[int]:
-        """Where straight-line pieces begin that run as often as the launch says."""
-        return frozenset(stop.pc for stop in self.stops.values())
-
-    @property
-    def masks(self) -> frozenset[int]:
-        """Where stretches begin whose active lanes the launch says, too."""
-        return frozenset(part.pc for stop in self.stops.values() for part in stop.parts if part.known)
+    stops: Mapping[int, Stop] = field(default_factory=dict)  # of copies of nodes, one for each call that leads there
+    heads: frozenset[int] = frozenset()  # stops that control comes back to
+    pcs: frozenset[int] = frozenset()
+    """Where straight-line pieces begin that run as often as the launch says."""
+    masks: frozenset[int] = frozenset()
+    """Where stretches begin whose active lanes the launch says, too."""
+    entered: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """By addresses of functions: the pieces, all of ``pcs``, that end with their calls."""
 
 
 def given_results(inst: Inst, read: ReadInBox, foresight: Foresight, birth: Birth) -> Mapping[Dword, InBox]:
@@ -139,47 +137,23 @@ def foresee(
     program: Program, graph: Graph, states: Sequence[ExecState], liveness: Liveness, kernel: Kernel
 ) -> Foreseen:
     """``states``: of EXEC and modes, before each node. Of a kernel of more than MOST_NODES nothing is foreseen."""
-    lanes, target = program.isa.wave_size, program.obj.target
-    nodes = {node.index: node for node in graph.nodes if node.function is kernel.function}
-    nothing = Foreseen(kernel.record, target, lanes, EXIT, {})
-    if not 0 < len(nodes) <= MOST_NODES or _is_out_of_reach(program, graph, states, nodes, kernel):
-        return nothing
-    after = {index: (*graph.after[index], EXIT) if node.call is not None or not graph.after[index] else
-             graph.after[index] for index, node in nodes.items()}
-    meets = Meets(after)
-    if not meets.all_end:
-        return nothing
-    return _Solution(program, liveness, kernel, nodes, after, meets).foreseen()
-
-
-def _is_out_of_reach(
-    program: Program, graph: Graph, states: Sequence[ExecState], nodes: Mapping[int, Node], kernel: Kernel
-) -> bool:
-    """Whether there is code in which registers may be others than it says, or control that nobody knows."""
-    function = kernel.function
-    if function.incomplete or len(function.entries) != 1 or function.code.flagged(OpFlag.INDEXES_REGISTERS):
-        return True
-    modes = function.code.where(function.code.distinct.masked(function.code.distinct.masks.writes, 1 << MODE))
-    switched = (step(program.isa, instr_at(function.code, at).inst, START) for at in modes)
-    if any(state.indexed or state.skipping for state in (*switched, *(states[index] for index in nodes))):
-        return True
-    unknown = {index for index in graph.leaves if index in nodes and nodes[index].call is None}
-    returned = {behind for index, node in nodes.items() if node.call is not None for behind in graph.after[index]}
-    return bool(unknown or graph.arrives & nodes.keys() - returned)
+    copies = copies_of(program, graph, states, kernel)
+    meets = Meets(copies.after)
+    if not copies.nodes or not meets.all_end:
+        return Foreseen(kernel.record, program.obj.target, program.isa.wave_size, EXIT)
+    return _Solution(program, liveness, kernel, copies, meets).foreseen()
 
 
 class _Solution:
     """Mutable: what is hidden so far."""
 
-    def __init__(self, program: Program, liveness: Liveness, kernel: Kernel, nodes: Mapping[int, Node],
-                 after: Mapping[int, Sequence[int]], meets: Meets) -> None:
-        self._liveness, self._kernel, self._nodes, self._after, self._meets = liveness, kernel, nodes, after, meets
+    def __init__(self, program: Program, liveness: Liveness, kernel: Kernel, copies: Copies, meets: Meets) -> None:
+        self._liveness, self._kernel, self._copies, self._meets = liveness, kernel, copies, meets
+        self._nodes, self._after, self._first = copies.nodes, copies.after, copies.first
         self._lanes, self._target = program.isa.wave_size, program.obj.target
         self._exec: tuple[Dword, ...] = tuple((RegFile.SGPR, EXEC + half) for half in range(self._lanes // 32))
         self._foresight = Foresight(Sums({}, self._lanes))
         self._birth = Birth(self._target, kernel.record, self._lanes)
-        self._first = next(index for index, node in nodes.items()
-                           if node.is_head and node.block.address == kernel.function.address)
         self._hidden: set[int] = set()
         self._heads: Mapping[int, Knowing] = {}
         self._ends: Mapping[int, Knowing] = {}
@@ -191,7 +165,26 @@ class _Solution:
             self._heads, self._ends = self._solved()
             found = {each for index in self._heads if self._forks(index) for each in self._meets.between(index)}
         stops = needed({index: self._stop(index) for index in self._heads if index not in self._hidden})
-        return Foreseen(self._kernel.record, self._target, self._lanes, self._landing(self._first), stops)
+        first = self._landing(self._first)
+        return Foreseen(self._kernel.record, self._target, self._lanes, first, stops, heads(stops, first),
+                        *self._places(stops))
+
+    def _places(self, stops: Mapping[int, Stop]) -> tuple[frozenset[int], frozenset[int], dict[int, frozenset[int]]]:
+        """Where code is foreseen in all of its copies, and where its lanes are; and where functions are called."""
+        nodes = self._nodes
+        apart = {index for index, node in nodes.items() if node.function in self._copies.apart}
+        bad = {nodes[index].instrs[0].pc for index in (self._heads.keys() - stops.keys()) | apart}
+        pcs = {stop.pc for stop in stops.values()} - bad
+        parts = [(part.pc, part.known and stop.pc in pcs) for stop in stops.values() for part in stop.parts]
+        masks = {pc for pc, known in parts if known} - {pc for pc, known in parts if not known}
+        entered: dict[int, set[int]] = {}
+        for index in self._heads.keys() - self._copies.calls:
+            for callee in (call.targets if (call := nodes[index].call) is not None else ()):
+                entered.setdefault(callee.address, set()).add(nodes[index].instrs[0].pc)
+        callees = {callee.address for callee in self._copies.apart}
+        return frozenset(pcs), frozenset(masks), {
+            address: frozenset(places) for address, places in entered.items()
+            if places <= pcs and address not in callees}
 
     def _solved(self) -> tuple[Mapping[int, Knowing], Mapping[int, Knowing]]:
         """What is known at the head and at the end of each node that control comes to."""
@@ -209,7 +202,7 @@ class _Solution:
 
     def _through(self, index: int, state: Knowing) -> Knowing:
         node = self._nodes[index]
-        if node.call is not None:
+        if index in self._copies.calls:
             return Knowing({}, (None,) * (self._lanes // 32), _ANYHOW)
         state = _copied(state)
         for place, instr in enumerate(node.instrs):
@@ -227,7 +220,7 @@ class _Solution:
         for reg in inst.writes:
             what, known = (reg.file, reg.index), found.get((reg.file, reg.index))
             if known is not None and reg.file is not RegFile.SGPR:
-                if self._liveness.inside(index)[place + 1].inactive & reg.bits:
+                if self._liveness.inside(self._nodes[index].index)[place + 1].inactive & reg.bits:
                     known = self._foresight.merged(known, state.values.get(what), read)
                 else:
                     whole.add(what)
@@ -299,6 +292,21 @@ class _Solution:
         return all(state.values.get(place) is not None for place in self._exec)
 
 
+def heads(stops: Mapping[int, Stop], first: int) -> frozenset[int]:
+    """Those that one may come back to: each round leads through one of them."""
+    found, on_the_way, seen = set[int](), {EXIT: False}, [(first, False)]
+    while seen:
+        at, left = seen.pop()
+        if left:
+            on_the_way[at] = False
+        elif at not in on_the_way:
+            on_the_way[at] = True
+            seen += [(at, True), *((way, False) for way in stops[at].ways)]
+        elif on_the_way[at]:
+            found.add(at)
+    return frozenset(found)
+
+
 def needed(stops: Mapping[int, Stop]) -> dict[int, Stop]:
     """With those steps alone out of which something comes to a branch or to EXEC."""
     live = dict.fromkeys(stops, 0)
@@ -315,7 +323,7 @@ def needed(stops: Mapping[int, Stop]) -> dict[int, Stop]:
             for part in reversed(stop.parts):
                 wanted, steps = _wanted_before(part.steps, wanted | EXEC_BITS)
                 parts.append(replace(part, steps=steps))
-            found[index] = replace(stop, parts=tuple(reversed(parts)))
+            found[index] = replace(stop, parts=tuple(reversed(parts)), wanted=wanted)
             if wanted != live[index]:
                 live[index], changed = wanted, True
     return found

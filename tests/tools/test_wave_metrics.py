@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from compiled_samples import CompiledSamples
+from compiled_samples import OPTIONS, CompiledSamples
 from emulated import code_object
 
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
@@ -112,6 +112,24 @@ def test_every_sample_on_other_targets(target, level, require_tool: Callable[[st
     compiled = CompiledSamples(require_tool("clang-22"), tmp_path)
     for one in SAMPLES:
         check(compiled.code(one.name, *target, level), launch_of(one), {}, {"METRICS": "instructions"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target[0]}-{target[1]}")
+def test_long_loops_on_other_targets(target, require_tool: Callable[[str], str], tmp_path: Path):
+    """Those of benchmarks/foreseen.py, with partial waves: all is computed, but behind v_pk_mov_b32, at -O1."""
+    size = ["-mwavefrontsize64"] * (target[1] == 64 and target[0].startswith("gfx1"))
+    loops = Path(__file__).parents[2] / "benchmarks" / "loops.hip"
+    for level in (1, 3):
+        made = tmp_path / f"loops-{level}.co"
+        subprocess.run([require_tool("clang-22"), *OPTIONS, f"-O{level}", f"--offload-arch={target[0]}", *size, loops,
+                        "-o", made], check=True)
+        for record in load(made.read_bytes()).kernels:
+            arguments = tuple(map(parse_argument, ("inout:f32[6144]=random:1", "u64=37", "u64=768")))
+            one, _ = check(made.read_bytes(), Launch(record.name, (7, 1, 1), (90, 1, 1), arguments), {},
+                           {"METRICS": "instructions"})
+            whole = one.report["computed"] == one.report["instructions"] and one.cloned is None
+            assert whole or (record.name, level) == ("grid_stride", 1), record.name
 
 
 def test_equal_launches_of_other_code_are_others():

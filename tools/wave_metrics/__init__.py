@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from luthier_py import (
 )
 from luthier_py.analysis import Foreseen, Foretold, GivenLaunch, foretell
 from luthier_py.errors import Unsupported
-from luthier_py.ir import Function, Instr, Kernel
+from luthier_py.ir import Function, Instr
 from luthier_py.isa import OpFlag
 from luthier_py.storage import cache_key
 from luthier_py.tool import SUM, Amount, Amounts, Counted, OfSeveral, Region, combined, share
@@ -28,6 +29,7 @@ from luthier_py.tools.instr_count.hooks import add, add_lanes, count_steps, flus
 
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 _WRAPS = 1 << 64
+_WAVES = -1       # a place that each wave comes to once
 _REMEMBERED = 64  # launches of a kernel that ended in different numbers
 AMOUNTS: Amounts = {
     **{name: SUM.of(what) for name, what in {
@@ -53,37 +55,39 @@ def ratio(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
-def place_of(counted: Counted, known: Collection[int]) -> int | None:
-    """Where code begins that runs as often, and that is foreseen."""
-    if not isinstance(counted.where, Region):
-        return None
-    return next((stretch.first.pc for stretch in counted.where.stretches if stretch.first.pc in known), None)
-
-
 @dataclass(frozen=True, slots=True)
 class Computable:
     """What a report adds to what was measured. ``executions``: places of code that is foreseen, and what one execution
-    of it stands for, of each metric; ``lanes``: places of stretches, and their vector instructions."""
+    of it stands for, of each metric; ``lanes``: places of stretches, and their vector instructions. Both are added to
+    while the kernel is instrumented."""
 
     code: str
     """That of its code object: of an equal one, what was computed holds as well."""
+    body: int
+    """The address of the kernel's own function, which each wave enters once."""
     foreseen: Foreseen
-    executions: tuple[tuple[int, tuple[int, ...]], ...]
-    lanes: tuple[tuple[int, int], ...]
-    entered: tuple[int, ...]
-    """What the start of a wave stands for."""
+    executions: list[tuple[int, tuple[int, ...]]]
+    lanes: list[tuple[int, int]]
 
-    def amounts(self, told: Foretold) -> list[int]:
+    def places_of(self, counted: Counted, known: Collection[int]) -> Collection[int] | None:
+        """Where code begins that runs as often, and that is foreseen: one of equal pieces, or all calls."""
+        if isinstance(counted.where, Region):
+            return [each.first.pc for each in counted.where.stretches if each.first.pc in known][:1] or None
+        if not isinstance(counted.where, Function):
+            return None
+        return (_WAVES,) if counted.where.address == self.body else self.foreseen.entered.get(counted.where.address)
+
+    def amounts(self, told: Foretold, metrics: int) -> list[int]:
         """Of each metric, and active lanes at the end."""
-        found = [told.waves * each for each in self.entered]
+        runs, found = {**told.executions, _WAVES: told.waves}, [0] * metrics
         for pc, amounts in self.executions:
-            found = [total + told.executions.get(pc, 0) * each for total, each in zip(found, amounts, strict=True)]
+            found = [total + runs.get(pc, 0) * each for total, each in zip(found, amounts, strict=True)]
         return [*found, sum(told.lanes.get(pc, 0) * count for pc, count in self.lanes)]
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Of a program; ``plans`` by kernel, those of which something is foreseen."""
+    """Of a program; ``plans`` by kernel, but not of those that share a body."""
 
     wave_size: int
     plans: Mapping[str, Computable]
@@ -125,44 +129,40 @@ class WaveMetrics(Tool):
         return every if self.all else every[:1]
 
     def instrument(self, m: Mutator) -> Notes:
-        used: dict[Function, set[WaveVariable]] = {}
-        plans: dict[str, Computable] = {}
+        plans, used = self.plans(m), dict[Function, set[WaveVariable]]()
+        reached = {kernel: frozenset(m.functions(kernel)) for kernel in m.kernels}
         for function in m.functions():
-            kernels = [kernel for kernel in m.kernels if kernel.function is function]
-            used[function] = set()
-            plan = self.counted(m, function, kernels, used[function])
-            plans.update({kernel.name: plan for kernel in kernels if plan is not None})
+            reaching = [plans.get(kernel.name) for kernel in m.kernels if function in reached[kernel]]
+            sure = [plan for plan in reaching if plan is not None]
+            used[function] = self.counted(m, function, sure if len(sure) == len(reaching) else [])
         for kernel in m.kernels:
-            reached = {count for function in m.functions(kernel) for count in used[function]}
+            counts = {count for function in reached[kernel] for count in used[function]}
             for total, count in self.measured:
-                if count in reached:
+                if count in counts:
                     m.at_exit(kernel, flush, total, count)
         return Notes(m.program.isa.wave_size, plans)
 
-    def counted(
-        self, m: Mutator, function: Function, kernels: Sequence[Kernel], used: set[WaveVariable]
-    ) -> Computable | None:
-        """Count what is not foreseen; ``used`` gets what that is counted in."""
-        foreseen = m.facts.foreseen(kernels[0]) if self.foresee and len(kernels) == 1 else None
-        known = foreseen.pcs if foreseen is not None else frozenset()
-        counting = m.counting(function, known)
+    def plans(self, m: Mutator) -> dict[str, Computable]:
+        bodies, code = Counter(kernel.function for kernel in m.kernels), cache_key(m.program.obj.data)
+        return {kernel.name: Computable(code, kernel.function.address, m.facts.foreseen(kernel), [], [])
+                for kernel in m.kernels if self.foresee and bodies[kernel.function] == 1}
+
+    def counted(self, m: Mutator, function: Function, plans: Sequence[Computable]) -> set[WaveVariable]:
+        """Count what is not foreseen of each kernel that comes here, and add the rest to ``plans``. The answer: what it
+        is counted in."""
+        known = frozenset.intersection(*(plan.foreseen.pcs for plan in plans)) if plans else frozenset()
+        counting, used = m.counting(function, known), set[WaveVariable]()
         amounts = [[sum(map(counts, stretch.instrs)) for stretch in counting.stretches]
                    for counts in (lambda instr: 1, is_memory, is_vector)][: len(self.measured)]
         weights = zip(*map(counting.following.weights, amounts), strict=True)
-        executions: list[tuple[int, tuple[int, ...]]] = []
-        entered = (0,) * len(amounts)
         for counted, weight in zip(counting.counters, weights, strict=True):
-            place = place_of(counted, known)
-            if place is not None:
-                executions.append((place, weight))
-            elif foreseen is not None and counted.where is function:
-                entered = weight
-            else:
+            places = [plan.places_of(counted, known) for plan in plans]
+            if not places or None in places:
                 used |= self.count(m, counted, weight)
-        lanes = self.count_lanes(m, function, foreseen.masks if foreseen is not None else (), used)
-        if foreseen is None:
-            return None
-        return Computable(cache_key(m.program.obj.data), foreseen, tuple(executions), lanes, entered)
+                continue
+            for plan, found in zip(plans, places, strict=True):
+                plan.executions.extend((place, weight) for place in found or ())
+        return used | self.count_lanes(m, function, plans)
 
     def count(self, m: Mutator, counted: Counted, weights: Sequence[int]) -> set[WaveVariable]:
         """Those that it is counted in."""
@@ -174,19 +174,19 @@ class WaveMetrics(Tool):
                 m.at_counted(counted, add, count, weight, into=count)
         return set(wanted)
 
-    def count_lanes(
-        self, m: Mutator, function: Function, known: Collection[int], used: set[WaveVariable]
-    ) -> tuple[tuple[int, int], ...]:
+    def count_lanes(self, m: Mutator, function: Function, plans: Sequence[Computable]) -> set[WaveVariable]:
         """Active lanes of vector instructions, where EXEC is not foreseen."""
-        found = []
+        known = frozenset.intersection(*(plan.foreseen.masks for plan in plans)) if plans else frozenset()
+        used = set[WaveVariable]()
         for stretch in [each for block in function.blocks for each in m.stretches(block)] if self.all else ():
             vectors = sum(map(is_vector, stretch.instrs))
             if vectors and stretch.first.pc in known:
-                found.append((stretch.first.pc, vectors))
+                for plan in plans:
+                    plan.lanes.append((stretch.first.pc, vectors))
             elif vectors:
                 used.add(self.lane_count)
                 m.at_stretch(stretch, add_lanes, self.lane_count, vectors, into=self.lane_count, anywhere=True)
-        return tuple(found)
+        return used
 
     def told(self, plan: Computable, launch: LaunchResult) -> Foretold:
         """What was computed for an earlier launch holds where all that it follows from is the same."""
@@ -213,7 +213,8 @@ class WaveMetrics(Tool):
             except Unsupported as error:
                 why = f"{error.message}; FORESEE=0 counts all of it in the kernel"
                 return {"left_out": [{"function": launch.kernel, "why": why}]}
-            computed, classes = plan.amounts(told)[: len(measured)], told.walks if plan.foreseen.stops else 0
+            computed = plan.amounts(told, 3 if self.all else 1)[: len(measured)]
+            classes = told.walks if plan.foreseen.stops else 0
         total = [(a + b) % _WRAPS for a, b in zip(measured, computed, strict=True)]
         found = {"instructions": total[0], "computed": computed[0], "classes": classes}
         if self.all:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 import pytest
 from emulated import code_object
@@ -10,7 +11,7 @@ from synthetic import Row, build
 
 from luthier_py.analysis import Foreseen, GivenLaunch, analyse, foretell
 from luthier_py.analysis.meets import EXIT, Meets
-from luthier_py.ir import lift
+from luthier_py.ir import Function, lift
 from luthier_py.isa import EXEC, VCC, sgpr, vgpr
 from luthier_py.loader import load
 from luthier_py.samples import sample
@@ -27,12 +28,16 @@ def foreseen(*rows: Row) -> tuple[Foreseen, dict[int, str]]:
     """Of a kernel, and where its marks are: moves of a number to v9, which stands for the mark's name."""
     program = lift(build({"k": list(rows)}))
     (kernel,) = program.kernels
+    return analyse(program).foreseen(kernel), marks_in(kernel.function)
+
+
+def marks_in(function: Function) -> dict[int, str]:
     marks = {}
-    for instr in kernel.function.instrs:
+    for instr in function.instrs:
         target = instr.inst.find("vdst")
         if target is not None and target.reg == vgpr(9):
             marks[instr.pc] = str(instr.inst["src0"].value)
-    return analyse(program).foreseen(kernel), marks
+    return marks
 
 
 def mark(number: int) -> Row:
@@ -79,18 +84,59 @@ def test_what_is_written_where_nobody_knows_is_not_known_behind():
     assert runs_and_lanes(*rows(("s_mov_b32", sgpr(10), 3)))[0] == "12"
 
 
-def test_nothing_is_known_behind_a_call():
-    program = lift(load(sample("device_call").path.read_bytes()))
+CALL: Row = ("s_call_b64", sgpr(30, 2), "f")
+F = [mark(5), ("s_setpc_b64", sgpr(30, 2))]
+
+
+def with_f(*rows: Row, f: Sequence[Row] = F) -> tuple[Foreseen, str]:
+    """Of a kernel that may call f, and the marks that are foreseen."""
+    program = lift(build({"k": list(rows), "f": list(f)}, ["k"]))
     (kernel,) = program.kernels
     found = analyse(program).foreseen(kernel)
-    (call,) = program.calls(kernel.function)
-    assert found.stops and all(stop.pc <= call.instr.pc for stop in found.stops.values())
+    return found, "".join(sorted(name for function in program.functions for pc, name in marks_in(function).items()
+                                 if pc in found.pcs))
+
+
+def test_a_call_is_followed_there_and_back():
+    """One piece ends with each call; f runs twice, and so does the loop that it decides with what it is given."""
+    loop = [("s_mov_b32", sgpr(8), 3), "turn:", mark(5), ("s_sub_u32", sgpr(8), sgpr(8), 1),
+            ("s_cmp_lg_u32", sgpr(8), 0), ("s_cbranch_scc1", "turn"), ("s_setpc_b64", sgpr(30, 2))]
+    found, marks = with_f(mark(1), CALL, mark(2), CALL, mark(3), END, f=loop)
+    assert marks == "1235"
+    told = foretell(found, GivenLaunch(bytes(64), (1, 1, 1), (64, 1, 1)))
+    assert sorted(told.executions.values()) == [1, 1, 1, 2, 2, 6]
+    [calls] = found.entered.values()
+    assert len(calls) == 2 and calls < found.pcs
+
+
+def test_a_function_that_runs_where_nobody_knows_is_not_foreseen():
+    """It is as often as its copies say, but for those calls."""
+    hidden = [LOAD, ("v_readfirstlane_b32", sgpr(9), vgpr(2)), ("s_cmp_eq_u32", sgpr(9), 0),
+              ("s_cbranch_scc1", "over"), CALL, "over:"]
+    found, marks = with_f(mark(1), CALL, mark(2), *hidden, mark(3), END)
+    assert marks == "123" and not found.entered
+
+
+def test_nothing_is_known_behind_a_call_of_itself():
+    """f calls f: the second time no one follows it, nor knows whether it comes back."""
+    found, marks = with_f(mark(1), CALL, mark(2), END, f=[("s_mov_b64", sgpr(40, 2), sgpr(30, 2)), mark(5), CALL,
+                                                       ("s_setpc_b64", sgpr(30, 2))])
+    assert marks == "1" and not found.entered
+
+
+def test_behind_a_pointer_control_comes_back_from_wherever_it_was():
+    program = lift(load(sample("function_pointers").path.read_bytes()))
+    (kernel,) = program.kernels
+    found = analyse(program).foreseen(kernel)
+    [call] = [site for site in program.calls(kernel.function) if len(site.targets) > 1]
+    own = {block.address for block in kernel.function.blocks} | {call.instr.end}
+    assert call.indirect and not call.unknown and found.pcs <= own and max(found.pcs) > call.instr.pc
 
 
 def test_of_too_many_nodes_nothing_is_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("s_branch", "more"), "more:", mark(1), END]
     for most, runs in (2, "1"), (1, ""):
-        monkeypatch.setattr("luthier_py.analysis.foreseen.MOST_NODES", most)
+        monkeypatch.setattr("luthier_py.analysis.contexts.MOST_NODES", most)
         assert runs_and_lanes(*rows)[0] == runs
 
 

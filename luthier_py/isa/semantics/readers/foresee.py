@@ -21,21 +21,17 @@ from luthier_py.isa.semantics.meaning import Dual, Lanes, Scalar, Variants
 from luthier_py.isa.semantics.readers.binding import DESTINATIONS, REGISTERS, named, results, sources, width
 from luthier_py.isa.semantics.readers.evaluate import Dword, copies, is_modified
 from luthier_py.isa.semantics.readers.sums import (
-    ADDRESSES,
     Depends,
     HalfKnown,
     InBox,
     Low,
     Sum,
     Sums,
-    axes_of,
     chosen,
     depends,
-    lanewise,
 )
 
 ReadInBox: TypeAlias = Callable[[RegFile, int], InBox]
-_LOW = (1 << 32) - 1
 
 
 class Foresight:
@@ -80,7 +76,7 @@ class Foresight:
 
     def mask(self, register: int, read: ReadInBox) -> InBox:
         """A mask of all lanes as one number."""
-        known = _joined([read(RegFile.SGPR, register + each) for each in range(self._dwords)])
+        known = self._registers(RegFile.SGPR, register, self._dwords, read)
         return None if isinstance(known, Low) else known
 
     def _bits(self, register: int, read: ReadInBox) -> InBox:
@@ -98,12 +94,37 @@ class Foresight:
         if name in REGISTERS:
             first = REGISTERS[name]
             return self._bits(first, read) if type is BOOL else \
-                _joined([read(RegFile.SGPR, first + each) for each in range(_dwords(type))])
+                self._registers(RegFile.SGPR, first, _dwords(type), read)
         operand = inst[name]
         if type is BOOL:
             reg = operand.reg
             return self._bits(reg.index, read) if by_lane and reg is not None and reg.file is RegFile.SGPR else None
-        return _operand(operand, type, read)
+        return self._operand(operand, type, read)
+
+    def _registers(self, file: RegFile, first: int, dwords: int, read: ReadInBox) -> HalfKnown:
+        return read(file, first) if dwords == 1 else self._ops.joined(read(file, first), read(file, first + 1))
+
+    def _operand(self, operand: Operand, type: Type, read: ReadInBox) -> HalfKnown:
+        if operand.reg is not None:
+            upper = operand.value  # its upper half
+            return None if upper else self._registers(operand.reg.file, operand.reg.index, _dwords(type), read)
+        if operand.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE):
+            return Sum(operand.value & (1 << 32 * _dwords(type)) - 1)
+        return None
+
+    def _dword(self, operand: Operand, read: ReadInBox) -> InBox:
+        known = self._operand(operand, U32, read)
+        assert not isinstance(known, Low)
+        return known
+
+    def _split(self, first: Dword, known: HalfKnown, dwords: int) -> Iterator[tuple[Dword, InBox]]:
+        file, index = first
+        if isinstance(known, Low):
+            yield first, known.half
+        elif dwords == 1 or known is None:
+            yield first, known
+        else:
+            yield from zip((first, (file, index + 1)), self._ops.halved(known), strict=True)
 
     def _value(self, type: Type, known: HalfKnown) -> Value:
         if type is BOOL:
@@ -121,9 +142,9 @@ class Foresight:
         if index < 0 or known is None:
             return
         if value.type is BOOL and not isinstance(known, Low):
-            yield from _split((file, index), self._as_mask(known, read), self._dwords)
+            yield from self._split((file, index), self._as_mask(known, read), self._dwords)
         elif value.type.bits in (32, 64):
-            yield from _split((file, index), known, value.type.bits // 32)
+            yield from self._split((file, index), known, value.type.bits // 32)
 
     def _as_mask(self, known: Sum | Depends, read: ReadInBox) -> InBox:
         """A bit in each lane as a mask; 0 where lanes are not active."""
@@ -140,7 +161,7 @@ class Foresight:
         if row not in (CrossLane.READ, CrossLane.READ_FIRST) or target is None or source is None:
             return
         known = read(source.file, source.index)
-        lane = self.mask(EXEC, read) if row is CrossLane.READ_FIRST else _dword(inst["src1"], read)
+        lane = self.mask(EXEC, read) if row is CrossLane.READ_FIRST else self._dword(inst["src1"], read)
         if not isinstance(known, Sum) or not isinstance(lane, Sum) or lane.terms:
             yield (RegFile.SGPR, target.index), depends(known, lane)
             return
@@ -175,44 +196,3 @@ def _copied(target: Reg | None, source: Reg, read: ReadInBox) -> Iterator[tuple[
     if target is not None:
         for each in range(target.dwords):
             yield (target.file, target.index + each), read(source.file, source.index + each)
-
-
-def _dword(operand: Operand, read: ReadInBox) -> InBox:
-    known = _operand(operand, U32, read)
-    assert not isinstance(known, Low)
-    return known
-
-
-def _operand(operand: Operand, type: Type, read: ReadInBox) -> HalfKnown:
-    if operand.reg is not None and operand.value:
-        return None  # its upper half
-    if operand.reg is not None:
-        return _joined([read(operand.reg.file, operand.reg.index + each) for each in range(_dwords(type))])
-    if operand.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE):
-        return Sum(operand.value & (1 << 32 * _dwords(type)) - 1)
-    return None
-
-
-def _joined(dwords: list[InBox]) -> HalfKnown:
-    if len(dwords) == 1:
-        return dwords[0]
-    low, high = dwords
-    if low is not None and (high is None or axes_of(high) & ADDRESSES):
-        return Low(low)
-    if isinstance(low, Sum) and isinstance(high, Sum) and not low.terms and not high.terms:
-        return Sum(lanewise(lambda a, b: a | b << 32, low.base, high.base))
-    return depends(low, high)
-
-
-def _split(first: Dword, known: HalfKnown, dwords: int) -> Iterator[tuple[Dword, InBox]]:
-    file, index = first
-    if isinstance(known, Low):
-        yield first, known.half
-        return
-    for each in range(dwords):
-        if isinstance(known, Sum) and not known.terms:
-            yield (file, index + each), Sum(lanewise(lambda value, by=32 * each: value >> by & _LOW, known.base))
-        elif isinstance(known, Sum) and dwords == 1:
-            yield (file, index), known
-        else:
-            yield (file, index + each), depends(known)

@@ -1,11 +1,13 @@
 """Numbers over a box of waves: sums of multiples of a wave's ids, with a part of its own in each lane.
 
-In: operations of the algebra, and how many waves the box has along each axis. Out: :class:`Sum`, which is exact for
+In: operations of the algebra, and how far the box goes along each axis. Out: :class:`Sum`, which is exact for
 every wave of the box, or :class:`Depends`, a number that the launch alone decides, and that is no such sum over all of
 the box. Invariant: neither depends on memory, and a Sum is what each wave of the box would compute; None says nothing.
 
 An axis without a side has no end: where the kernel's arguments are, which no one knows before the launch. A Depends
-without axes is what an analysis knows of a launch that is still to come.
+without axes is what an analysis knows of a launch that is still to come. Turns of loops are axes like any other, but
+their sides need not be the same everywhere: how often a loop turns may be a sum of multiples of ids, and of turns of
+the loops around it.
 """
 
 from __future__ import annotations
@@ -28,9 +30,14 @@ class Axis(IntEnum):
     Z = 3
     ARGUMENTS = 4  # the address of the kernarg segment
     PACKET = 5     # of the dispatch packet
+    TURN = 6       # of the outermost loop that is followed as a whole
+    TURN_2 = 7     # of a loop in it, and so on
+    TURN_3 = 8
+    TURN_4 = 9
 
 
 _UPWARD = {Prim.ADD, Prim.SUB, Prim.MUL, Prim.AND, Prim.OR, Prim.XOR, Prim.BITS, Prim.RESIZE}  # no bit comes lower
+_LOW = (1 << 32) - 1
 Base: TypeAlias = "int | tuple[int, ...]"  # one number for all lanes, or one for each
 
 
@@ -39,6 +46,28 @@ class Sum(NamedTuple):
 
     base: Base
     terms: tuple[tuple[Axis, int], ...] = ()
+
+
+class Extent(NamedTuple):
+    """How far a box goes along an axis: a whole number of any size, plus multiples of where one is along others."""
+
+    base: int
+    terms: tuple[tuple[Axis, int], ...] = ()
+
+    def with_end(self, axis: Axis, end: Extent) -> tuple[Extent, ...]:
+        """This at the first place along an axis, and at the last before ``end``."""
+        rest, factor = [], 0
+        for each in self.terms:
+            if each[0] is axis:
+                factor = each[1]
+            else:
+                rest.append(each)
+        if not factor:
+            return (self,)
+        further = dict(rest)
+        for other, times in end.terms:
+            further[other] = further.get(other, 0) + factor * times
+        return Extent(self.base, tuple(rest)), Extent(self.base + factor * (end.base - 1), tuple(further.items()))
 
 
 class Depends(NamedTuple):
@@ -56,6 +85,7 @@ class Low(NamedTuple):
 InBox: TypeAlias = Sum | Depends | None
 HalfKnown: TypeAlias = InBox | Low
 DECIDED = Depends()
+TURNS = (Axis.TURN, Axis.TURN_2, Axis.TURN_3, Axis.TURN_4)
 ADDRESSES = frozenset({Axis.ARGUMENTS, Axis.PACKET})
 
 
@@ -80,9 +110,9 @@ def lanewise(function: Callable[..., int], *bases: Base) -> Base:
 
 
 class Sums:
-    """The Ops. ``sides``: waves along each axis."""
+    """The Ops. ``sides``: of the box; what one is made of comes before it."""
 
-    def __init__(self, sides: Mapping[Axis, int], lanes: int) -> None:
+    def __init__(self, sides: Mapping[Axis, Extent], lanes: int) -> None:
         self.sides, self.lanes = sides, lanes
 
     def constant(self, type: Type, value: int | float) -> Value:
@@ -126,14 +156,18 @@ class Sums:
         return Low(found) if type.bits == 64 and isinstance(found, (Sum, Depends)) else found
 
     def span(self, terms: tuple[tuple[Axis, int], ...]) -> tuple[int, int] | None:
-        """The least and the greatest that these add; None where that has no end."""
-        low = high = 0
-        for axis, factor in terms:
-            if axis not in self.sides:
-                return None
-            far = factor * (self.sides[axis] - 1)
-            low, high = low + min(far, 0), high + max(far, 0)
-        return low, high
+        """The least and the greatest that these add, or a little less and more; None where that has no end.
+
+        They are found at corners: along each axis, the innermost first, at one of its ends.
+        """
+        if not terms:
+            return 0, 0
+        if any(axis not in self.sides for axis, _ in terms):
+            return None
+        corners = [Extent(0, terms)]
+        for axis, side in reversed(tuple(self.sides.items())):
+            corners = [each for corner in corners for each in corner.with_end(axis, side)]
+        return min(corners).base, max(corners).base
 
     def exact(self, known: Sum, type: Type) -> tuple[Base, int, int] | None:
         """The base as a number of the type, and the least and the greatest of what the ids add to it; None where the
@@ -147,6 +181,22 @@ class Sums:
         every = base if isinstance(base, tuple) else (base,)
         floor = -half if type.kind is Kind.SINT else 0
         return (base, *span) if min(every) + span[0] >= floor and max(every) + span[1] < half else None
+
+    def joined(self, low: InBox, high: InBox) -> HalfKnown:
+        """Two dwords as one number."""
+        if low is not None and (high is None or axes_of(high) & ADDRESSES):
+            return Low(low)
+        if isinstance(low, Sum) and isinstance(high, Sum) and not high.terms and self.exact(low, U32) is not None:
+            return Sum(lanewise(lambda a, b: a | b << 32, low.base, high.base), low.terms)
+        return depends(low, high)
+
+    def halved(self, known: Sum | Depends) -> tuple[InBox, InBox]:
+        """A number of 64 bits as two dwords."""
+        if not isinstance(known, Sum):
+            return known, known
+        low, high = (Sum(lanewise(lambda value, by=by: value >> by & _LOW, known.base), known.terms) for by in (0, 32))
+        carries = self.exact(low, U32) is None
+        return combined(32, low.base, (low, 1)), depends(known) if carries else Sum(high.base)
 
 
 def combined(bits: int, base: Base, *parts: tuple[Sum, int]) -> Sum:
