@@ -198,9 +198,6 @@ class _Checker:
         elif name == "quantize":
             detail = self.literal(args.pop(1), "the step of its buckets")
         arguments = tuple(map(self.expressions.number, args))
-        if name in ("sum", "avg") and arguments[0].kind is Kind.FLOAT:
-            self.text.refuse(args[0], f"a {name} of floats depends on who comes first; take hist, min or max, or "
-                                      f"integers, as in {name}(int({self.text.of(args[0])} * 1000))")
         if isinstance(detail, float):
             arguments = tuple(map(self.expressions.float_of, arguments))
         fixed, others = list[tuple[str, Value]](), list[tuple[str, Typed]]()
