@@ -19,8 +19,10 @@ from typing import IO, Any, TextIO
 from luthier_py.errors import printable_lines
 from luthier_py.report.columns import comma_separated_lines
 from luthier_py.report.html import render
+from luthier_py.report.live import Live
 from luthier_py.report.names import FileNames
 from luthier_py.report.plain import Json, flat
+from luthier_py.report.so_far import SoFar
 from luthier_py.report.spool import Objects, SpooledRows, with_rows
 from luthier_py.report.tool_page import tool_page
 from luthier_py.report.verdict import Verdict
@@ -55,13 +57,25 @@ class Output:
         self._rows = SpooledRows(tool.selection.output)
         self._columns: dict[str, None] = {}
         self._launches: dict[tuple[str, int], Launches] = {}  # code objects may have kernels of one name
+        self._so_far, seconds = SoFar(tool), tool.selection.live
+        self.live = Live(self._so_far, self.stream, seconds) if seconds else None
+
+    @property
+    def wants_texts(self) -> bool:
+        """Whether launches are told one by one."""
+        path = self.tool.selection.output
+        return self.live is None if path is None else path.suffix == ".txt"
 
     def launch(self, result: LaunchResult, report: Any, text: str) -> None:
         """One launch; raises OSError, and ToolError where the report is no data."""
         path, folder = self.tool.selection.output, self.tool.selection.report
-        if path is None or path.suffix == ".txt":
+        if self.live is not None:
+            self.live.launch(result, report)
+        elif self.tool.tells_end:
+            self._so_far.add(result, report)
+        if self.wants_texts:
             self._say(path, text)
-        else:
+        elif path is not None:
             self._keep_row(result, report, path.suffix == ".csv")
         if folder is not None:
             key = result.kernel, id(result.notes)
@@ -78,6 +92,10 @@ class Output:
 
     def finish(self, verdict: Verdict) -> list[Path]:
         """The end of the run; gives the files that were written; raises OSError."""
+        if self.live is not None:
+            self.live.close()
+        if self.live is None or self.wants_texts:
+            self._say(self.tool.selection.output if self.wants_texts else None, self._so_far.ending())
         print(f"luthier: {printable_lines(verdict.text())}", file=self.stream, flush=True)
         return [*self.counts(verdict), *self.reports()]
 

@@ -82,6 +82,8 @@ class Tool:
     """Launches have their arguments with them, and those of kernels in which nothing was inserted are reported, too."""
     asks_first: ClassVar[bool] = False
     """Whether there is no such tool without options."""
+    tells_end: bool = False
+    """Whether it has something to say of all launches together: `ending`."""
     selection = Selection()
     given: frozenset[str] = frozenset()  # names of options
 
@@ -201,8 +203,14 @@ class Tool:
         return [report]
 
     def combined(self, reports: Sequence[Any]) -> Any | None:
-        """One report of several launches of a kernel; None where there is no such thing."""
+        """One report of several launches of a kernel, of which the first may be one that it has made; None where there
+        is no such thing."""
         return None
+
+    def ending(self, reports: Sequence[Any]) -> str:
+        """What to print when a run is over, if the tool `tells_end`. ``reports``: of each kernel what is combined of
+        all its launches."""
+        return ""
 
     def files(self, launch: LaunchResult, report: Any) -> Mapping[str, bytes]:
         """What to keep of a launch where files are asked for: content by file name; by default its data and text. A

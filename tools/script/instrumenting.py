@@ -16,10 +16,11 @@ from luthier_py.intrinsics import clock
 from luthier_py.ir import Kernel
 from luthier_py.tools.instr_count.hooks import add, flush
 
-from .actions import RECORDING, Action, ReadScript
+from .actions import RECORDING, Action
 from .hooks import Hooks
 from .reporting import Key, Table
 from .sites import Places, Site
+from .understood import ReadScript
 from .values import BEGUN, ELAPSED, key_of
 
 MOST_BYTES = 1 << 28  # of one table

@@ -15,6 +15,7 @@ from typing import Any
 Words = Sequence[int]
 Row = dict[str, Any]
 TOP = 1 << 63
+BUCKET = ("low", "high")  # what a row of a histogram is the count of
 LINEAR = 256  # buckets of quantize, beside the two at its ends
 _INTEGERS, _FLOATS = 128, 513
 DIGIT_BITS = 26  # of exact sums of floats: a number's 53 bits lie in three digits, wherever they begin
