@@ -1,22 +1,24 @@
 """Control flow as a picture: blocks with their code, the ways between them, loops, and counts where there are some.
 
-In: a program, functions of it, perhaps counts by address. Out: SVG, which needs no other program and loads nothing.
+In: functions, perhaps counts by address. Out: SVG, which needs no other program and loads nothing.
 Invariant: every text of the program is escaped; each block and each edge is there once. Heat is a block's share of the
 instructions that were executed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
 from math import hypot
 from typing import Any
 
-from luthier_py.analysis import Edge, edges_of, loops_of, source_lines
+from luthier_py.analysis import Edge, SourceLines, edges_of, loops_of, source_lines
 from luthier_py.errors import how_many, printable
-from luthier_py.ir import Block, Function, Program
+from luthier_py.ir import Block, Function, Kernel, Program, lift
+from luthier_py.loader import CodeObject
 from luthier_py.report.layered import APART, Placed, Point, Size, placed
 
 LINE, COLUMN, INSIDE, HEAD = 13.0, 6.7, 8.0, 20.0  # pixels: a line of code, a character, around code, a block's title
@@ -39,20 +41,47 @@ class FlowCounts:
     ways: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
 
-def flow_counts(report: Mapping[str, Any], program: Program) -> FlowCounts:
-    """Of a report that has `blocks` with `executions` and `ways`, as hot_blocks', or `edges`, as branch_edges'."""
-    blocks = {row["pc"]: row["executions"] for row in report.get("blocks", ())}
-    ways = {(row["from"], row["to"]): row["executions"] for row in report.get("ways", ())}
-    for row in report.get("edges", ()):
-        source = next(block for function in program.functions for block in function.blocks
-                      if block.address <= row["branch"] < block.end)
-        ways[source.address, row["target"]] = ways.get((source.address, row["target"]), 0) + row["count"]
+    def __bool__(self) -> bool:
+        return bool(self.blocks or self.ways)
+
+
+def flow_counts(reports: Iterable[Any], functions: Iterable[Function]) -> FlowCounts:
+    """Of all reports, as data, that have `blocks` and `ways`, as hot_blocks', or `edges`, as branch_edges'."""
+    branches = {block.instrs[-1].pc: block.address for function in functions for block in function.blocks}
+    blocks, ways = Counter[int](), Counter[tuple[int, int]]()
+    for report in reports:
+        for row in _rows(report, "blocks", "pc", "executions"):
+            blocks[row["pc"]] += row["executions"]
+        for row in _rows(report, "ways", "from", "to", "executions"):
+            ways[row["from"], row["to"]] += row["executions"]
+        for row in _rows(report, "edges", "branch", "target", "count"):
+            if row["branch"] in branches:
+                ways[branches[row["branch"]], row["target"]] += row["count"]
     return FlowCounts(blocks, ways)
 
 
-def cfg_svg(program: Program, functions: Sequence[Function], counts: FlowCounts | None = None) -> str:
+def _rows(report: Any, name: str, *columns: str) -> Iterator[Mapping[str, int]]:
+    rows = report.get(name) if isinstance(report, Mapping) else None
+    for row in rows if isinstance(rows, Sequence) and not isinstance(rows, str) else ():
+        if isinstance(row, Mapping) and all(isinstance(row.get(column), int) for column in columns):
+            yield row
+
+
+def kernel_svg(obj: CodeObject, name: str, reports: Iterable[Any] = ()) -> str:
+    """A kernel of a code object with all that it may call; Invalid where there is none of this name."""
+    program = lift(obj, [obj.kernel(name).name])
+    functions = kernel_functions(program, program.kernel(name))
+    return cfg_svg(functions, flow_counts(reports, functions), source_lines(obj))
+
+
+def kernel_functions(program: Program, kernel: Kernel) -> list[Function]:
+    """Its own, and those that it may call."""
+    return [kernel.function, *(each for each in program.reachable(kernel.function) if each is not kernel.function)]
+
+
+def cfg_svg(functions: Sequence[Function], counts: FlowCounts | None = None, lines: SourceLines | None = None) -> str:
     """The functions below each other."""
-    drawings = [_Drawing(program, function, counts or FlowCounts()) for function in functions if function.blocks]
+    drawings = [_Drawing(function, counts or FlowCounts(), lines) for function in functions if function.blocks]
     most = max((heat for each in drawings for heat in each.executed.values()), default=0)
     width, parts, y = 0.0, list[str](), 0.0
     for drawing in drawings:
@@ -67,15 +96,15 @@ def cfg_svg(program: Program, functions: Sequence[Function], counts: FlowCounts 
 class _Drawing:
     """Of one function."""
 
-    def __init__(self, program: Program, function: Function, counts: FlowCounts) -> None:
+    def __init__(self, function: Function, counts: FlowCounts, lines: SourceLines | None) -> None:
         self.function, self.counts, self.edges = function, counts, edges_of(function)
         loops = loops_of(function)
         self.loop_count = len(loops)
         self.loops = {block: loop for loop in sorted(loops, key=lambda loop: loop.depth) for block in loop.blocks}
         self.numbers = {block: number for number, block in enumerate(function.blocks)}
-        lines = source_lines(program.obj)
-        self.sources = {block: str(lines.at(block.address) or "").rpartition("/")[2] for block in function.blocks}
-        self.codes = [list(_code(program, block, FEW if len(function.blocks) >= LARGE else MOST_LINES))
+        self.sources = {block: "" if lines is None else str(lines.at(block.address) or "").rpartition("/")[2]
+                        for block in function.blocks}
+        self.codes = [list(_code(function, block, FEW if len(function.blocks) >= LARGE else MOST_LINES))
                       for block in function.blocks]
         self.executed = {block: counts.blocks[block.address] * len(block.instrs) for block in function.blocks
                          if block.address in counts.blocks}
@@ -147,14 +176,14 @@ class _Drawing:
             yield f'<text class="n" x="{line[0][0] + 3:.1f}" y="{line[0][1] + 11:.1f}">{times:,}</text>'
 
 
-def _code(program: Program, block: Block, most: int) -> Iterator[str]:
+def _code(function: Function, block: Block, most: int) -> Iterator[str]:
     """Its instructions, or the first ones and the last one."""
     cut = len(block.instrs) > most
     for instr in block.instrs[: most - 2] if cut else block.instrs:
-        yield _short(program.isa.text(instr.inst))
+        yield _short(function.isa.text(instr.inst, instr.pc))
     if cut:
         yield f"... {len(block.instrs) - most + 1} more"
-        yield _short(program.isa.text(block.instrs[-1].inst))
+        yield _short(function.isa.text(block.instrs[-1].inst, block.instrs[-1].pc))
 
 
 def _short(text: str) -> str:

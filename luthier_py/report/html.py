@@ -61,8 +61,21 @@ class Picture:
     table: HtmlTable | None = None
 
     @property
-    def data(self) -> str:
-        return base64.b64encode(self.png).decode()
+    def source(self) -> str:
+        return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A picture of lines and texts, as large as it is."""
+
+    title: str
+    svg: str
+    table: HtmlTable | None = None
+
+    @property
+    def source(self) -> str:
+        return f"data:image/svg+xml;base64,{base64.b64encode(self.svg.encode()).decode()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +85,7 @@ class Page:
     title: str
     facts: tuple[tuple[str, str], ...]
     tables: Sequence[HtmlTable] = ()
-    pictures: Sequence[Picture] = ()
+    pictures: Sequence[Picture | Drawing] = ()
     notes: Sequence[str] = ()
     panes: Sequence[Sequence[HtmlTable]] = ()
 
