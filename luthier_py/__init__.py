@@ -88,8 +88,8 @@ __all__ = [
     "access_bytes", "access_kind", "active_lanes", "address", "array", "asm", "attach", "bf16", "bool_", "bounds",
     "channel", "computed", "destination", "device", "f16", "f32", "f64", "grid_size", "hardware_register", "hook",
     "i16", "i32", "i64", "i8", "instrument", "kernel_argument", "lds", "load", "load_ipython_extension", "opcode_id",
-    "ptr", "scratch", "sgpr", "show", "site_id", "source", "study_table", "taken_lanes", "u16", "u32", "u64", "u8", "vgpr",
-    "wave_in_group", "wave_in_launch", "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id",
+    "ptr", "scratch", "sgpr", "show", "site_id", "source", "study_table", "taken_lanes", "u16", "u32", "u64", "u8",
+    "vgpr", "wave_in_group", "wave_in_launch", "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id",
     "workitem_in_launch",
 ]
 __getattr__ = loaded_when_asked(__name__, {

@@ -19,7 +19,7 @@ from luthier_py.analysis import Edge, SourceLines, edges_of, loops_of, source_li
 from luthier_py.errors import how_many, printable
 from luthier_py.ir import Block, Function, Kernel, Program, lift
 from luthier_py.loader import CodeObject
-from luthier_py.report.layered import APART, Placed, Point, Size, placed
+from luthier_py.report.layered import APART, Corner, GraphLayout, Size, placed
 
 LINE, COLUMN, INSIDE, HEAD = 13.0, 6.7, 8.0, 20.0  # pixels: a line of code, a character, around code, a block's title
 MOST_LINES, MOST_COLUMNS, ROUND = 14, 64, 5.0
@@ -108,7 +108,7 @@ class _Drawing:
                       for block in function.blocks]
         self.executed = {block: counts.blocks[block.address] * len(block.instrs) for block in function.blocks
                          if block.address in counts.blocks}
-        self.placed: Placed = placed(
+        self.placed: GraphLayout = placed(
             [self.size(block) for block in function.blocks],
             [(self.numbers[edge.source], self.numbers[edge.target]) for edge in self.edges],
             [self.numbers[function.block(address)] for address in function.entries])
@@ -143,7 +143,7 @@ class _Drawing:
             yield from self.box(block, corner, self.executed.get(block, 0) / most if most else 0.0)
         yield "</g>"
 
-    def box(self, block: Block, corner: Point, heat: float) -> Iterator[str]:
+    def box(self, block: Block, corner: Corner, heat: float) -> Iterator[str]:
         (x, y), size, loop = corner, self.size(block), self.loops.get(block)
         place = f'x="{x:.1f}" y="{y:.1f}" width="{size.width:.1f}" height="{size.height:.1f}" rx="4"'
         yield f'<g><title>{escape(self.tip(block))}</title><rect {place} fill="#f6f8fa" stroke="#8c959f"/>'
@@ -191,7 +191,7 @@ def _short(text: str) -> str:
     return text if len(text) <= MOST_COLUMNS else f"{text[: MOST_COLUMNS - 3]}..."
 
 
-def _rounded(line: Sequence[Point]) -> str:
+def _rounded(line: Sequence[Corner]) -> str:
     """A path with round corners."""
     points = [line[0], *(point for before, point in pairwise(line) if point != before)]
     words = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
@@ -202,7 +202,7 @@ def _rounded(line: Sequence[Point]) -> str:
     return "".join(words)
 
 
-def _towards(corner: Point, other: Point) -> Point:
+def _towards(corner: Corner, other: Corner) -> Corner:
     """Where a corner's curve begins on the way to ``other``."""
     far = hypot(other[0] - corner[0], other[1] - corner[1])
     part = min(ROUND, far / 2) / far

@@ -22,7 +22,7 @@ MARGIN = 14.0  # between a layer and the lines below it
 SWEEPS, WORK = 8, 1 << 18  # how often layers are gone through, and what is gone through altogether at most
 STRAIGHT = 6.0  # how much more a bend holds to its place than a box: long lines are to be straight
 
-Point = tuple[float, float]
+Corner = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +32,18 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class GraphLayout:
     """``corners``: upper left ones of boxes. ``lines``: of each edge, from its source to its target, or as far as
     another line to that. ``back``: numbers of edges that go back, ``joined``: of those that end in another's line."""
 
-    corners: Sequence[Point]
-    lines: Sequence[Sequence[Point]]
+    corners: Sequence[Corner]
+    lines: Sequence[Sequence[Corner]]
     back: frozenset[int]
     joined: frozenset[int]
     size: Size
 
 
-def placed(sizes: Sequence[Size], edges: Sequence[tuple[int, int]], entries: Sequence[int] = (0,)) -> Placed:
+def placed(sizes: Sequence[Size], edges: Sequence[tuple[int, int]], entries: Sequence[int] = (0,)) -> GraphLayout:
     """``edges``: numbers of two boxes each; there may be several between the same."""
     layers = _layered(sizes, edges, entries)
     layers.put_in_order()
@@ -210,7 +210,7 @@ class _Across:
     track: int = 0
 
 
-def _drawn(layers: _Layers) -> Placed:
+def _drawn(layers: _Layers) -> GraphLayout:
     gaps: list[dict[tuple[float, float], _Across]] = [{} for _ in range(len(layers.layers) + 1)]
     level = {node: number for number, layer in enumerate(layers.layers) for node in layer}
     routes, joined = _routes(layers, level, gaps), set[int]()
@@ -228,7 +228,7 @@ def _drawn(layers: _Layers) -> Placed:
             end = bottoms[level[meets] + 1] if number in layers.back else tops[level[meets]]
         lines.append([*points, (pieces[-1][1].end, end)])
     width = max((layers.x[node] + layers.sizes[node].width / 2 for node in level), default=0.0) + APART
-    return Placed(corners, lines, layers.back, frozenset(joined), Size(width, bottoms[-1] + 3 * MARGIN))
+    return GraphLayout(corners, lines, layers.back, frozenset(joined), Size(width, bottoms[-1] + 3 * MARGIN))
 
 
 def _routes(

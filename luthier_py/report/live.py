@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.live import Live as Drawn
 
 
-class Live:
+class LiveTable:
     """Mutable: from the first launch on a thread shows what there is, until `close`."""
 
     def __init__(self, so_far: SoFar, stream: TextIO, seconds: float) -> None:

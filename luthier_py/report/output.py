@@ -19,7 +19,7 @@ from typing import IO, Any, TextIO
 from luthier_py.errors import printable_lines
 from luthier_py.report.columns import comma_separated_lines
 from luthier_py.report.html import render
-from luthier_py.report.live import Live
+from luthier_py.report.live import LiveTable
 from luthier_py.report.names import FileNames
 from luthier_py.report.plain import Json, flat
 from luthier_py.report.so_far import SoFar
@@ -58,7 +58,7 @@ class Output:
         self._columns: dict[str, None] = {}
         self._launches: dict[tuple[str, int], Launches] = {}  # code objects may have kernels of one name
         self._so_far, seconds = SoFar(tool), tool.selection.live
-        self.live = Live(self._so_far, self.stream, seconds) if seconds else None
+        self.live = LiveTable(self._so_far, self.stream, seconds) if seconds else None
 
     @property
     def wants_texts(self) -> bool:

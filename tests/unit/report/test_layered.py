@@ -16,7 +16,7 @@ from luthier_py.analysis import edges_of, loops_of
 from luthier_py.ir import lift
 from luthier_py.loader import load
 from luthier_py.report.cfg import FEW, LARGE, FlowCounts, cfg_svg, flow_counts
-from luthier_py.report.layered import Placed, Size, placed
+from luthier_py.report.layered import GraphLayout, Size, placed
 from luthier_py.samples import sample
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -31,7 +31,7 @@ def inside(one: Area, other: Area) -> bool:
     return wide and (max(one[1], other[1]) < min(one[3], other[3]) or one[1] == one[3] and other[1] < one[1] < other[3])
 
 
-def check(sizes: list[Size], edges: list[tuple[int, int]], found: Placed) -> None:
+def check(sizes: list[Size], edges: list[tuple[int, int]], found: GraphLayout) -> None:
     boxes = [(x, y, x + size.width, y + size.height) for (x, y), size in zip(found.corners, sizes, strict=True)]
     for left, top, right, bottom in boxes:
         assert left >= 0 <= top and right <= found.size.width and bottom <= found.size.height

@@ -12,7 +12,7 @@ import pytest
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
-from luthier_py.report.live import Live
+from luthier_py.report.live import LiveTable
 from luthier_py.report.output import Output
 from luthier_py.report.so_far import SoFar
 from luthier_py.report.verdict import Verdict
@@ -64,7 +64,7 @@ def launch(number: int, kernel: str) -> LaunchResult:
 
 
 def shown(tool: Tool, stream: StringIO, seconds: float) -> list[str]:
-    live = Live(SoFar(tool), stream, seconds)
+    live = LiveTable(SoFar(tool), stream, seconds)
     for number in range(10):
         live.launch(launch(number, f"k{number % 2}"), number)
     live.close()
