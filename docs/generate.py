@@ -52,8 +52,8 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Questions about a program", BEHIND["analysis"][2:]),
     ("Instructions and registers", (*BEHIND["isa"], "OpFlag", "Reg", "RegFile", "RegSet", "sgpr", "vgpr",
                                     "EXEC", "VCC", "SCC", "M0")),
-    ("Scripts", ("load", "CodeObject", "KernelRecord", "KernelArg", "instrument", "Instrumented", "attach", "show", "load_ipython_extension", "Attached",
-                 "study_table", "LuthierError")),
+    ("Scripts", ("load", "CodeObject", "KernelRecord", "KernelArg", "instrument", "Instrumented", "attach", "Attached",
+                 "show", "load_ipython_extension", "study_table", "LuthierError")),
 )  # fmt: skip
 ARGUMENTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Operands", ("source", "destination")),

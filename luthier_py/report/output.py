@@ -49,15 +49,16 @@ class Launches:
 
 
 class Output:
-    """Mutable: what is to be written at the end. Text goes to ``stream`` where no file was asked for."""
+    """Mutable: what is to be written at the end. Text goes to ``stream`` where no file was asked for. ``in_time``:
+    launches come while a program runs, so that what was counted so far can be shown (LUTHIER_LIVE)."""
 
-    def __init__(self, tool: Tool, stream: TextIO | None = None) -> None:
+    def __init__(self, tool: Tool, stream: TextIO | None = None, in_time: bool = False) -> None:
         self.tool = tool
         self.stream = sys.stderr if stream is None else stream
         self._rows = SpooledRows(tool.selection.output)
         self._columns: dict[str, None] = {}
         self._launches: dict[tuple[str, int], Launches] = {}  # code objects may have kernels of one name
-        self._so_far, seconds = SoFar(tool), tool.selection.live
+        self._so_far, seconds = SoFar(tool), tool.selection.live if in_time else 0.0
         self.live = LiveTable(self._so_far, self.stream, seconds) if seconds else None
 
     @property

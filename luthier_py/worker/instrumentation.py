@@ -65,7 +65,7 @@ class ToolRun:
 
     def __init__(self, tool: Tool, reports: SpooledRows | None) -> None:
         self.tool, self.reports = tool, reports
-        self.output, self.verdict = Output(tool), Verdict(tool)
+        self.output, self.verdict = Output(tool, in_time=True), Verdict(tool)
         self.alone: AbstractContextManager[Any] = self.output.live.lock if self.output.live else nullcontext()
         self.failed: set[str] = set()
         self.received = Received(tool)

@@ -101,7 +101,7 @@ def test_in_place_on_a_terminal() -> None:
 def test_reports_of_launches_are_not_printed_beside_it() -> None:
     tool = load_tool("script", {"text": r'on("*"): n = count()' + r"\nend: print(n)", "LUTHIER_LIVE": "1000"})
     stream, verdict = StringIO(), Verdict(tool)
-    output = Output(tool, stream)
+    output = Output(tool, stream, in_time=True)
     found = launches(tool, "saxpy")
     for result, report in found:
         output.launch(result, report, "one of them")
