@@ -20,6 +20,7 @@ from luthier_py.errors import how_many, printable
 from luthier_py.ir import Block, Function, Kernel, Program, lift
 from luthier_py.loader import CodeObject
 from luthier_py.report.layered import APART, Corner, GraphLayout, Size, placed
+from luthier_py.tool.names import demangled
 
 LINE, COLUMN, INSIDE, HEAD = 13.0, 6.7, 8.0, 20.0  # pixels: a line of code, a character, around code, a block's title
 MOST_LINES, MOST_COLUMNS, ROUND = 14, 64, 5.0
@@ -118,7 +119,7 @@ class _Drawing:
     @property
     def title(self) -> str:
         kind = "kernel" if self.function.kernel else "function"
-        return (f"{kind} {printable(self.function.name)}, {how_many(len(self.function.blocks), 'block')}, "
+        return (f"{kind} {printable(demangled(self.function.name))}, {how_many(len(self.function.blocks), 'block')}, "
                 f"{how_many(self.loop_count, 'loop')}")
 
     def size(self, block: Block) -> Size:
@@ -150,7 +151,7 @@ class _Drawing:
         if heat:
             yield f'<rect {place} fill="{HOT}" fill-opacity="{0.08 + 0.52 * heat:.2f}"/>'
         if loop is not None:
-            wide = 2.5 * loop.depth
+            wide = min(2.5 * loop.depth, INSIDE - 1)
             yield f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{size.height:.1f}" rx="2" fill="{BACK}"/>'
         left, right = x + INSIDE, x + size.width - INSIDE
         yield f'<text class="t" x="{left:.1f}" y="{y + 14:.1f}">{escape(self.head(block))}</text>'

@@ -68,11 +68,11 @@ class Script(Tool):
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Probed = launch.notes
         tables = [table_of(action, notes.tables.get(action.number), launch) for action in self.counting]
-        return {"tables": tables, "not_counted": list(notes.not_counted)}
+        return {"tables": tables, "left_out": list(notes.left_out)}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         lines = [line for table in self._shown(report) for line in table_text(table)]
-        lines += not_done(report["not_counted"])
+        lines += not_done(report["left_out"])
         return "\n".join([self.headline(launch), *lines] if lines else [])
 
     def _shown(self, report: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -86,7 +86,7 @@ class Script(Tool):
                 for table in report["tables"] for row in table["rows"] or [{}]]
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        return {"tables": self._merged(reports), "not_counted": reports[0]["not_counted"]}
+        return {"tables": self._merged(reports), "left_out": reports[0]["left_out"]}
 
     def ending(self, reports: Sequence[dict[str, Any]]) -> str:
         tables = {action.name: table for action, table in zip(self.counting, self._merged(reports), strict=True)}
