@@ -52,6 +52,8 @@ def info(
     from luthier_py.report.calls import calls_lines, calls_of
     from luthier_py.report.info import describe, info_json, info_lines
 
+    if cfg is not None and (kernels or calls or as_json):
+        raise Invalid("--cfg draws one kernel; leave out --kernels, --calls and --json")
     if cfg is not None:
         _draw(file, cfg, counts, target, output)
         return

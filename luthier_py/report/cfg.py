@@ -47,9 +47,10 @@ class FlowCounts:
 
 
 def flow_counts(reports: Iterable[Any], functions: Iterable[Function]) -> FlowCounts:
-    """Of all reports, as data, that have `blocks` and `ways`, as hot_blocks', or `edges`, as branch_edges'."""
+    """Of all reports, as data, that have `blocks` and `ways`, as hot_blocks', or `edges`, as branch_edges', which are
+    taken where there are no ways: of one launch both may be there."""
     branches = {block.instrs[-1].pc: block.address for function in functions for block in function.blocks}
-    blocks, ways = Counter[int](), Counter[tuple[int, int]]()
+    blocks, ways, sides = Counter[int](), Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for report in reports:
         for row in _rows(report, "blocks", "pc", "executions"):
             blocks[row["pc"]] += row["executions"]
@@ -57,8 +58,8 @@ def flow_counts(reports: Iterable[Any], functions: Iterable[Function]) -> FlowCo
             ways[row["from"], row["to"]] += row["executions"]
         for row in _rows(report, "edges", "branch", "target", "count"):
             if row["branch"] in branches:
-                ways[branches[row["branch"]], row["target"]] += row["count"]
-    return FlowCounts(blocks, ways)
+                sides[branches[row["branch"]], row["target"]] += row["count"]
+    return FlowCounts(blocks, ways or sides)
 
 
 def _rows(report: Any, name: str, *columns: str) -> Iterator[Mapping[str, int]]:

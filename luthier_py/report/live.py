@@ -28,6 +28,7 @@ class LiveTable:
         self._thread: threading.Thread | None = None
         self._drawn: Drawn | None = None
         self._begun = time.monotonic()
+        self._failure: Exception | None = None
 
     def launch(self, result: LaunchResult, report: Any) -> None:
         with self.lock:
@@ -39,24 +40,32 @@ class LiveTable:
             self._thread.start()
 
     def close(self) -> None:
-        """The last table, whole."""
+        """The last table, whole; raises what making one has raised."""
         self._over.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
         if self._drawn is not None:
             self._drawn.stop()
+        if self._failure is not None:
+            raise self._failure
         with self.lock:
             print(self._text(), file=self._stream, flush=True)
 
     def _run(self) -> None:
         over = False
-        while not over:
-            with self.lock:
-                text, self._news = self._text() if self._news else "", False
-            if text:
-                self._show(text)
+        while not over and self._failure is None:
+            try:
+                self._look()
+            except Exception as error:  # the tool's, or the stream's; the run goes on, and its end tells it
+                self._failure = error
             over = self._over.wait(self._seconds)
+
+    def _look(self) -> None:
+        with self.lock:
+            text, self._news = self._text() if self._news else "", False
+        if text:
+            self._show(text)
 
     def _show(self, text: str) -> None:
         if self._drawn is None:

@@ -93,11 +93,13 @@ class Output:
 
     def finish(self, verdict: Verdict) -> list[Path]:
         """The end of the run; gives the files that were written; raises OSError."""
-        if self.live is not None:
-            self.live.close()
-        if self.live is None or self.wants_texts:
-            self._say(self.tool.selection.output if self.wants_texts else None, self._so_far.ending())
-        print(f"luthier: {printable_lines(verdict.text())}", file=self.stream, flush=True)
+        try:
+            if self.live is not None:
+                self.live.close()
+            if self.live is None or self.wants_texts:
+                self._say(self.tool.selection.output if self.wants_texts else None, self._so_far.ending())
+        finally:
+            print(f"luthier: {printable_lines(verdict.text())}", file=self.stream, flush=True)
         return [*self.counts(verdict), *self.reports()]
 
     def counts(self, verdict: Verdict) -> list[Path]:

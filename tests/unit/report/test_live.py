@@ -86,6 +86,19 @@ def test_of_a_tool_that_combines_nothing_the_last_launch_is_shown_and_said_to_be
         "kernel 9 - k1 - #workgroups 1: 9", "  the last of them; 4 before it"]
 
 
+def test_what_fails_is_raised_at_the_end_behind_the_verdict() -> None:
+    class Failing(Counting):
+        def text(self, launch: LaunchResult, report: Any) -> str:
+            raise ValueError("it cannot say")
+
+    tool, stream = Failing(LUTHIER_LIVE=NEVER), StringIO()
+    output = Output(tool, stream, in_time=True)
+    output.launch(launch(0, "k"), 1, "")
+    with pytest.raises(ValueError, match="it cannot say"):
+        output.finish(Verdict(tool))
+    assert stream.getvalue().startswith("luthier: verdict")
+
+
 def test_in_place_on_a_terminal() -> None:
     class Terminal(StringIO):
         def isatty(self) -> bool:
