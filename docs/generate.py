@@ -53,7 +53,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Instructions and registers", (*BEHIND["isa"], "OpFlag", "Reg", "RegFile", "RegSet", "sgpr", "vgpr",
                                     "EXEC", "VCC", "SCC", "M0")),
     ("Scripts", ("load", "CodeObject", "KernelRecord", "KernelArg", "instrument", "Instrumented", "attach", "Attached",
-                 "study_table", "LuthierError")),
+                 "show", "load_ipython_extension", "study_table", "LuthierError")),
 )  # fmt: skip
 ARGUMENTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Operands", ("source", "destination")),

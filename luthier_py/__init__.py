@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from luthier_py.loader import load
     from luthier_py.pipeline import Instrumented, instrument
     from luthier_py.session.attach import Attached, attach
+    from luthier_py.session.notebook import load_ipython_extension, show
     from luthier_py.session.study.table import study_table
     from luthier_py.tool import (
         COUNT_WARP_LEVEL,
@@ -86,9 +87,10 @@ __all__ = [
     "Mutator", "OpFlag", "Option", "Reg", "RegFile", "RegSet", "Several", "Tool", "Variable", "WaveVariable",
     "access_bytes", "access_kind", "active_lanes", "address", "array", "asm", "attach", "bf16", "bool_", "bounds",
     "channel", "computed", "destination", "device", "f16", "f32", "f64", "grid_size", "hardware_register", "hook",
-    "i16", "i32", "i64", "i8", "instrument", "kernel_argument", "lds", "load", "opcode_id", "ptr", "scratch", "sgpr",
-    "site_id", "source", "study_table", "taken_lanes", "u16", "u32", "u64", "u8", "vgpr", "wave_in_group",
-    "wave_in_launch", "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id", "workitem_in_launch",
+    "i16", "i32", "i64", "i8", "instrument", "kernel_argument", "lds", "load", "load_ipython_extension", "opcode_id",
+    "ptr", "scratch", "sgpr", "show", "site_id", "source", "study_table", "taken_lanes", "u16", "u32", "u64", "u8",
+    "vgpr", "wave_in_group", "wave_in_launch", "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id",
+    "workitem_in_launch",
 ]
 __getattr__ = loaded_when_asked(__name__, {
     "errors": "LuthierError",
@@ -96,6 +98,7 @@ __getattr__ = loaded_when_asked(__name__, {
     "loader": "load",
     "pipeline": "Instrumented instrument",
     "session.attach": "Attached attach",
+    "session.notebook": "load_ipython_extension show",
     "session.study.table": "study_table",
     "tool": (
         "COUNT_WARP_LEVEL EXCLUDE_PRED_OFF LAUNCH_NUMBER Channel Entry Hooks Lane LaunchParameter LaunchResult "

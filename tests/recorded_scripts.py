@@ -94,6 +94,9 @@ class Observed:
     wave_size: int
     tables: dict[str, dict[str, Any]]
     printed: list[str]
+    copy: Program
+    copied: LaunchProfile  # of the copy, with all that was inserted
+    report: dict[str, Any]
 
     @property
     def functions(self) -> Iterable[Function]:
@@ -186,9 +189,22 @@ def low_of(number: int | float) -> int | float:
     return 0 if number == 0 else 1 << number.bit_length() - 1
 
 
-def frequent(values: Iterable[int], most: int) -> list[int]:
-    """Counts of the most frequent ones; which of those that are equally frequent come first is nobody's business."""
-    return [count for _, count in Counter(values).most_common(most)]
+@dataclass(frozen=True)
+class Frequent:
+    """How often each value is there; equal to rows that have the most frequent ones. Which of those that are equally
+    frequent come first is nobody's business."""
+
+    counts: Counter[int]
+    most: int
+
+    def __eq__(self, rows: object) -> bool:
+        assert isinstance(rows, dict)
+        return all(self.counts[value] == n for value, n in rows.items()) and sorted(rows.values()) == sorted(
+            n for _, n in self.counts.most_common(self.most)) != []
+
+
+def frequent(values: Iterable[int], most: int) -> Frequent:
+    return Frequent(Counter(values), most)
 
 
 def segments(access: Access, size: int) -> int:
@@ -209,15 +225,17 @@ def observe(name: str, code: bytes, lines: Sequence[str], valued: str = "") -> O
     device, tool, printed = EmulatorDevice(obj.target), Recorded("\n".join(lines), valued), StringIO()
     original = run_original(device, code, launch)
     profile = device.profile
+    made = instrument(code, tool)
     with redirect_stderr(printed):
-        ran = run_instrumented(device, instrument(code, tool), tool, launch)
+        ran = run_instrumented(device, made, tool, launch)
     assert {n: data.tobytes() for n, data in ran.outputs.items()} == {
         n: data.tobytes() for n, data in original.outputs.items()}
-    tables = dict(zip((line for line in lines if "trace(" not in line), ran.report["tables"], strict=True))
+    counting = [line for line in lines if "trace(" not in line]
+    tables = dict(zip(counting, ran.report["tables"], strict=False))
     assert all(table["lost"] == 0 for table in tables.values())
     (kernel,) = (kernel for kernel in obj.kernels if kernel.name == name)
     return Observed(lift(obj), profile, tool, launch.grid, kernel.descriptor.wave_size, tables,
-                    printed.getvalue().splitlines())
+                    printed.getvalue().splitlines(), lift(load(made.data)), device.profile, ran.report)
 
 
 def found(table: dict[str, Any]) -> dict[Any, Any]:

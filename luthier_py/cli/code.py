@@ -39,6 +39,12 @@ def info(
     file: File,
     kernels: Annotated[bool, ByName("--kernels", help="list kernels, however many objects there are")] = False,
     calls: Annotated[bool, ByName("--calls", help="functions that kernels reach, and the calls between them")] = False,
+    cfg: Annotated[str | None, ByName("--cfg", metavar="KERNEL", help="its control flow, as SVG")] = None,
+    counts: Annotated[
+        Path | None, ByName("--counts", metavar="FILE.json", help="for --cfg: what hot_blocks or branch_edges counted")
+    ] = None,
+    target: TargetOption = None,
+    output: Annotated[Path | None, ByName("-o", "--output", metavar="FILE.svg", help="for --cfg")] = None,
     as_json: AsJson = False,
 ) -> None:
     """What a code object, or a fat binary or program with several, holds: target, kernels, registers, memory."""
@@ -46,12 +52,36 @@ def info(
     from luthier_py.report.calls import calls_lines, calls_of
     from luthier_py.report.info import describe, info_json, info_lines
 
+    if cfg is not None and (kernels or calls or as_json):
+        raise Invalid("--cfg draws one kernel; leave out --kernels, --calls and --json")
+    if cfg is not None:
+        _draw(file, cfg, counts, target, output)
+        return
+    if given := [name for name, value in (("--counts", counts), ("--target", target), ("-o", output)) if value]:
+        raise Invalid(f"{given[0]} is for --cfg KERNEL, which is missing")
     with open_code(file) as data:
         parts = load_each(data, str(file))
         if as_json:
             print_all(info_json(parts, calls_of if calls else describe))
         else:
             print_all(calls_lines(parts) if calls else info_lines(parts, kernels))
+
+
+def _draw(file: Path, kernel: str, counts: Path | None, target: str | None, output: Path | None) -> None:
+    from luthier_py.isa import parse_target_id
+    from luthier_py.loader import load, read_code
+    from luthier_py.report.cfg import kernel_svg
+    from luthier_py.session.files import counted_in, symbol_of
+    from luthier_py.storage import write_file
+
+    name = symbol_of(file, kernel)
+    obj = load(read_code(file, parse_target_id(target) if target else None, name), str(file))
+    svg = kernel_svg(obj, name, [] if counts is None else counted_in(counts, name))
+    if output is None:
+        print(svg)
+    else:
+        write_file(output, svg.encode())
+        print(output)
 
 
 @app.command_of()

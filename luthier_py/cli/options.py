@@ -51,6 +51,10 @@ LevelOption = Annotated[str | None, ByName(
 OutputOption = Annotated[
     Path | None, ByName("--output", metavar="FILE", help="what each launch counted, as .txt, .csv or .json")
 ]
+LiveOption = Annotated[float | None, ByName(
+    "--live", metavar="[SECONDS]", is_flag=False, flag_value=1.0, type=click.FloatRange(min=0.01),
+    help="show what was counted so far, anew after so many seconds (1), in the place of each launch"
+)]
 TimeLimitOption = Annotated[float | None, ByName(
     "--time-limit", metavar="SECONDS", help="of a launch on the emulator; then it ends, and says where its waves stand"
 )]

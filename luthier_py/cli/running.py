@@ -23,6 +23,7 @@ from luthier_py.cli.options import (
     File,
     LevelOption,
     LinesOption,
+    LiveOption,
     OutputOption,
     ProgramDevice,
     RecordOption,
@@ -139,6 +140,7 @@ def execute(
     check: CheckOption = None,
     error_exitcode: ErrorExitCode = 0,
     trace: TraceOption = None,
+    live: LiveOption = None,
     output: OutputOption = None,
     report: Report = None,
 ) -> None:
@@ -159,7 +161,7 @@ def execute(
     check_settings(settings, tool is not None, error_exitcode)
     options = tool_options(tool is not None, option, lines, LUTHIER_KERNELS=kernels, LUTHIER_RANGE=in_range,
                            LUTHIER_OWN_KERNELS="1" if own_kernels else None, LUTHIER_OUTPUT=output,
-                           LUTHIER_REPORT=report)
+                           LUTHIER_REPORT=report, LUTHIER_LIVE=str(live or ""))
     if shuffle:
         tell_shuffled(command, settings, error_exitcode)
     with aside():

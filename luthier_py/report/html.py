@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jinja2 import Template
 
+BAR = "#f2540d66"
 TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -61,8 +62,21 @@ class Picture:
     table: HtmlTable | None = None
 
     @property
-    def data(self) -> str:
-        return base64.b64encode(self.png).decode()
+    def source(self) -> str:
+        return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A picture of lines and texts, as large as it is."""
+
+    title: str
+    svg: str
+    table: HtmlTable | None = None
+
+    @property
+    def source(self) -> str:
+        return f"data:image/svg+xml;base64,{base64.b64encode(self.svg.encode()).decode()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +86,7 @@ class Page:
     title: str
     facts: tuple[tuple[str, str], ...]
     tables: Sequence[HtmlTable] = ()
-    pictures: Sequence[Picture] = ()
+    pictures: Sequence[Picture | Drawing] = ()
     notes: Sequence[str] = ()
     panes: Sequence[Sequence[HtmlTable]] = ()
 
@@ -84,12 +98,25 @@ def render(page: Page) -> str:
     return _template().render(page=page, style=style, script=script, script_hash=digest)
 
 
-def notebook_table(caption: str, rows: Sequence[Mapping[str, object]]) -> str:
-    """Rows as a table for a notebook's page; columns are those of any row."""
+def notebook_table(caption: str, rows: Sequence[Mapping[str, object]], bars: Collection[str] = ()) -> str:
+    """Rows as a table for a notebook's page; columns are those of any row. ``bars``: columns of numbers that are shown
+    as bars, too."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
+    most = {column: max((_amount(row.get(column)) for row in rows), default=0.0) for column in bars}
+
+    def cell(row: Mapping[str, object], column: str) -> str:
+        value = row.get(column)
+        part = _amount(value) / most[column] if most.get(column) else 0.0
+        style = f' style="background:linear-gradient(90deg,{BAR} {part:.0%},transparent {part:.0%})"' if part else ""
+        return f"<td{style}>{_cell(value)}</td>"
+
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    body = "".join(f"<tr>{''.join(f'<td>{_cell(row.get(column))}</td>' for column in columns)}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(cell(row, column) for column in columns)}</tr>" for row in rows)
     return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _amount(value: object) -> float:
+    return abs(float(value)) if isinstance(value, (int, float)) else 0.0
 
 
 def _cell(value: object) -> str:

@@ -20,8 +20,10 @@ from typing import IO, Any, TextIO
 from luthier_py.errors import printable_lines
 from luthier_py.report.columns import comma_separated_lines
 from luthier_py.report.html import render
+from luthier_py.report.live import LiveTable
 from luthier_py.report.names import FileNames, file_name
 from luthier_py.report.plain import Json, flat
+from luthier_py.report.so_far import SoFar
 from luthier_py.report.spool import Objects, SpooledRows, with_rows
 from luthier_py.report.tool_page import tool_page
 from luthier_py.report.verdict import Verdict
@@ -48,21 +50,34 @@ class Launches:
 
 
 class Output:
-    """Mutable: what is to be written at the end. Text goes to ``stream`` where no file was asked for."""
+    """Mutable: what is to be written at the end. Text goes to ``stream`` where no file was asked for. ``in_time``:
+    launches come while a program runs, so that what was counted so far can be shown (LUTHIER_LIVE)."""
 
-    def __init__(self, tool: Tool, stream: TextIO | None = None) -> None:
+    def __init__(self, tool: Tool, stream: TextIO | None = None, in_time: bool = False) -> None:
         self.tool = tool
         self.stream = sys.stderr if stream is None else stream
         self._rows = SpooledRows(tool.selection.output)
         self._columns: dict[str, None] = {}
         self._launches: dict[tuple[tuple[str, ...], str, int], Launches] = {}  # kernels may have one name
+        self._so_far, seconds = SoFar(tool), tool.selection.live if in_time else 0.0
+        self.live = LiveTable(self._so_far, self.stream, seconds) if seconds else None
+
+    @property
+    def wants_texts(self) -> bool:
+        """Whether launches are told one by one."""
+        path = self.tool.selection.output
+        return self.live is None if path is None else path.suffix == ".txt"
 
     def launch(self, result: LaunchResult, report: Any, text: str) -> None:
         """One launch; raises OSError, and ToolError where the report is no data."""
         path, folder = self.tool.selection.output, self.tool.selection.report
-        if path is None or path.suffix == ".txt":
+        if self.live is not None:
+            self.live.launch(result, report)
+        elif self.tool.tells_end:
+            self._so_far.add(result, report)
+        if self.wants_texts:
             self._say(path, text)
-        else:
+        elif path is not None:
             self._keep_row(result, report, path.suffix == ".csv")
         if folder is not None:
             ranges = result.ranges if self.tool.selection.by_range else ()
@@ -80,7 +95,13 @@ class Output:
 
     def finish(self, verdict: Verdict) -> list[Path]:
         """The end of the run; gives the files that were written; raises OSError."""
-        print(f"luthier: {printable_lines(verdict.text())}", file=self.stream, flush=True)
+        try:
+            if self.live is not None:
+                self.live.close()
+            if self.live is None or self.wants_texts:
+                self._say(self.tool.selection.output if self.wants_texts else None, self._so_far.ending())
+        finally:
+            print(f"luthier: {printable_lines(verdict.text())}", file=self.stream, flush=True)
         return [*self.counts(verdict), *self.reports()]
 
     def counts(self, verdict: Verdict) -> list[Path]:

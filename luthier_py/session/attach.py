@@ -11,7 +11,7 @@ import ctypes
 import inspect
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
@@ -53,15 +53,18 @@ class Attached:
         return list(self.verdict["reports"])
 
     def _repr_html_(self) -> str:
-        """What a notebook shows of it: the launches so far, a row for each, the last ones."""
+        """What a notebook shows of it: kernels with the sums of their launches so far, and the last of these."""
         from luthier_py.report.html import notebook_table  # programs do not wait for what they do not show
         from luthier_py.report.output import flat_rows
 
         facts = self.verdict
+        kernels = _by_kernel(facts["reports"])
+        numbers = list(dict.fromkeys(name for row in kernels for name in row if name != "kernel"))
         rows = [row for launch in facts["reports"] for row in flat_rows({**launch, "report": [launch["report"]]})]
         left_out = f", the last {SHOWN_ROWS}" if len(rows) > SHOWN_ROWS else ""
         caption = f"{facts['tool']}: {facts['instrumented']} of {facts['launches']} launches counted{left_out}"
-        return notebook_table(caption, rows[-SHOWN_ROWS:])
+        sums = notebook_table(f"{facts['tool']}: by kernel", kernels, numbers)
+        return sums + notebook_table(caption, rows[-SHOWN_ROWS:])
 
     def detach(self) -> None:
         """Launches are the program's own from here on; verdict and reports stay."""
@@ -79,6 +82,21 @@ class Attached:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.detach()
+
+
+def _by_kernel(launches: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What reports say of kernels as a whole, added up, the most launched one first."""
+    from luthier_py.report.tallies import KERNEL, tally
+
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for launch in launches:
+        found.setdefault(launch["kernel"], []).append(launch)
+    rows = []
+    for kernel, those in sorted(found.items(), key=lambda row: -len(row[1])):
+        numbers = tally((launch["report"] for launch in those), kernel)
+        rows.append({"kernel": kernel, "launches": sum(launch.get("launches", 1) for launch in those),
+                     **{name.number: value for name, value in numbers.items() if name.section == KERNEL}})
+    return rows
 
 
 def attach(tool: str | type[Tool] | Tool, **options: Any) -> Attached:

@@ -36,7 +36,7 @@ def launch_facts(done: Done, launch: Launch, saved: dict[int, str], files: Seque
         "device_instructions": done.ran.counted,
         "device_cycles": None if done.ran.cycles is None else done.ran.cycles.facts(),
         "tool_instructions": done.ran.inserted,
-        "text": done.ran.text,
+        "text": done.text,
         "files": list(files),
         "findings": [finding.facts() for finding in findings],
         "shuffle": shuffle.facts() if shuffle is not None else None,
@@ -56,7 +56,7 @@ def replay_facts(file: Path, replayed: Replayed, findings: Sequence[Finding] = (
         "device_cycles": None if done.ran.cycles is None else done.ran.cycles.facts(),
         "differences": [{**as_data(each), "offset": each.offset, "text": str(each)} for each in comparison.differences],
         "unrecorded_pages": [f"0x{address:x}" for address in comparison.unrecorded],
-        "missing_variables": comparison.missing, "text": done.ran.text, "report": done.ran.report,
+        "missing_variables": comparison.missing, "text": done.text, "report": done.ran.report,
         "verdict": document(done.tool, [], done.verdict)["verdict"], "files": files,
         "findings": [finding.facts() for finding in findings],
     }, "replay")  # fmt: skip

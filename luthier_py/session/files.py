@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from luthier_py.errors import Invalid, Malformed, one_line
 from luthier_py.loader import CodeObject, load_each, open_code
 from luthier_py.storage import write_file
 from luthier_py.tool.names import demangled
@@ -19,6 +21,19 @@ def write_array(path: Path, data: NDArray[Any]) -> None:
     buffer = io.BytesIO()
     np.save(buffer, data, allow_pickle=False)
     write_file(path, buffer.getvalue())
+
+
+def counted_in(path: Path, kernel: str) -> list[Any]:
+    """Reports of a kernel in a document of --output (docs/output.md), of several tools those of each."""
+    try:
+        document = json.loads(path.read_bytes())
+        launches = [row["report"] for row in document["launches"] if row["kernel"] in (kernel, demangled(kernel))]
+        tools = str(document["tool"]).split(",")
+    except (ValueError, KeyError, TypeError) as error:
+        raise Malformed(f"{path} is no file that --output FILE.json has written: {one_line(error)}") from None
+    if not launches:
+        raise Invalid(f"{path} has no launch of {kernel}")
+    return [report[tool] for report in launches for tool in tools] if len(tools) > 1 else launches
 
 
 def symbol_of(path: Path, kernel: str) -> str:

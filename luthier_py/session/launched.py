@@ -186,7 +186,7 @@ def save_counts(done: Done) -> list[Path]:
         return []
     output = Output(done.tool)
     if done.ran.result is not None:
-        output.launch(done.ran.result, done.ran.report, done.ran.text)
+        output.launch(done.ran.result, done.ran.report, done.text)
     return output.counts(done.verdict)
 
 

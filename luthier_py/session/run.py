@@ -106,6 +106,14 @@ class Done:
         """Whether the run did what was asked: a tool that was named inserted something that ran."""
         return self.verdict is None or self.verdict.observed
 
+    @property
+    def text(self) -> str:
+        """What the tool says of the launch, and at the end."""
+        if self.tool is None or not self.tool.tells_end:
+            return self.ran.text
+        ending = self.tool.ending([] if self.ran.result is None else [self.ran.report])
+        return "\n".join(filter(None, [self.ran.text, ending]))
+
 
 def run_original(device: Device, code: bytes, launch: Launchable, name: str = "<memory>") -> Ran:
     """Launch the kernel as it is."""

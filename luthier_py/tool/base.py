@@ -93,6 +93,8 @@ class Tool:
     """What the numbers of its reports are: so those of several launches become one, and runs are compared."""
     asks_first: ClassVar[bool] = False
     """Whether there is no such tool without options."""
+    tells_end: bool = False
+    """Whether it has something to say of all launches together: `ending`."""
     selection = Selection()
     given: frozenset[str] = frozenset()  # names of options
 
@@ -215,8 +217,14 @@ class Tool:
         return [report] if main is None else list(report[main])
 
     def combined(self, reports: Sequence[Any]) -> Any | None:
-        """One report of several launches of a kernel, by default as ``amounts`` says; None: there is none."""
+        """One report of several launches of a kernel, of which the first may be one that it has made, by default as
+        ``amounts`` says; None: there is none."""
         return None if self.amounts is None else combined(self.amounts, reports)
+
+    def ending(self, reports: Sequence[Any]) -> str:
+        """What to print when a run is over, if the tool `tells_end`. ``reports``: of each kernel what is combined of
+        all its launches."""
+        return ""
 
     def files(self, launch: LaunchResult, report: Any) -> Mapping[str, bytes]:
         """What to keep of a launch where files are asked for: content by file name; by default its data and text. A

@@ -60,6 +60,8 @@ OUTPUT = _table(
     _every("MANGLED_NAMES", False, "1: print names of kernels as they are in the code object, 0: as C++"),
     _every("TOOL_VERBOSE", False, "1: the verdict has lines for each kernel"),
     _every("LUTHIER_OUTPUT", "", f"{' or '.join(FORMS)} file for what each launch counted; %p is the process"),
+    Option(0.0, bounds=(0.0, 86400.0), env="LUTHIER_LIVE", name="LUTHIER_LIVE",
+           help="seconds after which what was counted so far is told anew, in the place of each launch; 0: never"),
     _every("LUTHIER_REPORT", "", "folder for the tool's own files"),
     _every("LUTHIER_BY_RANGE", False, "1: these files for each roctx range apart, below a folder of its name"),
     _every("LUTHIER_SOURCES", ".", "folder of the sources that pages show; nothing outside of it is read"),
@@ -86,6 +88,7 @@ class Selection:
     mangled_names: bool = False
     verbose: bool = False
     output: Path | None = None
+    live: float = 0.0
     report: Path | None = None
     by_range: bool = False
     sources: Path = Path(".")

@@ -40,6 +40,7 @@ class Several(Tool):
         self.cacheable = all(part.cacheable for part in parts)
         self.wants_arguments = any(part.wants_arguments for part in parts)
         self.reports_untouched = any(part.reports_untouched for part in parts)
+        self.tells_end = any(part.tells_end for part in parts)
         self._take_options({name for name in EVERY_TOOL if len({p.option_values[name] for p in parts}) == 1})
         values = {name: value for part in parts for name, value in vars(part).get(VALUES, {}).items()}
         for tool in (self, *parts):
@@ -136,6 +137,12 @@ class Several(Tool):
                 if found[part.name] is None:
                     return None
         return found
+
+    def ending(self, reports: Sequence[Mapping[str, Any]]) -> str:
+        """One behind the other."""
+        texts = (part.ending([own for each in reports if (own := each[part.name]) is not None])
+                 for part in self._parts if part.tells_end)
+        return "\n".join(filter(None, texts))
 
     def files(self, launch: LaunchResult, report: Mapping[str, Any]) -> dict[str, bytes]:
         """Where two tools call a file alike, their names are put before that."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -64,7 +65,8 @@ class ToolRun:
 
     def __init__(self, tool: Tool, reports: SpooledRows | None) -> None:
         self.tool, self.reports = tool, reports
-        self.output, self.verdict = Output(tool), Verdict(tool)
+        self.output, self.verdict = Output(tool, in_time=True), Verdict(tool)
+        self.alone: AbstractContextManager[Any] = self.output.live.lock if self.output.live else nullcontext()
         self.failed: set[str] = set()
         self.received = Received(tool)
         self.verdict.records = self.received.counts
@@ -81,6 +83,10 @@ class ToolRun:
         return result
 
     def report(self, result: LaunchResult, without_code: bool = False) -> None:
+        with self.alone:
+            self._report(result, without_code)
+
+    def _report(self, result: LaunchResult, without_code: bool) -> None:
         self.verdict.instrumented += result.launches * (not without_code)
         self.verdict.without_code += result.launches * without_code
         name = type(self.tool).__name__
@@ -89,7 +95,9 @@ class ToolRun:
         if self.reports is not None:
             data = self.attempt(f"{name}.report", partial(as_data, report, f"the report of {name}"))
             self.attempt(VERDICT, partial(self.reports.add, {**launch_row(result), "report": data}))
-        text = self.attempt(f"{name}.text", partial(self.tool.text, result, report)) if report is not None else None
+        text = None if report is None else ""
+        if text is not None and self.output.wants_texts:
+            text = self.attempt(f"{name}.text", partial(self.tool.text, result, report))
         if text is not None:
             self.attempt("output", partial(self.output.launch, result, report, text))
 
@@ -104,7 +112,9 @@ class ToolRun:
             self.failed.add(full)
         if slots:
             found = np.frombuffer(slots, channel.record.slots)
-            if isinstance(guarded(partial(self.received.take, channel, found), f"channel {channel.name}"), Exception):
+            with self.alone:
+                taken = guarded(partial(self.received.take, channel, found), f"channel {channel.name}")
+            if isinstance(taken, Exception):
                 self.failed.add(f"channel {channel.name}")
         if self.received.failures:
             self.failed.add("assertion in device code")
@@ -354,6 +364,8 @@ def open_tool(name: str, options: str, program: int, reports: SpooledRows | None
     """``options``: one NAME=VALUE a line."""
     tool = load_tool(name, dict(_option(line) for line in options.splitlines() if line))
     tool.selection = tool.selection.of_process(program)
+    if tool.selection.live:
+        tool.per_launch = True  # nobody waits for the program's end
     return ToolRun(tool, reports)
 
 

@@ -7,6 +7,7 @@ import math
 import subprocess
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,6 @@ REFUSED = {
     'on("memry"): count()': (4, "memry is unknown; do you mean memory?"),
     'on("memory"): cuont()': (15, "cuont is no action here; do you mean count?"),
     'on("memory"): count(bye=line)': (21, "bye is no argument of count here; do you mean by?"),
-    'on("memory"): sum(f32(src0))': (19, "a sum of floats depends on who comes first"),
     'entry: sum(addr)': (12, "addr is not there at entry; it is at on, before, after"),
     'before("load"): trace(dst)': (17, "dst is there after the instruction only"),
     'on("memory"): sum(opcode)': (19, "opcode is a text"),
@@ -196,11 +196,15 @@ widths(const double *x, double *y, const f4 *z, f4 *w, const _Float16 *h, _Float
 WIDE = ["in:f64[64]=arange", "out:f64[64]", "in:f32[256]=arange", "out:f32[256]", "in:f16[64]=arange", "out:f16[64]"]
 
 
+def of_widths(target: str, folder: Path, clang: str) -> bytes:
+    (folder / "widths.hip").write_text(WIDTHS)
+    subprocess.run([clang, *OPTIONS, "-O2", f"--offload-arch={target}", "-I", FOLDER, folder / "widths.hip", "-o",
+                    folder / "widths.co"], check=True)
+    return (folder / "widths.co").read_bytes()
+
+
 @pytest.mark.parametrize("target", ["gfx90a", "gfx1201"])
 def test_operands_of_other_widths(target: str, tmp_path: Path, require_tool: Callable[[str], str]) -> None:
-    (tmp_path / "widths.hip").write_text(WIDTHS)
-    subprocess.run([require_tool("clang++-22"), *OPTIONS, "-O2", f"--offload-arch={target}", "-I", FOLDER,
-                    tmp_path / "widths.hip", "-o", tmp_path / "widths.co"], check=True)
     tool = Script("""
         on("v_add_f64*"): max(max(f64(src0), f64(src1))); min(min(f64(src0), f64(src1))); max(f64(dst))
         on("global_store*"):
@@ -209,9 +213,9 @@ def test_operands_of_other_widths(target: str, tmp_path: Path, require_tool: Cal
         on("v_add_f16*"): hist(f16(src0)); max(f16(dst)); sum(u32(dst) & 1)
         on("load & global"): hist(segments(addr, 16), by=bytes)
     """)
-    device = EmulatorDevice(load((tmp_path / "widths.co").read_bytes(), "widths").target)
+    code = of_widths(target, tmp_path, require_tool("clang++-22"))
+    device, made = EmulatorDevice(load(code, "widths").target), instrument(code, tool)
     launch = Launch("widths", (1, 1, 1), (64, 1, 1), tuple(map(parse_argument, WIDE)))
-    made = instrument((tmp_path / "widths.co").read_bytes(), tool)
     report = run_instrumented(device, made, tool, launch).report
     *numbers, halves, half, odd, segments = map(found, report["tables"])
     assert numbers == [{(): 63.0}, {(): 0.0}, {(): 64.0}, {(): 510.0}, {(): 0}, {(): 32.0}]
@@ -219,6 +223,50 @@ def test_operands_of_other_widths(target: str, tmp_path: Path, require_tool: Cal
         int(np.float16(n + 1).view(np.uint16)) & 1 for n in LANES)}
     waves = 64 // (32 if target == "gfx1201" else 64)
     assert segments == {8: {32 // waves: waves}, 16: {64 // waves: waves}, 2: {8 // waves: waves}}
+
+
+def hard_to_add(count: int) -> Any:
+    """Doubles of every size, the least among them, of which most cancel: any order of additions rounds otherwise."""
+    numbers = np.random.default_rng(7).integers(0, 1 << 64, count, np.uint64).view(np.float64)
+    numbers[~np.isfinite(numbers) | (np.abs(numbers) > 1e300)] = 5e-324
+    numbers[count // 2 :] = -numbers[: count // 2]
+    numbers[::7] = 0.1
+    return numbers
+
+
+@pytest.mark.parametrize("target", ["gfx90a", "gfx1201"])
+def test_sums_of_floats_are_exact(target: str, tmp_path: Path, require_tool: Callable[[str], str]) -> None:
+    code = of_widths(target, tmp_path, require_tool("clang++-22"))
+    device = EmulatorDevice(load(code, "widths").target)
+    tool = Script("""
+        on("load & global"):
+            sum(f64(dst)); avg(f64(dst)); min(f64(dst)); max(f64(dst)); sum(f32(dword(dst, 1)), where=bytes == 16)
+            sum(f64(dst), by=item % 3); sum(f16(dst), where=bytes == 2); min(f16(dst), where=bytes == 2)
+    """)
+    made, singles, halves = instrument(code, tool), hard_to_add(128).view(np.float32), np.arange(64).astype(np.float16)
+    singles[~np.isfinite(singles)] = 1e-45
+
+    def launched(numbers: Any) -> list[Any]:
+        specs = map(parse_argument, WIDE)
+        given = {0: numbers, 2: singles, 4: halves / np.float16(3)}
+        launch = Launch("widths", (1, 1, 1), (64, 1, 1), tuple(
+            replace(spec, data=given[number]) if number in given else spec for number, spec in enumerate(specs)))
+        return [table["rows"] for table in run_instrumented(device, made, tool, launch).report["tables"]]
+
+    numbers = hard_to_add(64)
+    wanted = math.fsum(numbers)
+    (exact,), (mean,), (least,), (most,), (single,), thirds, (half,), (smallest,) = launched(numbers)
+    assert exact == {"sum": wanted, "count": 64} and wanted != sum(numbers)
+    assert mean == {"avg": wanted / 64, **exact} and (least["min"], most["max"]) == (numbers.min(), numbers.max())
+    assert single["sum"] == math.fsum(singles[1::4].astype(np.float64))
+    assert {row["item % 3"]: row["sum"] for row in thirds} == {n: math.fsum(numbers[n::3]) for n in range(3)}
+    assert half["sum"] == math.fsum(halves / np.float16(3)) and smallest["min"] == 0.0
+    for odd in ([math.inf], [-math.inf, math.nan], [math.inf, -math.inf], [1.7e308] * 2):
+        (row,) = launched(np.array([*odd, *numbers[len(odd):]]))[0]
+        with np.errstate(over="ignore", invalid="ignore"):
+            is_odd = np.isnan(odd)
+            np.testing.assert_equal(row["sum"], sum(np.array(odd)[~is_odd]))
+        assert (row["count"], row.get("nan", 0)) == (64 - is_odd.sum(), is_odd.sum())
 
 
 # -- other targets -------------------------------------------------------------------------------------

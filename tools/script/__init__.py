@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from luthier_py import Channel, LaunchResult, Mutator, Option, Tool
 from luthier_py.errors import Invalid, printable_lines
 
-from .actions import RECORDING, Action, ReadScript, script_of
+from .actions import RECORDING, Action
 from .hooks import record_of
 from .instrumenting import Probed, instrumented
 from .reporting import merged, record_text, table_of
 from .shown import not_done, table_text
+from .understood import ReadScript, script_of
 
 
 class Script(Tool):
@@ -33,6 +34,7 @@ class Script(Tool):
         if bool(self.written) == bool(self.file):
             raise Invalid("""script: give its text, as in -e 'on("memory"): count(by=line)', or a file with it (-f)""")
         self.source = self.written or self.reads(self.file).read_text()
+        self.tells_end = bool(self.script.end)
         self.channels = tuple(Channel(record_of(action), name=f"Script.{action.kind}{action.number}")
                               for action in self.script.actions if action.kind in RECORDING)
 
@@ -44,6 +46,11 @@ class Script(Tool):
     def counting(self) -> tuple[Action, ...]:
         """Actions that keep tables."""
         return tuple(action for action in self.script.actions if action.kind not in RECORDING)
+
+    def echo(self) -> str:
+        """With what `begin` prints."""
+        lines = (line for each in self.script.begin for line in each.lines({}))
+        return "\n".join(filter(None, [super().echo(), *lines]))
 
     def instrument(self, m: Mutator) -> Probed:
         return instrumented(self.script, self.channels, m, self.selection.shown)
@@ -64,17 +71,27 @@ class Script(Tool):
         return {"tables": tables, "left_out": list(notes.left_out)}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        lines = [self.headline(launch)] if report["tables"] or report["left_out"] else []
-        for table in report["tables"]:
-            lines += table_text(table)
+        lines = [line for table in self._shown(report) for line in table_text(table)]
         lines += not_done(report["left_out"])
-        return "\n".join(lines)
+        return "\n".join([self.headline(launch), *lines] if lines else [])
+
+    def _shown(self, report: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Tables that `end` does not get; of those that it does nothing may be lost without a word."""
+        for action, table in zip(self.counting, report["tables"], strict=True):
+            if not (self.tells_end and action.name) or table["lost"]:
+                yield table
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [{"action": table["action"], **row, "lost": table["lost"]}
                 for table in report["tables"] for row in table["rows"] or [{}]]
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        tables = [merged(action, [report["tables"][at] for report in reports])
-                  for at, action in enumerate(self.counting)]
-        return {"tables": tables, "left_out": reports[0]["left_out"]}
+        return {"tables": self._merged(reports), "left_out": reports[0]["left_out"]}
+
+    def ending(self, reports: Sequence[dict[str, Any]]) -> str:
+        tables = {action.name: table for action, table in zip(self.counting, self._merged(reports), strict=True)}
+        return "\n".join(line for each in self.script.end for line in each.lines(tables))
+
+    def _merged(self, reports: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [merged(action, [report["tables"][at] for report in reports])
+                for at, action in enumerate(self.counting)]

@@ -1,18 +1,16 @@
 """What probes do: actions, checked.
 
-In: a text. Out: a ReadScript. Invariant: an action happens once for each active lane if a lane has its own value of
-anything in it, its conditions included; else once for the wave. Where one for the wave asks something of all lanes, it
-happens only if a lane is active.
+In: a probe that was parsed. Out: its Actions. Invariant: an action happens once for each active lane if a lane has its
+own value of anything in it, its conditions included; else once for the wave. Where one for the wave asks something of
+all lanes, it happens only if a lane is active.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import count
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeGuard
 
 from luthier_py.errors import Invalid
 from luthier_py.tool import U64
@@ -48,6 +46,8 @@ class Action:
     """Names of all keys, in the order in which they were written; of records those of values."""
     detail: Any = None
     slots: int = _SLOTS
+    name: str = ""
+    """Of its table, where it is given one for `end`."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -101,31 +101,9 @@ class Probe:
     actions: tuple[Action, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadScript:
-    """A text that was understood."""
-
-    text: str
-    probes: tuple[Probe, ...]
-
-    @property
-    def actions(self) -> tuple[Action, ...]:
-        return tuple(action for probe in self.probes for action in probe.actions)
-
-
-@cache
-def script_of(written: str) -> ReadScript:
-    """Misread where it is none."""
-    text = ScriptText(written)
-    numbers = count()
-    try:
-        return ReadScript(text.text, tuple(_probe(text, read, numbers) for read in text.probes()))
-    except RecursionError:
-        text.refuse((1, 0), "an expression in it is too deep; name parts of it")
-
-
-def _probe(text: ScriptText, read: ReadProbe, numbers: Iterator[int]) -> Probe:
-    checker = _Checker(text, read.head, numbers)
+def probe_of(text: ScriptText, read: ReadProbe, numbers: Iterator[int], named: dict[str, Action]) -> Probe:
+    """``named``: actions by names of tables so far, which gets those of this probe."""
+    checker = _Checker(text, read.head, numbers, named)
     conditions = () if read.condition is None else (checker.expressions.condition(read.condition),)
     if read.head == "launch":
         conditions = (checker.expressions.condition(_FIRST_WAVE), *conditions)
@@ -145,11 +123,19 @@ def _filter(text: ScriptText, where: ast.Constant | None) -> str:
         text.refuse(where, error.message)
 
 
+def _keeps_a_table(node: ast.expr) -> TypeGuard[ast.Call]:
+    """Of `min` and `max`, which are functions of values, too, those of one value."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in AGGREGATIONS:
+        return False
+    return node.func.id not in ("min", "max") or len(node.args) == 1
+
+
 class _Checker:
     """Statements of one probe."""
 
-    def __init__(self, text: ScriptText, head: str, numbers: Iterator[int]) -> None:
+    def __init__(self, text: ScriptText, head: str, numbers: Iterator[int], named: dict[str, Action]) -> None:
         self.text, self.head, self.expressions, self.numbers = text, head, Expressions(text, head), numbers
+        self.named = named
 
     def block(self, body: Sequence[ast.stmt], conditions: tuple[Typed, ...]) -> Iterator[Action]:
         for statement in body:
@@ -160,11 +146,22 @@ class _Checker:
                 yield from self.block(statement.orelse, (*conditions, other))
             elif isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(
                     statement.targets[0], ast.Name):
-                self.expressions.names[statement.targets[0].id] = self.expressions.typed(statement.value)
+                yield from self.assigned(statement, statement.targets[0].id, conditions)
             elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
                 yield self.action(statement.value, conditions)
             else:
                 self.text.refuse(statement, f"here should be what to do: {', '.join(ACTIONS)}; or NAME = value, or if")
+
+    def assigned(self, statement: ast.Assign, name: str, conditions: tuple[Typed, ...]) -> Iterator[Action]:
+        """A name for a value in this probe, or for the table of an action, at `end`."""
+        if not _keeps_a_table(statement.value):
+            self.expressions.names[name] = self.expressions.typed(statement.value)
+            return
+        if name in self.named:
+            self.text.refuse(statement, f"there is a table {name} already; give this one another name")
+        found = replace(self.action(statement.value, conditions), name=name, text=self.text.of(statement))
+        self.named[name] = found
+        yield found
 
     def action(self, node: ast.Call, conditions: tuple[Typed, ...]) -> Action:
         name = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
@@ -198,9 +195,6 @@ class _Checker:
         elif name == "quantize":
             detail = self.literal(args.pop(1), "the step of its buckets")
         arguments = tuple(map(self.expressions.number, args))
-        if name in ("sum", "avg") and arguments[0].kind is Kind.FLOAT:
-            self.text.refuse(args[0], f"a {name} of floats depends on who comes first; take hist, min or max, or "
-                                      f"integers, as in {name}(int({self.text.of(args[0])} * 1000))")
         if isinstance(detail, float):
             arguments = tuple(map(self.expressions.float_of, arguments))
         fixed, others = list[tuple[str, Value]](), list[tuple[str, Typed]]()

@@ -21,9 +21,12 @@ from luthier_py.intrinsics import (
 )
 from luthier_py.tools.memory_divergence import touched
 
+from .tables import DIGIT_BITS
+
 TOP = 1 << 63
 PROBES = 64  # places where a key is looked for
 NO_ROW = 0xFFFFFFFF
+DIGIT = (1 << DIGIT_BITS) - 1
 SCATTER = 0x9E3779B97F4A7C15  # Knuth's multiplicative hash: neighbours go far from each other
 
 
@@ -119,6 +122,29 @@ def count(row: Lane[ptr[u64]]) -> None:
 def total(row: Lane[ptr[u64]], x: Lane[i64]) -> None:
     atomic_add(row, u64(1))
     atomic_add(row + 1, u64(x))
+
+
+@device
+def total_float(row: Lane[ptr[u64]], x: Lane[f64]) -> None:
+    """Exact: the number in digits, each added to a counter of its own, which has room above for carries."""
+    bits = as_bits(x)
+    exponent = u32(bits >> 52) & 0x7FF
+    if exponent == 0x7FF:
+        atomic_add(row + (u32(1) if x != x else u32(2) + u32(bits >> 63)), u64(1))
+    else:
+        fraction = bits & ((1 << 52) - 1)
+        number = fraction if exponent == 0 else fraction | (1 << 52)
+        place = max(exponent, u32(1)) - 1
+        shift = place % DIGIT_BITS
+        digits = row + 4 + place // DIGIT_BITS
+        low = (number << shift) & DIGIT
+        middle = (number >> (DIGIT_BITS - shift)) & DIGIT
+        high = number >> (2 * DIGIT_BITS - shift)
+        minus = bits >> 63 != 0
+        atomic_add(row, u64(1))
+        atomic_add(digits, -low if minus else low)
+        atomic_add(digits + 1, -middle if minus else middle)
+        atomic_add(digits + 2, -high if minus else high)
 
 
 @device

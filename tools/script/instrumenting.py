@@ -17,10 +17,11 @@ from luthier_py.ir import Kernel
 from luthier_py.tool import Omission, reason
 from luthier_py.tools.instr_count.hooks import add, flush
 
-from .actions import RECORDING, Action, ReadScript
+from .actions import RECORDING, Action
 from .hooks import Hooks
 from .reporting import Key, Table
 from .sites import Places, Site
+from .understood import ReadScript
 from .values import BEGUN, ELAPSED, key_of
 
 MOST_BYTES = 1 << 28  # of one table
@@ -88,8 +89,8 @@ class _Instrumenting:
                           f"have {MOST_BYTES}; give fewer, or room for fewer others: keys={action.slots // 4}")
         counters = Variable(u64, length, name=f"Script.table{action.number}")
         if action.is_constant and len(rows) * action.layout.words <= self.spare:
-            self.add_up(action, counters, [(site, rows[key]) for site, key in keyed])
-            self.tables[action.number] = Table(counters, tuple(rows))
+            if self.add_up(action, counters, [(site, rows[key]) for site, key in keyed]):
+                self.tables[action.number] = Table(counters, tuple(rows))
             return
         for site, key in keyed:
             with self.told(action, site):
@@ -97,8 +98,8 @@ class _Instrumenting:
                 site.call(hook, counters[0], counters[action.layout.start(rows[key])], *args)
                 self.tables[action.number] = Table(counters, tuple(rows))
 
-    def add_up(self, action: Action, counters: Variable, keyed: Sequence[tuple[Site, int]]) -> None:
-        """In registers of each wave, and in memory once at its end."""
+    def add_up(self, action: Action, counters: Variable, keyed: Sequence[tuple[Site, int]]) -> bool:
+        """In registers of each wave, and in memory once at its end; whether it is done anywhere."""
         kernels: dict[tuple[WaveVariable, int], dict[Kernel, None]] = {}
         sums: dict[int, WaveVariable] = {}
         for site, row in keyed:
@@ -112,6 +113,7 @@ class _Instrumenting:
             for kernel in which:
                 self.m.at_exit(kernel, flush, counters[word], total)
         self.spare -= len(sums)
+        return bool(sums)
 
     @contextmanager
     def told(self, action: Action, site: Site) -> Iterator[None]:

@@ -28,6 +28,8 @@ from luthier_py.errors import Misread
 AT_INSTRUCTIONS = ("on", "before", "after")
 ELSEWHERE = ("launch", "entry", "exit", "block", "branch", "loop")
 HEADS = (*AT_INSTRUCTIONS, *ELSEWHERE)
+OUTSIDE = ("begin", "end")  # of all that runs
+_ALONE = (*ELSEWHERE, *OUTSIDE)
 _OPENING = "if ("
 _QUOTED_OR_BREAK = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|#(?:(?!\\n)[^\n])*|(\\n)""")
 
@@ -108,17 +110,17 @@ class ScriptText:
             if not isinstance(test, ast.Tuple) or len(test.elts) != 2:
                 self.refuse(head.condition, "here should be one condition")
             test, condition = test.elts
-        if isinstance(test, ast.Name) and test.id in ELSEWHERE:
+        if isinstance(test, ast.Name) and test.id in _ALONE:
             return ReadProbe(test.id, None, condition, node.body)
         if not isinstance(test, ast.Call) or not isinstance(test.func, ast.Name):
             name = test.id if isinstance(test, ast.Name) else self.of(test)
             if name in AT_INSTRUCTIONS:
                 self.refuse(test, f'{name} says where, as in {name}("memory & load") or {name}("global_load_*")')
-            self.suggest(test, name, HEADS, "probe")
+            self.suggest(test, name, (*HEADS, *OUTSIDE), "probe")
         if test.func.id not in AT_INSTRUCTIONS:
-            if test.func.id in ELSEWHERE:
+            if test.func.id in _ALONE:
                 self.refuse(test, f"{test.func.id} takes nothing; write {test.func.id}:")
-            self.suggest(test, test.func.id, HEADS, "probe")
+            self.suggest(test, test.func.id, (*HEADS, *OUTSIDE), "probe")
         if len(test.args) != 1 or test.keywords or not _is_text(test.args[0]):
             self.refuse(test, f'{test.func.id} takes one text, a filter (docs/filters.md) or an opcode, as in '
                               f'{test.func.id}("global_load_*")')

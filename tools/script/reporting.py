@@ -14,7 +14,7 @@ from luthier_py import LaunchResult, Variable
 
 from .actions import Action
 from .expressions import Kind
-from .tables import AGGREGATIONS, Row
+from .tables import AGGREGATIONS, Row, with_average
 
 Key = tuple["str | int", ...]
 HEXADECIMAL = ("addr", "pc", "exec")
@@ -48,10 +48,8 @@ def merged(action: Action, tables: Iterable[Mapping[str, Any]]) -> dict[str, Any
             known = found[key]
             known.update({name: how(known.get(name), row.get(name)) for name, how in merge.items()
                           if name in known or name in row})
-    for row in found.values():
-        if "avg" in row:
-            row["avg"] = row["sum"] / row["count"]
-    return _table(action, list(found.values()), lost)
+    rows = [with_average(row) if "avg" in row else row for row in found.values()]
+    return _table(action, rows, lost)
 
 
 def _table(action: Action, rows: list[Row], lost: int) -> dict[str, Any]:

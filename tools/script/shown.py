@@ -27,7 +27,7 @@ def table_text(table: Mapping[str, Any]) -> Iterator[str]:
         for key, group in groupby(rows, key=lambda row: [row[name] for name in keys]):
             yield from _histogram(_key_text(keys, key), list(group))
     elif rows:
-        yield from _numbers(keys, rows)
+        yield from numbers_text(keys, rows)
     if table["lost"]:
         yield f"    {table['lost']} more are lost: there was no room for their keys; keys={2 * table['room']} has more"
 
@@ -43,9 +43,10 @@ def not_done(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"  {action} is not done at {opcode} ({', '.join(places[:MOST_PLACES])}{more}): {reason}"
 
 
-def _numbers(keys: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def numbers_text(keys: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Rows in columns, those of keys first."""
     columns = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in keys]
-    cells = [[*map(_cell, [row[name] for name in keys]), *(_cell(row.get(name, "")) for name in columns)]
+    cells = [[*map(cell, [row[name] for name in keys]), *(cell(row.get(name, "")) for name in columns)]
              for row in rows]
     if columns != ["count"] or keys:
         cells.insert(0, [*keys, *columns])
@@ -53,7 +54,7 @@ def _numbers(keys: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Iterator
     yield from (f"    {line}" for line in aligned(header, others, left=0, first=len(keys)).split("\n"))
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
 
 

@@ -9,13 +9,18 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 Words = Sequence[int]
 Row = dict[str, Any]
 TOP = 1 << 63
+BUCKET = ("low", "high")  # what a row of a histogram is the count of
 LINEAR = 256  # buckets of quantize, beside the two at its ends
 _INTEGERS, _FLOATS = 128, 513
+DIGIT_BITS = 26  # of exact sums of floats: a number's 53 bits lie in three digits, wherever they begin
+_DIGITS = 81  # from 2**-1074 to beyond 2**1024
+_MOST_ADDED = 1 << 63 - DIGIT_BITS  # until a digit might have no more room for carries
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +51,45 @@ def _counted(words: Words, how: Any) -> Iterator[Row]:
         yield {"count": words[0]}
 
 
-def _summed(words: Words, how: Any) -> Iterator[Row]:
-    if words[0]:
+def _summed(words: Words, is_float: Any) -> Iterator[Row]:
+    if is_float:
+        yield from _summed_floats(words)
+    elif words[0]:
         yield {"sum": signed(words[1]), "count": words[0]}
+
+
+def _summed_floats(words: Words) -> Iterator[Row]:
+    """The exact sum, rounded once; infinities and NaNs as adding makes them of the others."""
+    count, nan, plus, minus = words[:4]
+    if not count + nan + plus + minus:
+        return
+    total = sum(signed(word) << DIGIT_BITS * at for at, word in enumerate(words[4:]))
+    known = plus or minus or count < _MOST_ADDED
+    found = (inf if plus else 0.0) - (inf if minus else 0.0) or _rounded(total)
+    yield {"sum": found if known else None, "count": count + plus + minus, **({"nan": nan} if nan else {})}
+
+
+def _words_of_sum(is_float: bool) -> int:
+    return 4 + _DIGITS if is_float else 2
+
+
+def _rounded(total: int) -> float:
+    """Of units of the least double."""
+    try:
+        return total / (1 << 1074)
+    except OverflowError:
+        return inf if total > 0 else -inf
 
 
 def _averaged(words: Words, how: Any) -> Iterator[Row]:
     for row in _summed(words, how):
-        yield {"avg": row["sum"] / row["count"], **row}
+        yield with_average({"avg": None, **row})
+
+
+def with_average(row: Row) -> Row:
+    """``avg`` of a row that has a sum."""
+    known = row["count"] and row["sum"] is not None
+    return {**row, "avg": row["sum"] / row["count"] if known else None}
 
 
 def _extreme(name: str, flip: int) -> Callable[[Words, Any], Iterator[Row]]:
@@ -111,13 +147,13 @@ def _some(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 _COUNT = {"count": _add}
-_SUM = {"sum": _add, **_COUNT}
+_SUM = {"sum": lambda a, b: None if a is None or b is None else a + b, "nan": _add, **_COUNT}
 _TOP = TOP * 2 - 1
 AGGREGATIONS: Mapping[str, Aggregation] = {
     "count": Aggregation(0, lambda is_float: 1, "count", "", _counted, _COUNT),
     "top": Aggregation(2, lambda is_float: 1, "count", "", _counted, _COUNT),
-    "sum": Aggregation(1, lambda is_float: 2, "total", "", _summed, _SUM),
-    "avg": Aggregation(1, lambda is_float: 2, "total", "", _averaged, _SUM),
+    "sum": Aggregation(1, _words_of_sum, "total", "total_float", _summed, _SUM),
+    "avg": Aggregation(1, _words_of_sum, "total", "total_float", _averaged, _SUM),
     "min": Aggregation(1, lambda is_float: 3, "least", "least_float", _extreme("min", _TOP),
                        {"min": _some(min), "nan": _add, **_COUNT}),
     "max": Aggregation(1, lambda is_float: 3, "greatest", "greatest_float", _extreme("max", 0),

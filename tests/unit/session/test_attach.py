@@ -47,7 +47,9 @@ def test_notebooks_show_the_last_launches(monkeypatch: pytest.MonkeyPatch) -> No
     launches = [{"launch": n, "kernel": "f<int>", "grid": [4, 1, 1], "report": {"count": 7 * n}} for n in range(150)]
     facts = {"tool": "instr_count", "launches": 151, "instrumented": 150, "reports": launches}
     monkeypatch.setattr("luthier_py.session.attach._ask_verdict", lambda: facts)
-    shown = Attached()._repr_html_()
+    sums, _, shown = Attached()._repr_html_().partition("</table>")
+    assert "<caption>instr_count: by kernel</caption>" in sums and ">150</td>" in sums
+    assert f">{sum(7 * n for n in range(150))}</td>" in sums and sums.count("linear-gradient(90deg,#f2540d66 100%") == 2
     assert f"<caption>instr_count: 150 of 151 launches counted, the last {SHOWN_ROWS}</caption>" in shown
     assert shown.count("<tr>") == 1 + SHOWN_ROWS and "<td>f&lt;int&gt;</td><td>4x1x1</td><td>1043</td>" in shown
     assert "<td>343</td>" not in shown  # of launch 49
