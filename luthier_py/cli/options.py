@@ -55,6 +55,10 @@ OutputOption = Annotated[
 TimeLimitOption = Annotated[float | None, ByName(
     "--time-limit", metavar="SECONDS", help="of a launch on the emulator; then it ends, and says where its waves stand"
 )]
+InstructionLimit = Annotated[int | None, ByName(
+    "--instruction-limit", metavar="COUNT", help="the same by instructions that its waves have executed, those of a "
+                                                 "tool, too: the same launches end each time"
+)]
 ClockOption = Annotated[str | None, ByName(
     "--clock", metavar="instructions|model",
     help="on the emulator: what kernels' clocks count, executed instructions (default) or cycles of a model"
@@ -130,6 +134,7 @@ class LaunchChoice:
     """Of a command that launches: how launches run on the emulator, and what is checked there."""
 
     time_limit: TimeLimitOption = None
+    instruction_limit: InstructionLimit = None
     clock: ClockOption = None
     schedule: ScheduleOption = None
     check: CheckOption = None
@@ -137,8 +142,8 @@ class LaunchChoice:
 
     def given(self) -> dict[str, object]:
         """As `run_settings` takes them."""
-        return {"--time-limit": self.time_limit, "--clock": self.clock, "--schedule": self.schedule,
-                "--check": self.check}
+        return {"--time-limit": self.time_limit, "--instruction-limit": self.instruction_limit, "--clock": self.clock,
+                "--schedule": self.schedule, "--check": self.check}
 
 
 @dataclass(frozen=True, slots=True)

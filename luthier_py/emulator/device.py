@@ -60,7 +60,7 @@ class EmulatorDevice:
         self.touched: TouchedMemory | None = None
         """Of the last launch, if it was readied so."""
         self.threads = max(threads, 1)
-        self.patience = Patience(options.time_limit, others_write)
+        self.patience = Patience(options.time_limit, options.instruction_limit, others_write)
         self.memory = memory or Memory()
         self._pool = PagePool()
         self._executed = ExecutedInstructions()
@@ -172,7 +172,7 @@ class EmulatorDevice:
 
     def _begin(self, ready: LoadedLaunch, kernarg: bytes) -> Begun | None:
         if self.natively and not ready.code.settings.checks:
-            return Begun(ready, ready.begin(kernarg, self.patience.time_limit is not None, self.threads > 1))
+            return Begun(ready, ready.begin(kernarg, self.patience.limited, self.threads > 1))
         ready.write(kernarg)
         return None
 
