@@ -209,7 +209,9 @@ def pairs(
             raise Invalid(f"option {key} is given twice")
         given[key] = value
     if lines:
+        from luthier_py.tool.filters import narrowed
+
         key = next((key for key in given if key.upper() == "INSTRUMENT"), "INSTRUMENT")
         wanted = " | ".join(f"lines = {each}" for each in lines)
-        given[key] = f"({given[key]}) & ({wanted})" if given.get(key) else wanted
+        given[key] = narrowed(given.get(key, ""), wanted)
     return given

@@ -171,7 +171,8 @@ class EmulatorDevice:
             self._current, self._cancelled = ready, ""
 
     def _begin(self, ready: LoadedLaunch, kernarg: bytes) -> Begun | None:
-        if self.natively and not ready.code.settings.checks:
+        counts = self.patience.instruction_limit is not None  # which native code does not look at
+        if self.natively and not (counts or ready.code.settings.checks):
             return Begun(ready, ready.begin(kernarg, self.patience.limited, self.threads > 1))
         ready.write(kernarg)
         return None

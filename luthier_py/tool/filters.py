@@ -26,6 +26,11 @@ from luthier_py.isa import AccessKind, InstructionClass, OpFlag, Space
 from luthier_py.tool.sources import Interval, Sources
 
 
+def narrowed(chosen: str, wanted: str) -> str:
+    """The filter of what both choose; ``chosen`` may be none at all."""
+    return f"({chosen}) & ({wanted})" if chosen else wanted
+
+
 class Looked:
     """An instruction of a program, as filters look at it."""
 

@@ -142,7 +142,7 @@ def test_a_wrong_address_ends_the_launch() -> None:
 
 
 def test_options_that_make_no_sense() -> None:
-    for options, words in (({"UNIT": "HW_ID:1=1"}, "for MODEL=xor, and, or; flip happens once"),
+    for options, words in (({"UNIT": "HW_ID:1=1"}, "for MODEL=xor, and, or; flip has its turn"),
                            ({"UNIT": "HW_ID:1", "MODEL": "or"}, "give REGISTER:MASK=VALUE"),
                            ({"UNIT": "HW_ID:1=2", "MODEL": "or"}, "no bit of VALUE outside of MASK")):
         with pytest.raises(Invalid, match=words):
