@@ -125,7 +125,7 @@ def fault_bench(record: RecordedLaunch, path: Path, options: Mapping[str, str], 
     """``options``: of the tool, without a fault; ``settings``: those of an emulator. LuthierError where the launch is
     not the recorded one without a fault."""
     own = load(record.code, str(path))
-    with with_memory(record, own, settings) as (device, addresses, original):
+    with with_memory(record, own, settings, own.target) as (device, addresses, original):
         assert isinstance(device, EmulatorDevice) and original is not None
         named = allocation_counterparts(record, own.kernel(record.kernel), addresses)
         everything = sorted([*named, *module_counterparts(record, original)[0]], key=lambda each: each.start)
