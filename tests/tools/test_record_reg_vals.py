@@ -144,5 +144,5 @@ def test_scalars_vectors_and_matrices() -> None:
 @pytest.mark.parametrize(("when", "kinds"), [("read", {0}), ("written", {1})])
 def test_what_is_wanted_is_recorded(when: str, kinds: set[int]) -> None:
     one = sample("vector_add")
-    records, _ = recorded(one.path.read_bytes(), launch_of(one), when=when)
+    records, _ = recorded(one.path.read_bytes(), launch_of(one), operands=when)
     assert set(records["written"].tolist()) == kinds

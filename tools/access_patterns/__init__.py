@@ -45,7 +45,7 @@ class AccessPatterns(Tool):
 
     name = "access_patterns"
     wants_arguments = True  # so that launches of kernels are reported in which nothing was inserted
-    line = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a line")
+    line_bytes = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a cache line")
 
     def instrument(self, m: Mutator) -> Sites:
         lines, of = source_lines(m.program.obj), dict[str, tuple[Site, ...]]()
@@ -64,20 +64,20 @@ class AccessPatterns(Tool):
         items = launch.block[0] * launch.block[1] * launch.block[2]
         lanes = min(notes.wave_size, items)
         rows = [self.row(site, launch.block, notes.wave_size, lanes) for site in notes.of.get(launch.kernel, ())]
-        return {"line": self.line, "lanes": lanes, "instructions": rows,
+        return {"line": self.line_bytes, "lanes": lanes, "instructions": rows,
                 "predicted": sum(row["shape"] != Shape.UNKNOWN.value for row in rows)}
 
     def row(self, site: Site, block: tuple[int, int, int], wave_size: int, lanes: int) -> dict[str, Any]:
         size = site.bytes
         pattern = Pattern(Shape.UNKNOWN) if size is None else pattern_of(site.address, block, wave_size, size)
-        lines = None if size is None else lines_of(pattern, size, self.line, lanes)
+        lines = None if size is None else lines_of(pattern, size, self.line_bytes, lanes)
         least, most = lines or (None, None)
         known = pattern.shape is not Shape.UNKNOWN
         return {
             "pc": site.pc, "instruction": site.text, "function": site.function, "source": site.source,
             "kind": site.kind.name.lower(), "bytes": size, "shape": pattern.shape.value,
             "stride": pattern.stride if known else None, "row": pattern.row if known else None,
-            "least_lines": least, "most_lines": most, "advice": advice(site, pattern, self.line, lines, lanes),
+            "least_lines": least, "most_lines": most, "advice": advice(site, pattern, self.line_bytes, lines, lanes),
         }  # fmt: skip
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:

@@ -114,7 +114,7 @@ class FaultInjection(Tool):
     when = Option(-1, bounds=(-1, (1 << 62) - 1),
                   help="which written register is hit, counted from 0; -1: none, they are only counted")
     wave = Option(-1, bounds=(-1, ALL_BITS), help="only this wave of the launch counts; -1: all do, as they come")
-    count = Option("lanes", choices=("lanes", "waves"),
+    turns = Option("lanes", choices=("lanes", "waves"),
                    help="lanes: each active lane's register counts; waves: a wave's counts once, and LANE is hit")
     lane = Option(0, bounds=(-1, 63), help="the lane, where it is not WHEN that says which; -1: what is from then on, "
                                           "or each time, is so in every lane")
@@ -144,8 +144,8 @@ class FaultInjection(Tool):
         self.keep, self.flip = effect(self.model, self.bit, self.mask)
         if self.unit and not self.permanent:
             raise Invalid(f"option UNIT={self.unit}: for MODEL={', '.join(PERMANENT)}; {self.model} has its turn")
-        if self.stuck and (self.wave < 0 or self.count != "lanes"):
-            raise Invalid(f"option MODEL={self.model}: a register of one wave is stuck; give WAVE, leave out COUNT")
+        if self.stuck and (self.wave < 0 or self.turns != "lanes"):
+            raise Invalid(f"option MODEL={self.model}: a register of one wave is stuck; give WAVE, leave out TURNS")
         if self.lane < 0 and not self.stuck and not self.permanent:
             raise Invalid(f"option LANE={self.lane}: for what happens more than once; {self.model} does not")
 
@@ -178,7 +178,7 @@ class FaultInjection(Tool):
     def put(self, m: Mutator, instr: Instr, register: Reg, site: int) -> None:
         """The hook of the model behind an instruction."""
         scalar = register.file is RegFile.SGPR
-        by_lane = [] if scalar or self.count == "lanes" and not self.permanent else [self.struck_lane]
+        by_lane = [] if scalar or self.turns == "lanes" and not self.permanent else [self.struck_lane]
         fault = [*by_lane, self.keep, self.flip, self.times, self.hit, site]
         if self.permanent:
             hook = held_scalar if scalar else held

@@ -149,7 +149,8 @@ class MemCheck(Tool):
     name = "memcheck"
     guard = Option(True, help="0: make accesses that are told all the same, as a GPU would; else their wave skips them")
     align = Option(False, help="1: tell addresses that are no multiple of the element, or of a dword if it is longer")
-    most = Option(16, bounds=(0, 1 << 20), help="lanes of an instruction that are told one by one; all are counted")
+    told_lanes = Option(16, bounds=(0, 1 << 20),
+                        help="lanes of an instruction that are told one by one; all are counted")
     bad = Channel(BadAccess)
     known = Allocations()
     wave = WaveVariable(u32)
@@ -182,7 +183,7 @@ class MemCheck(Tool):
         return CheckedSite(instr.pc, text, line, access_kind(instr), memory.bytes, longest & -longest, scalar)
 
     def watch(self, m: Mutator, instr: Instr, site: CheckedSite, number: int, counts: Variable) -> None:
-        given = (self.known, counts[number], self.bad, number, self.wave, self.most, address(instr), site.bytes,
+        given = (self.known, counts[number], self.bad, number, self.wave, self.told_lanes, address(instr), site.bytes,
                  site.align if self.align else 1, bounds(instr))
         if site.scalar:
             most = max(kernel.record.descriptor.kernarg_size for kernel in m.kernels)
@@ -219,14 +220,14 @@ class MemCheck(Tool):
                       for lane in range(64) if int(record["lanes"]) >> lane & 1]
         return {"pc": site.pc, "instruction": site.text, "line": site.line, "kind": WORDS[site.kind],
                 "by": "wave" if site.scalar else "lane", "bytes": site.bytes, "count": count,
-                "first": lanes[: self.most]}
+                "first": lanes[: self.told_lanes]}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         rows: dict[int, dict[str, Any]] = {}
         for row in (row for report in reports for row in report["bad"]):
             known = rows.setdefault(row["pc"], {**row, "count": 0, "first": []})
             known["count"] += row["count"]
-            known["first"] = (known["first"] + row["first"])[: self.most]
+            known["first"] = (known["first"] + row["first"])[: self.told_lanes]
         return {**reports[0], "judged": any(report["judged"] for report in reports),
                 "bad": [rows[pc] for pc in sorted(rows)]}
 

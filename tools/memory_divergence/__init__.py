@@ -105,14 +105,14 @@ class MemoryDivergence(Tool):
 
     name = "memory_divergence"
     aliases = ("memory_efficiency",)
-    line = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a line in the histograms")
+    line_bytes = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a cache line")
 
     def instrument(self, m: Mutator) -> Accesses:
         found = [(function, instr) for function in m.functions() for instr in m.instrs(function, where="global")]
         known = list(_known(found))
         counts = Variable(u64, max(len(known), 1) * ROW, name="MemoryDivergence.counts")
         for number, (_, instr, where, size) in enumerate(known):
-            m.before(instr, note, counts[number * ROW], where, size - 1, self.line.bit_length() - 1)
+            m.before(instr, note, counts[number * ROW], where, size - 1, self.line_bytes.bit_length() - 1)
         known_instrs = {instr for _, instr, _, _ in known}
         isa, lines = m.program.isa, source_lines(m.program.obj)
         texts = [isa.text(instr.inst) for _, instr in found if instr not in known_instrs]

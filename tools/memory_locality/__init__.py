@@ -109,7 +109,7 @@ class MemoryLocality(Tool):
 
     name = "memory_locality"
     aliases = ("reuse_distance",)
-    line = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a line")
+    line_bytes = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a cache line")
     l1 = Option("", help="a cache of each compute unit, as size:ways:line: 16K:64:64")
     l2 = Option("", help="a cache that all share: 4M:16:128")
     window = Option(1, bounds=(1, 1 << 31), help="launches that follow each other, before lines count as unused again")
@@ -151,7 +151,7 @@ class MemoryLocality(Tool):
 
     def received(self, channel: Channel, launch: LaunchResult, records: Array) -> None:
         window, counts = self.of_launch(launch)
-        window.add(counts, records, self.line, self.sample)
+        window.add(counts, records, self.line_bytes, self.sample)
 
     def report(self, launch: LaunchResult) -> Report:
         window, counts = self.of_launch(launch)
@@ -161,7 +161,7 @@ class MemoryLocality(Tool):
         if (launch.index + 1) % self.window == 0:
             del self.gathered[launch.index // self.window]
         items = launch.block[0] * launch.block[1] * launch.block[2]
-        head = {"line": self.line, "sample": self.sample,
+        head = {"line": self.line_bytes, "sample": self.sample,
                 "window": {"launches": self.window, "lines": len(window.distances) * self.sample}}
         return report_of(counts, -(-items // counts.sites.wave_size), window.caches.shapes, head, self.sample)
 

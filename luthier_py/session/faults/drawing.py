@@ -24,7 +24,7 @@ OF_OPCODE = {"opcode_0": "and", "opcode_1": "or", "opcode_flip": "xor"}
 MODELS = *ONCE, *STUCK, *OF_OPCODE
 EVERY_LANE = {"LANE": "-1"}
 
-DRAWN = "MODEL", "WAVE", "WHEN", "BIT", "MASK", "COUNT", "LANE", "UNIT"
+DRAWN = "MODEL", "WAVE", "WHEN", "BIT", "MASK", "TURNS", "LANE", "UNIT"
 """Options of the tool that say which fault it is."""
 
 Written = Sequence[Sequence[int]]
