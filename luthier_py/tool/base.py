@@ -57,6 +57,11 @@ class LaunchResult:
     def workgroups(self) -> int:
         return self.grid[0] * self.grid[1] * self.grid[2]
 
+    @property
+    def workitems(self) -> int:
+        """In a work-group."""
+        return self.block[0] * self.block[1] * self.block[2]
+
 
 class Tool:
     """Base of all tools. Variables, WaveVariables, Options and hooks are declared in the class body.
@@ -79,7 +84,9 @@ class Tool:
     """Whether `instrument` depends on nothing but the program, the options, the tool's sources and the files that it
     declares by `reads`: then it need not be called again for what was instrumented before."""
     wants_arguments: bool = False
-    """Launches have their arguments with them, and those of kernels in which nothing was inserted are reported, too."""
+    """Launches have their arguments with them."""
+    reports_untouched: bool = False
+    """Launches of kernels in which nothing was inserted are reported, too."""
     asks_first: ClassVar[bool] = False
     """Whether there is no such tool without options."""
     selection = Selection()

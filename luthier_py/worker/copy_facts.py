@@ -29,7 +29,7 @@ class CopyFacts:
     """What is read after each launch, where launches size nothing."""
     has_code: bool = True
     record: KernelRecord | None = None
-    """Where launches come with their arguments."""
+    """Where each launch is told, with its arguments."""
 
     def read(self, launch: LaunchResult) -> list[tuple[str, int]]:
         """What is read after a launch, by name, and its bytes."""

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from luthier_py.emulator.checks import Checks, LaunchReport, check_names
-from luthier_py.emulator.launch_options import Reporter
+from luthier_py.emulator.options.checks import Checks, check_names
+from luthier_py.emulator.watching.findings import LaunchReport, Reporter
 from luthier_py.errors import DeviceError, how_many, one_line
 from luthier_py.worker.edge import say
 

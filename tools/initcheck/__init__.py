@@ -10,6 +10,7 @@ import numpy as np
 from luthier_py import LaunchResult
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
+from luthier_py.tool import left_out_lines, left_out_rows, place_text
 from luthier_py.tools.racecheck.races import numbered
 from luthier_py.tools.racecheck.trace import Accesses, Array, LdsSites, LdsTrace, cut, summed
 
@@ -27,7 +28,8 @@ class InitCheck(LdsTrace):
         for taken in self.taken(launch):
             accesses += len(taken.order)
             rows += rows_of(notes, taken)
-        return {"accesses": accesses, "unwritten": merged(rows), "untraced": list(notes.untraced), "not_judged": lost}
+        return {"accesses": accesses, "unwritten": merged(rows), "left_out": left_out_rows(notes.left_out),
+                "not_judged": lost}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {**reports[0], **summed(reports),
@@ -38,15 +40,12 @@ class InitCheck(LdsTrace):
         lines = [f"{self.headline(launch)}: {report['accesses']} accesses to LDS; what nobody wrote is read by "
                  f"{how_many(len(rows), 'instruction')}"]
         for row in rows:
-            lines.append(f"  {row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else ""))
+            lines.append(f"  {place_text(row)}")
             first = row["first"]
             who = f"lane {first['lane']} of wave {first['wave']} of work-group {first['workgroup']}"
             times = how_many(row["count"], "time")
             lines.append(f"    byte {first['address']} of LDS and others, {times}; first: {who}")
-        lines += cut(report)
-        if report["untraced"]:
-            lines.append(f"  not followed, and so perhaps writing: {', '.join(sorted(set(report['untraced'])))}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *cut(report), *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [{**{name: row[name] for name in ("pc", "instruction", "line", "count")}, **row["first"]}
@@ -59,7 +58,7 @@ def rows_of(notes: LdsSites, taken: Accesses) -> Iterator[dict[str, Any]]:
     for site in np.unique(taken.site[unwritten]):
         mine = unwritten[taken.site[unwritten] == site]
         first, known = mine[np.lexsort((taken.piece[mine], taken.wave[mine]))[0]], notes.traced[site]
-        yield {"pc": known.pc, "instruction": known.text, "line": known.line, "count": len(mine),
+        yield {**known.place.facts(), "count": len(mine),
                "first": {"address": int(taken.piece[first]) * taken.piece_bytes, "workgroup": taken.group,
                          "wave": int(taken.wave[first]), "lane": int(taken.lane[first])}}
 

@@ -8,6 +8,7 @@ from typing import Any
 from luthier_py import LaunchResult
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
+from luthier_py.tool import left_out_lines, left_out_rows, place_text
 from luthier_py.tools.racecheck.races import Race, races
 from luthier_py.tools.racecheck.trace import Accesses, LdsSite, LdsSites, LdsTrace, cut, summed
 
@@ -25,7 +26,8 @@ class RaceCheck(LdsTrace):
         for taken in self.taken(launch):
             accesses += len(taken.order)
             rows += [row_of(notes.traced, taken, race) for race in races(taken)]
-        return {"accesses": accesses, "races": merged(rows), "untraced": list(notes.untraced), "not_judged": lost}
+        return {"accesses": accesses, "races": merged(rows), "left_out": left_out_rows(notes.left_out),
+                "not_judged": lost}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         rows = merged(row for report in reports for row in report["races"])
@@ -39,12 +41,8 @@ class RaceCheck(LdsTrace):
             who = " and ".join(f"lane {each['lane']} of wave {each['wave']}" for each in first["who"])
             lines.append(f"  {row['kind']} at byte {first['address']} of LDS, {how_many(row['count'], 'time')}; first: "
                          f"{who} of work-group {first['workgroup']}")
-            lines += [f"    {each['pc']:#x} {each['instruction']}" + (f" [{each['line']}]" if each["line"] else "")
-                      for each in row["where"]]
-        lines += cut(report)
-        if report["untraced"]:
-            lines.append(f"  not followed: {', '.join(sorted(set(report['untraced'])))}")
-        return "\n".join(lines)
+            lines += [f"    {place_text(each)}" for each in row["where"]]
+        return "\n".join([*lines, *cut(report), *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [{**{name: row[name] for name in ("kind", "pc", "other_pc")},
@@ -53,13 +51,14 @@ class RaceCheck(LdsTrace):
 
 
 def row_of(sites: Sequence[LdsSite], taken: Accesses, race: Race) -> dict[str, Any]:
-    both = sorted((race.first, race.second), key=lambda each: (sites[int(taken.site[each])].pc, taken.wave[each], each))
+    both = sorted((race.first, race.second), key=lambda each: (sites[int(taken.site[each])].place.pc, taken.wave[each],
+                                                              each))
     where = [sites[int(taken.site[each])] for each in both]
     waves = [int(taken.wave[each]) for each in both]
     kind = " and ".join(WORDS[site.kind] for site in where) + (" in one store" if waves[0] == waves[1] else "")
     return {
-        "kind": kind, "count": race.count, "pc": where[0].pc, "other_pc": where[1].pc,
-        "where": [{"pc": site.pc, "instruction": site.text, "line": site.line} for site in where],
+        "kind": kind, "count": race.count, "pc": where[0].place.pc, "other_pc": where[1].place.pc,
+        "where": [site.place.facts() for site in where],
         "first": {
             "address": int(taken.piece[race.first]) * taken.piece_bytes, "workgroup": taken.group,
             "who": [{"wave": wave, "lane": int(taken.lane[each])} for wave, each in zip(waves, both, strict=True)],

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
-from luthier_py.emulator.record_file import read_record
+from luthier_py.emulator.devices.record_file import read_record
 from luthier_py.errors import Invalid
 from luthier_py.report.faults import fault_files, fault_summary
 from luthier_py.report.plain import Json

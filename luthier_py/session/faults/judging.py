@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
-from luthier_py.emulator.launch_options import LaunchOptions
+from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.errors import FaultKind
 from luthier_py.session.faults.drawing import EVERY_LANE, OF_OPCODE, ONCE, InjectedFault, Written
 
