@@ -27,7 +27,7 @@ from luthier_py.report.remedies import advising
 from luthier_py.runtime import Device, Module
 from luthier_py.session.counterparts import Counterpart, allocation_counterparts, module_counterparts, pieces
 from luthier_py.session.differing import BufferDifference, ComparedBytes, difference
-from luthier_py.session.faults.drawing import NO_FAULT, OF_OPCODE, STUCK, TOOL, Written, as_words
+from luthier_py.session.faults.drawing import NO_FAULT, OF_OPCODE, STUCK, TOOL, WrittenRegisters, as_words
 from luthier_py.session.faults.judging import FaultEffect, FaultSide, Injection, effect_of_failure, instruction_limit
 from luthier_py.session.replay import OfRecord, compared, with_memory
 from luthier_py.session.run import Left, run_instrumented
@@ -75,7 +75,7 @@ class FaultBench:
     counterparts: Mapping[int, Counterpart]
     tolerance: float
     golden: tuple[bytes, ...]
-    written: Written
+    written: WrittenRegisters
     copies: dict[tuple[bool, bool, str], Instrumented]
 
     def inject(self, options: Mapping[str, str], launch: int = 0) -> Injection:

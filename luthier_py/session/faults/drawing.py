@@ -27,7 +27,7 @@ EVERY_LANE = {"LANE": "-1"}
 DRAWN = "MODEL", "WAVE", "WHEN", "BIT", "MASK", "TURNS", "LANE", "UNIT"
 """Options of the tool that say which fault it is."""
 
-Written = Sequence[Sequence[int]]
+WrittenRegisters = Sequence[Sequence[int]]
 """Registers by launch and wave."""
 
 
@@ -99,7 +99,7 @@ NO_FAULT = InjectedFault(-1, MODELS[0], 0, -1, 0, 0)
 """Counts, and hits nothing."""
 
 
-def drawn(number: int, seed: int, models: Sequence[str], written: Written) -> InjectedFault:
+def drawn(number: int, seed: int, models: Sequence[str], written: WrittenRegisters) -> InjectedFault:
     """``written``: there are some."""
     random = Random(f"{seed}/{number}")
     places = [(launch, wave) for launch, waves in enumerate(written) for wave in range(len(waves))]

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.errors import FaultKind
-from luthier_py.session.faults.drawing import EVERY_LANE, OF_OPCODE, ONCE, InjectedFault, Written
+from luthier_py.session.faults.drawing import EVERY_LANE, OF_OPCODE, ONCE, InjectedFault, WrittenRegisters
 
 LIMITS = FaultKind.MODE.value, FaultKind.SURFACE.value
 """What only the emulator does not let pass."""
@@ -62,7 +62,7 @@ class Bench(Protocol):
     """What is run with faults. ``written``: registers that waves write without one."""
 
     @property
-    def written(self) -> Written: ...
+    def written(self) -> WrittenRegisters: ...
 
     def inject(self, options: Mapping[str, str], launch: int) -> Injection:
         """Run it once; ``options``: of the tool, in the place of those that the campaign gives."""

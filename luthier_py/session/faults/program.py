@@ -21,7 +21,7 @@ from typing import Any
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.session.contents import content_of
 from luthier_py.session.execute import SIGNALLED, Executed, Surroundings, execute
-from luthier_py.session.faults.drawing import NO_FAULT, TOOL, Written, as_words
+from luthier_py.session.faults.drawing import NO_FAULT, TOOL, WrittenRegisters, as_words
 from luthier_py.session.faults.judging import FaultEffect, FaultSide, Injection, effect_of_failure, instruction_limit
 from luthier_py.session.run_settings import RunSettings
 from luthier_py.worker.settings import PROFILE
@@ -70,7 +70,7 @@ class ProgramBench:
     subject: ProgramSubject
     settings: RunSettings
     options: Mapping[str, str]
-    written: Written
+    written: WrittenRegisters
     kernels: Sequence[str]
     golden: ProgramResults
     seconds: float

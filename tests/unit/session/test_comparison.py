@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from compiled_samples import CompiledSamples
-from test_note_and_bundle import bundle
+from fat_binaries import bundle
 
 from luthier_py import study_table
 from luthier_py.emulator import EmulatorDevice
@@ -177,7 +177,7 @@ def test_code_is_what_llvm_objdump_shows(require_tool: Callable[[str], str], tmp
 
 def test_builds_are_compared_by_the_target_that_both_have(require_tool: Callable[[str], str], tmp_path: Path) -> None:
     """Where it is the only one; what was left out is told."""
-    samples = CompiledSamples(require_tool("clang-22"), tmp_path / "built")
+    samples = CompiledSamples(require_tool("clang-22"), tmp_path)
     sizes = {"gfx90a": 64, "gfx1100": 32, "gfx1201": 32}
     codes = {name: samples.path("saxpy", name, size) for name, size in sizes.items()}
 
