@@ -194,7 +194,7 @@ class ProgramSubject:
             yield f"--check ends with {got.check}"
         for path, before, after in zip(self.check.files, expected.files, got.files, strict=False):
             if before != after:
-                yield f"{'what it prints' if path == STDOUT else path}: {difference(before, after)}"
+                yield f"{'what it prints' if path == STDOUT else path}: {first_difference(before, after)}"
 
 
 def of_launch(launch: int) -> dict[str, str]:
@@ -202,7 +202,7 @@ def of_launch(launch: int) -> dict[str, str]:
     return {"START_GRID_NUM": str(launch), "END_GRID_NUM": str(launch + 1)}
 
 
-def difference(before: bytes | None, after: bytes | None) -> str:
+def first_difference(before: bytes | None, after: bytes | None) -> str:
     """In words."""
     if before is None or after is None:
         return "it is not there" if after is None else "it was not there"
