@@ -26,7 +26,7 @@ AGPRS, VGPRS = 2000, 1000  # where their numbers begin
 
 def recorded(code: bytes, launch: Launch, **options):
     """Records in their order, and what the emulator counted without the tool."""
-    device, tool = EmulatorDevice(load(code).target), load_tool(f"{TOOL}/", {"lines": False, **options})
+    device, tool = EmulatorDevice(load(code).target), load_tool(f"{TOOL}/", {"print_records": False, **options})
     found: list[np.ndarray] = []
     received = tool.received
     tool.received = lambda channel, launch, records: (found.append(records.copy()), received(channel, launch, records))
