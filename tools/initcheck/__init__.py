@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,9 @@ import numpy as np
 from luthier_py import LaunchResult
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
-from luthier_py.tool import left_out_lines, left_out_rows, place_text
+from luthier_py.tool import FIRST, SUM, RowsBy, left_out_lines, left_out_rows, place_text
 from luthier_py.tools.racecheck.races import numbered
-from luthier_py.tools.racecheck.trace import Accesses, Array, LdsSites, LdsTrace, cut, summed
+from luthier_py.tools.racecheck.trace import Accesses, Array, LdsSites, LdsTrace, cut
 
 NEVER = np.iinfo(np.int64).max
 
@@ -21,6 +21,10 @@ class InitCheck(LdsTrace):
     """Reads of LDS that no wave had written before or between the same barriers."""
 
     name = "initcheck"
+    amounts = {
+        "accesses": SUM.of("accesses to LDS, by lane and dword"), "not_judged": SUM.of("work-groups beyond MOST"),
+        "unwritten": RowsBy(("pc",), {"count": SUM.of("reads of what nobody wrote"), "first": FIRST}, ascending=True),
+    }  # fmt: skip
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: LdsSites = launch.notes
@@ -30,10 +34,6 @@ class InitCheck(LdsTrace):
             rows += rows_of(notes, taken)
         return {"accesses": accesses, "unwritten": merged(rows), "left_out": left_out_rows(notes.left_out),
                 "not_judged": lost}
-
-    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        return {**reports[0], **summed(reports),
-                "unwritten": merged(row for report in reports for row in report["unwritten"])}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         rows = report["unwritten"]

@@ -8,9 +8,9 @@ from typing import Any
 from luthier_py import LaunchResult
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
-from luthier_py.tool import left_out_lines, left_out_rows, place_text
+from luthier_py.tool import FIRST, SUM, RowsBy, combined, left_out_lines, left_out_rows, place_text
 from luthier_py.tools.racecheck.races import Race, races
-from luthier_py.tools.racecheck.trace import Accesses, LdsSite, LdsSites, LdsTrace, cut, summed
+from luthier_py.tools.racecheck.trace import Accesses, LdsSite, LdsSites, LdsTrace, cut
 
 WORDS = {AccessKind.LOAD: "read", AccessKind.STORE: "write", AccessKind.ATOMIC: "atomic"}
 
@@ -19,6 +19,10 @@ class RaceCheck(LdsTrace):
     """Races in LDS: accesses of two waves between the same barriers, and of two lanes in one store."""
 
     name = "racecheck"
+    amounts = {
+        "accesses": SUM.of("accesses to LDS, by lane and dword"), "not_judged": SUM.of("work-groups beyond MOST"),
+        "races": RowsBy(("kind", "pc", "other_pc"), {"count": SUM.of("times"), "first": FIRST}),
+    }  # fmt: skip
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: LdsSites = launch.notes
@@ -30,8 +34,8 @@ class RaceCheck(LdsTrace):
                 "not_judged": lost}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        rows = merged(row for report in reports for row in report["races"])
-        return {**reports[0], **summed(reports), "races": rows}
+        """The example is that of the first work-group."""
+        return {**combined(self.amounts, reports), "races": merged(row for each in reports for row in each["races"])}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         lines = [f"{self.headline(launch)}: {report['accesses']} accesses to LDS, "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ from luthier_py import LaunchResult, Mutator, Tool, Variable, hook, ptr, u64
 from luthier_py.analysis import MissingWait, missing_waits
 from luthier_py.errors import how_many
 from luthier_py.intrinsics import atomic_add
-from luthier_py.tool import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows, place_text
+from luthier_py.tool import SUM, InstrPlace, InstrPlaces, Omission, RowsBy, left_out_lines, left_out_rows, place_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +31,7 @@ class WaitCheck(Tool):
     """Registers that are used before a wait for their load, and barriers before a wait for LDS, found in the code."""
 
     name = "waitcheck"
+    amounts = {"waves": SUM, "missing": RowsBy(("pc", "what"), {"executions": SUM.of("executions by waves")})}
 
     def instrument(self, m: Mutator) -> Places:
         places = InstrPlaces(m.program)
@@ -53,20 +53,12 @@ class WaitCheck(Tool):
                 for (place, what), executions in zip(notes.places, times, strict=True)]
         return {"waves": waves, "missing": rows, "left_out": left_out_rows(notes.left_out)}
 
-    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        same = zip(*(report["missing"] for report in reports), strict=True)
-        rows = [{**each[0], "executions": sum(row["executions"] for row in each)} for each in same]
-        return {**reports[0], "waves": sum(each["waves"] for each in reports), "missing": rows}
-
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         lines = [f"{self.headline(launch)}: {how_many(len(report['missing']), 'wait')} missing"]
         for row in report["missing"]:
             lines.append(f"  {place_text(row)}")
             lines.append(f"    {row['what']}; {how_many(row['executions'], 'execution')} by waves")
         return "\n".join([*lines, *left_out_lines(report["left_out"])])
-
-    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        return list(report["missing"])
 
 
 def lacking(missing: MissingWait) -> str:
