@@ -151,7 +151,7 @@ TRUTHS: dict[str, Counted] = {
     "mem_printf": lambda report, profile, target: True,  # its lines are counted, below
     "compressibility": _sites("executions", _stores, "stores"),
     "fma_in_double": _fused,
-    "record_reg_vals lines=0 INSTR_END=64": lambda report, profile, target: report["records"] > 0,
+    "record_reg_vals print_records=0 INSTR_END=64": lambda report, profile, target: report["records"] > 0,
     "wave_metrics": _total(lambda report: report["instructions"]),
     "hot_blocks": _total(lambda report: report["instructions"]),
     "branch_divergence": _total(lambda report: report["total"]["instructions"]),

@@ -90,7 +90,7 @@ def tried(cell: Cell, tool: str) -> tuple[str, bool]:
     if tool == BARE:
         return "", True
     name, words = parsed(tool)
-    options = words | ({"lines": "0"} if name in QUIET else {})
+    options = words | ({"print_records": "0"} if name in QUIET else {})
     profile = narrowed(known.facts, name, str(cell), options, opcodes(cell.target))
     ran = run(cell, LD_PRELOAD=str(tool_library()), LUTHIER_TOOL=f"{TOOLS / name}/",
               LUTHIER_TOOL_OPTIONS="\n".join(f"{key}={value}" for key, value in options.items()))

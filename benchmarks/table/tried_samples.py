@@ -70,7 +70,7 @@ def tried(cell: Cell, tool: str) -> tuple[str, bool]:
     if name == NOTHING:
         same = instrument(known.code, load_tool(f"{TOOLS / name}/")).data == known.code
         return "" if same else "wrong: the copy is not the original", True
-    options: dict[str, Any] = words | ({"lines": False} if name in QUIET else {})
+    options: dict[str, Any] = words | ({"print_records": False} if name in QUIET else {})
     profile = narrowed(known.profile, name, str(cell), options)
     loaded = load_tool(f"{TOOLS / name}/", options)
     ran = run_instrumented(known.device, instrument(known.code, loaded), loaded, known.launch)

@@ -10,7 +10,7 @@ import click
 from click.exceptions import Exit
 
 from luthier_py.cli.ending import ExitCode
-from luthier_py.cli.parameters import ByName, parameters
+from luthier_py.cli.parameters import ByName, from_click, parameters
 from luthier_py.worker.edge import TRACEBACK
 
 Added = TypeVar("Added", bound=Callable[..., object])
@@ -45,15 +45,8 @@ class Commands(click.Group):
         if cmd_name not in self._added:
             return None
         function, settings = self._added[cmd_name]
-        return click.Command(cmd_name, params=parameters(function), callback=_with_lists(function),
+        return click.Command(cmd_name, params=parameters(function), callback=from_click(function),
                              help=function.__doc__, **settings)
-
-
-def _with_lists(function: Callable[..., object]) -> Callable[..., object]:
-    """What there may be several of comes as tuples."""
-    return lambda **given: function(**{
-        name: list(value) if isinstance(value, tuple) else value for name, value in given.items()
-    })
 
 
 def every_command(

@@ -15,15 +15,8 @@ from luthier_py.cli.options import (
     AsJson,
     File,
     KeepGoing,
-    LinesOption,
-    ScriptFile,
-    ScriptLines,
     TargetOption,
-    ToolName,
-    ToolOptions,
-    chosen_tool,
-    required,
-    scripted,
+    ToolChoice,
 )
 from luthier_py.cli.parameters import ByName
 from luthier_py.errors import Invalid
@@ -105,14 +98,10 @@ def disasm(
 @app.command_of()
 def instrument(
     file: File,
-    tool: ToolName = None,
-    script: ScriptLines = None,
-    script_file: ScriptFile = None,
+    choice: ToolChoice,
     output: Annotated[
         Path | None, ByName("-o", "--output", help="default: FILE with .luthier before its suffix")
     ] = None,
-    option: ToolOptions = None,
-    lines: LinesOption = None,
     keep_going: KeepGoing = False,
     target: TargetOption = None,
     kernel: Annotated[
@@ -132,8 +121,7 @@ def instrument(
     from luthier_py.tool import LAUNCHES, OUTPUT
 
     with aside():
-        tool, option = scripted(tool, option, script, script_file)
-        loaded = chosen_tool(required(tool), option, lines)
+        tool, loaded = choice.loaded()
         if pointless := sorted(loaded.given & {*LAUNCHES, *OUTPUT}):
             what = "is about launches, and this makes none; give it to run or exec"
             raise Invalid(f"option {', '.join(pointless)}: {what}")
@@ -154,11 +142,7 @@ def instrument(
 @app.command_of()
 def explain(
     file: File,
-    tool: ToolName = None,
-    script: ScriptLines = None,
-    script_file: ScriptFile = None,
-    option: ToolOptions = None,
-    lines: LinesOption = None,
+    choice: ToolChoice,
     target: TargetOption = None,
     kernel: Annotated[str | None, ByName("--kernel", help="only this kernel")] = None,
     keep_going: KeepGoing = False,
@@ -174,8 +158,7 @@ def explain(
     from luthier_py.storage import write_file
 
     with aside():
-        tool, option = scripted(tool, option, script, script_file)
-        loaded = chosen_tool(required(tool), option, lines)
+        loaded = choice.loaded()[1]
         kernel = kernel and symbol_of(file, kernel)
         code = read_code(file, parse_target_id(target) if target else None, kernel)
         found = explaining.explain(code, loaded, str(file), None if kernel is None else [kernel], keep_going)
@@ -194,5 +177,5 @@ def _check_inserted(tool: Tool, made: Instrumented) -> None:
     from luthier_py.report.verdict import Verdict
 
     if made.data == made.obj.data:
-        say(f"tool {tool.name} inserted nothing: {Verdict(tool).nothing_inserted(k.name for k in made.obj.kernels)}")
+        say(f"tool {tool.name} inserted nothing: {Verdict(tool).nothing_inserted(made.obj)}")
         raise Exit(ExitCode.NOTHING_OBSERVED)

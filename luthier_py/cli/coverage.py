@@ -7,7 +7,7 @@ from typing import Annotated
 
 from luthier_py.cli.app import app
 from luthier_py.cli.console import show
-from luthier_py.cli.options import AsJson, OutputOption, Report
+from luthier_py.cli.options import AsJson, LaunchChoice, ToolChoice, ToolFiles
 from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.cli.running import execute
 from luthier_py.errors import Invalid
@@ -26,6 +26,7 @@ def coverage(
         list[str],
         ByPlace(help="a target, or a program and its arguments", metavar="TARGET | -- PROGRAM [ARG]"),
     ],
+    files: ToolFiles,
     device: Annotated[
         str | None, ByName("--device", envvar="LUTHIER_DEVICE", help="of a program: as `luthier exec` takes it")
     ] = None,
@@ -38,8 +39,6 @@ def coverage(
     match: Annotated[
         str, ByName("--match", metavar="REGEX", help="of a target: operations with such names, exact ones, too")
     ] = "",
-    output: OutputOption = None,
-    report: Report = None,
     as_json: AsJson = False,
 ) -> None:
     """What the emulator does exactly, where manuals leave it a freedom, and what it refuses.
@@ -58,9 +57,10 @@ def coverage(
             raise Invalid("option --json is about a target; of a program --output FILE.json writes what it did")
         if match:
             raise Invalid("option --match is about a target; --kernels chooses those of a program")
-        execute(what, TOOL, device=device, stack=stack, kernels=kernels, output=output, report=report)
+        execute(what, ToolChoice(TOOL), LaunchChoice(), files, device=device, stack=stack, kernels=kernels)
         return
-    if wrong := [name for name, value in (("--kernels", kernels), ("--output", output), ("--report", report)) if value]:
+    of_programs = ("--kernels", kernels), ("--output", files.output), ("--report", files.report)
+    if wrong := [name for name, value in of_programs if value]:
         raise Invalid(f"option {', '.join(wrong)} is about a program: write it after --")
     try:
         re.compile(match)

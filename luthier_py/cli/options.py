@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
@@ -58,6 +59,10 @@ LiveOption = Annotated[float | None, ByName(
 TimeLimitOption = Annotated[float | None, ByName(
     "--time-limit", metavar="SECONDS", help="of a launch on the emulator; then it ends, and says where its waves stand"
 )]
+InstructionLimit = Annotated[int | None, ByName(
+    "--instruction-limit", metavar="COUNT", help="the same by instructions that its waves have executed, those of a "
+                                                 "tool, too: the same launches end each time"
+)]
 ClockOption = Annotated[str | None, ByName(
     "--clock", metavar="instructions|model",
     help="on the emulator: what kernels' clocks count, executed instructions (default) or cycles of a model"
@@ -98,18 +103,63 @@ SCRIPT, NO_TOOL = "script", "none"
 """The tools that scripts are given to, and that inserts nothing."""
 
 
-def scripted(
-    tool: str | None, options: list[str] | None, lines: list[str] | None, file: Path | None,
-    otherwise: str | None = None,
-) -> tuple[str | None, list[str] | None]:
-    """The tool and its options, where a script may stand for them (docs/one-liners.md)."""
-    given = [name for name, value in (("-t", tool), ("-e", lines), ("-f", file)) if value]
-    if len(given) > 1:
-        raise Invalid(f"{' and '.join(given)}: give one of them")
-    if lines:
-        text = "\n".join(lines).replace("\n", r"\n")  # options are one line each
-        return SCRIPT, [f"text={text}", *(options or [])]
-    return (SCRIPT, [f"file={file.absolute()}", *(options or [])]) if file else (tool or otherwise, options)
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """Of a command that takes a tool: which, or a script instead of one, with what options, for which lines."""
+
+    tool: ToolName = None
+    script: ScriptLines = None
+    script_file: ScriptFile = None
+    option: ToolOptions = None
+    lines: LinesOption = None
+
+    def scripted(self, otherwise: str | None = None) -> tuple[str | None, list[str] | None]:
+        """The tool and its options, where a script may stand for them (docs/one-liners.md)."""
+        choices = ("-t", self.tool), ("-e", self.script), ("-f", self.script_file)
+        if len(given := [name for name, value in choices if value]) > 1:
+            raise Invalid(f"{' and '.join(given)}: give one of them")
+        options = self.option or []
+        if self.script:
+            text = "\n".join(self.script).replace("\n", r"\n")  # options are one line each
+            return SCRIPT, [f"text={text}", *options]
+        return (SCRIPT, [f"file={self.script_file.absolute()}", *options]) if self.script_file else (
+            self.tool or otherwise, options)
+
+    def loaded(self) -> tuple[str, Tool]:
+        """Its name, and the tool; Invalid without one."""
+        from luthier_py.tool import load_tool
+
+        tool, options = self.scripted()
+        return required(tool), load_tool(required(tool), pairs(options, self.lines))
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchChoice:
+    """Of a command that launches: how launches run on the emulator, and what is checked there."""
+
+    time_limit: TimeLimitOption = None
+    instruction_limit: InstructionLimit = None
+    clock: ClockOption = None
+    schedule: ScheduleOption = None
+    check: CheckOption = None
+    error_exitcode: ErrorExitCode = 0
+
+    def given(self) -> dict[str, object]:
+        """As `run_settings` takes them."""
+        return {"--time-limit": self.time_limit, "--instruction-limit": self.instruction_limit, "--clock": self.clock,
+                "--schedule": self.schedule, "--check": self.check}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFiles:
+    """Of a command that launches: where the tool's results go."""
+
+    output: OutputOption = None
+    report: Report = None
+
+    def options(self) -> dict[str, Path | None]:
+        """The tool's options that say so."""
+        return {"LUTHIER_OUTPUT": self.output, "LUTHIER_REPORT": self.report}
 
 
 def required(tool: str | None) -> str:
@@ -117,12 +167,6 @@ def required(tool: str | None) -> str:
     if not tool:
         raise Invalid("there is no tool; give one with -t, or say what to do with -e (docs/one-liners.md)")
     return tool
-
-
-def chosen_tool(name: str, options: list[str] | None, lines: list[str] | None) -> Tool:
-    from luthier_py.tool import load_tool
-
-    return load_tool(name, pairs(options, lines))
 
 
 def echoed_tool(name: str, options: dict[str, str]) -> Tool:
@@ -133,11 +177,6 @@ def echoed_tool(name: str, options: dict[str, str]) -> Tool:
     if echo := loaded.echo():
         print(echo, file=sys.stderr)
     return loaded
-
-
-def run_options(time_limit: float | None, clock: str | None, schedule: str | None, check: str | None) -> dict[str, Any]:
-    """As `run_settings` takes them."""
-    return {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule, "--check": check}
 
 
 def check_settings(settings: RunSettings, there_is_a_tool: bool, error_exitcode: int) -> None:
@@ -174,7 +213,9 @@ def pairs(
             raise Invalid(f"option {key} is given twice")
         given[key] = value
     if lines:
+        from luthier_py.tool.filters import narrowed
+
         key = next((key for key in given if key.upper() == "INSTRUMENT"), "INSTRUMENT")
         wanted = " | ".join(f"lines = {each}" for each in lines)
-        given[key] = f"({given[key]}) & ({wanted})" if given.get(key) else wanted
+        given[key] = narrowed(given.get(key, ""), wanted)
     return given

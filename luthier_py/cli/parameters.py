@@ -1,14 +1,15 @@
 """What a command takes, read from its function's type hints.
 
 In: a function whose parameters are ``Annotated[TYPE, ByName(...)]`` or ``Annotated[TYPE, ByPlace(...)]``, TYPE one of
-:data:`TYPES`, a list of them or one of them or None. Out: click's parameters, which give the function such values.
-Invariant: what has no default must be given.
+:data:`TYPES`, a list of them or one of them or None; or a dataclass of such fields, where several commands share them.
+Out: click's parameters, and what gives the function such values. Invariant: what has no default must be given.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
@@ -45,7 +46,36 @@ class ByPlace:
 
 def parameters(function: Callable[..., object]) -> list[click.Parameter]:
     """In the order in which the function has them."""
-    return [_parameter(each) for each in inspect.signature(function, eval_str=True).parameters.values()]
+    return [_parameter(each) for each in _flat(function)]
+
+
+def from_click(function: Callable[..., object]) -> Callable[..., object]:
+    """The function, as click calls it: with tuples for lists, and with the fields of its dataclasses one by one."""
+    groups = {name: each.annotation for name, each in _signature(function).items() if _is_group(each.annotation)}
+
+    def call(**given: Any) -> object:
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+        for name, group in groups.items():
+            values[name] = group(**{each.name: values.pop(each.name) for each in fields(group)})
+        return function(**values)
+
+    return call
+
+
+def _is_group(hint: Any) -> bool:
+    return isinstance(hint, type) and is_dataclass(hint)
+
+
+def _signature(function: Callable[..., object]) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(function, eval_str=True).parameters)
+
+
+def _flat(function: Callable[..., object]) -> Iterator[inspect.Parameter]:
+    for each in _signature(function).values():
+        if _is_group(each.annotation):
+            yield from _signature(each.annotation).values()
+        else:
+            yield each
 
 
 def _parameter(parameter: inspect.Parameter) -> click.Parameter:

@@ -14,25 +14,15 @@ from luthier_py.cli.ending import ExitCode
 from luthier_py.cli.options import (
     NO_TOOL,
     AsJson,
-    CheckOption,
-    ClockOption,
     DeviceOption,
-    ErrorExitCode,
-    LinesOption,
-    OutputOption,
+    LaunchChoice,
     ProgramDevice,
-    Report,
-    ScheduleOption,
-    ScriptFile,
-    ScriptLines,
     TimeLimitOption,
-    ToolName,
-    ToolOptions,
+    ToolChoice,
+    ToolFiles,
     check_settings,
     echoed_tool,
     required,
-    run_options,
-    scripted,
     tool_options,
 )
 from luthier_py.cli.parameters import ByName, ByPlace
@@ -82,11 +72,9 @@ def record(
 @app.command_of()
 def replay(
     files: Annotated[list[Path], ByPlace(help="recorded launches", metavar="FILE...")],
-    tool: ToolName = None,
-    script: ScriptLines = None,
-    script_file: ScriptFile = None,
-    option: ToolOptions = None,
-    lines: LinesOption = None,
+    choice: ToolChoice,
+    how: LaunchChoice,
+    results: ToolFiles,
     device: DeviceOption = "emulator",
     kernel_from: Annotated[
         Path | None, ByName("--kernel-from", metavar="FILE", help="run the kernel of that name in another code object")
@@ -95,13 +83,6 @@ def replay(
         float, ByName("--tolerance", type=click.FloatRange(0, 1), metavar="REL",
                       help="how far floats may be from the recorded ones, relative to the larger of two")
     ] = 0.0,
-    time_limit: TimeLimitOption = None,
-    clock: ClockOption = None,
-    schedule: ScheduleOption = None,
-    check: CheckOption = None,
-    error_exitcode: ErrorExitCode = 0,
-    tool_output: OutputOption = None,
-    report: Report = None,
     as_json: AsJson = False,
 ) -> None:
     """Run recorded launches again, alone, with a tool or without, and compare what they write.
@@ -114,11 +95,11 @@ def replay(
     from luthier_py.session.run_settings import run_settings
     from luthier_py.worker.findings import say_summary
 
-    tool, option = scripted(tool, option, script, script_file, NO_TOOL)
-    settings = run_settings(device, run_options(time_limit, clock, schedule, check))
-    check_settings(settings, tool != NO_TOOL, error_exitcode)
-    options = tool_options(tool != NO_TOOL, option, lines, LUTHIER_OUTPUT=tool_output, LUTHIER_REPORT=report)
-    if len(files) > 1 and (tool_output or report):
+    tool, option = choice.scripted(NO_TOOL)
+    settings = run_settings(device, how.given())
+    check_settings(settings, tool != NO_TOOL, how.error_exitcode)
+    options = tool_options(tool != NO_TOOL, option, choice.lines, **results.options())
+    if len(files) > 1 and (results.output or results.report):
         raise Invalid("--output and --report have one launch's; give one FILE with them")
     rows = [one_replay(file, required(tool), options, settings, kernel_from, tolerance) for file in files]
     show({"replays": rows} if as_json else replay_table(rows), as_json)
@@ -129,7 +110,7 @@ def replay(
     if any(row["verdict"] is not None and not row["verdict"]["observed"] for row in rows):
         say(f"tool {tool} observed nothing")
         raise Exit(ExitCode.NOTHING_OBSERVED)
-    raise Exit(error_exitcode if findings else ExitCode.OK)
+    raise Exit(how.error_exitcode if findings else ExitCode.OK)
 
 
 def one_replay(file: Path, tool: str, options: dict[str, str], settings: RunSettings, kernel_from: Path | None,

@@ -16,33 +16,26 @@ from luthier_py.cli.ending import ExitCode
 from luthier_py.cli.options import (
     NO_TOOL,
     AsJson,
-    CheckOption,
-    ClockOption,
     DeviceOption,
-    ErrorExitCode,
     File,
+    LaunchChoice,
     LevelOption,
     LinesOption,
     LiveOption,
-    OutputOption,
     ProgramDevice,
     RecordOption,
-    Report,
-    ScheduleOption,
     ScriptFile,
     ScriptLines,
     ShuffleOption,
     StackOption,
-    TimeLimitOption,
-    ToolName,
+    ToolChoice,
+    ToolFiles,
     ToolOptions,
     TraceOption,
     check_settings,
     echoed_tool,
     pairs,
     required,
-    run_options,
-    scripted,
     tool_options,
 )
 from luthier_py.cli.parameters import ByName, ByPlace
@@ -59,26 +52,17 @@ def run(
     kernel: Annotated[str, ByName("--kernel", help="name of the kernel")],
     grid: Annotated[str, ByName("--grid", help="work-groups, X[,Y,Z]")],
     block: Annotated[str, ByName("--block", help="work-items of a work-group, X[,Y,Z]")],
+    choice: ToolChoice,
+    how: LaunchChoice,
+    files: ToolFiles,
     arguments: Annotated[list[str] | None, ByPlace(
         help="in:f32[1024]=random:1, inout:u32[512]=arange, out:f32[1024], i32=7", metavar="[ARG]..."
     )] = None,
-    tool: ToolName = None,
-    script: ScriptLines = None,
-    script_file: ScriptFile = None,
-    option: ToolOptions = None,
-    lines: LinesOption = None,
     device: DeviceOption = "emulator",
     save: Annotated[Path | None, ByName("--save", help="folder for the out and inout buffers, as .npy")] = None,
-    time_limit: TimeLimitOption = None,
-    clock: ClockOption = None,
-    schedule: ScheduleOption = None,
     shuffle: ShuffleOption = 0,
-    check: CheckOption = None,
-    error_exitcode: ErrorExitCode = 0,
     record: RecordOption = None,
     trace: TraceOption = None,
-    output: OutputOption = None,
-    report: Report = None,
     as_json: AsJson = False,
 ) -> None:
     """Launch one kernel, with a tool in it or without.
@@ -96,33 +80,30 @@ def run(
     from luthier_py.session.specs import parse_argument
     from luthier_py.worker.findings import say_summary
 
-    tool, option = scripted(tool, option, script, script_file, NO_TOOL)
-    settings = run_settings(device, run_options(time_limit, clock, schedule, check), shuffle=shuffle, record=record,
-                            times=trace is not None)
-    check_settings(settings, tool != NO_TOOL, error_exitcode)
+    tool, option = choice.scripted(NO_TOOL)
+    settings = run_settings(device, how.given(), shuffle=shuffle, record=record, times=trace is not None)
+    check_settings(settings, tool != NO_TOOL, how.error_exitcode)
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
                     tuple(map(parse_argument, arguments or [])))
-    options = tool_options(tool != NO_TOOL, option, lines, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
+    options = tool_options(tool != NO_TOOL, option, choice.lines, **files.options())
     with aside():
         loaded = echoed_tool(required(tool), options) if tool != NO_TOOL else None
         with waiting(not as_json) as bar:
             done = launch_file(file, launch, loaded, settings, bar)
         others = shuffle_file(file, launch, settings, done)
-        files = save_all(done, launch.kernel, save, record, trace)
-    facts = launch_facts(done, launch, *files, findings_of(done), others)
+        saved = save_all(done, launch.kernel, save, record, trace)
+    facts = launch_facts(done, launch, *saved, findings_of(done), others)
     show(facts if as_json else launch_table(facts), as_json)
     say_summary(settings.launch.checks, 1, len(findings_of(done)))
-    end_run(done, required(tool), error_exitcode if facts["run"]["findings"] or others and others.others else 0)
+    end_run(done, required(tool), how.error_exitcode if facts["run"]["findings"] or others and others.others else 0)
 
 
 @app.command_of("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def execute(
     command: Annotated[list[str], ByPlace(help="the program and its arguments, after --", metavar="PROGRAM...")],
-    tool: ToolName = None,
-    script: ScriptLines = None,
-    script_file: ScriptFile = None,
-    option: ToolOptions = None,
-    lines: LinesOption = None,
+    choice: ToolChoice,
+    how: LaunchChoice,
+    files: ToolFiles,
     device: ProgramDevice = None,
     stack: StackOption = None,
     kernels: Annotated[str | None, ByName("--kernels", metavar="REGEX", help="only kernels with such names")] = None,
@@ -133,16 +114,9 @@ def execute(
         bool, ByName("--own-kernels", help="at the HSA level: the HIP runtime's own kernels, too, as for copies")
     ] = False,
     level: LevelOption = None,
-    time_limit: TimeLimitOption = None,
-    clock: ClockOption = None,
-    schedule: ScheduleOption = None,
     shuffle: ShuffleOption = 0,
-    check: CheckOption = None,
-    error_exitcode: ErrorExitCode = 0,
     trace: TraceOption = None,
     live: LiveOption = None,
-    output: OutputOption = None,
-    report: Report = None,
 ) -> None:
     """Run a HIP or HSA program as it is, on a GPU or on the emulator, with a tool under it or without.
 
@@ -155,15 +129,14 @@ def execute(
     from luthier_py.session.run_settings import run_settings
     from luthier_py.worker.findings import say_summary
 
-    tool, option = scripted(tool, option, script, script_file)
-    settings = run_settings(device, run_options(time_limit, clock, schedule, check), stack, shuffle,
-                            times=trace is not None)
-    check_settings(settings, tool is not None, error_exitcode)
-    options = tool_options(tool is not None, option, lines, LUTHIER_KERNELS=kernels, LUTHIER_RANGE=in_range,
-                           LUTHIER_OWN_KERNELS="1" if own_kernels else None, LUTHIER_OUTPUT=output,
-                           LUTHIER_REPORT=report, LUTHIER_LIVE=str(live or ""))
+    tool, option = choice.scripted()
+    settings = run_settings(device, how.given(), stack, shuffle, times=trace is not None)
+    check_settings(settings, tool is not None, how.error_exitcode)
+    options = tool_options(tool is not None, option, choice.lines, LUTHIER_KERNELS=kernels, LUTHIER_RANGE=in_range,
+                           LUTHIER_OWN_KERNELS="1" if own_kernels else None, LUTHIER_LIVE=str(live or ""),
+                           **files.options())
     if shuffle:
-        tell_shuffled(command, settings, error_exitcode)
+        tell_shuffled(command, settings, how.error_exitcode)
     with aside():
         done = run_program(command, settings, tool, options, level, trace=trace)
     for line in (*done.hints, *done.undelivered):
@@ -174,7 +147,7 @@ def execute(
     if tool is not None and not done.observed:
         say(nothing_observed(tool, done.reasons))
         raise Exit(done.exit_code or ExitCode.NOTHING_OBSERVED)
-    found = error_exitcode if done.findings else ExitCode.OK
+    found = how.error_exitcode if done.findings else ExitCode.OK
     raise Exit(done.exit_code or (ExitCode.ERROR if done.undelivered else found))
 
 
@@ -208,10 +181,10 @@ def build(
     from luthier_py.session.levels import loading
     from luthier_py.session.observation import build_tool
 
-    tool, option = scripted(tool, option, script, script_file)
-    path = output or Path(f"{Path(required(tool)).stem}.so")
+    name, option = ToolChoice(tool, script, script_file, option).scripted()
+    path = output or Path(f"{Path(required(name)).stem}.so")
     with aside():
-        build_tool(required(tool), pairs(option, lines), path, level)
+        build_tool(required(name), pairs(option, lines), path, level)
     print(loading(level, path.resolve()))
 
 

@@ -28,6 +28,7 @@ _LARGE_BYTES = 1 << 16  # of arrays: LLVM takes half of a frame more, and what i
 _WIDEST_BYTES = 8       # of a number
 _ADVICE = "use smaller arrays, fewer levels of recursion, and what this target has"
 _codes: dict[str, Code] = {}
+_payloads: dict[tuple[Hook, str], Payload] = {}  # by the name of their code
 
 
 def compile_hooks(edits: Edits, isa: InstructionSet, compiled: set[str] | None = None) -> dict[PayloadKey, Payload]:
@@ -52,9 +53,17 @@ def compile_keys(
     hooks |= {ir.function: key.hook for key, ir in irs.items()}
     codes |= _compiled({_name(ir, isa): ir for ir in irs.values() if ir.called}, isa, compiled, hooks)
     return {
-        key: fragment.payload(key.hook, codes[_name(irs[key], isa)], irs[key], isa)
-        if key in irs else fragment.payload_of_text(key.hook, isa) for key in keys
+        key: _payload(key.hook, irs[key], codes, isa) if key in irs else fragment.payload_of_text(key.hook, isa)
+        for key in keys
     }
+
+
+def _payload(hook: Hook, ir: HookIr, codes: dict[str, Code], isa: InstructionSet) -> Payload:
+    """The same for all kernels: what is proved of a large hook takes longer than all else of a copy."""
+    name = _name(ir, isa)
+    if (hook, name) not in _payloads:
+        _payloads[hook, name] = fragment.payload(hook, codes[name], ir, isa)
+    return _payloads[hook, name]
 
 
 def _compiled(

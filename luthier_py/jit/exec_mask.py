@@ -53,9 +53,12 @@ def _states(instrs: Sequence[Inst], wave_size: int, half: int, before: int) -> s
     """Positions that a lane reaches, with its bit of EXEC there; None when there are too many ways."""
     starts = {at: i for i, at in enumerate(accumulate((inst.size_bytes for inst in instrs), initial=0))}
     places, needed = list(starts), _needed(instrs, starts, half)
+    branches = (inst.branch_target(place) for inst, place in zip(instrs, places, strict=False))
+    targets = [None if place is None else starts[place] for place in branches]
+    ahead = _ahead(instrs, targets, needed)
     todo: list[tuple[int, Bits]] = [(0, {EXEC + half: before})]
     seen: set[tuple[int, frozenset[tuple[int, int]]]] = set()
-    found: set[tuple[int, Bit]] = set()
+    found: set[tuple[int, int, Bit]] = set()  # from where to where
     while todo:
         at, bits = todo.pop()
         bits = {index: bit for index, bit in bits.items() if needed[at] >> index & 1}
@@ -65,10 +68,20 @@ def _states(instrs: Sequence[Inst], wave_size: int, half: int, before: int) -> s
         seen.add(state)
         if len(seen) > LIMIT:
             return None
-        found.add((at, bits.get(EXEC + half)))
-        if at < len(instrs):
-            target = instrs[at].branch_target(places[at])
-            todo += _step(instrs[at], at, None if target is None else starts[target], bits, wave_size, half)
+        end = ahead[at]
+        found.add((at, end, bits.get(EXEC + half)))
+        if end < len(instrs):
+            todo += _step(instrs[end], end, targets[end], bits, needed[end + 1], wave_size, half)
+    return {(place, bit) for at, end, bit in found for place in range(at, end + 1)}
+
+
+def _ahead(instrs: Sequence[Inst], targets: Sequence[int | None], needed: Sequence[int]) -> list[int]:
+    """For each position the first from there on whose instruction branches, or writes what is needed behind it; before
+    that a lane's bits stay as they are."""
+    found = [len(instrs)] * (len(instrs) + 1)
+    for at in reversed(range(len(instrs))):
+        matters = targets[at] is not None or instrs[at].writes.sgpr & needed[at + 1]
+        found[at] = at if matters else found[at + 1]
     return found
 
 
@@ -99,10 +112,11 @@ def _zero_test(inst: Inst) -> tuple[int, bool] | None:
     return None
 
 
-def _step(inst: Inst, at: int, target: int | None, bits: Bits, wave_size: int, half: int) -> Iterator[tuple[int, Bits]]:
-    """What may be next."""
+def _step(inst: Inst, at: int, target: int | None, bits: Bits, needed: int, wave_size: int,
+          half: int) -> Iterator[tuple[int, Bits]]:
+    """What may be next; ``needed``: behind the instruction, where it is no branch."""
     if target is None:
-        for after in _effects(inst, bits, wave_size, half):
+        for after in _effects(inst, bits, needed, wave_size, half):
             yield at + 1, after
         return
     mask, taken_when_zero = _zero_test(inst) or (-1, True)
@@ -115,14 +129,16 @@ def _step(inst: Inst, at: int, target: int | None, bits: Bits, wave_size: int, h
             yield place, {**bits, mask + half: 0}
 
 
-def _effects(inst: Inst, bits: Bits, wave_size: int, half: int) -> Iterator[Bits]:
-    """The lane's bits after an instruction that is no branch; either value for results that are not known."""
+def _effects(inst: Inst, bits: Bits, needed: int, wave_size: int, half: int) -> Iterator[Bits]:
+    """The lane's bits after an instruction that is no branch; either value for what is ``needed`` and not known."""
     after = {index: bit for index, bit in bits.items() if not inst.writes.sgpr >> index & 1}
     unknown: dict[int, list[int]] = {}  # by the number of the value: the same in all these registers
-    rest = dict.fromkeys(_targets(inst, half))
+    rest = dict.fromkeys(mask for mask in _targets(inst, half) if needed >> mask & 1)
     for assign in assignments_in_half(inst, wave_size, half):
         bit = outcome(assign.table, tuple([bits.get(source) for source in assign.sources]))
         rest.pop(assign.mask, None)
+        if not needed >> assign.mask & 1:
+            continue
         if bit is None:
             unknown.setdefault(assign.value, []).append(assign.mask)
         else:

@@ -18,7 +18,8 @@ from luthier_py.tool.names import demangled
 
 EFFECTS = "masked", "sdc", "crash", "hang"
 """That make shares."""
-PARTS = {"kernel": "kernel", "group": "class", "instruction": "instruction", "line": "line"}
+FAULT_HEADER = "faults", *EFFECTS
+PARTS = {"model": "model", "kernel": "kernel", "group": "class", "instruction": "instruction", "line": "line"}
 """Columns that faults are summed up by, and how the tables call them."""
 Z95 = 1.959963984540054
 """Of the normal distribution: 95 % lie within so many standard deviations."""
@@ -36,6 +37,8 @@ def fault_summary(rows: Sequence[Json], seed: int) -> Json:
     """JSON-ready facts."""
     return {
         "seed": seed, "faults": len(rows), "all": _shares("all", rows),
+        "host": {effect: sum(row["effect"] == effect and row["side"] == "host" for row in rows)
+                 for effect in ("crash", "hang")},
         "by": {part: [_shares(name, some) for name, some in _parts(rows, part)] for part in PARTS},
     }
 
@@ -67,14 +70,25 @@ def fault_text(facts: Json) -> str:
     head = f"{faults}, seed {facts['seed']}; shares in percent, with 95 % intervals (Wilson)"
     if whole["others"]:
         head += "; not in them: " + ", ".join(f"{count} {effect}" for effect, count in whole["others"].items())
+    if any(facts["host"].values()):
+        head += "; on the host, the others on the device: " + ", ".join(
+            f"{count} {effect}" for effect, count in facts["host"].items())
     parts = [head, _table("", [whole])]
-    parts += [_table(PARTS[part], rows) for part, rows in facts["by"].items() if rows]
+    parts += [_table(PARTS[part], rows) for part, rows in facts["by"].items() if len(rows) > (part == "model")]
     return "\n\n".join(parts)
 
 
 def _table(title: str, rows: Iterable[Json]) -> str:
-    return aligned(("faults", *EFFECTS, title), ((row["judged"], *(_cell(row[each]) for each in EFFECTS),
+    return aligned((*FAULT_HEADER, title), ((row["judged"], *(_cell(row[each]) for each in EFFECTS),
                                                   demangled(row["name"])) for row in rows), left=1)
+
+
+def fault_cells(facts: Json) -> Iterator[tuple[str, ...]]:
+    """All of it in one table: a name, and what FAULT_HEADER has."""
+    for part, rows in {"": [facts["all"]], **facts["by"]}.items():
+        for row in rows:
+            name = f"{PARTS[part]} {demangled(row['name'])}" if part else "all"
+            yield name, str(row["judged"]), *(_cell(row[each]) for each in EFFECTS)
 
 
 def _cell(share: Json) -> str:

@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from luthier_py.errors import how_many, printable
+from luthier_py.report.cycles import cycles_text
 from luthier_py.report.plain import Json
 from luthier_py.tool.names import demangled
 
@@ -23,6 +24,8 @@ def _lines(row: Json) -> Iterator[str]:
     yield from (f"  report -> {file}" for file in row["files"])
     if (executed := row["device_instructions"]) is not None:
         yield f"  {executed} wave instructions executed{_compared(row)}"
+    if (cycles := row["device_cycles"]) is not None:
+        yield f"  {cycles_text(cycles['cycles'], cycles['imbalance'], cycles['wave_imbalance'])}"
     if row["verdict"] is not None:
         yield from (f"  {line}" for line in row["verdict"]["text"].splitlines())
     if row["same"]:

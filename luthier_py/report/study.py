@@ -8,6 +8,7 @@ from typing import Any
 from rich.table import Table as RichTable
 
 from luthier_py.report.columns import aligned
+from luthier_py.report.faults import FAULT_HEADER, fault_cells, fault_text
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.plain import Json
 from luthier_py.report.plots import available, grouped_bars, ranges, stacked_bars
@@ -34,6 +35,7 @@ def study_files(facts: Json) -> dict[str, bytes]:
 def study_text(facts: Json) -> str:
     """All tables, one after the other."""
     parts = [facts["title"], aligned(HEADER, map(_cells, facts["groups"]), left=TEXTS)]
+    parts += [f"{each['of']}: {fault_text(each)}" for each in facts["campaigns"]]
     for figure in facts["figures"]:
         rows = [(*_numbers(figure, row["values"]), row["bar"]) for row in figure["rows"]]
         parts.append(f"{_heading(figure)}\n{aligned((*figure['parts'], ''), rows, left=1)}")
@@ -50,7 +52,7 @@ def study_verdict(facts: Json) -> list[str]:
     statuses = ", ".join(f"{count} {status}" for status, count in facts["statuses"].items())
     lines = [*facts["failures"], *(f"repeats differ: {text}" for text in facts["differences"])]
     lines += [f"figure {one['name']}: no run has {name}" for one in facts["figures"] for name in one["missing"]]
-    repeated = any(group["runs"] > 1 for group in facts["groups"])
+    repeated = any(group["runs"] > 1 and not group["parts"] for group in facts["groups"])
     agree = "" if not repeated or facts["differences"] else "; all counts and outputs are equal in all repeats"
     return [*lines, f"verdict: {facts['runs']} runs: {statuses}{agree}"]
 
@@ -90,6 +92,8 @@ def study_pictures(facts: Json) -> dict[str, Picture]:
 
 def study_page(facts: Json, pictures: dict[str, Picture]) -> Page:
     tables = [HtmlTable("Runs", _texts_first(HEADER, TEXTS), tuple(map(_run_row, facts["groups"])), code=0)]
+    tables += [HtmlTable(f"Faults: {each['of']}", ("", *FAULT_HEADER), tuple(map(HtmlRow, fault_cells(each))), code=0)
+               for each in facts["campaigns"]]
     for figure in facts["figures"]:
         numbers = _figure_table(figure)
         if figure["name"] in pictures:  # which has its title in it

@@ -11,12 +11,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from luthier_py.analysis import source_lines
 from luthier_py.inject.model import ClonedKernel
+from luthier_py.loader import CodeObject
 from luthier_py.pipeline import PARTS, Instrumented
 from luthier_py.report.cloned import change, cloned_facts
 from luthier_py.report.plain import Json
 from luthier_py.report.received import RecordCount
 from luthier_py.tool import LAUNCHES, LaunchResult, Option, Refusal, Tool
+from luthier_py.tool.filters import asks_for_lines
 from luthier_py.tool.printing import PRINTED
 from luthier_py.tool.selection import CODE, INSTRUCTIONS
 
@@ -63,6 +66,8 @@ class Verdict:
     """Kernels that the options leave out."""
     untouched: set[str] = field(default_factory=set)
     """Kernels that the tool had nothing to insert into."""
+    without_lines: set[str] = field(default_factory=set)
+    """Of these, those whose objects have no line tables, where the options ask for lines."""
     unobserved: dict[str, int] = field(default_factory=dict)
     """Launches in which the tool ran and had nothing to go by, by its reasons."""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -96,6 +101,12 @@ class Verdict:
     def refuse(self, refusal: Refusal) -> None:
         self.refused[refusal.kernel] = f"{refusal.reason} [{refusal.where}]"
 
+    def left_alone(self, kernel: str, obj: CodeObject) -> None:
+        """The tool inserts nothing into it."""
+        self.untouched.add(kernel)
+        if asks_for_lines(self.tool.selection.instrument) and not source_lines(obj):
+            self.without_lines.add(kernel)
+
     def told(self, launch: LaunchResult) -> None:
         """What is reported of a launch."""
         if why := self.tool.unobserved(launch):
@@ -116,6 +127,9 @@ class Verdict:
             cut = self._given({name: option for name, option in CODE.items() if name in INSTRUCTIONS})
             left = f"what {cut} leaves of " if cut else ""
             found.append(f"there is nothing for {self.tool.name} in {left}{self._listed(self.untouched)}")
+        if self.without_lines:
+            found.append(f"INSTRUMENT asks for source lines, and there are no line tables of "
+                         f"{self._listed(self.without_lines)}: compile with -g")
         if self.failed:
             found.append(f"{_many(self.failed, 'launch', 'launches')} did not begin: the runtime took no such grid, "
                          "block or memory")  # fmt: skip
@@ -125,12 +139,14 @@ class Verdict:
                          "failed before the count was read")  # fmt: skip
         return found
 
-    def nothing_inserted(self, kernels: Iterable[str]) -> str:
-        """Why a code object with these kernels stayed as it is."""
-        names = set(kernels)
+    def nothing_inserted(self, obj: CodeObject) -> str:
+        """Why it stayed as it is."""
+        names = {kernel.name for kernel in obj.kernels}
         if names and not any(map(self.tool.selection.kernel, names)):
             return f"LUTHIER_KERNELS={self.tool.selection.kernels} leaves out {self._listed(names)}"
-        self.launches, self.selected, self.untouched = 1, 1, names
+        self.launches, self.selected = 1, 1
+        for name in names:
+            self.left_alone(name, obj)
         return "; ".join(self.reasons()) if names else "there is no kernel"
 
     def _given(self, options: Mapping[str, Option[Any]]) -> str:

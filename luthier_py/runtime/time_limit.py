@@ -1,6 +1,7 @@
 """How long a launch may take, where the device can end it: the emulator's.
 
-In: seconds, as a number or as text. Out: the same, checked. Invariant: positive, and not more than a timer takes.
+In: seconds or instructions, as a number or as text. Out: the same, checked. Invariant: positive, and seconds not more
+than a timer takes.
 """
 
 from __future__ import annotations
@@ -22,3 +23,10 @@ def parse_time_limit(text: str) -> float | None:
         return check_time_limit(float(text)) if text else None
     except ValueError:
         raise Invalid("give a number of seconds") from None
+
+
+def parse_instruction_limit(text: str) -> int | None:
+    """None for no text."""
+    if text and not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 63):
+        raise Invalid("give a positive number of instructions")
+    return int(text) if text else None

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,6 +30,8 @@ from luthier_py.tool import OUTPUT, amounts_of, combined
 from luthier_py.tool.names import demangled
 
 CODE = "code"
+NO_LINE = "(no line)"
+"""The row of instructions without a line."""
 WRITTEN = ("tool", "options", "verdict", "launches")  # by --output
 STATIC = ("sgprs", "vgprs", "waves_per_simd", "lds_bytes", "private_bytes")
 MOST_DIGITS = 300  # of a number: more are no float any more
@@ -41,13 +44,43 @@ def compare_files(before: Path, after: Path, kernels: str | None = None, target:
         chosen = re.compile(kernels or "")
     except re.error as error:
         raise Invalid(f"--kernels {kernels}: give a regular expression: {error}") from None
+    notes: tuple[str, ...] = ()
+    if target is None and (found := _common_target(before, after)) is not None:
+        target, notes = found
     one, other = (_side(path, chosen, target) for path in (before, after))
+    one = replace(one, notes=(*notes, *one.notes))
     if one.what != other.what:
         raise Invalid(f"{before} is {one.what}, {after} {other.what}: compare what one tool counted")
     if not one.kernels or not other.kernels:
         empty = before if not one.kernels else after
         raise Invalid(f"{empty}: there is no kernel{' that --kernels chooses' if kernels else ''}")
     return compare(one, other)
+
+
+def _common_target(before: Path, after: Path) -> tuple[str, tuple[str, ...]] | None:
+    """Of builds for several targets the only one that both have, with a note that says so."""
+    if not all(map(_is_code, (before, after))):
+        return None
+    sides = [_targets(path) for path in (before, after)]
+    common = [each for each in sides[0] if each in sides[1]]
+    others = [each for side in sides for each in side if each not in common]
+    if len(common) != 1 or not others:
+        return None
+    return common[0], (f"of {common[0]}, the only target that both have; left out: {', '.join(dict.fromkeys(others))}",)
+
+
+def _is_code(path: Path) -> bool:
+    """And no study's, nor what --output wrote."""
+    if not path.is_file() or path.suffix == ".parquet":
+        return False
+    with path.open("rb") as file:
+        return not file.read(64).lstrip().startswith(b"{")
+
+
+def _targets(path: Path) -> list[str]:
+    with open_code(path) as data:
+        found = [str(part.target_id) for part in load_each(data, str(path)) if not isinstance(part, Broken)]
+    return list(dict.fromkeys(found))
 
 
 def _side(path: Path, kernels: re.Pattern[str], target: str | None) -> RunSide:
@@ -138,8 +171,8 @@ def _static(obj: CodeObject, kernels: re.Pattern[str]) -> Iterator[tuple[str, Na
         facts = kernel_facts(obj, kernel)
         functions = program.reachable(program.kernel(kernel.name).function)
         instrs = [instr for function in functions for instr in function.instrs]
-        places = (line for instr in instrs if (line := lines.at(instr.pc)) is not None)
-        by_line = Counter(f"{line.file.rpartition('/')[2]}:{line.line}" for line in places)
+        places = (lines.at(instr.pc) for instr in instrs)
+        by_line = Counter(NO_LINE if line is None else f"{line.file.rpartition('/')[2]}:{line.line}" for line in places)
         by_opcode = Counter(instr.op.mnemonic for instr in instrs)
         yield demangled(kernel.name), {
             **{NumberName(KERNEL, "", name): facts[name] for name in STATIC},

@@ -12,9 +12,10 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,32 @@ from luthier_py.session.program import obstacles, program_path, search_folders, 
 from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.stack import what_is_missing
 from luthier_py.storage import write_file
+from luthier_py.worker.findings import FAILURES
 from luthier_py.worker.findings import FILE as FINDINGS
 from luthier_py.worker.orphan import FOLDER, new_folder, remove_abandoned
 from luthier_py.worker.traced import FILE as TRACED
 
-FOUND, TOLD = "findings", "told"
+FOUND, TOLD, FAILED = "findings", "told", "failures"
 PATIENCE = 0.5  # seconds until it is looked again whether a program has ended of which no signal told
 _FORWARDED = signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2
 _SIGNALS = {signal.SIGCHLD, *_FORWARDED}
 _PR_SET_PDEATHSIG, _SI_USER = 1, 0
 SIGNALLED = 128  # a shell's exit code for a signal is this much more
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a program gets. ``output``, ``errors``: files for what it prints. ``variables``: of its environment, beside
+    this process's. ``seconds``: until it is killed."""
+
+    output: int | None = None
+    errors: int | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    seconds: float | None = None
+
+
+OURS = Surroundings()
+"""What this process has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +66,10 @@ class Executed:
     launches: tuple[Mapping[str, Any], ...] = ()
     """Those that were checked, or ran by the cycle model: ``kernel``, ``findings`` and ``cycles`` with its like, as
     `luthier run --json` has them."""
+    failures: tuple[Mapping[str, Any], ...] = ()
+    """Launches that failed on the emulator, as `failure_facts` has them."""
+    killed: bool = False
+    """It took longer than it was given."""
     told: bytes = b""
     """What the program has told for a trace."""
 
@@ -74,12 +95,11 @@ class Executed:
 
 def execute(
     command: Sequence[str], settings: RunSettings, tool: str | None = None, options: Mapping[str, str] | None = None,
-    level: str | None = None, reports: bool = False, output: int | None = None, trace: Path | None = None,
+    level: str | None = None, reports: bool = False, around: Surroundings = OURS, trace: Path | None = None,
 ) -> Executed:
     """Run ``command``. ``options``: the tool's. ``level``: where it stands, hip, hsa, or auto: HSA unless the program
-    uses HIP. ``reports``: verdicts have those of all launches. ``output``: a file for what the program prints.
-    ``trace``: one for when launches ran."""
-    done = _executed(command, settings, tool, options or {}, level, reports, output)
+    uses HIP. ``reports``: verdicts have those of all launches. ``trace``: a file for when launches ran."""
+    done = _executed(command, settings, tool, options or {}, level, reports, around)
     if trace is not None:
         from luthier_py.report.trace import save_trace  # who wants none does not wait for it
 
@@ -89,17 +109,18 @@ def execute(
 
 def _executed(
     command: Sequence[str], settings: RunSettings, tool: str | None, options: Mapping[str, str], level: str | None,
-    reports: bool, output: int | None,
+    reports: bool, around: Surroundings,
 ) -> Executed:
     program = program_path(command[0])
-    environment = {**os.environ, **settings.environment()}
+    environment = {**os.environ, **around.variables, **settings.environment()}
     if tool is None:
         chosen_level(level, settings.own_runtime, None)
         remove_abandoned()
         with _signals_blocked() as mask, _folder() as folder:
-            code = _run(command, {**environment, **_told_by(folder, settings)}, mask, output)
+            code, killed = _run(command, {**environment, **_told_by(folder, settings)}, mask, around)
             hints = _hints(program, settings, code) if code else ()
-            return Executed(code, (), hints=hints, launches=_launches(folder), told=_told(folder))
+            return Executed(code, (), hints=hints, launches=_launches(folder), failures=_rows(folder / FAILED),
+                            killed=killed, told=_told(folder))
     from luthier_py.session.observation import Observation  # tools and reports: longer to import than a program's start
 
     # what is wrong is said before the program starts
@@ -107,11 +128,13 @@ def _executed(
     remove_abandoned()
     with _signals_blocked() as mask, _folder() as folder:
         environment |= _told_by(folder, settings)
-        code = _run(command, {**environment, **observation.environment(environment, folder)}, mask, output)
+        told = observation.environment(environment, folder)
+        code, killed = _run(command, {**environment, **told}, mask, around)
         verdicts = observation.verdicts(folder)
         observed = any(facts["observed"] for facts in verdicts)
         hints = () if observed else _hints(program, settings, code, tool)
-        done = Executed(code, verdicts, observation.undelivered(verdicts), hints, _launches(folder), _told(folder))
+        done = Executed(code, verdicts, observation.undelivered(verdicts), hints, _launches(folder),
+                        _rows(folder / FAILED), killed, _told(folder))
         observation.hand_out(done.verdict)
     return done
 
@@ -119,7 +142,7 @@ def _executed(
 def _told_by(folder: Path, settings: RunSettings) -> dict[str, str]:
     """Where program and worker write what is to be known."""
     traced = {TRACED: str(folder / TOLD)} if settings.times else {}
-    return {FOLDER: str(folder), FINDINGS: str(folder / FOUND), **traced}
+    return {FOLDER: str(folder), FINDINGS: str(folder / FOUND), FAILURES: str(folder / FAILED), **traced}
 
 
 def _told(folder: Path) -> bytes:
@@ -127,14 +150,17 @@ def _told(folder: Path) -> bytes:
     return path.read_bytes() if path.exists() else b""
 
 
+def _rows(path: Path) -> tuple[Mapping[str, Any], ...]:
+    return tuple(map(json.loads, path.read_bytes().splitlines())) if path.exists() else ()
+
+
 def _launches(folder: Path) -> tuple[Mapping[str, Any], ...]:
     """What was reported of launches of all processes, in the order in which it was written; who named a file for it
     has it, too."""
     path = folder / FOUND
-    data = path.read_bytes() if path.exists() else b""
     if name := os.environ.get(FINDINGS):
-        write_file(Path(name), data)
-    return tuple(map(json.loads, data.splitlines()))
+        write_file(Path(name), path.read_bytes() if path.exists() else b"")
+    return _rows(path)
 
 
 def _hints(path: Path, settings: RunSettings, code: int, tool: str | None = None) -> tuple[str, ...]:
@@ -168,8 +194,10 @@ def _signals_blocked() -> Iterator[Iterable[int]]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str], mask: Iterable[int], output: int | None) -> int:
-    """Wait for the program; whatever signal somebody sends to this process is the program's."""
+def _run(command: Sequence[str], environment: Mapping[str, str], mask: Iterable[int],
+         around: Surroundings) -> tuple[int, bool]:
+    """Wait for the program: its exit code, and whether it took too long. Whatever signal somebody sends to this process
+    is the program's."""
     libc, parent = ctypes.CDLL(None), os.getpid()
 
     def in_child() -> None:
@@ -178,20 +206,26 @@ def _run(command: Sequence[str], environment: Mapping[str, str], mask: Iterable[
             os._exit(SIGNALLED + signal.SIGKILL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
-    with _started(command, environment, in_child, output) as process:
+    end, killed = None if around.seconds is None else time.monotonic() + around.seconds, False
+    with _started(command, environment, in_child, around) as process:
         while process.poll() is None:
+            if end is not None and not killed and time.monotonic() > end:
+                killed = True
+                process.kill()
             came = signal.sigtimedwait(_SIGNALS, PATIENCE)
             if came is not None and came.si_signo in _FORWARDED and came.si_code <= _SI_USER:
                 process.send_signal(came.si_signo)  # from the terminal the program has it already
         code = process.wait()
-    return code if code >= 0 else SIGNALLED - code
+    return code if code >= 0 else SIGNALLED - code, killed
 
 
 def _started(
-    command: Sequence[str], environment: Mapping[str, str], in_child: Callable[[], None], output: int | None
+    command: Sequence[str], environment: Mapping[str, str], in_child: Callable[[], None],
+    around: Surroundings,
 ) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(command, env=environment, preexec_fn=in_child, stdout=output)
+        return subprocess.Popen(command, env=environment, preexec_fn=in_child, stdout=around.output,
+                                stderr=around.errors)
     except OSError as error:
         why = why_not_started(program_path(command[0])) or f"{command[0]}: {error.strerror}"
         raise Invalid(f"{why}; nothing was started") from None

@@ -106,7 +106,8 @@ def launch_on(device: Device, file: Path, code: bytes, launch: Launchable, tool:
     verdict.without_code = int(ran.cloned is None and ran.result is not None)
     if ran.result is not None:
         verdict.told(ran.result)
-    verdict.untouched.update((launch.kernel,) if ran.cloned is None and ran.result is None else ())
+    if ran.cloned is None and ran.result is None:
+        verdict.left_alone(launch.kernel, made.obj)
     return Done(file, ran, device, tool, verdict)
 
 

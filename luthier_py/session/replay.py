@@ -21,7 +21,7 @@ from luthier_py.emulator.devices.recorded import RecordedLaunch
 from luthier_py.emulator.memory.chosen_place import chosen_place
 from luthier_py.emulator.memory.device_memory import ALIGNMENT, GAP, Allocation, Memory
 from luthier_py.errors import Invalid, how_many
-from luthier_py.isa import target
+from luthier_py.isa import Target
 from luthier_py.loader import CodeObject, KernelRecord, load, read_code
 from luthier_py.runtime import Device, Module, hidden_value
 from luthier_py.session.counterparts import (
@@ -139,12 +139,14 @@ def replay(record: RecordedLaunch, path: Path, tool: Tool | None, settings: RunS
     how far floats may be from the recorded ones, relative to the larger."""
     own, code, name = load(record.code, str(path)), record.code, path
     if kernel_from is not None:
-        code, name = read_code(kernel_from, architecture(own.target), record.kernel), kernel_from
-    subject = load(code, str(name)).kernel(record.kernel)
+        wanted = emulated(settings.device) or own.target
+        code, name = read_code(kernel_from, architecture(wanted), record.kernel), kernel_from
+    runs = load(code, str(name))
+    subject = runs.kernel(record.kernel)
     check_layout(own.kernel(record.kernel), subject, str(name))
     if tool is not None:
         tool.selection = tool.selection.of_process(os.getpid())
-    with with_memory(record, own, settings) as (device, addresses, original):
+    with with_memory(record, own, settings, runs.target) as (device, addresses, original):
         rebuilt = kernel_from is not None
         home = device.load(code, str(name)) if isinstance(device, EmulatorDevice) and rebuilt else original
         allocations = allocation_counterparts(record, own.kernel(record.kernel), addresses)
@@ -155,11 +157,12 @@ def replay(record: RecordedLaunch, path: Path, tool: Tool | None, settings: RunS
 
 
 @contextmanager
-def with_memory(record: RecordedLaunch, own: CodeObject,
-                 settings: RunSettings) -> Iterator[tuple[Device, list[int], EmulatorModule | None]]:
-    """A device, and the addresses there of the recorded allocations; on the emulator the code object, too."""
+def with_memory(record: RecordedLaunch, own: CodeObject, settings: RunSettings,
+                 of: Target) -> Iterator[tuple[Device, list[int], EmulatorModule | None]]:
+    """A device, an emulated one unless it is named for ``of``, and the addresses there of the recorded allocations; on
+    the emulator the code object, too, if it runs there."""
     if not (settings.device or "").startswith(EMULATOR):
-        device = open_device(settings, own.target)
+        device = open_device(settings, of)
         if count := inner_pointers(record):
             say(f"{own.name}: {how_many(count, 'word')} of its memory may be addresses of recorded memory, which is "
                 "elsewhere on this device; they stay as they were, so the kernel may fail, or write other results")
@@ -169,10 +172,10 @@ def with_memory(record: RecordedLaunch, own: CodeObject,
                 freeing.callback(device.free, buffer)
             yield device, [buffer.address for buffer in buffers], None
         return
-    of = emulated(settings.device) or target(record.target)
+    of = emulated(settings.device) or of
     with chosen_place(*_range(record)) as place:
         emulator = EmulatorDevice(of, options=settings.launch, memory=Memory(place), report=reporter(os.environ))
-        original = emulator.load(record.code, own.name, record.base)
+        original = emulator.load(record.code, own.name, record.base) if of.runs(own.target) else None
         place_allocations(emulator.memory, record.allocations)
         yield emulator, [each.address for each in record.allocations], original
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tempfile import TemporaryFile
 
 from luthier_py.emulator.options.schedule import Schedule
-from luthier_py.session.execute import SIGNALLED, Executed, execute
+from luthier_py.session.execute import SIGNALLED, Executed, Surroundings, execute
 from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.shuffle import Shuffled, shuffled, told_apart
 from luthier_py.worker.edge import say
@@ -42,7 +42,7 @@ def shuffle_program(command: Sequence[str], settings: RunSettings) -> ShuffledPr
 
     def once(schedule: Schedule | None) -> dict[str, bytes]:
         with TemporaryFile() as output:
-            done = execute(command, settings.by(schedule), output=output.fileno())
+            done = execute(command, settings.by(schedule), around=Surroundings(output.fileno()))
             output.seek(0)
             printed = output.read()
         if done.exit_code in _STOPPED:

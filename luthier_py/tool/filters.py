@@ -26,6 +26,11 @@ from luthier_py.isa import AccessKind, InstructionClass, OpFlag, Space
 from luthier_py.tool.sources import Interval, Sources
 
 
+def narrowed(chosen: str, wanted: str) -> str:
+    """The filter of what both choose; ``chosen`` may be none at all."""
+    return f"({chosen}) & ({wanted})" if chosen else wanted
+
+
 class Looked:
     """An instruction of a program, as filters look at it."""
 
@@ -104,6 +109,7 @@ _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt,
     "=": operator.eq,
 }
+_OF_SOURCE = re.compile(r"\b(line|file|inlined|lines|loop)\s*(=|!=|<|>)")
 _SHOWN = 20  # characters of what is wrong
 
 
@@ -124,6 +130,11 @@ class Filter:
 def parse_filter(text: str) -> Filter:
     """The filter that ``text`` says; Invalid shows the place that is wrong."""
     return Filter(text, _FilterText(text).whole())
+
+
+def asks_for_lines(text: str) -> bool:
+    """Whether a filter has facts that an object without line tables cannot answer."""
+    return _OF_SOURCE.search(text) is not None
 
 
 def passing(text: str, program: Program) -> Callable[[Instr], bool]:

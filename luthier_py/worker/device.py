@@ -40,6 +40,7 @@ from luthier_py.runtime.native.protocol import Message
 from luthier_py.worker import bundles, heap, printing, properties
 from luthier_py.worker.arena import Arena
 from luthier_py.worker.edge import Refused, guarded
+from luthier_py.worker.findings import tell_failure
 from luthier_py.worker.recording import LaunchRecorder
 from luthier_py.worker.settings import device_settings
 from luthier_py.worker.targets import VARIABLE, chosen_targets, visible_devices
@@ -224,6 +225,8 @@ class DeviceService:
         if self.arena.failed:
             return
         outcome = guarded(action)
+        if isinstance(outcome, Exception):
+            tell_failure(os.environ, outcome)
         if isinstance(outcome, TimeLimit):
             self.arena.fail(protocol.STATUS_LAUNCH_TIMEOUT)
         elif isinstance(outcome, Exception):

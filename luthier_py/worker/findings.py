@@ -1,7 +1,8 @@
 """What checks and the cycle model say of launches, told to people and to who started the program.
 
-In: the report of a launch. Out: findings in lines on stderr; a line of JSON for the launch in the file that
-LUTHIER_FINDINGS names, findings or not. Invariant: a file that cannot be written stops no launch; it is said once.
+In: the report of a launch, or how one failed. Out: findings in lines on stderr; a line of JSON for the launch in the
+file that LUTHIER_FINDINGS names, findings or not, and in that of LUTHIER_FAILURES for one that failed. Invariant: a
+file that cannot be written stops no launch; it is said once.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from luthier_py.emulator.options.checks import Checks, check_names
 from luthier_py.emulator.watching.findings import LaunchReport, Reporter
-from luthier_py.errors import how_many
+from luthier_py.errors import DeviceError, how_many, one_line
 from luthier_py.worker.edge import say
 
 FILE = "LUTHIER_FINDINGS"
 """A file that gets one line of JSON for each launch that is checked, or runs by the cycle model."""
+FAILURES = "LUTHIER_FAILURES"
+"""A file that gets one line of JSON for each launch that failed."""
 TRACE = "LUTHIER_TRACE"
 """1: of launches by the model these lines have the times of all work-groups, too."""
 
@@ -45,6 +49,24 @@ def reporter(environment: Mapping[str, str]) -> Reporter:
             say(f"{FILE}={file}: {error.strerror}")
 
     return tell
+
+
+def failure_facts(error: Exception) -> dict[str, Any]:
+    """``fault``: what a wave did; of waves that did nothing wrong and did not end, None. ``refused``: the emulator does
+    not run it."""
+    fault = error.fault if isinstance(error, DeviceError) else None
+    return {"error": one_line(error), "fault": None if fault is None else fault.kind.value,
+            "refused": not isinstance(error, DeviceError)}
+
+
+def tell_failure(environment: Mapping[str, str], error: Exception) -> None:
+    """In the file that LUTHIER_FAILURES names."""
+    if file := environment.get(FAILURES):
+        try:
+            with Path(file).open("a") as output:
+                output.write(json.dumps(failure_facts(error)) + "\n")
+        except OSError as failed:
+            say(f"{FAILURES}={file}: {failed.strerror}")
 
 
 def _shown(kernel: str) -> str:

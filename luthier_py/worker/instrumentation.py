@@ -2,7 +2,8 @@
 
 In: messages of runtime.native.protocol from the preloaded library. Out: instrumented copies; the tool's text, a
 verdict at the end. Invariant: a kernel that cannot be instrumented is named once with the reason, and runs as it is;
-a tool or an output that fails says so once, and nothing more of it is tried.
+an output that fails says so once, and nothing more of it is tried; a tool that fails to report a launch says so, and is
+asked for the next one.
 """
 
 from __future__ import annotations
@@ -82,6 +83,14 @@ class ToolRun:
             return None
         return result
 
+    def of_launch(self, what: str, result: LaunchResult, action: Callable[[], Any]) -> Any:
+        """The action's result; None where it failed, for this launch."""
+        found = guarded(action, f"{what}, launch {result.index} of kernel {self.tool.selection.shown(result.kernel)}")
+        if isinstance(found, Exception):
+            self.failed.add(what)
+            return None
+        return found
+
     def report(self, result: LaunchResult, without_code: bool = False) -> None:
         with self.alone:
             self._report(result, without_code)
@@ -90,14 +99,15 @@ class ToolRun:
         self.verdict.instrumented += result.launches * (not without_code)
         self.verdict.without_code += result.launches * without_code
         name = type(self.tool).__name__
-        report = self.attempt(f"{name}.report", partial(self.tool.report, result))
-        self.attempt(f"{name}.unobserved", partial(self.verdict.told, result))
+        report = self.of_launch(f"{name}.report", result, partial(self.tool.report, result))
+        self.of_launch(f"{name}.unobserved", result, partial(self.verdict.told, result))
         if self.reports is not None:
-            data = self.attempt(f"{name}.report", partial(as_data, report, f"the report of {name}"))
+            data = self.of_launch(f"{name}.report", result, partial(as_data, report, f"the report of {name}"))
             self.attempt(VERDICT, partial(self.reports.add, {**launch_row(result), "report": data}))
+        telling = partial(self.tool.text, result, report)
         text = None if report is None else ""
         if text is not None and self.output.wants_texts:
-            text = self.attempt(f"{name}.text", partial(self.tool.text, result, report))
+            text = self.of_launch(f"{name}.text", result, telling)
         if text is not None:
             self.attempt("output", partial(self.output.launch, result, report, text))
 
@@ -278,7 +288,7 @@ class ToolService:
         refused = self._advised(made.refused, self._code[image, device])
         run.verdict.add(() if made.cloned is None else (made.cloned,), refused, copy.seconds, copy.cached)
         if made.cloned is None and record is None and kernel not in run.verdict.refused:
-            run.verdict.untouched.add(kernel)
+            run.verdict.left_alone(kernel, load(self._code[image, device]))
         for refusal in refused:
             say(f"kernel {run.tool.selection.shown(refusal.kernel)} runs as it is: {refusal.reason}")
         answer = describe_arguments(record)

@@ -15,7 +15,7 @@ from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.emulator.options.schedule import parse_schedule
 from luthier_py.errors import Invalid
 from luthier_py.runtime.clock_kind import parse_clock
-from luthier_py.runtime.time_limit import parse_time_limit
+from luthier_py.runtime.time_limit import parse_instruction_limit, parse_time_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ _CHECK = _Spelling("checks", "--check", "LUTHIER_CHECK", parse_checks, lambda ch
 _SPELLINGS = (
     _Spelling("time_limit", "--time-limit", "LUTHIER_TIME_LIMIT", parse_time_limit,
               lambda seconds: "" if seconds is None else repr(seconds)),
+    _Spelling("instruction_limit", "--instruction-limit", "LUTHIER_INSTRUCTION_LIMIT", parse_instruction_limit,
+              lambda count: "" if count is None else str(count)),
     _Spelling("clock", "--clock", "LUTHIER_CLOCK", parse_clock, lambda clock: str(clock.value)),
     _Spelling("schedule", "--schedule", "LUTHIER_SCHEDULE", parse_schedule,
               lambda schedule: "" if schedule is None else str(schedule)),

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,6 +108,7 @@ class LaunchRecorder:
 
         number = self._launches - 1
         row: dict[str, object] = {"launch": number, "kernel": kernel.name, "process": os.getppid()}
+        path = None
         try:
             launch = recorded(device, kernel, ready)
             path = self._path(number, kernel.name)
@@ -114,6 +116,8 @@ class LaunchRecorder:
         except (LuthierError, OSError) as error:
             say(f"launch {number} of {kernel.name} is not recorded: {one_line(error)}")
             self._note({**row, "reason": one_line(error)})
+            if path is not None and path.exists() and not path.stat().st_size:
+                path.unlink()  # which had but the name
             return
         self._kept += 1
         self._note({**row, "file": str(path), "bytes": size, "pages": len(launch.pages),
@@ -129,10 +133,20 @@ class LaunchRecorder:
             return output
         output.mkdir(parents=True, exist_ok=True)
         words = re.sub(r"\W+", "_", demangled(kernel).partition("(")[0].removeprefix("void ")).strip("_")
-        name = f"{number:05}-{words[:_LONGEST_NAME]}"
-        path, journal = output / f"{name}{SUFFIX}", self._settings.journal
-        taken = journal is not None and journal.exists() and json.dumps(str(path)) in journal.read_text()
-        return output / f"{name}-{os.getppid()}{SUFFIX}" if taken else path
+        name, process = f"{number:05}-{words[:_LONGEST_NAME]}", os.getppid()
+        more = chain(("", f"-{process}"), (f"-{process}-{again}" for again in count(1)))
+        return next(path for each in more if self._takes(path := output / f"{name}{each}{SUFFIX}"))
+
+    def _takes(self, path: Path) -> bool:
+        """Whether nobody has the name: of one run with a journal, whose folder has a file for each name, since those
+        of earlier runs are replaced; otherwise of all."""
+        journal = self._settings.journal
+        place = path if journal is None else journal.with_name(path.name)
+        try:
+            os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        except FileExistsError:
+            return False
+        return True
 
     def _note(self, row: Mapping[str, object]) -> None:
         if self._settings.journal is not None:

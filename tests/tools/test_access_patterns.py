@@ -38,8 +38,8 @@ class Kept(MemTrace):
 
 def check(code: bytes, launch: Any) -> dict[str, Any]:
     """The report, after each record of the launch was compared with it."""
-    trace, target = Kept(lines=False, spaces="global"), load(code).target
-    tool = Several(AccessPatterns(line=LINE), trace)
+    trace, target = Kept(print_records=False, spaces="global"), load(code).target
+    tool = Several(AccessPatterns(line_bytes=LINE), trace)
     report = run_instrumented(EmulatorDevice(target), instrument(code, tool), tool, launch).report["access_patterns"]
     rows = {row["pc"]: row for row in report["instructions"]}
     for record in np.concatenate(trace.gathered["kept"]):

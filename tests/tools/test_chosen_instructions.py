@@ -17,7 +17,7 @@ from luthier_py.tool import load_tool
 
 CHOICES = "INSTRUMENT=loop", "INSTR_BEGIN=20"
 ROWS = {
-    "branch_edges": ("edges", {}), "loop_counts": ("loops", {}), "mem_trace": ("sites", {"lines": 0}),
+    "branch_edges": ("edges", {}), "loop_counts": ("loops", {}), "mem_trace": ("sites", {"print_records": 0}),
     "memory_divergence": ("instructions", {}), "fma_in_double": ("instructions", {}),
     "lds_bank_conflicts": ("instructions", {}), "compressibility": ("stores", {}),
 }
@@ -30,7 +30,7 @@ def report_of(name: str, kernel: str, choice: str) -> tuple[dict, set[int]]:
     code, launch = chosen.path.read_bytes(), launch_of(chosen)
     tool = load_tool(name, {**ROWS[name][1], **given})
     made = instrument(code, tool)
-    seen = load_tool("record_reg_vals", {"when": "read", **given})
+    seen = load_tool("record_reg_vals", {"operands": "read", **given})
     notes = instrument(code, seen).edits.notes
     report = run_instrumented(EmulatorDevice(load(code).target), made, tool, launch).report
     return report or {ROWS[name][0]: []}, {*notes.recorded, *notes.not_recorded}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from struct import unpack_from
 
@@ -16,11 +18,14 @@ from kept_launches import kept
 
 from luthier_py.emulator.devices.record_file import read_record
 from luthier_py.emulator.devices.recorded import RecordedLaunch
+from luthier_py.loader import load
+from luthier_py.report.disassembly import disassemble
 from luthier_py.report.faults import wilson
 from luthier_py.samples import sample
-from luthier_py.session.faults import Campaign, run_campaign
-from luthier_py.session.faults.bench import FaultBench, FaultEffect, JudgedFault, fault_bench
-from luthier_py.session.faults.drawing import MODELS, InjectedFault, drawn
+from luthier_py.session.faults.bench import FaultBench, fault_bench
+from luthier_py.session.faults.campaign import recorded_subjects, run_campaign
+from luthier_py.session.faults.drawing import MODELS, OF_OPCODE, ONCE, STUCK, Campaign, InjectedFault, drawn
+from luthier_py.session.faults.judging import FaultEffect, Injection, judged
 from luthier_py.session.run import Launch
 from luthier_py.session.run_settings import run_settings
 from luthier_py.session.specs import parse_argument
@@ -49,14 +54,18 @@ def is_scalar(name: str) -> bool:
 
 
 class SaxpyModel:
-    """tests/data/saxpy.co instruction by instruction, in NumPy, with a fault (mutable: memory, registers)."""
+    """tests/data/saxpy.co instruction by instruction, in NumPy, with a fault (mutable: memory, registers). ``always``:
+    addresses of instructions whose results are always wrong in the lane ``always_in``, or in all."""
 
-    def __init__(self, record: RecordedLaunch, memory: dict[int, bytes], fault: InjectedFault | None) -> None:
+    def __init__(self, record: RecordedLaunch, memory: dict[int, bytes], fault: InjectedFault | None,
+                 always: frozenset[int] = frozenset(), always_in: int | None = None) -> None:
         self.kernarg, self.fault, self.hit = record.kernarg, fault, None
+        self.always, self.always_in = always, always_in
         self.memory = {address: bytearray(data) for address, data in memory.items()}
 
     def run(self) -> dict[int, bytes]:
         for wave in range(16):
+            self.wave, self.stuck = wave, None
             self.left = self.fault.when if self.fault is not None and self.fault.wave == wave else -1
             self.run_wave(wave)
         return {address: bytes(data) for address, data in self.memory.items()}
@@ -111,16 +120,25 @@ class SaxpyModel:
             self.r[name] = wrapped if is_scalar(name) else np.where(self.active, wrapped, self.r.get(name, 0))
         for name in writes:
             lanes = [None] if is_scalar(name) else np.flatnonzero(self.active).tolist()
-            if 0 <= self.left < len(lanes):
+            if 0 <= self.left < len(lanes) and not self.always:
                 self.strike(pc, name, lanes[self.left])
+                self.stuck = name, lanes[self.left]
+            elif self.fault is not None and self.fault.model in STUCK and self.stuck is not None:
+                if self.stuck[0] == name and self.stuck[1] in lanes:
+                    self.strike(pc, *self.stuck)
+            for lane in lanes if pc in self.always else ():
+                if lane is None or self.always_in in (None, lane):
+                    self.strike(pc, name, lane)
             self.left -= len(lanes)
 
     def strike(self, pc: int, name: str, lane: int | None) -> None:
         before = int(self.r[name] if lane is None else self.r[name][lane])
-        two = 1 << (self.fault.bit + 1) % 32
-        after = {"flip": before ^ 1 << self.fault.bit, "flip_two": before ^ 1 << self.fault.bit ^ two,
-                 "value": self.fault.mask, "zero": 0}[self.fault.model]
-        self.hit = {"pc": pc, "register": name, "lane": lane, "before": before, "after": after}
+        bit, two = 1 << self.fault.bit, 1 << (self.fault.bit + 1) % 32
+        after = {"flip": before ^ bit, "flip_two": before ^ bit ^ two, "value": self.fault.mask, "zero": 0,
+                 "stuck_0": before & ~bit, "stuck_1": before | bit, "opcode_0": before & ~bit, "opcode_1": before | bit,
+                 "opcode_flip": before ^ bit, "none": before}[self.fault.model]
+        self.hit = self.hit or {"pc": pc, "register": name, "lane": lane, "before": before, "after": after,
+                                "wave": self.wave}
         if lane is None:
             self.r[name] = after
         else:
@@ -146,9 +164,21 @@ class SaxpyModel:
             data[offset : offset + 4] = int(self.r["v3"][lane]).to_bytes(4, "little")
 
 
+def same_opcode(pc: int) -> frozenset[int]:
+    """Addresses of all instructions of saxpy with the opcode of this one."""
+    rows = [line.partition("//") for line in disassemble(load(sample("saxpy").path.read_bytes(), "saxpy"), "saxpy")]
+    opcodes = {int(where.split(":")[0], 16): text.split()[0] for text, _, where in rows if where and text.split()}
+    return frozenset(each for each, opcode in opcodes.items() if opcode == opcodes[pc])
+
+
 def modelled(bench: FaultBench, fault: InjectedFault, golden: dict[int, bytes]) -> tuple[FaultEffect, dict, object]:
     """Effect, what was hit, and memory."""
-    model = SaxpyModel(bench.launch.record, {each.address: data for each, data in bench.launch.before}, fault)
+    memory = {each.address: data for each, data in bench.launch.before}
+    model = SaxpyModel(bench.launch.record, memory, fault)
+    if fault.model in OF_OPCODE:
+        look = SaxpyModel(bench.launch.record, memory, replace(fault, model="none"))
+        look.run()
+        model = SaxpyModel(bench.launch.record, memory, fault, same_opcode(look.hit["pc"]), look.hit["lane"] or 0)
     try:
         left = model.run()
     except BadAddress:
@@ -161,33 +191,50 @@ def memory_of(bench: FaultBench, contents: list[bytes] | tuple[bytes, ...]) -> d
 
 
 def test_effects_are_those_of_a_model(saxpy: Path) -> None:
-    """60 faults of all models: what is hit, its value, the effect, and all memory afterwards."""
+    """90 faults of all models: what is hit, its value, the effect, and all memory afterwards."""
     record = read_record(saxpy)
     with fault_bench(record, saxpy, {}, EMULATOR) as bench:
         golden = memory_of(bench, bench.golden)
         assert SaxpyModel(record, memory_of(bench, [data for _, data in bench.launch.before]), None).run() == golden
-        effects = Counter[FaultEffect]()
-        for number in range(60):
+        effects = Counter[tuple[bool, FaultEffect]]()
+        for number in range(90):
             fault = drawn(number, 7, MODELS, bench.written)
-            found = bench.judged(fault)
+            found = judged(bench, fault, {}, every_lane=False).injection
             effect, hit, left = modelled(bench, fault, golden)
             assert (found.effect, hit) == (effect, {name: found.hit[name] for name in hit}), fault
             assert left is None or left == memory_of(bench, bench.launch.after), fault
-            effects[effect] += 1
-    assert all(effects[each] >= 3 for each in (FaultEffect.MASKED, FaultEffect.SDC, FaultEffect.CRASH)), effects
+            effects[fault.model in ONCE, effect] += 1
+    seen = FaultEffect.MASKED, FaultEffect.SDC, FaultEffect.CRASH
+    assert all(effects[once, each] for once in (True, False) for each in seen), effects
 
 
-def judged(path: Path, options: dict[str, str], fault: InjectedFault, time_limit: float | None = None) -> JudgedFault:
+def test_a_bit_that_is_stuck_in_every_lane(saxpy: Path) -> None:
+    """Bit 2 of x, from wave 5 on as the program loads it, or in what all loads give: y is what NumPy says of such x."""
+    record = read_record(saxpy)
+    with fault_bench(record, saxpy, {"INSTRUMENT": "pc = 0x1954"}, EMULATOR) as bench:
+        (x_at, y_at), a = (int.from_bytes(record.kernarg[at : at + 8], "little") for at in (8, 16)), np.float32(0.7)
+        before = memory_of(bench, [data for _, data in bench.launch.before])
+        x, y = (np.frombuffer(before[at], np.uint32)[:1000] for at in (x_at, y_at))
+        for model, of in (("stuck_1", slice(320, 384)), ("opcode_1", slice(None))):
+            found = judged(bench, InjectedFault(0, model, 5, 3, 20, 0), {"INSTRUMENT": "pc = 0x1954"}, every_lane=True)
+            wrong = x.copy()
+            wrong[of] |= 1 << 20
+            sums = np.float64(a) * wrong.view(np.float32) + y.view(np.float32)
+            left = np.frombuffer(memory_of(bench, bench.launch.after)[y_at], np.float32)[:1000]
+            assert np.array_equal(left, sums.astype(np.float32)) and found.injection.effect is FaultEffect.SDC
+            assert found.options["LANE"] == "-1"
+
+
+def alone(path: Path, options: dict[str, str], fault: InjectedFault) -> Injection:
     gc.collect()
-    settings = run_settings("emulator", {"--time-limit": time_limit})
-    with fault_bench(read_record(path), path, options, settings) as bench:
-        return bench.judged(fault)
+    with fault_bench(read_record(path), path, options, EMULATOR) as bench:
+        return judged(bench, fault, options, every_lane=False).injection
 
 
 def test_a_value_that_nobody_reads(saxpy: Path) -> None:
     """The carry of the last addition of an address; its sum, one register further, is an address."""
     for when, effect in ((0, FaultEffect.MASKED), (1, FaultEffect.MASKED), (2, FaultEffect.CRASH)):
-        found = judged(saxpy, {"INSTRUMENT": "pc = 0x1964"}, InjectedFault(0, "flip", 4, when, 20, 0))
+        found = alone(saxpy, {"INSTRUMENT": "pc = 0x1964"}, InjectedFault(0, "flip", 4, when, 20, 0))
         assert found.effect is effect and found.hit is not None
         assert found.hit["register"] == ("vcc_lo", "vcc_hi", "v1")[when]
     assert "bad address" in found.why and "global_load_dword v3" in found.why
@@ -197,8 +244,9 @@ def test_a_loop_that_does_not_end(tmp_path: Path) -> None:
     """The counter of iterations becomes negative, so 2^31 of them are left to 0, a point of the set."""
     path = record(sample("mandelbrot").path, "mandelbrot", 1, 64,
                   ("u32=64", "u32=1", "f32=0", "f32=0", "f32=0", "u32=20", "out:u32[64]"), tmp_path / "mandelbrot.lrec")
-    found = judged(path, {"INSTRUMENT": "pc = 0x19d4"}, InjectedFault(0, "flip", 0, 0, 31, 0), 0.3)
-    assert found.effect is FaultEffect.HANG and found.hit is not None and "time limit" in found.why
+    found = alone(path, {"INSTRUMENT": "pc = 0x19d4"}, InjectedFault(0, "flip", 0, 0, 31, 0))
+    assert found.effect is FaultEffect.HANG and found.hit is not None
+    assert re.search(r"no end within the limit of \d+ instructions", found.why)
     assert (found.hit["before"], found.hit["after"], found.hit["lane"]) == (1, 0x80000001, None)
 
 
@@ -208,11 +256,11 @@ def test_results_on_other_targets(target: str, size: int, require_tool: Callable
     code = CompiledSamples(require_tool("clang-22"), tmp_path).path("saxpy", target, size)
     path = record(code, "saxpy", 4, 256, SAXPY, tmp_path / "saxpy.lrec")
     with fault_bench(read_record(path), path, {"INSTRUMENT": "float"}, EMULATOR) as bench:
-        assert sum(bench.written) == 1000
+        assert sum(map(sum, bench.written)) == 1000
         y = int.from_bytes(bench.launch.record.kernarg[16:24], "little")
         for number in range(15):
             fault = drawn(number, 3, ("flip",), bench.written)
-            found, wanted = bench.judged(fault), memory_of(bench, bench.golden)
+            found, wanted = judged(bench, fault, {}, every_lane=False).injection, memory_of(bench, bench.golden)
             place = 4 * (size * fault.wave + fault.when)
             right = int.from_bytes(wanted[y][place : place + 4], "little")
             wrong = (right ^ 1 << fault.bit).to_bytes(4, "little")
@@ -232,7 +280,8 @@ def test_a_campaign_goes_on_where_it_was(saxpy: Path, tmp_path: Path) -> None:
         gc.collect()
         calls = list[None]()
         campaign = Campaign(faults, seed, ("flip", "zero"), {})
-        return run_campaign([saxpy], campaign, tmp_path / folder, EMULATOR, lambda: calls.append(None)), len(calls)
+        ended = lambda: calls.append(None)  # noqa: E731
+        return run_campaign(recorded_subjects([saxpy], 0), campaign, tmp_path / folder, EMULATOR, ended), len(calls)
 
     whole, calls = run("whole", 20)
     assert calls == 20 and whole["all"]["judged"] == 20
@@ -251,9 +300,10 @@ def test_a_campaign_goes_on_where_it_was(saxpy: Path, tmp_path: Path) -> None:
 
 def test_faults_are_drawn_evenly() -> None:
     """Each register as often as any other: by wave, bit and place, within five standard deviations."""
-    written = (300, 0, 100, 600)
+    written = (300, 0), (), (100, 600)
     found = [drawn(number, 1, ("flip", "value"), written) for number in range(4000)]
-    assert all(each.when < written[each.wave] for each in found)
+    assert all(each.when < written[each.launch][each.wave] for each in found)
+    found = [replace(each, wave=each.launch + each.wave) for each in found]
     for count, share in ((sum(each.wave == 0 for each in found), 0.3), (sum(each.wave == 3 for each in found), 0.6),
                          (sum(each.bit < 8 for each in found), 0.25), (sum(each.mask >> 31 for each in found), 0.5),
                          (sum(each.wave == 3 and each.when < 60 for each in found), 0.06),

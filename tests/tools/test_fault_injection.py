@@ -81,8 +81,8 @@ def test_other_ways_to_count() -> None:
     """Over all waves, and a wave's executions once: what is said to be hit is what is wrong."""
     path = sample("saxpy").path
     expected = bare(path)
-    for options in ({"WHEN": 700}, {"WHEN": 11, "COUNT": "waves", "LANE": 5},
-                    {"WHEN": 0, "COUNT": "waves", "LANE": 5, "WAVE": 6}):
+    for options in ({"WHEN": 700}, {"WHEN": 11, "TURNS": "waves", "LANE": 5},
+                    {"WHEN": 0, "TURNS": "waves", "LANE": 5, "WAVE": 6}):
         done = with_fault(path, INSTRUMENT="float", BIT=3, **options)
         hit = done.ran.report["hit"]
         (wrong,) = np.flatnonzero(results(done) != expected)
@@ -120,7 +120,7 @@ def test_nothing_is_hit_unless_it_is_asked_for() -> None:
     path = sample("saxpy").path
     expected = bare(path)
     for options, why in (({}, "WHEN says none"), ({"WHEN": 10**6}, "not written so often"),
-                         ({"WHEN": 15, "WAVE": 15, "COUNT": "waves", "LANE": 60}, "the lane was not active"),
+                         ({"WHEN": 15, "WAVE": 15, "TURNS": "waves", "LANE": 60}, "the lane was not active"),
                          ({"MODEL": "or", "UNIT": "HW_ID:0x30=0x0", "LANE": 60, "INSTRUMENT": "pc = 1"}, "")):
         done = with_fault(path, **options)
         assert np.array_equal(results(done), expected)
@@ -142,7 +142,7 @@ def test_a_wrong_address_ends_the_launch() -> None:
 
 
 def test_options_that_make_no_sense() -> None:
-    for options, words in (({"UNIT": "HW_ID:1=1"}, "for MODEL=xor, and, or; flip happens once"),
+    for options, words in (({"UNIT": "HW_ID:1=1"}, "for MODEL=xor, and, or; flip has its turn"),
                            ({"UNIT": "HW_ID:1", "MODEL": "or"}, "give REGISTER:MASK=VALUE"),
                            ({"UNIT": "HW_ID:1=2", "MODEL": "or"}, "no bit of VALUE outside of MASK")):
         with pytest.raises(Invalid, match=words):

@@ -39,7 +39,7 @@ def check_counts(code: bytes, launch: Launch) -> Ran:
     """Of each wave and thread together they are the emulator's, and outputs stay."""
     bare = EmulatorDevice(load(code).target)
     original, profile = run_original(bare, code, launch), bare.profile
-    ran, _, _ = run(code, launch, load_tool(f"{TOOL}/", {"count": "threads"}), ClockKind.INSTRUCTIONS)
+    ran, _, _ = run(code, launch, load_tool(f"{TOOL}/", {"counting": "threads"}), ClockKind.INSTRUCTIONS)
     assert {n: data.tobytes() for n, data in ran.outputs.items()} == {
         n: data.tobytes() for n, data in original.outputs.items()}
     counted = ran.report["instructions"]
@@ -133,7 +133,7 @@ def test_registers_that_tell_compute_units_apart() -> None:
 
 
 def test_threads_of_which_nothing_that_was_chosen_ran() -> None:
-    tool = load_tool(f"{TOOL}/", {"count": "threads", "instrument": "global"})
+    tool = load_tool(f"{TOOL}/", {"counting": "threads", "instrument": "global"})
     values = tuple(map(parse_argument, ("u32=0", "f32=1", "in:f32[64]=zeros", "inout:f32[64]=zeros")))
     launch = Launch("saxpy", (1, 1, 1), (64, 1, 1), values)
     ran, *_ = run(sample_called("saxpy").path.read_bytes(), launch, tool, ClockKind.INSTRUCTIONS)

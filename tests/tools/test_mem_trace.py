@@ -47,7 +47,7 @@ class Kept(MemTrace):
 def run(name: str, launch: Any = None, **options: Any) -> tuple[Any, Any, Any, Any]:
     """The tool's records and report, the device, and what the emulator counted of the original; nothing changes."""
     chosen = sample_called(name)
-    code, launch, tool = chosen.path.read_bytes(), launch or launch_of(chosen), Kept(lines=False, **options)
+    code, launch, tool = chosen.path.read_bytes(), launch or launch_of(chosen), Kept(print_records=False, **options)
     device = Remembering(load(code).target)
     before = run_original(device, code, launch).outputs
     profile = device.profile

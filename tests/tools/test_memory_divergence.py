@@ -106,7 +106,7 @@ def check(code: bytes, launch, line: int) -> list[dict]:
     device = EmulatorDevice(load(code).target)
     original = run_original(device, code, launch)
     counts = device.profile.counts
-    ran = run(code, launch, Several(load_tool(f"{TOOL}/", {"line": line}), Trace()))
+    ran = run(code, launch, Several(load_tool(f"{TOOL}/", {"line_bytes": line}), Trace()))
     assert {n: data.tobytes() for n, data in ran.outputs.items()} == {
         n: data.tobytes() for n, data in original.outputs.items()}  # fmt: skip
     report, trace = ran.report["memory_divergence"], ran.report["Trace"]
@@ -149,8 +149,8 @@ def test_on_other_targets(target: str, wave_size: int, require_tool, tmp_path: P
 
 @pytest.mark.parametrize("line", [100, -5, 1, 0, 8, "long"])
 def test_a_line_is_a_power_of_two(line: object) -> None:
-    with pytest.raises(Invalid, match=f"option line={line}: (choose|give) 16 or 32 or 64 or 128 or "):
-        load_tool(f"{TOOL}/", {"line": line})
+    with pytest.raises(Invalid, match=f"option line_bytes={line}: (choose|give) 16 or 32 or 64 or 128 or "):
+        load_tool(f"{TOOL}/", {"line_bytes": line})
 
 
 def test_neighbours_share_lines() -> None:

@@ -140,7 +140,7 @@ def shared_by(all: list[Execution], who: Callable[[Execution], Any]) -> dict[int
 
 def run(code: bytes, launch: Any, **options: Any) -> tuple[dict[str, Any], list[Execution]]:
     """The tool's report, and what a trace of the same run says; the application's memory is what it was."""
-    device, trace = EmulatorDevice(load(code).target), Kept(lines=False, spaces="global")
+    device, trace = EmulatorDevice(load(code).target), Kept(print_records=False, spaces="global")
     tool = Several(MemoryLocality(**options), trace)
     original = run_original(device, code, launch)
     ran = run_instrumented(device, instrument(code, tool), tool, launch)

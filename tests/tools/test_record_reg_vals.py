@@ -26,7 +26,7 @@ AGPRS, VGPRS = 2000, 1000  # where their numbers begin
 
 def recorded(code: bytes, launch: Launch, **options):
     """Records in their order, and what the emulator counted without the tool."""
-    device, tool = EmulatorDevice(load(code).target), load_tool(f"{TOOL}/", {"lines": False, **options})
+    device, tool = EmulatorDevice(load(code).target), load_tool(f"{TOOL}/", {"print_records": False, **options})
     found: list[np.ndarray] = []
     received = tool.received
     tool.received = lambda channel, launch, records: (found.append(records.copy()), received(channel, launch, records))
@@ -144,5 +144,5 @@ def test_scalars_vectors_and_matrices() -> None:
 @pytest.mark.parametrize(("when", "kinds"), [("read", {0}), ("written", {1})])
 def test_what_is_wanted_is_recorded(when: str, kinds: set[int]) -> None:
     one = sample("vector_add")
-    records, _ = recorded(one.path.read_bytes(), launch_of(one), when=when)
+    records, _ = recorded(one.path.read_bytes(), launch_of(one), operands=when)
     assert set(records["written"].tolist()) == kinds

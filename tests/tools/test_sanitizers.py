@@ -200,7 +200,7 @@ def test_an_access_that_is_told_is_not_made():
     data = sample("vector_add").path.read_bytes()
     (row,) = ran("memcheck", data, launch).report["bad"]
     assert row["count"] == 1 and [each["what"] for each in row["first"]] == ["0 bytes past the end of argument 0"]
-    assert not ran("memcheck", data, launch, most=0).report["bad"][0]["first"]
+    assert not ran("memcheck", data, launch, told_lanes=0).report["bad"][0]["first"]
     with pytest.raises(DeviceError, match="bad address"):
         ran("memcheck", data, launch, guard=False)
 
@@ -235,7 +235,7 @@ def test_what_is_beyond_the_records_of_a_launch_is_not_judged_and_told():
     one = sample("reduce")
     whole = ran("racecheck", one.path.read_bytes(), launch_of(one)).report
     for name in ("racecheck", "initcheck"):
-        after = ran(name, one.path.read_bytes(), launch_of(one), most=40)
+        after = ran(name, one.path.read_bytes(), launch_of(one), most_records=40)
         groups = after.report["not_judged"]
         assert groups > 0 and f"not judged: {groups} work-group" in after.text
         assert not after.report.get("races") and not after.report.get("unwritten")

@@ -47,7 +47,7 @@ class AccessPatterns(Tool):
     amounts = {"line": SAME, "lanes": SAME, "predicted": SAME, "instructions": RowsBy(("pc",), dict.fromkeys(
         ("bytes", "stride", "row", "least_lines", "most_lines"), SAME))}
     reports_untouched = True
-    line = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a line")
+    line_bytes = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a cache line")
 
     def instrument(self, m: Mutator) -> Sites:
         places, of = InstrPlaces(m.program), dict[str, tuple[Site, ...]]()
@@ -59,13 +59,13 @@ class AccessPatterns(Tool):
         notes: Sites = launch.notes
         lanes = min(notes.wave_size, launch.workitems)
         rows = [self.row(site, launch.block, notes.wave_size, lanes) for site in notes.of.get(launch.kernel, ())]
-        return {"line": self.line, "lanes": lanes, "instructions": rows,
+        return {"line": self.line_bytes, "lanes": lanes, "instructions": rows,
                 "predicted": sum(row["stride"] is not None for row in rows)}
 
     def row(self, site: Site, block: tuple[int, int, int], wave_size: int, lanes: int) -> dict[str, Any]:
         size = site.bytes
         pattern = Pattern(Shape.UNKNOWN) if size is None else pattern_of(site.address, block, wave_size, size)
-        lines = None if size is None else lines_of(pattern, size, self.line, lanes)
+        lines = None if size is None else lines_of(pattern, size, self.line_bytes, lanes)
         least, most = lines or (None, None)
         if pattern.shape is Shape.UNKNOWN and site.loads:
             pattern = Pattern(Shape.GATHER)
@@ -74,7 +74,7 @@ class AccessPatterns(Tool):
             **site.place.row(), "kind": site.kind.name.lower(), "bytes": size, "shape": pattern.shape.value,
             "stride": pattern.stride if known else None, "row": pattern.row if known else None,
             "made_of": list(site.loads), "least_lines": least, "most_lines": most,
-            "advice": advice(site, pattern, self.line, lines, lanes),
+            "advice": advice(site, pattern, self.line_bytes, lines, lanes),
         }  # fmt: skip
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:

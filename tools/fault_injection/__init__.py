@@ -1,4 +1,4 @@
-"""Makes one register wrong while a kernel runs: once, or each time that an instruction writes it in some lane.
+"""Makes one register wrong while a kernel runs: once, from then on, or each time that an instruction writes one.
 
 Behind each chosen instruction a hook counts the 32-bit registers that it has written. A fault is what options say, and
 comes to the copy as launch parameters: one copy serves all faults of its kind.
@@ -53,10 +53,14 @@ from luthier_py.tools.fault_injection.device import (
     in_wave,
     in_wave_lane,
     in_wave_scalar,
+    stuck,
+    stuck_scalar,
 )
 
 ALL_BITS = 0xFFFFFFFF
 PERMANENT = "xor", "and", "or"
+STUCK = "stuck_0", "stuck_1"
+MOST_REGISTERS = 1024  # of one kind
 LEAVING = OpFlag.BRANCH | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.END
 MOST_SCALARS = 106  # of the general ones; VCC has the two numbers behind
 
@@ -66,6 +70,7 @@ class Site:
     """A register of 32 bits that an instruction writes. ``group``: the instruction's class, as filters name it."""
 
     place: InstrPlace
+    opcode: str
     group: str
     register: str
 
@@ -103,19 +108,21 @@ class Unit:
 
 
 class FaultInjection(Tool):
-    """One fault in a register: a bit flip, two, another value or zero at one execution, or a lane in which bits of a
-    result are stuck; what was hit, and what was there before."""
+    """One fault in a register: a bit flip, two, another value or zero at one execution, a bit that is stuck from then
+    on, or a lane in which a result is always wrong; what was hit, and what was there before."""
 
     name = "fault_injection"
-    model = Option("flip", choices=("flip", "flip_two", "value", "zero", *PERMANENT),
-                   help="once: the bit BIT flips, or it and the next one, the register is MASK, or 0; "
-                        "each time, in the lane LANE: the result is combined with MASK")
+    model = Option("flip", choices=("flip", "flip_two", "value", "zero", "none", *STUCK, *PERMANENT),
+                   help="once: the bit BIT flips, or it and the next one, the register is MASK, or 0, or nothing; from "
+                        "then on: BIT of that register is 0 or 1; each time, in the lane LANE: the result is combined "
+                        "with MASK")
     when = Option(-1, bounds=(-1, (1 << 62) - 1),
                   help="which written register is hit, counted from 0; -1: none, they are only counted")
     wave = Option(-1, bounds=(-1, ALL_BITS), help="only this wave of the launch counts; -1: all do, as they come")
-    count = Option("lanes", choices=("lanes", "waves"),
+    turns = Option("lanes", choices=("lanes", "waves"),
                    help="lanes: each active lane's register counts; waves: a wave's counts once, and LANE is hit")
-    lane = Option(0, bounds=(0, 63), help="the lane, where it is not WHEN that says which")
+    lane = Option(0, bounds=(-1, 63), help="the lane, where it is not WHEN that says which; -1: what is from then on, "
+                                          "or each time, is so in every lane")
     bit = Option(0, bounds=(0, 31), help="the bit that flips; of 31 and the next one, the next is bit 0")
     mask = Option(ALL_BITS, bounds=(0, ALL_BITS), help="of xor, and, or; with value, the value")
     unit = Option("", help="each time: only for waves where (hardware register & MASK) is VALUE: REGISTER:MASK=VALUE")
@@ -130,20 +137,30 @@ class FaultInjection(Tool):
     counter = Variable(u64)
     executions = LaunchVariable(u64, "wave")
     left = WaveVariable(u64)
+    stuck_register = WaveVariable(u32)
+    stuck_lane = WaveVariable(u32)
     number = WaveVariable(u32)
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)
         self.start = NEVER if self.when < 0 else self.when
-        self.struck_lane = self.lane
+        self.struck_lane = self.lane & ALL_BITS
         self.chosen = max(self.wave, 0)
         self.keep, self.flip = effect(self.model, self.bit, self.mask)
         if self.unit and not self.permanent:
-            raise Invalid(f"option UNIT={self.unit}: for MODEL={', '.join(PERMANENT)}; {self.model} happens once")
+            raise Invalid(f"option UNIT={self.unit}: for MODEL={', '.join(PERMANENT)}; {self.model} has its turn")
+        if self.stuck and (self.wave < 0 or self.turns != "lanes"):
+            raise Invalid(f"option MODEL={self.model}: a register of one wave is stuck; give WAVE, leave out TURNS")
+        if self.lane < 0 and not self.stuck and not self.permanent:
+            raise Invalid(f"option LANE={self.lane}: for what happens more than once; {self.model} does not")
 
     @property
     def permanent(self) -> bool:
         return self.model in PERMANENT
+
+    @property
+    def stuck(self) -> bool:
+        return self.model in STUCK
 
     def instrument(self, m: Mutator) -> Sites:
         places, sites = InstrPlaces(m.program), list[Site]()
@@ -157,7 +174,7 @@ class FaultInjection(Tool):
                     continue
                 for register in registers:
                     self.put(m, instr, register, len(sites))
-                    sites.append(Site(places.of(instr), instr.kind.value, str(register)))
+                    sites.append(Site(places.of(instr), instr.op.mnemonic, instr.kind.value, str(register)))
         if sites and self.wave < 0 and not self.permanent:
             number_waves(m, self.number)
         for kernel in m.kernels if sites else ():
@@ -167,17 +184,27 @@ class FaultInjection(Tool):
     def put(self, m: Mutator, instr: Instr, register: Reg, site: int) -> None:
         """The hook of the model behind an instruction."""
         scalar = register.file is RegFile.SGPR
-        by_lane = [] if scalar or self.count == "lanes" and not self.permanent else [self.struck_lane]
+        by_lane = [] if scalar or self.turns == "lanes" and not self.permanent else [self.struck_lane]
         fault = [*by_lane, self.keep, self.flip, self.times, self.hit, site]
         if self.permanent:
             hook = held_scalar if scalar else held
             m.after(instr, hook, register, self.number, *fault, into=register)
+        elif self.stuck:
+            self.put_stuck(m, instr, register, fault[len(by_lane):])
         elif self.wave < 0:
             hook = in_launch_scalar if scalar else in_launch_lane if by_lane else in_launch
             m.after(instr, hook, register, self.start, self.counter, *fault, self.number, into=register)
         else:
             hook = in_wave_scalar if scalar else in_wave_lane if by_lane else in_wave
             m.after(instr, hook, register, self.left, *fault, self.chosen, into=(register, self.left))
+
+    def put_stuck(self, m: Mutator, instr: Instr, register: Reg, fault: Sequence[Any]) -> None:
+        number, left, held, at = number_of(register), self.left, self.stuck_register, self.stuck_lane
+        if register.file is RegFile.SGPR:
+            m.after(instr, stuck_scalar, register, left, held, number, *fault, self.chosen, into=(register, left, held))
+        else:
+            m.after(instr, stuck, register, left, held, at, number, self.struck_lane, *fault, self.chosen,
+                    into=(register, left, held, at))
 
     def at_ends(self, m: Mutator, kernel: Kernel) -> None:
         """What a wave begins with, and what it leaves."""
@@ -231,16 +258,23 @@ def effect(model: str, bit: int, mask: int) -> tuple[int, int]:
     """``keep`` and ``flip`` of a model: a value becomes ``(value & keep) ^ flip``."""
     two = 1 << bit | 1 << (bit + 1) % 32
     return {"flip": (ALL_BITS, 1 << bit), "flip_two": (ALL_BITS, two), "value": (0, mask), "zero": (0, 0),
-            "xor": (ALL_BITS, mask), "and": (mask, 0), "or": (ALL_BITS ^ mask, mask)}[model]
+            "none": (ALL_BITS, 0),
+            "stuck_0": (ALL_BITS ^ 1 << bit, 0), "stuck_1": (ALL_BITS ^ 1 << bit, 1 << bit), "xor": (ALL_BITS, mask),
+             "and": (mask, 0), "or": (ALL_BITS ^ mask, mask)}[model]
 
 
 def hit_of(launch: LaunchResult, notes: Sites, hit: Any) -> dict[str, Any]:
     """``wave``: in its launch; ``lane``: None of a scalar."""
     site, wave = notes.sites[int(hit["site"])], int(hit["wave"])
     scalar = site.register.startswith(("s", "vcc"))
-    return {**site.place.facts(), "group": site.group, "register": site.register,
+    return {**site.place.facts(), "opcode": site.opcode, "group": site.group, "register": site.register,
             "wave": wave, "workgroup": group_and_wave(launch, notes.wave_size, wave)[0],
             "lane": None if scalar else int(hit["lane"]), "before": int(hit["before"]), "after": int(hit["after"])}
+
+
+def number_of(register: Reg) -> int:
+    """Another one for each, and never 0."""
+    return 1 + register.index + MOST_REGISTERS * [*RegFile].index(register.file)
 
 
 def dwords(registers: RegSet) -> Iterator[Reg]:

@@ -12,6 +12,8 @@ from luthier_py import Lane, device, hook, ptr, u32, u64
 from luthier_py.intrinsics import (
     active_mask,
     atomic_add,
+    ballot,
+    count_trailing_zeros,
     is_first_lane,
     lane_id,
     mbcnt,
@@ -20,6 +22,7 @@ from luthier_py.intrinsics import (
 )
 
 NEVER = 1 << 63  # more than a wave can count down
+EVERY_LANE = 0xFFFFFFFF
 
 
 @dataclass
@@ -88,7 +91,7 @@ def struck_lane(
     x: Lane[u32], lane: u32, keep: ptr[u32], flip: ptr[u32], times: ptr[u64], hit: ptr[Hit], site: u32, wave: u32
 ) -> Lane[u32]:
     value: Lane[u32] = x
-    if lane_id() == lane:
+    if lane_id() == lane or lane == u32(EVERY_LANE):
         value = (x & keep[0]) ^ flip[0]
         note(times, hit, site, wave, lane_id(), x, value)
     return value
@@ -183,3 +186,34 @@ def held_scalar(
     if wave != 0:
         value = struck_scalar(x, keep, flip, times, hit, site, wave - 1)
     return value
+
+
+@hook(fold=())
+def stuck(
+    x: Lane[u32], left: u64, held: u32, at: u32, register: u32, lane: ptr[u32], keep: ptr[u32], flip: ptr[u32],
+    times: ptr[u64], hit: ptr[Hit], site: u32, chosen: ptr[u32]
+) -> tuple[Lane[u32], u64, u32, u32]:
+    """``held``: the register that is stuck, 0 before its turn has come, in lane ``at``."""
+    many = popcount(active_mask())
+    if left < u64(many):
+        held = register
+        at = lane[0]
+        if at != u32(EVERY_LANE):
+            at = count_trailing_zeros(ballot(mbcnt(active_mask()) == u32(left)))
+    value: Lane[u32] = x
+    if held == register:
+        value = struck_lane(x, at, keep, flip, times, hit, site, chosen[0])
+    return value, left - u64(many), held, at
+
+
+@hook(lanes="one", fold=())
+def stuck_scalar(
+    x: u32, left: u64, held: u32, register: u32, keep: ptr[u32], flip: ptr[u32], times: ptr[u64], hit: ptr[Hit],
+    site: u32, chosen: ptr[u32]
+) -> tuple[u32, u64, u32]:
+    if left == 0:
+        held = register
+    value = x
+    if held == register:
+        value = struck_scalar(x, keep, flip, times, hit, site, chosen[0])
+    return value, left - 1, held

@@ -88,17 +88,18 @@ class LoadBalance(Tool):
     """Cycles of each wave, work-group and compute unit, how unequal they are, and instructions per cycle."""
 
     name = "load_balance"
-    count = Option(NO_COUNT, choices=COUNTS, help="executed instructions, for throughput: of each wave, or thread, too")
+    counting = Option(NO_COUNT, choices=COUNTS,
+                      help="executed instructions, for throughput: of each wave, or thread, too")
 
     waves = LaunchVariable(Ran, "wave")
 
     def instrument(self, m: Mutator) -> Clock:
         target = m.program.obj.target
         for kernel in m.kernels:
-            counts = (0, 0) if self.count == NO_COUNT else (INSTRUCTIONS, LANES)
+            counts = (0, 0) if self.counting == NO_COUNT else (INSTRUCTIONS, LANES)
             m.at_entry(kernel, begin, self.waves.own, *unit_registers(kernel), priority=OUTSIDE)
             m.at_exit(kernel, end, self.waves.own, *counts, priority=-OUTSIDE)
-        if self.count != NO_COUNT:
+        if self.counting != NO_COUNT:
             self.count_instructions(m, (1 << m.program.isa.wave_size) - 1)
         return Clock(target.clock_bits)
 
@@ -107,7 +108,7 @@ class LoadBalance(Tool):
         for stretch in (stretch for block in blocks for stretch in m.stretches(block)):
             m.at_stretch(stretch, execute, INSTRUCTIONS, LANES, len(stretch), sgpr(EXEC, 2), everyone,
                          into=(INSTRUCTIONS, LANES), anywhere=True)
-            if self.count == THREADS:
+            if self.counting == THREADS:
                 m.at_stretch(stretch, execute_item, ITEMS.own, len(stretch))
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
@@ -128,10 +129,10 @@ class LoadBalance(Tool):
 
     def executed(self, launch: LaunchResult, rows: NDArray[Any], kernel: int | None) -> dict[str, Any] | None:
         """Counts, and the same over the kernel's cycles."""
-        if self.count == NO_COUNT:
+        if self.counting == NO_COUNT:
             return None
         counts: dict[str, NDArray[Any]] = {"wave": rows["instructions"]}
-        if self.count == THREADS:
+        if self.counting == THREADS:
             items = launch[ITEMS]
             counts["thread"] = items[items != 0]
         found: dict[str, Any] = {name: spread(numbers) for name, numbers in counts.items()}

@@ -75,7 +75,7 @@ class MemTrace(Tool):
     name = "mem_trace"
     amounts = {"accesses": SUM.of("executions by waves"), "sites": RowsBy(("pc",), {"accesses": SUM})}
     spaces = Option(",".join(SPACES), several=SPACES, help="memory whose instructions are traced")
-    lines = Option(True, help="0: print no line for each record; with LUTHIER_RECORDS none is printed")
+    print_records = Option(True, help="0: print no line for each record; with LUTHIER_RECORDS none is printed")
     accesses = Channel(Access)
 
     def instrument(self, m: Mutator) -> Sites:
@@ -97,7 +97,7 @@ class MemTrace(Tool):
         counts = self.gathered.setdefault(launch.index, {})
         for pc, count in zip(*np.unique(records["pc"], return_counts=True), strict=True):
             counts[int(pc)] = counts.get(int(pc), 0) + int(count)
-        if self.lines and self.selection.records is None:
+        if self.print_records and self.selection.records is None:
             for record in records:
                 print(self.told(launch, record), file=sys.stderr)
 

@@ -162,7 +162,8 @@ class MemCheck(Tool):
         "bytes": SAME, "count": SUM.of("lanes, or waves of a scalar load"), "first": FIRST}, ascending=True)}
     guard = Option(True, help="0: make accesses that are told all the same, as a GPU would; else their wave skips them")
     align = Option(False, help="1: tell addresses that are no multiple of the element, or of a dword if it is longer")
-    most = Option(16, bounds=(0, 1 << 20), help="lanes of an instruction that are told one by one; all are counted")
+    told_lanes = Option(16, bounds=(0, 1 << 20),
+                        help="lanes of an instruction that are told one by one; all are counted")
     bad = Channel(BadAccess)
     known = Allocations()
     wave = WaveVariable(u32)
@@ -190,7 +191,7 @@ class MemCheck(Tool):
         return CheckedSite(place, access_kind(instr), memory.bytes, longest & -longest, scalar)
 
     def watch(self, m: Mutator, instr: Instr, site: CheckedSite, number: int, counts: Variable) -> None:
-        given = (self.known, counts[number], self.bad, number, self.wave, self.most, address(instr), site.bytes,
+        given = (self.known, counts[number], self.bad, number, self.wave, self.told_lanes, address(instr), site.bytes,
                  site.align if self.align else 1, bounds(instr))
         if site.scalar:
             most = max(kernel.record.descriptor.kernarg_size for kernel in m.kernels)
@@ -226,7 +227,7 @@ class MemCheck(Tool):
                       for lane in lanes_of(int(record["lanes"]))]
         return {**site.place.facts(), "kind": WORDS[site.kind],
                 "by": "wave" if site.scalar else "lane", "bytes": site.bytes, "count": count,
-                "first": lanes[: self.most]}
+                "first": lanes[: self.told_lanes]}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """With as many examples as of one launch."""
@@ -234,7 +235,7 @@ class MemCheck(Tool):
         for row in (row for report in reports for row in report["bad"]):
             first[row["pc"]] += row["first"]
         found = combined(self.amounts, reports)
-        return {**found, "bad": [{**row, "first": first[row["pc"]][: self.most]} for row in found["bad"]]}
+        return {**found, "bad": [{**row, "first": first[row["pc"]][: self.told_lanes]} for row in found["bad"]]}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         if not report["judged"]:

@@ -119,7 +119,7 @@ class MemoryDivergence(Tool):
         "lines": RowsBy(("source",), SUMS),
     }  # fmt: skip
     aliases = ("memory_efficiency",)
-    line = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a line in the histograms")
+    line_bytes = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a cache line")
 
     def instrument(self, m: Mutator) -> Accesses:
         found = [instr for function in m.functions() for instr in m.instrs(function, where="global")]
@@ -128,7 +128,7 @@ class MemoryDivergence(Tool):
         for instr in found:
             with places.unless_refused(instr):  # images, and what moves no data
                 row, size = counts[len(sites) * ROW], access_bytes(instr)
-                m.before(instr, note, row, address(instr), size - 1, self.line.bit_length() - 1)
+                m.before(instr, note, row, address(instr), size - 1, self.line_bytes.bit_length() - 1)
                 sites.append((places.of(instr), size))
         return Accesses(tuple(sites), places.left_out, counts)
 

@@ -108,7 +108,7 @@ class MemoryLocality(Tool):
     name = "memory_locality"
     amounts = AMOUNTS
     aliases = ("reuse_distance",)
-    line = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a line")
+    line_bytes = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a cache line")
     l1 = Option("", help="a cache of each compute unit, as size:ways:line: 16K:64:64")
     l2 = Option("", help="a cache that all share: 4M:16:128")
     window = Option(1, bounds=(1, 1 << 31), help="launches that follow each other, before lines count as unused again")
@@ -145,7 +145,7 @@ class MemoryLocality(Tool):
 
     def received(self, channel: Channel, launch: LaunchResult, records: Array) -> None:
         window, counts = self.of_launch(launch)
-        window.add(counts, records, self.line, self.sample)
+        window.add(counts, records, self.line_bytes, self.sample)
 
     def report(self, launch: LaunchResult) -> Report:
         window, counts = self.of_launch(launch)
@@ -154,7 +154,7 @@ class MemoryLocality(Tool):
         del window.counts[launch.index]
         if (launch.index + 1) % self.window == 0:
             del self.gathered[launch.index // self.window]
-        head = {"line": self.line, "sample": self.sample,
+        head = {"line": self.line_bytes, "sample": self.sample,
                 "window": {"launches": self.window, "lines": len(window.distances) * self.sample}}
         waves = waves_in_group(launch, counts.sites.wave_size)
         return report_of(counts, waves, window.caches.shapes, head, self.sample)

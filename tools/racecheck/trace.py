@@ -130,7 +130,7 @@ class Kept:
 class LdsTrace(Tool):
     """Base of tools that look at each access to LDS."""
 
-    most = Option(MOST, bounds=(1, 1 << 24), help="records of a launch; work-groups with more are not judged")
+    most_records = Option(MOST, bounds=(1, 1 << 24), help="records of a launch; work-groups with more are not judged")
     accesses = Channel(LdsAccess)
     wave = WaveVariable(u32)
     came = WaveVariable(u32)
@@ -167,7 +167,7 @@ class LdsTrace(Tool):
                      address(instr, element), value)
 
     def received(self, channel: Channel, launch: LaunchResult, records: Array) -> None:
-        self.gathered.setdefault(launch.index, Kept()).add(records, self.most, waves(launch))
+        self.gathered.setdefault(launch.index, Kept()).add(records, self.most_records, waves(launch))
 
     def lost(self, launch: LaunchResult) -> int:
         """Work-groups that are not judged."""

@@ -73,13 +73,13 @@ class RecordRegVals(Tool):
     name = "record_reg_vals"
     amounts = {"records": SUM.of("registers that were recorded"), "instructions": SAME.of("that are recorded"),
                "without_registers": SAME.of("instructions that are not")}
-    when = Option("read,written", several=("read", "written"),
+    operands = Option("read,written", several=("read", "written"),
                   help="what is recorded of an instruction: registers that it reads, or has written")
-    lines = Option(True, help="0: print no line for each record; with LUTHIER_RECORDS none is printed")
+    print_records = Option(True, help="0: print no line for each record; with LUTHIER_RECORDS none is printed")
     values = Channel(Value)
 
     def instrument(self, m: Mutator) -> Sites:
-        chosen = set(self.when.split(","))
+        chosen = set(self.operands.split(","))
         sites = Sites({}, {})
         for function in m.functions():
             for instr in m.instrs(function):
@@ -100,7 +100,7 @@ class RecordRegVals(Tool):
 
     def received(self, channel: Channel, launch: LaunchResult, records: NDArray[Any]) -> None:
         self.gathered[launch.index] = self.gathered.get(launch.index, 0) + len(records)
-        if self.lines and self.selection.records is None:
+        if self.print_records and self.selection.records is None:
             for each in records:
                 print(self.told(launch, each), file=sys.stderr)
 

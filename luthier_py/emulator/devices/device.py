@@ -63,7 +63,7 @@ class EmulatorDevice:
         self.touched: TouchedMemory | None = None
         """Of the last launch, if it was readied so."""
         self.threads = max(threads, 1)
-        self.patience = Patience(options.time_limit, others_write)
+        self.patience = Patience(options.time_limit, options.instruction_limit, others_write)
         self.memory = memory or Memory()
         self._pool = PagePool()
         self._executed = ExecutedInstructions()
@@ -175,8 +175,9 @@ class EmulatorDevice:
             self._current, self._cancelled = ready, ""
 
     def _begin(self, ready: LoadedLaunch, kernarg: bytes) -> Begun | None:
-        if self.natively and not ready.code.settings.checks:
-            return Begun(ready, ready.begin(kernarg, self.patience.time_limit is not None, self.threads > 1))
+        counts = self.patience.instruction_limit is not None  # which native code does not look at
+        if self.natively and not (counts or ready.code.settings.checks):
+            return Begun(ready, ready.begin(kernarg, self.patience.limited, self.threads > 1))
         ready.write(kernarg)
         return None
 

@@ -75,7 +75,7 @@ class PacketDevice:
         self.target = target
         self.memory = memory
         self.threads = max(threads, 1)
-        self.patience = Patience(options.time_limit, others_write=True)
+        self.patience = Patience(options.time_limit, options.instruction_limit, others_write=True)
         self._counts = counts
         self._name_of, self._base_of, self._interrupt = name_of, base_of, interrupt
         self._pool = PagePool()
@@ -147,7 +147,7 @@ class PacketDevice:
         with self.memory.reading():
             with self._lock:
                 self._begun[ready] = queue
-            outcome = ready.begin_at(places, self.patience.time_limit is not None)
+            outcome = ready.begin_at(places, self.patience.limited)
             if outcome is Outcome.FINISHED:
                 return ready.profile(time.perf_counter() - started)() if self._counts else None
             threads = threads_for(groups, self.threads)

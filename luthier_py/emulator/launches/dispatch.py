@@ -18,6 +18,7 @@ from types import TracebackType
 from luthier_py.emulator.code.code import HostedCode, Tally
 from luthier_py.emulator.launches.counted import launch_profile
 from luthier_py.emulator.launches.faults import FaultyWave, device_error, illegal_instruction
+from luthier_py.emulator.launches.launch_timer import LaunchTimer
 from luthier_py.emulator.launches.random_schedule import Scheduler, scheduler_call, work_at_random
 from luthier_py.emulator.launches.ready import ROUNDS, Begun, enter_code, worker_record
 from luthier_py.emulator.launches.standing import told
@@ -190,10 +191,7 @@ class RunningLaunch:
         self.stop = threading.Event()
         self.standing_since: float | None = None
         self._hopeless: DeviceError | None = None
-        self._compiling = 0  # workers that do
-        self._compiled = 0.0  # seconds in which some did
-        self._began = self._compiling_since = time.monotonic()
-        self._timer: threading.Timer | None = None
+        self._timer = LaunchTimer(patience, self._executed, self.halt)
         self._reading = memory.reading()
         self.residency = of_device(shape)
         self.record = launch_record(shape)[:] if begun is None else begun.ready.launch
@@ -223,18 +221,11 @@ class RunningLaunch:
 
     def execute(self) -> None:
         """Run all work-groups; raises what the first worker that failed raised, or why nobody could go on."""
-        self._began = time.monotonic()
-        if self.patience.time_limit is not None:
-            self._wake_after(self.patience.time_limit)
-        try:
+        with self._timer:
             self._execute()
-        finally:
-            if self._timer is not None:
-                self._timer.cancel()
         if self._hopeless is not None:
             raise self._hopeless
-        if self.stop.is_set():
-            limit = f"no end within the time limit of {self.patience.time_limit:g} s"
+        if (limit := self._timer.passed) and (self.stop.is_set() or self.patience.instruction_limit is not None):
             raise TimeLimit(f"{limit}: {self.standing()}", Location(self.shape.record.name))
         if self.cycles is not None:
             self.cycles.finish()
@@ -256,27 +247,6 @@ class RunningLaunch:
         """Nobody goes on."""
         self.stop.set()
         self.record[LAUNCH["stop"] // 8] = 1
-
-    # How long
-
-    def _wake_after(self, seconds: float) -> None:
-        self._timer = threading.Timer(seconds, self._look_at_time)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def _look_at_time(self) -> None:
-        """Time in which some worker compiled does not count: a limit shorter than that would let no kernel run."""
-        limit = self.patience.time_limit
-        assert limit is not None
-        with self._lock:
-            now = time.monotonic()
-            left = limit - (now - self._began) + self._compiled
-            if self._compiling:
-                left += now - self._compiling_since
-        if left > 0:
-            self._wake_after(left)
-        else:
-            self.halt()
 
     @property
     def watch_address(self) -> int:
@@ -303,19 +273,11 @@ class RunningLaunch:
     def compile(self, slot: ResidentGroup, code: HostedCode) -> None:
         """For a wave that came to code which nobody has run yet."""
         pc = self.field(slot, "pc")
-        with self._lock:
-            if not self._compiling:
-                self._compiling_since = time.monotonic()
-            self._compiling += 1
-        try:
-            code.require(pc - code.base, self.shape.record.name)
-        except Malformed as error:
-            raise illegal_instruction(error, pc, self.shape.record.name, self.faulty(slot)) from error
-        finally:
-            with self._lock:
-                self._compiling -= 1
-                if not self._compiling:
-                    self._compiled += time.monotonic() - self._compiling_since
+        with self._timer.compiling():
+            try:
+                code.require(pc - code.base, self.shape.record.name)
+            except Malformed as error:
+                raise illegal_instruction(error, pc, self.shape.record.name, self.faulty(slot)) from error
 
     # Work-groups that wait
 
@@ -394,6 +356,11 @@ class RunningLaunch:
     def faulty(self, slot: ResidentGroup) -> FaultyWave:
         group, wave = (int(slot.record[GROUP[name] // 8]) for name in ("index", "wave"))
         return FaultyWave(group, wave, partial(self.field, slot))
+
+    def _executed(self) -> int:
+        """Instructions until now, by all waves."""
+        tallies = [item for worker in self.workers for item in tuple(worker.tallies.items())]
+        return sum(code.clock.executed(tally.counters) for code, tally in tallies)
 
     def profile(self, seconds: float) -> LaunchProfile:
         counters = [{code: tally.counters for code, tally in worker.tallies.items()} for worker in self.workers]

@@ -75,9 +75,10 @@ class InstructionClock:
         """These counters are about to be cleared."""
         if self._words[_LOOKED]:
             self._words[_LOOKED] = 0
-            self._executed.add(self._sum(counters))
+            self._executed.add(self.executed(counters))
 
-    def _sum(self, counters: Sequence[int] | memoryview) -> int:
+    def executed(self, counters: Sequence[int] | memoryview) -> int:
+        """Instructions, as these counters say."""
         count = self.counters
         return sum(map(mul, counters[:count], self._words[_FIRST : _FIRST + count]))
 

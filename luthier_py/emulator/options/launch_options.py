@@ -16,13 +16,15 @@ from luthier_py.runtime.time_limit import check_time_limit
 
 @dataclass(frozen=True, slots=True)
 class LaunchOptions:
-    """``time_limit``: seconds of a launch, or None. ``clock``: what the core's clock counts; by the model, one
-    work-group runs at a time. ``schedule``: by which waves take turns; None for their order."""
+    """``time_limit``: seconds of a launch, or None; ``instruction_limit``: executed instructions. ``clock``: what the
+    core's clock counts; by the model, one work-group runs at a time. ``schedule``: by which waves take turns; None for
+    their order."""
 
     time_limit: float | None = None
     clock: ClockKind = ClockKind.INSTRUCTIONS
     schedule: Schedule | None = None
     checks: Checks = Checks.NONE
+    instruction_limit: int | None = None
 
     def __post_init__(self) -> None:
         if self.time_limit is not None:
@@ -35,7 +37,8 @@ class LaunchOptions:
     @property
     def watched(self) -> bool:
         """Whether native code may not begin such launches: all of them are dispatch's from their start."""
-        return self.models_cycles or self.schedule is not None or bool(self.checks)
+        limited = self.instruction_limit is not None
+        return self.models_cycles or self.schedule is not None or bool(self.checks) or limited
 
     @property
     def reported(self) -> bool:

@@ -1,7 +1,7 @@
 """How long a launch may take, and for whom it may wait.
 
-In: seconds, and others who write memory. Out: the same. Invariant: a time limit is one that a timer takes, as
-LaunchOptions have it.
+In: seconds or instructions, and others who write memory. Out: the same. Invariant: a time limit is one that a timer
+takes, as LaunchOptions have it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,13 @@ class Patience:
     """How long a launch may take. ``others_write``: its memory, while it runs, so that it may wait for them."""
 
     time_limit: float | None = None  # seconds
+    instruction_limit: int | None = None  # of all waves together
     others_write: bool = False
     standstill: float = 30.0         # seconds until waiting for work-groups that cannot start is an error all the same
+
+    @property
+    def limited(self) -> bool:
+        return self.time_limit is not None or self.instruction_limit is not None
 
 
 class Outsider(Protocol):

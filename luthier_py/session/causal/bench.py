@@ -86,7 +86,7 @@ def causal_bench(record: RecordedLaunch, path: Path, settings: RunSettings, dela
                  repeats: int) -> Iterator[CausalBench]:
     own = load(record.code, str(path))
     modelled = replace(settings, launch=replace(settings.launch, clock=ClockKind.MODEL))
-    with with_memory(record, own, modelled) as (device, addresses, original):
+    with with_memory(record, own, modelled, own.target) as (device, addresses, original):
         allocations = allocation_counterparts(record, own.kernel(record.kernel), addresses)
         launch = ReplayLaunch(record, own.kernel(record.kernel), allocations, original, False, 0.0)
         yield CausalBench(path, device, original, launch, lift(own, [record.kernel]), delays, repeats)

@@ -1,16 +1,15 @@
 """One recorded launch, run again and again with a fault each time, and what became of its memory.
 
-In: a RecordedLaunch, the options of the tool. Out: for each fault a JudgedFault. Invariant: the kernel is instrumented
-once; before each run all memory of the device is as it was before the first, wherever a fault made the kernel write.
+In: a RecordedLaunch, the options of the tool. Out: for each fault an Injection. Invariant: the kernel is instrumented
+once for each kind of fault; before each run all memory of the device is as it was before the first, wherever a fault
+made the kernel write.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,45 +18,25 @@ from luthier_py.emulator.devices.module import EmulatorModule
 from luthier_py.emulator.devices.recorded import RecordedLaunch
 from luthier_py.emulator.memory.device_memory import Allocation
 from luthier_py.emulator.options.patience import Patience
-from luthier_py.errors import DeviceError, FaultKind, LuthierError, one_line
+from luthier_py.errors import DeviceError, LuthierError, one_line
 from luthier_py.link import bound
 from luthier_py.loader import load
 from luthier_py.pipeline import Instrumented, instrument
+from luthier_py.report.plain import Json
 from luthier_py.report.remedies import advising
 from luthier_py.runtime import Device, Module
 from luthier_py.session.counterparts import Counterpart, allocation_counterparts, module_counterparts, pieces
 from luthier_py.session.differing import BufferDifference, ComparedBytes, difference
-from luthier_py.session.faults.drawing import NO_FAULT, TOOL, InjectedFault
+from luthier_py.session.faults.drawing import NO_FAULT, OF_OPCODE, STUCK, TOOL, WrittenRegisters, as_words
+from luthier_py.session.faults.judging import FaultEffect, FaultSide, Injection, effect_of_failure, instruction_limit
 from luthier_py.session.replay import OfRecord, compared, with_memory
 from luthier_py.session.run import Left, run_instrumented
 from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.told_allocations import Ready, nobody
 from luthier_py.tool import Tool, load_tool
 
-LIMITS = FaultKind.MODE, FaultKind.SURFACE
-"""What only the emulator does not let pass."""
-LEAST_SECONDS, TIMES_AS_LONG = 1.0, 20.0  # of a launch with a fault, and beside one without
-
-
-class FaultEffect(Enum):
-    """What becomes of a launch with a fault."""
-
-    MASKED = "masked"          # memory is what it is without
-    SDC = "sdc"                # silent data corruption: it is not, and nobody noticed
-    CRASH = "crash"            # a wave did what no device lets pass
-    HANG = "hang"              # no end within the time limit, or no wave can go on
-    NOT_HIT = "not hit"        # the kernel does not do the same each time
-    NOT_JUDGED = "not judged"  # it came to what the emulator does not run
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedFault:
-    """``hit``: as the tool reports it. ``why``: what differs, or went wrong."""
-
-    fault: InjectedFault
-    effect: FaultEffect
-    hit: Mapping[str, Any] | None
-    why: str = ""
+ToolWith = Callable[[Mapping[str, str]], Tool]
+"""By the options of a fault."""
 
 
 @dataclass(slots=True)
@@ -67,50 +46,66 @@ class FaultyLaunch(OfRecord):
     before: Sequence[tuple[Allocation, bytes]]
     error: DeviceError | None = None
     after: list[bytes] = field(default_factory=list)
-    seconds: float = 0.0
 
     def run(self, device: Device, module: Module, kernel: str, ready: Ready = nobody) -> Left:
         """An error is kept, so that the tool's variables are read all the same."""
         for each, data in self.before:
             device.write(each.address, data)
         ready([])
-        self.error, started = None, time.perf_counter()
+        self.error = None
         try:
             device.launch(module.kernel(kernel), self.grid, self.block, self.record.kernarg, self.record.lds_bytes)
             device.synchronize()
         except DeviceError as error:
             self.error = error
-        self.seconds = time.perf_counter() - started
         self.after = [device.read(each.address, each.size) for each, _ in self.before]
         return {}, self.record.kernarg
 
 
 @dataclass(frozen=True, slots=True)
 class FaultBench:
-    """A launch that is ready for faults. ``written``: registers that each of its waves writes without one."""
+    """A launch that is ready for faults. ``copies``: instrumented kernels, by what tells them apart (grows)."""
 
+    record: RecordedLaunch
+    path: Path
     device: EmulatorDevice
     original: EmulatorModule
-    made: Instrumented
     launch: FaultyLaunch
-    tool: Callable[[InjectedFault], Tool]
+    tool: ToolWith
     counterparts: Mapping[int, Counterpart]
     tolerance: float
     golden: tuple[bytes, ...]
-    written: tuple[int, ...]
+    written: WrittenRegisters
+    copies: dict[tuple[bool, bool, str], Instrumented]
 
-    def judged(self, fault: InjectedFault) -> JudgedFault:
-        """Inject it, once."""
-        report = run_instrumented(self.device, self.made, self.tool(fault), self.launch,
-                                  original=self.original).report
+    def inject(self, options: Mapping[str, str], launch: int = 0) -> Injection:
+        """Once, into the only launch that there is."""
+        report = self._run(options)
         error = self.launch.error
         if error is not None:
-            return JudgedFault(fault, effect_of(error), report["hit"], one_line(error))
-        if report["hit"] is None:
-            return JudgedFault(fault, FaultEffect.NOT_HIT, None)
+            effect = effect_of_failure(None if error.fault is None else error.fault.kind.value)
+            return Injection(effect, report and report["hit"], one_line(error), FaultSide.DEVICE)
+        if report is None or report["hit"] is None:
+            return Injection(FaultEffect.NOT_HIT, None)
         differences = [*self.differences()]
         effect = FaultEffect.SDC if differences else FaultEffect.MASKED
-        return JudgedFault(fault, effect, report["hit"], "; ".join(map(str, differences)))
+        return Injection(effect, report["hit"], "; ".join(map(str, differences)))
+
+    def kernel(self, launch: int) -> str:
+        return self.record.kernel
+
+    def looked(self, options: Mapping[str, str], launch: int = 0) -> Mapping[str, Any] | None:
+        report = self._run(options)
+        return None if report is None else report["hit"]
+
+    def _run(self, options: Mapping[str, str]) -> Json | None:
+        """What the tool reports; one copy serves all faults of its kind."""
+        tool, kind = self.tool(options), copy_of(options)
+        if kind not in self.copies:
+            self.copies[kind] = instrumented(self.record, self.path, tool, self.original)
+        report: Json | None = run_instrumented(self.device, self.copies[kind], tool, self.launch,
+                                               original=self.original).report
+        return report
 
     def differences(self) -> Iterator[BufferDifference]:
         """Between the last launch and one without a fault."""
@@ -130,7 +125,7 @@ def fault_bench(record: RecordedLaunch, path: Path, options: Mapping[str, str], 
     """``options``: of the tool, without a fault; ``settings``: those of an emulator. LuthierError where the launch is
     not the recorded one without a fault."""
     own = load(record.code, str(path))
-    with with_memory(record, own, settings) as (device, addresses, original):
+    with with_memory(record, own, settings, own.target) as (device, addresses, original):
         assert isinstance(device, EmulatorDevice) and original is not None
         named = allocation_counterparts(record, own.kernel(record.kernel), addresses)
         everything = sorted([*named, *module_counterparts(record, original)[0]], key=lambda each: each.start)
@@ -139,26 +134,61 @@ def fault_bench(record: RecordedLaunch, path: Path, options: Mapping[str, str], 
             device.write(piece.now, piece.before)
         memory = [(each, device.read(each.address, each.size)) for each in device.memory.between(0, 1 << 64)]
         launch, tool = FaultyLaunch(record, memory), tool_with(options)
-        made = instrumented(record, path, tool(NO_FAULT), original)
+        nothing = tool(NO_FAULT.options())
+        made = instrumented(record, path, nothing, original)
         device.patience = Patience()
-        for _ in range(2):  # the first compiles for the host
-            ran = run_instrumented(device, made, tool(NO_FAULT), launch, original=original)
-            if launch.error is not None:
-                raise launch.error
+        ran = run_instrumented(device, made, nothing, launch, original=original)
+        if launch.error is not None:
+            raise launch.error
         if wrong := [*compared(device, recorded, tolerance)]:
             raise LuthierError(f"{path}: without a fault memory is not what was recorded, so what a fault does cannot "
                                f"be told: {wrong[0]}")
-        limit = settings.launch.time_limit or max(LEAST_SECONDS, TIMES_AS_LONG * launch.seconds)
-        device.patience = Patience(limit)
+        assert device.profile is not None
+        chosen = settings.launch
+        device.patience = Patience(chosen.time_limit, instruction_limit(chosen, device.profile.total))
         written = tuple(ran.report["executions"] or ()) if ran.report is not None else ()
-        yield FaultBench(device, original, made, launch, tool, {each.now: each for each in named}, tolerance,
-                         tuple(launch.after), written)
+        yield FaultBench(record, path, device, original, launch, tool, {each.now: each for each in named}, tolerance,
+                         tuple(launch.after), (written,), {copy_of(NO_FAULT.options()): made})
 
 
-def tool_with(options: Mapping[str, str]) -> Callable[[InjectedFault], Tool]:
+def tool_with(options: Mapping[str, str]) -> ToolWith:
     """What makes the tool for a fault."""
     kind = type(load_tool(TOOL, {**options, **NO_FAULT.options()}))
-    return lambda fault: kind(**{**options, **fault.options()})
+    return lambda fault: kind(**{**options, **fault})
+
+
+def copy_of(options: Mapping[str, str]) -> tuple[bool, bool, str]:
+    """Faults for which this is the same go into the same copy."""
+    model = options["MODEL"]
+    return model in STUCK, model in OF_OPCODE.values(), options.get("INSTRUMENT", "")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedSubject:
+    """A recorded launch, that a campaign injects faults into."""
+
+    path: Path
+    record: RecordedLaunch
+    tolerance: float
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    @property
+    def stem(self) -> str:
+        return self.path.stem
+
+    def content(self) -> object:
+        """What decides, beside the campaign, what becomes of a fault."""
+        return self.tolerance, astuple(self.record)
+
+    def bench(self, options: Mapping[str, str], settings: RunSettings) -> AbstractContextManager[FaultBench]:
+        return fault_bench(self.record, self.path, options, settings, self.tolerance)
+
+    def again(self, options: Mapping[str, str], settings: RunSettings, launch: int) -> str:
+        """The command that does it once more."""
+        return f"luthier replay {self.path} -t {TOOL} {as_words(options)}"
 
 
 def instrumented(record: RecordedLaunch, path: Path, tool: Tool, original: EmulatorModule) -> Instrumented:
@@ -166,9 +196,3 @@ def instrumented(record: RecordedLaunch, path: Path, tool: Tool, original: Emula
     with advising(record.code, tool):
         made = instrument(record.code, tool, str(path), [record.kernel], apart=True)
     return replace(made, data=bound(made.data, made.bindings, original.base))
-
-
-def effect_of(error: DeviceError) -> FaultEffect:
-    if error.fault is None:
-        return FaultEffect.HANG
-    return FaultEffect.NOT_JUDGED if error.fault.kind in LIMITS else FaultEffect.CRASH

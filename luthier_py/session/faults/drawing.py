@@ -1,7 +1,7 @@
 """Faults drawn at random: each register that waves wrote is as likely as any other.
 
-In: how many registers each wave wrote without a fault, a seed. Out: InjectedFaults. Invariant: a fault follows from the
-seed and its own number, so that a campaign of 2,000 begins with the 1,000 of a shorter one.
+In: how many registers each wave of each launch wrote without a fault, a seed. Out: InjectedFaults. Invariant: a fault
+follows from the seed and its own number, so that a campaign of 2,000 begins with the 1,000 of a shorter one.
 """
 
 from __future__ import annotations
@@ -11,16 +11,58 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from random import Random
+from typing import Any
+
+from luthier_py.errors import Invalid
+from luthier_py.tool.filters import narrowed
 
 TOOL = "fault_injection"
-MODELS = "flip", "flip_two", "value", "zero"
-"""Of the tool: those that happen once."""
+ONCE, STUCK = ("flip", "flip_two", "value", "zero"), ("stuck_0", "stuck_1")
+"""Of the tool: those that happen once, and those of a register from then on."""
+OF_OPCODE = {"opcode_0": "and", "opcode_1": "or", "opcode_flip": "xor"}
+"""Of each execution of the opcode that stands where the fault was drawn, and what the tool calls them."""
+MODELS = *ONCE, *STUCK, *OF_OPCODE
+EVERY_LANE = {"LANE": "-1"}
+
+DRAWN = "MODEL", "WAVE", "WHEN", "BIT", "MASK", "TURNS", "LANE", "UNIT"
+"""Options of the tool that say which fault it is."""
+
+WrittenRegisters = Sequence[Sequence[int]]
+"""Registers by launch and wave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """``faults``: of each subject, from number ``first`` on. ``options``: of the tool, by names in capitals: which
+    instructions, for example. ``every_lane``: permanent faults are in all lanes, not in the drawn one."""
+
+    faults: int
+    seed: int
+    models: tuple[str, ...]
+    options: Mapping[str, str]
+    every_lane: bool = False
+    first: int = 0
+
+    def __post_init__(self) -> None:
+        if unknown := [each for each in self.models if each not in MODELS]:
+            raise Invalid(f"model {unknown[0]!r} is none; choose some of {','.join(MODELS)}")
+        if drawn_ones := [name for name in self.options if name in DRAWN]:
+            raise Invalid(f"option {drawn_ones[0]}: a campaign draws that; see its models")
+
+    @property
+    def numbers(self) -> range:
+        return range(self.first, self.first + self.faults)
+
+    @property
+    def drawing(self) -> object:
+        """What decides which fault has a number."""
+        return self.seed, self.models, sorted(self.options.items()), self.every_lane
 
 
 @dataclass(frozen=True, slots=True)
 class InjectedFault:
-    """What the tool's options say. ``when``: which of the registers that the wave writes, those of each active lane one
-    by one. ``bit``: that flips; ``mask``: the value of model value."""
+    """``when``: which of the registers that the wave writes, those of each active lane one by one. ``bit``: that flips,
+    or is stuck; ``mask``: the value of model value."""
 
     number: int
     model: str
@@ -28,31 +70,48 @@ class InjectedFault:
     when: int
     bit: int
     mask: int
+    launch: int = 0
 
     def options(self) -> dict[str, str]:
-        found = {"WAVE": self.wave, "WHEN": self.when, "MODEL": self.model}
-        if self.model in ("flip", "flip_two"):
-            found["BIT"] = self.bit
+        """What the tool's options say of a fault in a register."""
+        found = {**self.place(), "MODEL": self.model}
+        if self.model in ("flip", "flip_two", *STUCK):
+            found["BIT"] = str(self.bit)
         if self.model == "value":
-            found["MASK"] = self.mask
-        return {name: str(value) for name, value in found.items()}
+            found["MASK"] = str(self.mask)
+        return found
+
+    def place(self) -> dict[str, str]:
+        return {"WAVE": str(self.wave), "WHEN": str(self.when)}
+
+    def look(self) -> dict[str, str]:
+        """That tell what is there, and leave it."""
+        return {**self.place(), "MODEL": "none"}
+
+    def options_of_opcode(self, hit: Mapping[str, Any], chosen: str) -> dict[str, str]:
+        """Of a fault in each execution of the opcode that was ``hit``, in its lane; ``chosen``: INSTRUMENT."""
+        mask = 1 << self.bit ^ (0xFFFFFFFF if self.model == "opcode_0" else 0)
+        return {"MODEL": OF_OPCODE[self.model], "MASK": str(mask), "LANE": str(hit["lane"] or 0),
+                "INSTRUMENT": narrowed(chosen, f"opcode = {hit['opcode']}")}
 
 
 NO_FAULT = InjectedFault(-1, MODELS[0], 0, -1, 0, 0)
 """Counts, and hits nothing."""
 
 
-def drawn(number: int, seed: int, models: Sequence[str], written: Sequence[int]) -> InjectedFault:
-    """``written``: registers that each wave of the launch writes; there are some."""
+def drawn(number: int, seed: int, models: Sequence[str], written: WrittenRegisters) -> InjectedFault:
+    """``written``: there are some."""
     random = Random(f"{seed}/{number}")
-    ends = list(accumulate(written))
+    places = [(launch, wave) for launch, waves in enumerate(written) for wave in range(len(waves))]
+    ends = list(accumulate(count for waves in written for count in waves))
     at = random.randrange(ends[-1])
-    wave = bisect_right(ends, at)
-    return InjectedFault(number, random.choice(models), wave, at - (ends[wave] - written[wave]), random.randrange(32),
-                         random.getrandbits(32))
+    place = bisect_right(ends, at)
+    launch, wave = places[place]
+    return InjectedFault(number, random.choice(models), wave, at - (ends[place] - written[launch][wave]),
+                         random.randrange(32), random.getrandbits(32), launch)
 
 
-def replay_options(fault: InjectedFault, options: Mapping[str, str]) -> str:
-    """How the same fault is injected again, by the command line."""
+def as_words(options: Mapping[str, str]) -> str:
+    """As a command line has them."""
     return " ".join(f"-O {name}={value}" if " " not in value else f"-O '{name}={value}'"
-                    for name, value in {**options, **fault.options()}.items())
+                    for name, value in options.items())

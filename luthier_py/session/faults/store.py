@@ -1,35 +1,32 @@
 """Where judged faults are kept while a campaign runs.
 
-In: rows, one for each fault. Out: a file of them for each launch, a line of JSON each. Invariant: a row is on disk
-before the next fault is injected; a line that was not finished is none.
+In: rows, one for each fault. Out: a file of them for each launch or program, a line of JSON each. Invariant: a row is
+on disk before the next fault is injected; a line that was not finished is none.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple
 from hashlib import sha256
 from pathlib import Path
 
-from luthier_py.emulator.devices.recorded import RecordedLaunch
 from luthier_py.report.plain import Json
+from luthier_py.session.contents import our_content, tool_content
 from luthier_py.session.faults.drawing import TOOL
 from luthier_py.session.run_settings import RunSettings
-from luthier_py.session.study.cells import our_content, tool_content
 
 
-def campaign_identity(record: RecordedLaunch, seed: int, models: Sequence[str], options: Mapping[str, str],
-                      tolerance: float, settings: RunSettings) -> str:
-    """Of all that decides what becomes of fault N of a launch; how many there are does not."""
-    given = repr((seed, tuple(models), sorted(options.items()), tolerance, settings.device, settings.launch,
-                  our_content(), tool_content(TOOL), astuple(record)))
+def campaign_identity(subject: object, drawing: object, settings: RunSettings) -> str:
+    """Of all that decides what becomes of fault N; how many there are does not."""
+    given = repr((subject, drawing, settings.device, settings.stack, settings.launch, our_content(),
+                  tool_content(TOOL)))
     return sha256(given.encode()).hexdigest()
 
 
 class FaultStore:
-    """The file of one launch's faults; another campaign has another one."""
+    """The file of one subject's faults; another campaign has another one."""
 
     def __init__(self, folder: Path, launch: str, identity: str) -> None:
         self.path = folder / f"{launch}-{identity[:16]}.ndjson"

@@ -7,33 +7,25 @@ identity exactly if they run the same: contents of files count, not their names,
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from luthier_py.errors import Invalid
+from luthier_py.session.contents import content_of, our_content, tool_content
 from luthier_py.session.levels import chosen_level
 from luthier_py.session.stack import LUTHIER, ROCM
 from luthier_py.session.study.spec import GPU, StudiedProgram, Study, ToolUse
-from luthier_py.tool import Tool, load_tool
-from luthier_py.tool.discover import is_file_tool
+from luthier_py.tool import load_tool
 from luthier_py.tool.selection import COUNTING, EVERY_TOOL
 from luthier_py.worker.launch_settings import LAUNCH_VARIABLES
 from luthier_py.worker.settings import FINE_ATOMICS, GRANULARITY, MEMORY
 
-PACKAGE = Path(__file__).parents[2]
-SOURCES = (".py", ".c", ".h", ".txt")
-PACKAGE_FILE = "__init__.py"
 NO_STACK = ""
 # Of the shell, that change what a run comes to.
 _SET = *LAUNCH_VARIABLES, MEMORY, GRANULARITY, FINE_ATOMICS, "HSA_XNACK"
@@ -52,6 +44,7 @@ class Cell:
     stack: str
     """Between the program and the emulator; nothing where the device is no emulator's."""
     repeat: int
+    """Of a campaign, the part."""
     run: Mapping[str, Any]
     """What child.run is given."""
     timeout: float
@@ -66,12 +59,13 @@ def cells_of(study: Study) -> list[Cell]:
     """All runs; Invalid where a program or a file of a tool is not there."""
     return [
         _cell(study, program, name, tool, device, stack, repeat)
-        for repeat in range(study.repeat)
+        for repeat in range(max([study.repeat, *(len(tool.parts) for tool in study.tools)]))
         for program in study.programs
         for name in program.arguments
         for device in study.devices
         for stack in ((NO_STACK,) if device == GPU else study.stacks)
         for tool in study.tools
+        if repeat < (len(tool.parts) or study.repeat)
     ]
 
 
@@ -89,6 +83,7 @@ def _cell(
         "device": None if device == GPU else device,
         "stack": stack or None,
         "level": _level(tool, stack),
+        "faults": tool.parts[repeat] if tool.parts else None,
     }
     contents = {
         **run,
@@ -106,7 +101,7 @@ def _cell(
 
 def _level(tool: ToolUse, stack: str) -> str | None:
     """At which the tool stands; Invalid where it cannot."""
-    if tool.tool is None:
+    if tool.tool is None or tool.parts:
         return None
     try:
         return chosen_level(tool.level, stack == LUTHIER, load_tool(tool.tool, tool.options))
@@ -125,65 +120,3 @@ def find_program(program: StudiedProgram, folder: Path) -> str:
     if found is None:
         raise Invalid(f"program {program.name}: there is no program {name}")
     return found
-
-
-def content_of(word: str, folder: Path = Path()) -> str:
-    """For the name of a file its content's hash; any other word is itself."""
-    path = folder / word
-    try:
-        return _file_content(path, path.stat().st_mtime_ns) if path.is_file() else word
-    except (OSError, ValueError):  # a word that no file could be called
-        return word
-
-
-@cache
-def _file_content(path: Path, _changed: int) -> str:
-    return f"sha256:{file_hash(path)}"
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256, without holding the whole file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def tool_content(name: str, options: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The sources of a tool, or of several together, and what is in the files that its options name."""
-    made = load_tool(name, options)
-    return " ".join([*(_sources_of_tool(type(part)) for part in made.together), *sorted(made.declared_files.values())])
-
-
-def _sources_of_tool(tool: type[Tool]) -> str:
-    """Its file with the neighbours that it imports, or all of its package."""
-    path = Path(inspect.getfile(tool))
-    files = sources_of(path)
-    if is_file_tool(tool.__module__) and path.name != PACKAGE_FILE:
-        files += neighbours(path.resolve().parent)
-    return f"{tool.__qualname__} {_joined(files)}"
-
-
-def sources_of(path: Path) -> list[Path]:
-    """A module's file, or all of its package."""
-    return sorted(path.parent.rglob("*.py")) if path.name == PACKAGE_FILE else [path]
-
-
-def neighbours(folder: Path) -> list[Path]:
-    """The sources of all modules that were imported from a folder by their own names, in order."""
-    own = {name: Path(found).resolve() for name, module in sys.modules.items()
-           if (found := getattr(module, "__file__", None)) and not is_file_tool(name)}  # fmt: skip
-    places = {path for path in own.values() if folder in (path.parent, path.parent.parent)}
-    top = {path for path in places if path.parent == folder or path.name == PACKAGE_FILE}
-    return [source for path in sorted(top) for source in sources_of(path)]
-
-
-@cache
-def our_content() -> str:
-    """The version, and a hash of our own sources."""
-    return f"{version('luthier-py')} {_joined(sorted(p for p in PACKAGE.rglob('*') if p.suffix in SOURCES))}"
-
-
-def _joined(paths: list[Path]) -> str:
-    return hashlib.sha256(b"\0".join(re.sub(rb"\r\n", b"\n", path.read_bytes()) for path in paths)).hexdigest()

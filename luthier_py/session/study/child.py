@@ -18,7 +18,8 @@ from typing import Any
 
 from luthier_py.errors import LuthierError
 from luthier_py.session.execute import execute
-from luthier_py.session.run_settings import run_settings
+from luthier_py.session.run_settings import RunSettings, run_settings
+from luthier_py.session.study.campaigns import run_part
 from luthier_py.storage import write_file
 from luthier_py.tool import load_tool
 
@@ -34,14 +35,17 @@ def run(facts: dict[str, Any], folder: Path) -> dict[str, Any]:
     (folder / STARTED).touch()
     started = time.perf_counter()
     try:
-        done = execute(
-            facts["command"], run_settings(facts["device"], stack=facts["stack"]), facts["tool"], facts["options"],
-            facts["level"], reports=True)
+        settings = run_settings(facts["device"], stack=facts["stack"])
+        told = run_part(facts, settings, folder) if facts["faults"] else run_program(facts, settings)
     except (LuthierError, OSError) as error:
         return {"error": str(error)}
-    seconds = time.perf_counter() - started
-    told = {"exit_code": done.exit_code, "seconds": seconds, "verdicts": done.verdicts, "observed": done.observed}
-    return {**told, "undelivered": done.undelivered}
+    return {**told, "seconds": time.perf_counter() - started}
+
+
+def run_program(facts: dict[str, Any], settings: RunSettings) -> dict[str, Any]:
+    done = execute(facts["command"], settings, facts["tool"], facts["options"], facts["level"], reports=True)
+    return {"exit_code": done.exit_code, "verdicts": done.verdicts, "observed": done.observed,
+            "undelivered": done.undelivered}
 
 
 def end_with(pipe: int) -> None:

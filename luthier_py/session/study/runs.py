@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import LuthierError
-from luthier_py.session.study.cells import Cell, file_hash, search_path
+from luthier_py.session.contents import file_hash
+from luthier_py.session.study.cells import Cell, search_path
 from luthier_py.session.study.child import COMMAND, RESULT, RUN, STARTED
 
 POLL_SECONDS = 0.01

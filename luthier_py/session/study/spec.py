@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import LuthierError
+from luthier_py.session.faults.drawing import TOOL
 from luthier_py.session.levels import LEVEL, LEVELS
 from luthier_py.session.stack import LUTHIER, STACKS, chosen_stack
 from luthier_py.session.stack import VARIABLE as STACK
+from luthier_py.session.study.campaigns import campaign_of
 from luthier_py.session.study.keys import (
     Keys,
     flag,
@@ -56,6 +58,8 @@ class ToolUse:
     tool: str | None
     options: Mapping[str, str]
     level: str | None = None
+    parts: tuple[Mapping[str, Any], ...] = ()
+    """Of a campaign of faults: what the child is to inject, a run each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +120,14 @@ def read_study(path: Path) -> Study:
     if not folder.is_dir():
         raise keys.wrong("folder", f"{folder} is no folder")
     tools = [_tool(row, folder) for row in keys.rows("tool")]
-    if keys.take("bare", flag, not tools):
+    campaigns = [ToolUse(each.name, TOOL, each.options, parts=each.parts)
+                 for each in map(campaign_of, keys.rows("campaign"))]
+    if keys.take("bare", flag, not tools and not campaigns):
         tools.insert(0, ToolUse(BARE, None, {}))
     programs = tuple(map(_program, keys.rows("program")))
     if not programs:
         raise keys.wrong("program", "a study needs at least one, as [[program]]")
-    _distinct(keys, "tool", [tool.name for tool in tools])
+    _distinct(keys, "tool", [tool.name for tool in [*tools, *campaigns]])
     _distinct(keys, "program", [program.name for program in programs])
     devices = keys.take("devices", texts, (GPU,))
     if not devices:
@@ -129,6 +135,8 @@ def read_study(path: Path) -> Study:
     for device in devices:
         if device.startswith("emulator"):
             chosen_targets(device)
+        elif campaigns:
+            raise keys.wrong("devices", f"faults are judged by the emulator: write emulator:TARGET, not {device}")
     stacks = _stacks(keys)
     study = Study(
         title=keys.take("title", text, path.stem),
@@ -139,7 +147,7 @@ def read_study(path: Path) -> Study:
         jobs=keys.take("jobs", whole, None),
         timeout=keys.take("timeout", number, SECONDS),
         programs=programs,
-        tools=tuple(tools),
+        tools=(*tools, *campaigns),
         figures=tuple(_figure(row, tools, programs) for row in keys.rows("figure")),
         tables=tuple(_items(row, tools, programs) for row in keys.rows("table")),
     )
@@ -187,7 +195,7 @@ def _tool(keys: Keys, folder: Path) -> ToolUse:
     except LuthierError as error:
         raise keys.wrong("options" if "option" in error.message else "tool", error.message) from None
     keys.done()
-    return ToolUse(name, tool, options, *level)
+    return ToolUse(name, tool, options, level[0] if level else None)
 
 
 def _figure(keys: Keys, tools: list[ToolUse], programs: tuple[StudiedProgram, ...]) -> Figure:

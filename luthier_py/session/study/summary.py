@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from luthier_py.report.faults import fault_summary
 from luthier_py.report.plain import Json, leaves, numbers_like
+from luthier_py.session.study.campaigns import fault_rows
 from luthier_py.session.study.cells import Cell
 from luthier_py.session.study.runs import RunRecord, RunStatus
 from luthier_py.session.study.spec import BARE, Figure, ItemTable, Quantity, Study
@@ -41,6 +43,7 @@ def summarise(study: Study, runs: Sequence[CellRun]) -> Json:
         "groups": rows,
         "differences": [f"{_name(row)}: {text}" for row in rows for text in row["differences"]],
         "failures": [f"{_name(row)}: {text}" for row in rows for text in row["failures"]],
+        "campaigns": [_campaign(key, members) for key, members in groups.items() if members[0][0].run["faults"]],
         "figures": [_figure(figure, good) for figure in study.figures],
         "tables": [_items(table, good) for table in study.tables],
     }
@@ -61,15 +64,22 @@ def _group(key: tuple[str, ...], members: Sequence[CellRun]) -> Json:
     return {
         **dict(zip(GROUP, key, strict=True)),
         "runs": len(outcomes),
+        "parts": bool(members[0][0].run["faults"]),
         "statuses": dict(Counter(one["status"] for one in outcomes)),
         "launches": sum(row["launches"] for row in reports_of(ended[0])) if ended else 0,
         "median_seconds": median(seconds) if seconds else None,
         "least_seconds": seconds[0] if seconds else None,
         "most_seconds": seconds[-1] if seconds else None,
         "ratio": None,
-        "differences": list(_differences(ended)),
+        "differences": [] if members[0][0].run["faults"] else list(_differences(ended)),
         "failures": _failures(outcomes),
     }
+
+
+def _campaign(key: tuple[str, ...], members: Sequence[CellRun]) -> Json:
+    """What became of the faults of all parts."""
+    rows = fault_rows([row for _, outcome in members for row in reports_of(outcome)])
+    return {"of": " ".join(filter(None, key)), **fault_summary(rows, members[0][0].run["faults"]["seed"])}
 
 
 def _failures(outcomes: Sequence[RunRecord]) -> list[str]:

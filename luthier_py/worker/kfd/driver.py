@@ -29,6 +29,7 @@ from luthier_py.runtime.kfd.protocol import (
 )
 from luthier_py.worker import targets
 from luthier_py.worker.device import append_profile
+from luthier_py.worker.findings import tell_failure
 from luthier_py.worker.kfd import drm, faults, ioctls
 from luthier_py.worker.kfd.buffers import Buffers, in_arena
 from luthier_py.worker.kfd.events import PAGE_BYTES, Events
@@ -321,6 +322,7 @@ class DriverService:
 
     def failed(self, queue: DriverQueue, error: Exception) -> None:
         """The program's runtime is told as the driver tells it: by memory events, by the queue, or by a hang."""
+        tell_failure(os.environ, error)
         fault = error.fault if isinstance(error, DeviceError) else None
         if fault is not None and fault.address is not None and fault.kind in _OF_MEMORY:
             self._raise_memory_fault(queue.gpu, fault.address, fault.kind is FaultKind.READ_ONLY)

@@ -60,11 +60,11 @@ def test_two_launches_and_data(luthier: Luthier, recorded: None) -> None:
 
 def test_what_makes_no_sense(luthier: Luthier, recorded: None) -> None:
     for options, words in (
-        (("--models", "flip,other"), "'other' is none; choose some of flip,flip_two,value,zero"),
+        (("--models", "flip,other"), "'other' is none; choose some of flip,flip_two,value,zero,stuck_0"),
         (("saxpy.lrec",), "saxpy.lrec is named twice"),
         (("-O", "INSTRUMENT=pc = 1"), "executes no instruction that was chosen and writes a register"),
-        (("-O", "MODEL=zero"), "option MODEL: a campaign draws that; see --models"),
-        (("--device", "hip"), "faults are judged by all memory of a device"),
+        (("-O", "MODEL=zero"), "option MODEL: a campaign draws that; see its models"),
+        (("--device", "hip"), "what a fault does is judged by the emulator"),
         (("none.lrec",), "No such file"),
     ):
         gc.collect()

@@ -35,6 +35,14 @@ def test_a_launch_again_under_a_tool_and_checks(luthier: Luthier, recorded: Path
     assert same == "  the same: 8192 bytes in 2 pages"
 
 
+def test_cycles_of_the_model_are_those_of_the_run(luthier: Luthier, recorded: Path) -> None:
+    code, out, _ = luthier("run", FOLDER / "saxpy.co", *HOW, "--clock", "model", *ARGUMENTS)
+    (cycles,) = (line.strip() for line in out.splitlines() if "cycles by the model" in line)
+    gc.collect()
+    code, out, _ = luthier("replay", recorded, "--clock", "model")
+    assert code == 0 and [line.strip() for line in out.splitlines() if "cycles by" in line] == [cycles]
+
+
 def test_one_that_is_damaged_and_one_that_is_not(luthier: Luthier, recorded: Path, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.lrec"
     damaged.write_bytes(recorded.read_bytes()[:-1])

@@ -26,6 +26,17 @@ def test_what_a_filter_leaves_is_named_in_a_sentence() -> None:
     assert "there is nothing for mem_trace in what INSTRUMENT=opcode=s_nop leaves of 1 kernel saxpy" in err
 
 
+def test_an_object_without_line_tables_is_why_no_line_is_chosen(tmp_path: Path) -> None:
+    words = "INSTRUMENT asks for source lines, and there are no line tables of 1 kernel saxpy: compile with -g"
+    for chosen in ("lines = saxpy.hip:1-9", "line = 3", "global & file = *.hip"):
+        code, _, err = luthier("run", *SAXPY, "-t", "mem_trace", "-O", f"INSTRUMENT={chosen}")
+        assert code == 3 and words in err
+    code, _, err = luthier("instrument", SAXPY[0], "-t", "mem_trace", "--lines", "a.hip:1", "-o", tmp_path / "out.co")
+    assert code == 3 and words in err
+    code, _, err = luthier("run", *SAXPY, "-t", "mem_trace", "-O", "INSTRUMENT=loop")
+    assert code == 3 and "line tables" not in err
+
+
 def test_long_lines_of_tools_are_not_cut_in_files(tmp_path: Path) -> None:
     (tmp_path / "long.py").write_text(
         "from luthier_py import Mutator, Tool, Variable, hook, ptr, u32\n"

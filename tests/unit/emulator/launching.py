@@ -54,8 +54,9 @@ def compile_hip(clang: str, folder: Path, source: str, *flags: str) -> bytes:
     return (folder / "k.co").read_bytes()
 
 
-def device(time_limit: float | None = None, **options: Any) -> EmulatorDevice:
-    return EmulatorDevice(target("gfx90a"), options=LaunchOptions(time_limit=time_limit), **options)
+def device(time_limit: float | None = None, instruction_limit: int | None = None, **options: Any) -> EmulatorDevice:
+    limits = LaunchOptions(time_limit=time_limit, instruction_limit=instruction_limit)
+    return EmulatorDevice(target("gfx90a"), options=limits, **options)
 
 
 def launch(

@@ -93,6 +93,22 @@ def test_an_endless_loop_ends_at_the_time_limit(compiled):
     assert error.where.kernel == "forever"
 
 
+def test_an_endless_loop_ends_at_the_instruction_limit(compiled):
+    error = failure(compiled, "forever", [np.zeros(1, np.uint32)], instruction_limit=5000)
+    assert isinstance(error, TimeLimit) and "limit of 5000 instructions: wave 0 of work-group 0 at pc 0x" in str(error)
+
+
+def test_who_executes_one_instruction_too_many_has_passed_the_limit(compiled):
+    """Also where the launch is over before anybody looks."""
+    arguments = [np.zeros(64, np.uint32), 0]
+    dev = device()
+    launch(dev, compiled, "stack", arguments)
+    count = dev.profile.total
+    launch(device(instruction_limit=count), compiled, "stack", arguments)
+    with pytest.raises(TimeLimit, match=f"limit of {count - 1} instructions"):
+        launch(device(instruction_limit=count - 1), compiled, "stack", arguments)
+
+
 def test_trap(compiled):
     error = failure(compiled, "trap", [np.zeros(64, np.uint32)])
     assert "s_trap 2: the program gives up here (llvm.trap: abort, __builtin_trap, a failed assert)" in str(error)

@@ -7,7 +7,8 @@ import struct
 from pathlib import Path
 
 import pytest
-from test_note_and_bundle import bundle, compressed
+from fat_binaries import bundle
+from test_note_and_bundle import compressed
 
 from luthier_py.errors import Invalid, LuthierError, Malformed
 from luthier_py.isa import parse_target_id

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 from click.testing import CliRunner
+from fat_binaries import bundle
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,17 +52,6 @@ def test_any_bytes_are_metadata_or_malformed(content: bytes) -> None:
 def test_deep_metadata_is_refused_not_recursed() -> None:
     with pytest.raises(Malformed):
         unpack_metadata(b"\x81\x01" + b"\x91" * 100_000 + b"\x01", "note")
-
-
-def bundle(*members: tuple[str, bytes]) -> bytes:
-    head = 24 + 8 + sum(24 + len(triple) for triple, _ in members)
-    table, contents, at = b"", b"", -(-head // 4096) * 4096
-    for triple, data in members:
-        table += struct.pack("<3Q", at, len(data), len(triple)) + triple.encode()
-        contents += data
-        at += len(data)
-    start = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(members)) + table
-    return start + bytes(-len(start) % 4096) + contents
 
 
 def names(data: bytes) -> Iterator[tuple[str, int]]:

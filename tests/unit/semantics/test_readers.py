@@ -75,6 +75,21 @@ def test_comparisons_clear_inactive_lanes_and_carries_are_not_relied_on() -> Non
     assert len(both) == 2 and len({assign.value for assign in both}) == 1
 
 
+@pytest.mark.parametrize(("name", "text", "wanted"), [
+    ("gfx1100", "v_cvt_u32_u16_e32 v5, v1.l", 0x4444), ("gfx1100", "v_cvt_u32_u16_e32 v5, v1.h", None),
+    ("gfx1201", "v_cvt_i32_i16_e32 v5, v1.h", None), ("gfx1100", "v_cvt_u32_u16_e64 v5, v1.h", None),
+    ("gfx1100", "v_mad_u32_u16 v5, v0, v1, v2", 0x2222 * 0x4444 + 0x55556666),
+    ("gfx1100", "v_mad_u32_u16 v5, v0, v1, v2 op_sel:[1,0,0,0]", None),
+    ("gfx1030", "v_mad_i32_i16 v5, v0, v1, v2 op_sel:[0,1,0,0]", None),
+    ("gfx90a", "v_mad_u32_u16 v5, v0, v1, v2 op_sel:[0,1,0,0]", None),
+])
+def test_upper_halves_are_not_taken_for_lower_ones(name: str, text: str, wanted: int | None) -> None:
+    words = {0: 0x11112222, 1: 0x33334444, 2: 0x55556666}
+    isa = instruction_set(target(name))
+    found = evaluate(isa.parse(text), lambda file, index: constant(words[index])).get((RegFile.VGPR, 5))
+    assert (found.constant if isinstance(found, Number) else None) == wanted
+
+
 def test_one_register_of_a_pair_says_nothing_of_the_other_half() -> None:
     isa = instruction_set(target("gfx90a"))
     (low,) = assignments(isa.parse("s_mov_b32 exec_lo, 0"), 64)

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compiled_samples import CompiledSamples
+from fat_binaries import bundle
 
 from luthier_py import study_table
 from luthier_py.emulator import EmulatorDevice
@@ -171,6 +173,35 @@ def test_code_is_what_llvm_objdump_shows(require_tool: Callable[[str], str], tmp
     told = {d.name.thing: (d.before or 0, d.after or 0) for d in pair.differences if d.name.section == OPCODES}
     assert told == {name: (counts[0][name], counts[1][name]) for name in sorted(counts[0] | counts[1])
                     if counts[0][name] != counts[1][name]} and told  # fmt: skip
+
+
+def test_builds_are_compared_by_the_target_that_both_have(require_tool: Callable[[str], str], tmp_path: Path) -> None:
+    """Where it is the only one; what was left out is told."""
+    samples = CompiledSamples(require_tool("clang-22"), tmp_path)
+    sizes = {"gfx90a": 64, "gfx1100": 32, "gfx1201": 32}
+    codes = {name: samples.path("saxpy", name, size) for name, size in sizes.items()}
+
+    def library(*names: str) -> Path:
+        path = tmp_path / f"{'-'.join(names)}.hipfb"
+        path.write_bytes(bundle(*((f"hipv4-amdgcn-amd-amdhsa--{name}", codes[name].read_bytes()) for name in names)))
+        return path
+
+    both, note = library("gfx90a", "gfx1100"), "of gfx1100, the only target that both have; left out: gfx90a"
+    for before, after, said in ((both, codes["gfx1100"], note), (codes["gfx1100"], both, note),
+                                (both, library("gfx1100", "gfx1201"), f"{note}, gfx1201")):
+        found = compare_files(before, after)
+        assert found.same and said in "\n".join(difference_lines(found, 0))
+    assert "only target" not in "\n".join(difference_lines(compare_files(both, both), 0))
+
+
+def test_instructions_without_a_line_have_a_row(tmp_path: Path) -> None:
+    """Rows of lines, and that one, have all instructions."""
+    strided, padded = (sample(name).path for name in ("reduce_strided", "reduce_padded"))
+    [pair] = compare_files(strided, padded).pairs
+    lines = [d for d in pair.differences if d.name.section == LINES]
+    (instructions,) = [d for d in pair.differences if d.name.number == "instructions" and d.name.section == KERNEL]
+    assert sum(d.change for d in lines) == instructions.change
+    assert [(d.before, d.after) for d in lines if d.name.thing == "(no line)"] == [(5, 10)]
 
 
 def test_a_study_is_compared_with_another(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from compiled_samples import OPTIONS, CompiledSamples
 
 from luthier_py.emulator.devices.record_file import read_record, write_record
-from luthier_py.errors import DeviceError, Invalid
+from luthier_py.errors import DeviceError, Invalid, LuthierError
 from luthier_py.samples import FOLDER, SAMPLES, Sample
 from luthier_py.session.launched import launch_file
 from luthier_py.session.recording import RecordingDevice
@@ -136,6 +136,20 @@ def test_a_rebuilt_kernel_is_compared(rebuilt: Callable[[str, str], Path], tmp_p
     assert not again(it, "", near, tolerance=1e-8).comparison.same
     endless = rebuilt(same, f"i == 700 ? __builtin_inff() : {same}")
     assert again(it, "", endless, tolerance=1e-5).comparison.differences[0].count == 1
+
+
+def test_a_kernel_for_another_target(require_tool: Callable[[str], str], tmp_path: Path) -> None:
+    """Of the same source, so it writes the same; on the target that is asked for, or else on the kernel's own."""
+    it = tmp_path / "it"
+    record(SAXPY, it)
+    gc.collect()
+    code = CompiledSamples(require_tool("clang-22"), tmp_path).path("saxpy", "gfx1100", 32)
+    for device in ("emulator", "emulator:gfx1100"):
+        found = replay_file(it, None, run_settings(device), code)
+        assert found.comparison.same and found.done.device.target.name == "gfx1100"
+        gc.collect()
+    with pytest.raises(LuthierError, match="compiled for gfx1100, but this device is a gfx90a"):
+        replay_file(it, None, run_settings("emulator:gfx90a"), code)
 
 
 def test_a_rebuilt_kernel_goes_further(rebuilt: Callable[[str, str], Path], tmp_path: Path) -> None:

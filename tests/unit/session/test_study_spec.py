@@ -14,6 +14,7 @@ from luthier_py.session.study.spec import read_study
 
 PROGRAM = '[[program]]\ncommand = ["sh"]\n'
 TOOL = '[[tool]]\ntool = "instr_count"\n'
+CAMPAIGN = '[[campaign]]\nname = "c"\n'
 FIGURE = '[[figure]]\nname = "f"\n'
 
 
@@ -29,7 +30,7 @@ WRONG = [
     ("timeout = true\n" + PROGRAM, "timeout: give a number above 0, not True"),
     ("bare = 1\n" + PROGRAM, "bare: give true or false, not 1"),
     ("devices = 3\n" + PROGRAM, "devices: give a list of texts, not 3"),
-    ("repeats = 2\n" + PROGRAM, "repeats: there is no such key; there are bare, devices,"),
+    ("repeats = 2\n" + PROGRAM, "repeats: there is no such key; there are bare, campaign, devices,"),
     ('folder = "nowhere"\n' + PROGRAM, "nowhere is no folder"),
     ("program = 3", "program: write [[program]]"),
     ("[[program]]\n", "program[0].command: is missing"),
@@ -49,6 +50,12 @@ WRONG = [
     (PROGRAM + TOOL + "options = { no = 1 }", "tool[0].options: tool instr_count has no option no"),
     (PROGRAM + TOOL + 'name = "bare"', "tool[0].name: bare is the program without a tool"),
     (PROGRAM + TOOL + TOOL, "tool: two are called instr_count"),
+    (PROGRAM + CAMPAIGN, "devices: faults are judged by the emulator: write emulator:TARGET, not gpu"),
+    (PROGRAM + CAMPAIGN + 'models = ["melt"]', "campaign[0].models: model 'melt' is none; choose some of flip,"),
+    (PROGRAM + CAMPAIGN + "options = { when = 3 }", "campaign[0].options: option WHEN: a campaign draws that"),
+    (PROGRAM + CAMPAIGN + 'results = ["out"]', "campaign[0].results: out: write {folder}/out"),
+    (PROGRAM + CAMPAIGN + 'check = "true"\nresults = ["-"]', "campaign[0].check: tells whether results are right"),
+    (PROGRAM + CAMPAIGN + "part = 0", "campaign[0].part: give a whole number from 1 on"),
     (PROGRAM + TOOL + FIGURE, "figure[0].parts: is missing"),
     (PROGRAM + TOOL + FIGURE + 'parts = { a = "b" }', "figure[0].parts.a: `b`: write TOOL:METRIC"),
     (PROGRAM + TOOL + FIGURE + 'parts = { a = "x:y" }', "tools are instr_count"),
@@ -173,3 +180,15 @@ def test_files_without_an_end(tmp_path: Path) -> None:
             read_study(path)
     with pytest.raises(OSError, match="larger"):
         read_study(tmp_path / "large")
+
+
+def test_a_campaign_is_runs_of_its_parts(tmp_path: Path) -> None:
+    """A longer one has those of a shorter one, but for a part that was cut; other faults are other runs."""
+    def runs(more: str) -> list[tuple[str, int, int]]:
+        study = read(tmp_path, f'devices = ["emulator:gfx90a"]\nrepeat = 3\n{PROGRAM}{CAMPAIGN}part = 40\n{more}')
+        return [(cell.identity, cell.run["faults"]["first"], cell.run["faults"]["faults"]) for cell in cells_of(study)]
+
+    short, long = runs("faults = 100"), runs("faults = 160")
+    assert [run[1:] for run in short] == [(0, 40), (40, 40), (80, 20)]
+    assert long[:2] == short[:2] and [run[1:] for run in long[2:]] == [(80, 40), (120, 40)]
+    assert not {run[0] for run in runs("faults = 100\nseed = 2")} & {run[0] for run in short}

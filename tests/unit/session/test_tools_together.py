@@ -23,7 +23,7 @@ from luthier_py.tool import Tool, load_tool
 
 TOOLS = "instr_count", "opcode_histogram", "branch_edges", "loop_counts", "lds_bank_conflicts", "mem_trace"
 LANES = {"COUNT_WARP_LEVEL": "0", "EXCLUDE_PRED_OFF": "1"}
-OPTIONS = {"instr_count": LANES, "opcode_histogram": LANES, "mem_trace": {"lines": "0"}}
+OPTIONS = {"instr_count": LANES, "opcode_histogram": LANES, "mem_trace": {"print_records": "0"}}
 
 
 def run(code: bytes, launch, tool: Tool) -> Ran:

@@ -90,20 +90,32 @@ def is_bare(done: Any) -> bool:
 
 @pytest.mark.parametrize("place, said", [
     ("instrument", "runs as it is: RuntimeError: two lines"),
-    ("report", "Broken.report: RuntimeError: two lines"),
-    ("text", "Broken.text: RuntimeError: two lines"),
+    ("report", "RuntimeError: two lines"),
+    ("text", "RuntimeError: two lines"),
 ])  # fmt: skip
 def test_exceptions(place: str, said: str, program: Program, tooled: Tooled, broken: Broken) -> None:
     tool = broken(**{place: RAISE})
     done = tooled(program(LAUNCHES), tool=tool)
     assert is_bare(done), done.out + done.err
-    (line,) = complaints(done)
-    assert said in line and f"{tool}:" in line and f"in {place}" in line
+    lines = complaints(done)
+    assert all(said in line and f"{tool}:" in line and f"in {place}" in line for line in lines)
     if place == "instrument":
-        assert done.verdict["refused"][0]["reason"].startswith("RuntimeError: two lines")
+        assert len(lines) == 1 and done.verdict["refused"][0]["reason"].startswith("RuntimeError: two lines")
     else:
         assert done.verdict["instrumented"] == done.verdict["launches"]
-        assert done.verdict["failed"] == [said.split(":")[0]]
+        assert [f"Broken.{place}, launch {launch} of kernel" in line for launch, line in enumerate(lines)] == [
+            True] * done.verdict["launches"]
+        assert done.verdict["failed"] == [f"Broken.{place}"]
+
+
+@pytest.mark.parametrize("place", ["report", "text"])
+def test_a_launch_without_a_report_costs_no_other(place: str, program: Program, tooled: Tooled, broken: Broken) -> None:
+    done = tooled(program(LAUNCHES), tool=broken(**{place: LATER + RAISE}))
+    assert is_bare(done) and done.verdict["launches"] > 3
+    (line,) = complaints(done)
+    assert f"Broken.{place}, launch 2 of kernel" in line and done.verdict["failed"] == [f"Broken.{place}"]
+    told = [launch for launch in range(done.verdict["launches"]) if f"report of {launch}\n" in done.err]
+    assert told == [launch for launch in range(done.verdict["launches"]) if launch != 2]
 
 
 def test_tracebacks_on_demand(program: Program, tooled: Tooled, broken: Broken) -> None:

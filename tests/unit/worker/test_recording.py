@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from test_execute import Program, luthier
 
 from luthier_py.errors import Invalid
 from luthier_py.runtime.hip import runtime_folder
-from luthier_py.worker.recording import RecordSettings, parse_launches, record_settings
+from luthier_py.worker.recording import LaunchRecorder, RecordSettings, parse_launches, record_settings
 
 HERE = Path(__file__).parent
 TARGETS = ("gfx90a", "gfx942", "gfx1100", "gfx1201")
@@ -116,3 +117,22 @@ def test_what_is_chosen_is_said_in_the_environment() -> None:
     for wrong in ("-1", "a", "1:b", "1:2:3", ":x", "5:2"):
         with pytest.raises(Invalid, match="LUTHIER_RECORD_LAUNCHES="):
             record_settings({"LUTHIER_RECORD": "x", "LUTHIER_RECORD_LAUNCHES": wrong})
+
+
+@pytest.mark.parametrize("with_journal", [False, True])
+def test_no_two_take_one_name(with_journal: bool, tmp_path: Path) -> None:
+    """Sixteen at once, each for four launches; an earlier run's files keep their names from those without a journal."""
+    (run := tmp_path / "run").mkdir()
+    settings = RecordSettings(tmp_path / "kept", journal=run / "journal" if with_journal else None)
+    LaunchRecorder(settings)._path(0, "k")
+    (tmp_path / "kept" / "00001-k.lrec").write_bytes(b"earlier")
+
+    def taken(_: int) -> list[Path]:
+        recorder = LaunchRecorder(settings)
+        return [recorder._path(number, "k") for number in range(4)]
+
+    with ThreadPoolExecutor(16) as pool:
+        paths = [path for each in pool.map(taken, range(16)) for path in each]
+    assert len({*paths}) == 64 and tmp_path / "kept" / "00000-k.lrec" not in paths
+    assert (tmp_path / "kept" / "00001-k.lrec" in paths) is with_journal
+    assert (tmp_path / "kept" / "00001-k.lrec").read_bytes() == b"earlier"

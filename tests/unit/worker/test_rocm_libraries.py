@@ -124,7 +124,7 @@ def test_metrics_of_bitsandbytes(
                    "LUTHIER_DEVICE": f"emulator:{target}"}
     bare, trace = counted(*command, **environment), tmp_path / "trace.ndjson"
     done = tooled(*command, tool="branch_divergence,load_balance,memory_divergence,mem_trace", **environment,
-                  LUTHIER_RECORDS=str(trace), LUTHIER_TOOL_OPTIONS="count=waves\nspaces=global\nlines=0")
+                  LUTHIER_RECORDS=str(trace), LUTHIER_TOOL_OPTIONS="counting=waves\nspaces=global\nprint_records=0")
     assert (done.code, done.out, done.verdict["refused"]) == (0, "PASSED\n", []), done.out + done.err
     accesses: dict[int, list[dict[str, Any]]] = {}
     for record in map(json.loads, trace.read_text().splitlines()):

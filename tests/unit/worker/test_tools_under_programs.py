@@ -42,7 +42,7 @@ KNOWN = {
     "branch_edges": Known(lambda report: sum(row["count"] for row in report["edges"]),
                           lambda row: total(row["opcodes"], "s_cbranch_")),
     "mem_trace": Known(lambda report: sum(row["accesses"] for row in report["sites"]),
-                       lambda row: addresses(row["active_opcodes"]), {"lines": "0"}),
+                       lambda row: addresses(row["active_opcodes"]), {"print_records": "0"}),
     "memory_divergence": Known(lambda report: sum(row["executions"] for row in report["instructions"]),
                                lambda row: total(row["active_opcodes"], "global_", "flat_")),
     "compressibility": Known(lambda report: sum(row["executions"] for row in report["stores"]),

@@ -67,9 +67,9 @@ def copies(op: OpInfo) -> bool:
 
 
 def is_modified(inst: Inst, row: Lanes | Scalar) -> bool:
-    """Whether operands are packed, or changed on their way, or the result is."""
+    """Whether operands are packed, upper halves, or changed on their way, or the result is."""
     return inst.op.partial or bool(inst.op.flags & _MODIFIED) or any(slot.count > 1 for slot in row.signature.sources) \
-        or any(operand.name in _MODIFIERS and operand.value for operand in inst.operands)
+        or any(operand.value and (operand.name in _MODIFIERS or operand.reg is not None) for operand in inst.operands)
 
 
 def _type(slot: SignaturePart, row: Lanes | Scalar) -> Type:

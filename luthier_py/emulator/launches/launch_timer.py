@@ -1,0 +1,86 @@
+"""Ends a launch that takes longer than somebody has patience for.
+
+In: a Patience, how many instructions have been executed so far, what ends the launch. Out: which limit was passed.
+Invariant: time in which some worker compiled does not count, since a limit shorter than that would let no kernel run; a
+launch that has executed more instructions than its limit has passed it, also if nobody looked before its end.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from luthier_py.emulator.options.patience import Patience
+
+LOOK_SECONDS = 0.05
+"""Until executed instructions are counted again."""
+
+
+class LaunchTimer:
+    """Mutable: of one launch; ``with`` it, time is counted."""
+
+    def __init__(self, patience: Patience, executed: Callable[[], int], halt: Callable[[], None]) -> None:
+        self._patience, self._executed, self._halt = patience, executed, halt
+        self._lock = threading.Lock()
+        self._compiling = 0  # workers that do
+        self._compiled = 0.0  # seconds in which some did
+        self._began = self._compiling_since = time.monotonic()
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> LaunchTimer:
+        self._began = time.monotonic()
+        if self._patience.limited:
+            self._wake_after(min(self._seconds_left(), LOOK_SECONDS if self._counts else threading.TIMEOUT_MAX))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    @property
+    def passed(self) -> str:
+        """The limit that was, in words; none while both are kept."""
+        patience = self._patience
+        if self._counts and self._executed() > (patience.instruction_limit or 0):
+            return f"no end within the limit of {patience.instruction_limit} instructions"
+        return "" if self._seconds_left() > 0 else f"no end within the time limit of {patience.time_limit:g} s"
+
+    @contextmanager
+    def compiling(self) -> Iterator[None]:
+        """Some worker is."""
+        with self._lock:
+            if not self._compiling:
+                self._compiling_since = time.monotonic()
+            self._compiling += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._compiling -= 1
+                if not self._compiling:
+                    self._compiled += time.monotonic() - self._compiling_since
+
+    @property
+    def _counts(self) -> bool:
+        return self._patience.instruction_limit is not None
+
+    def _seconds_left(self) -> float:
+        if self._patience.time_limit is None:
+            return threading.TIMEOUT_MAX
+        with self._lock:
+            now = time.monotonic()
+            left = self._patience.time_limit - (now - self._began) + self._compiled
+            return left + now - self._compiling_since if self._compiling else left
+
+    def _wake_after(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._look)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _look(self) -> None:
+        if self.passed:
+            self._halt()
+        else:
+            self._wake_after(min(self._seconds_left(), LOOK_SECONDS if self._counts else threading.TIMEOUT_MAX))
