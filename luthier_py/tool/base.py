@@ -26,7 +26,7 @@ from luthier_py.tool.launch_variable import LaunchVariable
 from luthier_py.tool.mutator import Mutator
 from luthier_py.tool.options import Option
 from luthier_py.tool.selection import EVERY_TOOL, Selection, option_values
-from luthier_py.tool.variables import LookupTable, Variable, WaveVariable
+from luthier_py.tool.variables import LookupTable, Variable, WaveVariable, inherited_variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +88,14 @@ class Tool:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         body = list(vars(cls).values())
+        body = [*inherited_variables(cls), *body]
         cls.name = vars(cls).get("name", cls.__name__)
-        cls.channels = (*cls.channels, *(v for v in body if isinstance(v, Channel)))
-        cls.launch_parameters = (*cls.launch_parameters, *(v for v in body if isinstance(v, LaunchParameter)))
+        cls.channels = tuple(v for v in body if isinstance(v, Channel))
+        cls.launch_parameters = tuple(v for v in body if isinstance(v, LaunchParameter))
         special = {*cls.channels, *cls.launch_parameters}
-        cls.variables = (*cls.variables, *(v for v in body if isinstance(v, Variable) and not isinstance(v, LookupTable)
-                           and v not in special))
-        cls.wave_variables = (*cls.wave_variables, *(v for v in body if isinstance(v, WaveVariable)))
+        cls.variables = tuple(v for v in body if isinstance(v, Variable) and not isinstance(v, LookupTable)
+                              and v not in special)
+        cls.wave_variables = tuple(v for v in body if isinstance(v, WaveVariable))
         cls.options = {**cls.options, **{o.name: o for o in body if isinstance(o, Option)}}
         if taken := sorted({name.upper() for name in cls.options} & EVERY_TOOL.keys()):
             raise Invalid(f"tool {cls.name} cannot have an option {taken[0]}: every tool has it already")
@@ -164,6 +165,10 @@ class Tool:
         """Record the edits; called once for each program, of which there may be many. What `report` and `files` need
         to know of this one is returned, and comes back as ``launch.notes``."""
         raise ToolError(f"tool {self.name} does not say what to instrument; write a method instrument(self, m)")
+
+    def called(self, channel: Channel) -> str:
+        """The name of a channel in counts of records and files."""
+        return channel.attribute
 
     @property
     def gathered(self) -> dict[Any, Any]:

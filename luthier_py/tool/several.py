@@ -48,8 +48,7 @@ class Several(Tool):
         names: dict[tuple[str, str], str] = {}
         for part in self._parts:
             declared = [*part.variables, *part.wave_variables, *part.channels, *part.launch_parameters]
-            for named in (("tools", part.name), *(("variables", each.name) for each in dict.fromkeys(declared)),
-                          *(("channels", each.attribute) for each in part.channels)):
+            for named in (("tools", part.name), *(("variables", each.name) for each in dict.fromkeys(declared))):
                 if named in names:
                     both = f"{names[named]} and {part.name} do not go into one copy"
                     raise Invalid(f"{both}: two {named[0]} are called {named[1]}; run these tools one after the other")
@@ -97,6 +96,12 @@ class Several(Tool):
         """Told to each."""
         for part, own in self._each(launch):
             part.launching(own)
+
+    def called(self, channel: Channel) -> str:
+        """With its tool's name, where another one has a channel of that name."""
+        alike = sum(each.attribute == channel.attribute for each in self.channels)
+        owner = next((part.name for part in self._parts if channel in part.channels), self.name)
+        return channel.attribute if alike < 2 else f"{owner}.{channel.attribute}"
 
     def received(self, channel: Channel, launch: LaunchResult, records: NDArray[Any]) -> None:
         """Told to the one whose channel it is."""
