@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 from luthier_py.analysis.lines import SourceLine, SourceLines, files_of, source_lines, unreadable
@@ -62,6 +63,15 @@ class Frames:
         around = self.at(pc)
         lines = [frame.line for frame in around] if around else [self.lines.at(pc)]
         return tuple(line for line in lines if line is not None)
+
+    def text_at(self, pc: int) -> str | None:
+        """The same in a line of text, the outermost first: where in the kernel, and of what was inlined there names of
+        files alone."""
+        *inlined, outermost = self.lines_at(pc) or (None,)
+        if outermost is None:
+            return None
+        inside = (f"{Path(line.file).name}:{line.line}" for line in reversed(inlined) if line is not None)
+        return " > ".join([str(outermost), *inside])
 
 
 def source_frames(obj: CodeObject) -> Frames:

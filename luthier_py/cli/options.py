@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,7 +72,7 @@ CheckOption = Annotated[str | None, ByName(
 )]
 ErrorExitCode = Annotated[int, ByName(
     "--error-exitcode", type=click.IntRange(0, 255), metavar="N",
-    help="exit code if --check or --shuffle found something"
+    help="exit code if --check, --shuffle or a tool that looks for mistakes found something"
 )]
 TraceOption = Annotated[Path | None, ByName(
     "--trace", metavar="FILE", help="when launches and work-groups ran, by the cycle model, as JSON (.json.gz) for "
@@ -136,14 +137,23 @@ def run_options(time_limit: float | None, clock: str | None, schedule: str | Non
     return {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule, "--check": check}
 
 
-def check_settings(settings: RunSettings, there_is_a_tool: bool, error_exitcode: int) -> None:
+def check_settings(settings: RunSettings, there_is_a_tool: bool) -> None:
     """Invalid for options that say nothing together."""
     if settings.record is not None and (there_is_a_tool or settings.shuffle):
         raise Invalid("--record keeps a launch as it is; leave out -t and --shuffle, which `luthier replay` takes")
     if settings.shuffle and there_is_a_tool:
         raise Invalid("--shuffle compares what the program itself writes; leave out -t")
-    if error_exitcode and not settings.shuffle and not settings.launch.checks:
-        raise Invalid("--error-exitcode tells what --check or --shuffle found; give one of them")
+
+
+def check_exitcode(error_exitcode: int, settings: RunSettings, tool: str | None, options: Mapping[str, str]) -> None:
+    """Invalid where nobody looks for what --error-exitcode would tell."""
+    if not error_exitcode or settings.shuffle or settings.launch.checks:
+        return
+    from luthier_py.tool import load_tool
+
+    if tool is None or not load_tool(tool, options).finds:
+        raise Invalid("--error-exitcode tells what --check, --shuffle or a tool that looks for mistakes found; give "
+                      "one of them")
 
 
 def tool_options(

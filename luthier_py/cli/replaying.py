@@ -28,6 +28,7 @@ from luthier_py.cli.options import (
     TimeLimitOption,
     ToolName,
     ToolOptions,
+    check_exitcode,
     check_settings,
     echoed_tool,
     required,
@@ -116,14 +117,16 @@ def replay(
 
     tool, option = scripted(tool, option, script, script_file, NO_TOOL)
     settings = run_settings(device, run_options(time_limit, clock, schedule, check))
-    check_settings(settings, tool != NO_TOOL, error_exitcode)
+    check_settings(settings, tool != NO_TOOL)
     options = tool_options(tool != NO_TOOL, option, lines, LUTHIER_OUTPUT=tool_output, LUTHIER_REPORT=report)
+    check_exitcode(error_exitcode, settings, tool, options)
     if len(files) > 1 and (tool_output or report):
         raise Invalid("--output and --report have one launch's; give one FILE with them")
     rows = [one_replay(file, required(tool), options, settings, kernel_from, tolerance) for file in files]
     show({"replays": rows} if as_json else replay_table(rows), as_json)
     findings = sum(len(row.get("findings", ())) for row in rows)
     say_summary(settings.launch.checks, len(rows), findings)
+    findings += sum(row["verdict"]["findings"] or 0 for row in rows if row["verdict"] is not None)
     if not all(row.get("same") for row in rows):
         raise Exit(ExitCode.ERROR)
     if any(row["verdict"] is not None and not row["verdict"]["observed"] for row in rows):

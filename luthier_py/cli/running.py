@@ -36,6 +36,7 @@ from luthier_py.cli.options import (
     ToolName,
     ToolOptions,
     TraceOption,
+    check_exitcode,
     check_settings,
     echoed_tool,
     pairs,
@@ -98,10 +99,11 @@ def run(
     tool, option = scripted(tool, option, script, script_file, NO_TOOL)
     settings = run_settings(device, run_options(time_limit, clock, schedule, check), shuffle=shuffle, record=record,
                             times=trace is not None)
-    check_settings(settings, tool != NO_TOOL, error_exitcode)
+    check_settings(settings, tool != NO_TOOL)
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
                     tuple(map(parse_argument, arguments or [])))
     options = tool_options(tool != NO_TOOL, option, lines, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
+    check_exitcode(error_exitcode, settings, tool, options)
     with aside():
         loaded = echoed_tool(required(tool), options) if tool != NO_TOOL else None
         with waiting(not as_json) as bar:
@@ -111,7 +113,8 @@ def run(
     facts = launch_facts(done, launch, *files, findings_of(done), others)
     show(facts if as_json else launch_table(facts), as_json)
     say_summary(settings.launch.checks, 1, len(findings_of(done)))
-    end_run(done, required(tool), error_exitcode if facts["run"]["findings"] or others and others.others else 0)
+    found = findings_of(done) or done.found_by_tool or (others is not None and others.others)
+    end_run(done, required(tool), error_exitcode if found else ExitCode.OK)
 
 
 @app.command_of("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -144,7 +147,7 @@ def execute(
     For example: luthier exec -t instr_count --device emulator:TARGET -- ./app arguments
 
     The exit code is the program's own; if that is 0, then 3 if the tool observed nothing, 1 if anything that was
-    asked of it was not delivered, and --error-exitcode's if a check found something.
+    asked of it was not delivered, and --error-exitcode's if a check or a tool found something.
     """
     from luthier_py.session.execute import execute as run_program
     from luthier_py.session.run_settings import run_settings
@@ -153,10 +156,11 @@ def execute(
     tool, option = scripted(tool, option, script, script_file)
     settings = run_settings(device, run_options(time_limit, clock, schedule, check), stack, shuffle,
                             times=trace is not None)
-    check_settings(settings, tool is not None, error_exitcode)
+    check_settings(settings, tool is not None)
     options = tool_options(tool is not None, option, lines, LUTHIER_KERNELS=kernels,
                            LUTHIER_OWN_KERNELS="1" if own_kernels else None, LUTHIER_OUTPUT=output,
                            LUTHIER_REPORT=report)
+    check_exitcode(error_exitcode, settings, tool, options)
     if shuffle:
         tell_shuffled(command, settings, error_exitcode)
     with aside():
@@ -169,7 +173,7 @@ def execute(
     if tool is not None and not done.observed:
         say(nothing_observed(tool, done.reasons))
         raise Exit(done.exit_code or ExitCode.NOTHING_OBSERVED)
-    found = error_exitcode if done.findings else ExitCode.OK
+    found = error_exitcode if done.findings or done.found_by_tool else ExitCode.OK
     raise Exit(done.exit_code or (ExitCode.ERROR if done.undelivered else found))
 
 

@@ -65,6 +65,8 @@ class Verdict:
     """Kernels that the tool had nothing to insert into."""
     unobserved: dict[str, int] = field(default_factory=dict)
     """Launches in which the tool ran and had nothing to go by, by its reasons."""
+    findings: int = 0
+    """Mistakes that reports tell."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Of all instrumentation, by stage."""
     records: dict[str, RecordCount] = field(default_factory=dict)
@@ -96,8 +98,10 @@ class Verdict:
     def refuse(self, refusal: Refusal) -> None:
         self.refused[refusal.kernel] = f"{refusal.reason} [{refusal.where}]"
 
-    def told(self, launch: LaunchResult) -> None:
-        """What is reported of a launch."""
+    def told(self, launch: LaunchResult, report: Any) -> None:
+        """What is reported of a launch; None where that went wrong."""
+        if report is not None:
+            self.findings += self.tool.findings(report)
         if why := self.tool.unobserved(launch):
             self.unobserved[why] = self.unobserved.get(why, 0) + launch.launches
 
@@ -157,6 +161,7 @@ class Verdict:
             "lost_launches": self.lost,
             "observed": self.observed,
             "reasons": self.reasons(),
+            "findings": self.findings if self.tool.finds else None,
             "sites": self.sites,
             "seconds": _rounded(self.seconds),
             "records": {name: count.facts() for name, count in self.records.items()},
@@ -172,6 +177,8 @@ class Verdict:
             + (f", {self.without_code} reported without code" if self.without_code else ""),
             f"{_many(len(self.kernels), 'kernel')}, {_many(self.sites, 'site')}, {len(self.refused)} refused",
         ]
+        if self.tool.finds:
+            parts.append(_many(self.findings, "finding"))
         if self.unseen:
             parts.append(f"{_many(self.unseen, 'more launch', 'more launches')} that the tool did not see")
         if self.kernels:

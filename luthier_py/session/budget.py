@@ -22,6 +22,7 @@ from luthier_py.session.execute import Executed, execute
 from luthier_py.session.run_settings import RunSettings, run_settings
 from luthier_py.session.study.keys import Keys, read_keys
 from luthier_py.storage import write_file
+from luthier_py.tool import Tool, load_tool
 from luthier_py.tool.names import demangled
 
 LAST_LINES = 5  # of a program that failed
@@ -29,8 +30,15 @@ COUNTED = {
     "instructions": ("instr_count", "instructions"),
     "conflicts": ("lds_bank_conflicts", "total.conflict_cycles"),
     "lds_cycles": ("lds_bank_conflicts", "total.cycles"),
+    "races": ("racecheck", "findings"),
+    "bad_accesses": ("memcheck", "findings"),
+    "unwritten_reads": ("initcheck", "findings"),
+    "lonely_barriers": ("synccheck", "findings"),
+    "missing_waits": ("waitcheck", "findings"),
+    "float_faults": ("floatcheck", "findings"),
 }
-"""Numbers with a name of their own: the tool that counts them, and where they are in its report."""
+"""Numbers with a name of their own: the tool that counts them, and where they are in its report; ``findings``: what it
+finds."""
 STATIC = {"sgprs": "sgprs", "vgprs": "vgprs", "occupancy": "waves_per_simd", "lds": "lds_bytes",
           "scratch": "private_bytes", "code_bytes": "code_bytes"}  # fmt: skip
 """Facts of a kernel without a tool, and their names in verdicts."""
@@ -106,7 +114,7 @@ class Measuring:
         for tool, metrics in _tools_for(names).items():
             for facts in self._run(tool, self.settings).verdicts:
                 _add_static(found, facts, names)
-                _add_counts(found, facts, metrics)
+                _add_counts(found, facts, metrics, load_tool(tool))
         for row in found.values():  # all was delivered: there is nothing of that kind in the kernel
             row.update({name: 0 for name in names if name in COUNTED and name not in row})
         if FINDINGS in names:
@@ -164,13 +172,16 @@ def _add_static(found: dict[str, dict[str, float]], facts: Mapping[str, Any], na
             row[name] = worst(row.get(name, value), value)
 
 
-def _add_counts(found: dict[str, dict[str, float]], facts: Mapping[str, Any], metrics: Mapping[str, str]) -> None:
+def _add_counts(
+    found: dict[str, dict[str, float]], facts: Mapping[str, Any], metrics: Mapping[str, str], tool: Tool
+) -> None:
     """All launches of a kernel together; what is the mean of several is no number of a budget."""
     sums: dict[str, AddedUp] = {}
     for launch in facts["reports"]:
         own = sums.setdefault(demangled(launch["kernel"]), AddedUp())
         for name, metric in metrics.items():
-            for value in numbers_like(launch["report"], metric):
+            told = metric == FINDINGS and tool.finds
+            for value in [tool.findings(launch["report"])] if told else numbers_like(launch["report"], metric):
                 own.add(NumberName(name, "", metric), value)
     for kernel, own in sums.items():
         row = found.setdefault(kernel, {})

@@ -106,6 +106,11 @@ class Done:
         """Whether the run did what was asked: a tool that was named inserted something that ran."""
         return self.verdict is None or self.verdict.observed
 
+    @property
+    def found_by_tool(self) -> int:
+        """Mistakes that the tool has told."""
+        return 0 if self.verdict is None else self.verdict.findings
+
 
 def run_original(device: Device, code: bytes, launch: Launchable, name: str = "<memory>") -> Ran:
     """Launch the kernel as it is."""

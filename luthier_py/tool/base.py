@@ -80,6 +80,8 @@ class Tool:
     declares by `reads`: then it need not be called again for what was instrumented before."""
     wants_arguments: bool = False
     """Launches have their arguments with them, and those of kernels in which nothing was inserted are reported, too."""
+    finds: bool = False
+    """Whether it looks for mistakes, of which `findings` says how many there are."""
     asks_first: ClassVar[bool] = False
     """Whether there is no such tool without options."""
     selection = Selection()
@@ -195,6 +197,10 @@ class Tool:
     def unobserved(self, launch: LaunchResult) -> str:
         """Why the tool had nothing to go by in a launch, whose report is then no result; empty where it had."""
         return ""
+
+    def findings(self, report: Any) -> int:
+        """How many mistakes a report tells, each place in the code once; of what says that it ``finds``."""
+        return 0
 
     def text(self, launch: LaunchResult, report: Any) -> str:
         """What to print of a launch for people; by default one line for each item of the report."""

@@ -38,6 +38,7 @@ class Several(Tool):
         self._check_apart()
         self.per_launch = any(part.per_launch for part in parts)
         self.cacheable = all(part.cacheable for part in parts)
+        self.finds = any(part.finds for part in parts)
         self.wants_arguments = any(part.wants_arguments for part in parts)
         self._take_options({name for name in EVERY_TOOL if len({p.option_values[name] for p in parts}) == 1})
         values = {name: value for part in parts for name, value in vars(part).get(VALUES, {}).items()}
@@ -118,6 +119,10 @@ class Several(Tool):
         """Where none of them had."""
         reasons = [part.unobserved(own) for part, own in self._each(launch)]
         return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""
+
+    def findings(self, report: Mapping[str, Any]) -> int:
+        """Of all."""
+        return sum(part.findings(report[part.name]) for part in self._parts if report[part.name] is not None)
 
     def text(self, launch: LaunchResult, report: Mapping[str, Any]) -> str:
         """One behind the other."""

@@ -85,7 +85,7 @@ class ToolRun:
         self.verdict.without_code += result.launches * without_code
         name = type(self.tool).__name__
         report = self.attempt(f"{name}.report", partial(self.tool.report, result))
-        self.attempt(f"{name}.unobserved", partial(self.verdict.told, result))
+        self.attempt(f"{name}.findings", partial(self.verdict.told, result, report))
         if self.reports is not None:
             data = self.attempt(f"{name}.report", partial(as_data, report, f"the report of {name}"))
             self.attempt(VERDICT, partial(self.reports.add, {**launch_row(result), "report": data}))

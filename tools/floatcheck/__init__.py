@@ -28,7 +28,7 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import source_lines
+from luthier_py.analysis import source_frames
 from luthier_py.ir import Function, Instr
 from luthier_py.isa import EXEC, RegSet, sgpr
 from luthier_py.isa.float_results import FloatFormat, FloatPart, FloatResult, ends_division, float_results
@@ -49,6 +49,7 @@ from luthier_py.tools.floatcheck.device import (
 from luthier_py.tools.floatcheck.numbers import number, operand
 
 MOST_OPERANDS = 3
+FAULTS = {"nan", "infinity", "division_by_zero"}  # that are findings; the others are made on purpose, or passed on
 EXEC_MASK = RegSet.of(sgpr(EXEC, 2))
 
 
@@ -79,12 +80,13 @@ class FloatCheck(Tool):
     are made, and where they are passed on."""
 
     name = "floatcheck"
+    finds = True
     cancel = Option(0, help="bits that a sum loses to be told; 0: half of those of its format", bounds=(0, 64))
     olds = LaunchVariable(u32, "wave", KEPT * 64)
     wave = WaveVariable(u32)
 
     def instrument(self, m: Mutator) -> Sites:
-        isa, lines = m.program.isa, source_lines(m.program.obj)
+        isa, lines = m.program.isa, source_frames(m.program.obj)
         judged, not_judged, steps = list[Site](), list[str](), list[Instr]()
         chosen = list[tuple[Instr, tuple[FloatResult, ...]]]()
         for function in m.functions():
@@ -169,6 +171,9 @@ class FloatCheck(Tool):
             rows[row["pc"]] = {**row, "counts": dict(counts), "first": {**row["first"], **known["first"]}}
         found = [rows[pc] for pc in sorted(rows)]
         return {**reports[0], "totals": totals(found), "instructions": found}
+
+    def findings(self, report: dict[str, Any]) -> int:
+        return sum(not FAULTS.isdisjoint(row["counts"]) for row in report["instructions"])
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         words = ", ".join(f"{count} {kind}" for kind, count in report["totals"].items()) or "nothing to tell"

@@ -20,6 +20,7 @@ class InitCheck(LdsTrace):
     """Reads of LDS that no wave had written before or between the same barriers."""
 
     name = "initcheck"
+    finds = True
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: LdsSites = launch.notes
@@ -32,6 +33,9 @@ class InitCheck(LdsTrace):
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {**reports[0], **summed(reports),
                 "unwritten": merged(row for report in reports for row in report["unwritten"])}
+
+    def findings(self, report: dict[str, Any]) -> int:
+        return len(report["unwritten"])
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         rows = report["unwritten"]

@@ -30,7 +30,7 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import source_lines
+from luthier_py.analysis import source_frames
 from luthier_py.errors import HookError, how_many
 from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, popcount, push, read_first_lane
 from luthier_py.ir import Instr
@@ -147,6 +147,7 @@ class MemCheck(Tool):
     """Accesses to global memory out of bounds of what the launch may access, and misaligned ones."""
 
     name = "memcheck"
+    finds = True
     guard = Option(True, help="0: make accesses that are told all the same, as a GPU would; else their wave skips them")
     align = Option(False, help="1: tell addresses that are no multiple of the element, or of a dword if it is longer")
     most = Option(16, bounds=(0, 1 << 20), help="lanes of an instruction that are told one by one; all are counted")
@@ -155,7 +156,7 @@ class MemCheck(Tool):
     wave = WaveVariable(u32)
 
     def instrument(self, m: Mutator) -> CheckedSites:
-        isa, lines = m.program.isa, source_lines(m.program.obj)
+        isa, lines = m.program.isa, source_frames(m.program.obj)
         found = [instr for function in m.functions() for instr in m.instrs(function, where="global | scalar")
                  if instr.memory is not None]
         counts = Variable(u64, max(len(found), 1), name="MemCheck.counts")
@@ -229,6 +230,9 @@ class MemCheck(Tool):
             known["first"] = (known["first"] + row["first"])[: self.most]
         return {**reports[0], "judged": any(report["judged"] for report in reports),
                 "bad": [rows[pc] for pc in sorted(rows)]}
+
+    def findings(self, report: dict[str, Any]) -> int:
+        return len(report["bad"])
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         if not report["judged"]:

@@ -18,6 +18,7 @@ class RaceCheck(LdsTrace):
     """Races in LDS: accesses of two waves between the same barriers, and of two lanes in one store."""
 
     name = "racecheck"
+    finds = True
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: LdsSites = launch.notes
@@ -30,6 +31,9 @@ class RaceCheck(LdsTrace):
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         rows = merged(row for report in reports for row in report["races"])
         return {**reports[0], **summed(reports), "races": rows}
+
+    def findings(self, report: dict[str, Any]) -> int:
+        return len(report["races"])
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         lines = [f"{self.headline(launch)}: {report['accesses']} accesses to LDS, "

@@ -32,7 +32,7 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import source_lines
+from luthier_py.analysis import source_frames
 from luthier_py.errors import how_many
 from luthier_py.intrinsics import active_mask, push
 from luthier_py.ir import Instr
@@ -145,7 +145,7 @@ class LdsTrace(Tool):
     waited = WaveVariable(u32)
 
     def instrument(self, m: Mutator) -> LdsSites:
-        lines, sites, untraced = source_lines(m.program.obj), list[LdsSite](), list[str]()
+        lines, sites, untraced = source_frames(m.program.obj), list[LdsSite](), list[str]()
         for function in m.functions():
             for instr in function.instrs:
                 self.count_barriers(m, instr)

@@ -22,7 +22,7 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import source_lines
+from luthier_py.analysis import source_frames
 from luthier_py.errors import how_many
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa.barriers import BarrierPart, barrier_part, meets_elsewhere
@@ -74,13 +74,14 @@ class SyncCheck(Tool):
     """Barriers to which not all waves of a work-group come, or not all lanes of a wave."""
 
     name = "synccheck"
+    finds = True
     ends = LaunchVariable(u32, "wave", 3)
     came = WaveVariable(u32)
     path = WaveVariable(u32)
     born = WaveVariable(u64)
 
     def instrument(self, m: Mutator) -> Barriers:
-        isa, lines = m.program.isa, source_lines(m.program.obj)
+        isa, lines = m.program.isa, source_frames(m.program.obj)
         instrs = [instr for function in m.functions() for instr in function.instrs]
         found = [instr for instr in instrs if barrier_part(instr.inst) & BarrierPart.COMES]
         others = [isa.text(instr.inst) for instr in instrs if meets_elsewhere(instr.inst)]
@@ -114,6 +115,9 @@ class SyncCheck(Tool):
         first = next((report["first"] for report in reports if report["first"]), None)
         return {**reports[0], "barriers": barriers, "workgroups": sum(each["workgroups"] for each in reports),
                 "first": first}
+
+    def findings(self, report: dict[str, Any]) -> int:
+        return sum(map(bool, [report["workgroups"], *(row["with_lanes_off"] for row in report["barriers"])]))
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         lines = [f"{self.headline(launch)}: {how_many(len(report['barriers']), 'barrier')}; in "

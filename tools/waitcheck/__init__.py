@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator, Tool, Variable, hook, ptr, u64
-from luthier_py.analysis import MissingWait, missing_waits, source_lines
+from luthier_py.analysis import MissingWait, missing_waits, source_frames
 from luthier_py.errors import how_many
 from luthier_py.intrinsics import atomic_add
 
@@ -40,9 +40,10 @@ class WaitCheck(Tool):
     """Registers that are used before a wait for their load, and barriers before a wait for LDS, found in the code."""
 
     name = "waitcheck"
+    finds = True
 
     def instrument(self, m: Mutator) -> Places:
-        lines, isa = source_lines(m.program.obj), m.program.isa
+        lines, isa = source_frames(m.program.obj), m.program.isa
         chosen = {instr for function in m.functions() for instr in m.instrs(function)}
         found = [each for each in missing_waits(m.program) if each.instr in chosen]
         counts = Variable(u64, len(found) + 1, name="WaitCheck.counts")
@@ -68,6 +69,9 @@ class WaitCheck(Tool):
         same = zip(*(report["missing"] for report in reports), strict=True)
         rows = [{**each[0], "executions": sum(row["executions"] for row in each)} for each in same]
         return {**reports[0], "waves": sum(each["waves"] for each in reports), "missing": rows}
+
+    def findings(self, report: dict[str, Any]) -> int:
+        return len(report["missing"])
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         lines = [f"{self.headline(launch)}: {how_many(len(report['missing']), 'wait')} missing"]
