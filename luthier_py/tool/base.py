@@ -43,6 +43,7 @@ class LaunchResult:
     notes: Any = None             # what the tool's `instrument` returned for this kernel's program
     arguments: bytes | None = None  # the kernarg segment, where a tool wants arguments and they are known
     allocations: tuple[LiveAllocation, ...] = ()  # that it may access, by address; empty where they are not known
+    freed: tuple[LiveAllocation, ...] = ()  # before it, the newest first
     program: Callable[[], Program] | None = None  # lifts the kernel's code, for who shows it
 
     def __getitem__(self, variable: Variable) -> Any:

@@ -170,6 +170,23 @@ static bool ask_of_launch(uint32_t code, const struct counted *counted, const ch
     return good;
 }
 
+void *clone_allocations(const struct counted *counted, const char *kernel, uint64_t cell, struct original original,
+                        const void *rows, size_t row_bytes, size_t *bytes)
+{
+    uint32_t name_bytes = (uint32_t)strlen(kernel);
+    uint64_t places[] = {cell, original.where, original.base};
+    struct part parts[] = {{counted, sizeof *counted}, {&name_bytes, sizeof name_bytes}, {kernel, name_bytes},
+                           {places, sizeof places}, {rows, row_bytes}};
+    struct reply reply;
+    if (!tool_ask(MESSAGE_ALLOCATIONS, parts, 5, &reply))
+        return NULL;
+    *bytes = reply.bytes;
+    if (reply.status == 0 && reply.bytes)
+        return reply.data;
+    free(reply.data);
+    return NULL;
+}
+
 bool clone_begins(const struct counted *counted, const char *kernel, uint32_t *values, size_t words)
 {
     return ask_of_launch(MESSAGE_BEGIN, counted, kernel, values, words * sizeof *values);

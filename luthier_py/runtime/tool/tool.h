@@ -41,14 +41,16 @@ extern atomic_ulong launches_explained; /* selected, and run as they are: the wo
 
 /* clone.c */
 struct program_variable { char *name; uint64_t where; bool changes; }; /* by its address in the code object */
-/* Cleared and read; where a ring is; set before each launch; where memory is that is as large as the launch. */
-enum role { STATE, CHANNEL, PARAMETER, SIZED };
+/* Cleared and read; where a ring is; set before each launch; where memory is that is as large as the launch; where a
+ * table of what it may access is. */
+enum role { STATE, CHANNEL, PARAMETER, SIZED, TABLE };
 struct declared { char *name; uint32_t role, number, capacity, slot_bytes, drops; }; /* a variable of the tool */
 struct tool_variable {
     void *address;
     size_t bytes;
     enum role role;
     void *initial;       /* what it is set to before launches, in the copy; NULL: zeros */
+    void *table;         /* of a launch: what is in its memory, until that has it */
     void *memory;        /* of a launch that it is as large as; `ordered`: it comes and goes in the order of a stream */
     size_t memory_bytes;
     bool ordered;
@@ -80,6 +82,11 @@ struct counted { uint32_t image, device, index, launches, grid[3], block[3]; }; 
 bool clone_begins(const struct counted *counted, const char *kernel, uint32_t *values, size_t words);
 /* Bytes that a launch needs for each variable that it sizes; false: it is to run as it is, and the worker says why. */
 bool clone_sizes(const struct counted *counted, const char *kernel, uint64_t *sizes, size_t count);
+/* Where a copy's original is loaded: nowhere that the copy uses, at `base`, or in the copy itself. */
+struct original { enum { ORIGINAL_UNUSED, ORIGINAL_AT_BASE, ORIGINAL_IN_COPY } where; uint64_t base; };
+/* The table of what a launch may access, to be freed: of rows as ALLOCATIONS has them; NULL: it is not known. */
+void *clone_allocations(const struct counted *counted, const char *kernel, uint64_t cell, struct original original,
+                        const void *rows, size_t row_bytes, size_t *bytes);
 /* A launch of a kernel that is told has begun. */
 void clone_given(const struct counted *counted, const char *kernel, const void *arguments, size_t bytes);
 void clone_counted(const struct counted *counted, const char *kernel, const void *values, size_t bytes);
