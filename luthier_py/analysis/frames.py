@@ -13,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from luthier_py.analysis.lines import SourceLine, SourceLines, files_of, source_lines, unreadable
+from luthier_py.analysis.lines import SourceLine, SourceLines, files_of, lines_of, unreadable
 from luthier_py.loader import CodeObject
 
 _FUNCTIONS = ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine")
@@ -76,11 +76,16 @@ class Frames:
 
 def source_frames(obj: CodeObject) -> Frames:
     """All frames of ``obj``; none if it has no debug information that can be read."""
+    return frames_of(obj.data)
+
+
+def frames_of(data: bytes) -> Frames:
+    """The same of any ELF file, also one for the host."""
     try:
-        around = _around(list(_scopes(obj.data)))
+        around = _around(list(_scopes(data)))
     except unreadable():
         around = {}
-    return Frames(source_lines(obj), tuple(around), tuple(around.values()))
+    return Frames(lines_of(data), tuple(around), tuple(around.values()))
 
 
 def _around(scopes: list[_Scope]) -> dict[int, tuple[_Scope, ...]]:

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
-from itertools import pairwise
 from pathlib import Path
 
-from luthier_py.analysis.lines import SourceLines, lines_of
+from luthier_py.analysis.frames import Frames, frames_of
 from luthier_py.loader import KernelRecord, SegmentFlag, load
 from luthier_py.tool import Allocations, LiveAllocation
 from luthier_py.worker.patching import Copy
@@ -70,9 +69,10 @@ def accessible_memory(content: bytes, code: AccessibleCode) -> AccessibleMemory:
     if code.secret:
         return AccessibleMemory()
     rows = [*_rows(content[_PLACES.size :])]
-    found = sorted([*(each for freed, each in rows if not freed), *code.loaded(*_PLACES.unpack_from(content))])
-    live = [each for each, after in pairwise(found) if each.end <= after.start] + found[-1:]
-    return AccessibleMemory(tuple(live), tuple(each for freed, each in reversed(rows) if freed))
+    loaded = [*code.loaded(*_PLACES.unpack_from(content))]  # variables that the program has asked for are in it
+    given = [each for freed, each in rows
+             if not freed and not any(each.start < one.end and one.start < each.end for one in loaded)]
+    return AccessibleMemory(tuple(sorted([*given, *loaded])), tuple(each for freed, each in reversed(rows) if freed))
 
 
 def _rows(content: bytes) -> Iterator[tuple[bool, LiveAllocation]]:
@@ -86,14 +86,14 @@ def _rows(content: bytes) -> Iterator[tuple[bool, LiveAllocation]]:
 
 @lru_cache(maxsize=1 << 16)
 def _host_line(place: str) -> str:
-    """Of FILE+0xOFFSET in the program: its source line, where there are line tables."""
+    """Of FILE+0xOFFSET in the program: its source lines, where there are line tables."""
     path, _, offset = place.rpartition("+")
     lines, first = _host_lines(path)
     return lines.text_at(first + int(offset, 16)) or f"{Path(path).name}+{offset}"
 
 
 @lru_cache(maxsize=64)
-def _host_lines(path: str) -> tuple[SourceLines, int]:
+def _host_lines(path: str) -> tuple[Frames, int]:
     """Of a file that the program has loaded, and the address where that begins."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
@@ -102,5 +102,5 @@ def _host_lines(path: str) -> tuple[SourceLines, int]:
         data = Path(path).read_bytes()
         starts = [each["p_vaddr"] for each in ELFFile(BytesIO(data)).iter_segments("PT_LOAD")]
     except (OSError, ELFError):
-        return SourceLines((), ()), 0
-    return lines_of(data), min(starts, default=0)
+        return frames_of(b""), 0
+    return frames_of(data), min(starts, default=0)

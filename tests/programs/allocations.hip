@@ -30,7 +30,7 @@ int main(int argc, char **argv)
     const unsigned n = 100;
     const size_t bytes = n * sizeof(unsigned);
     unsigned *plain, *managed, *ordered, *pinned = host(bytes), *variable, *constant;
-    void *registered;
+    void *registered, *there;
     CHECK(hipMalloc(&plain, bytes));
     CHECK(hipMemset(plain, 0, bytes));
     CHECK(hipMallocManaged(&managed, bytes));
@@ -41,10 +41,11 @@ int main(int argc, char **argv)
         return 1;
     memset(registered, 0, 4096);
     CHECK(hipHostRegister(registered, 4096, 0));
+    CHECK(hipHostGetDevicePointer(&there, registered, 0));
     CHECK(hipGetSymbolAddress((void **)&variable, HIP_SYMBOL(counters)));
     CHECK(hipGetSymbolAddress((void **)&constant, HIP_SYMBOL(table)));
     shared_number = 3;
-    unsigned *all[] = {plain, managed, ordered, pinned, (unsigned *)registered};
+    unsigned *all[] = {plain, managed, ordered, pinned, (unsigned *)there};
     for (unsigned *memory : all)
         add<<<1, 128>>>(memory, plain, n);
     add<<<1, 128>>>(&shared_number, variable, 1);

@@ -141,7 +141,6 @@ GIVES(hipMallocAsync, (void **address, size_t bytes, stream_t stream), (address,
 GIVES(hipMallocFromPoolAsync, (void **address, size_t bytes, struct pool *pool, stream_t stream), (address, bytes, pool, stream), bytes)
 TAKES(hipFree, (void *address), (address))
 TAKES(hipHostFree, (void *address), (address))
-TAKES(hipHostUnregister, (void *address), (address))
 TAKES(hipMemUnmap, (void *address, size_t bytes), (address, bytes))
 TAKES(hipIpcCloseMemHandle, (void *address), (address))
 
@@ -158,9 +157,27 @@ hipError_t hipMalloc3D(struct pitched *pitched, struct extent extent)
     return error ? error : gave(error, pitched->address, pitched->pitch * extent.height * extent.depth, "hipMalloc3D", __builtin_return_address(0));
 }
 
+/* Where kernels meet memory of the host's. */
+static void *on_device(void *address)
+{
+    hipError_t before = REAL(hipPeekAtLastError)();
+    void *there = NULL;
+    if (REAL(hipHostGetDevicePointer)(&there, address, 0) != hipSuccess)
+        there = address;
+    restore_error(before);
+    return there;
+}
+
 hipError_t hipHostRegister(void *address, size_t bytes, unsigned flags)
 {
-    return gave(REAL(hipHostRegister)(address, bytes, flags), address, bytes, "hipHostRegister", __builtin_return_address(0));
+    hipError_t error = REAL(hipHostRegister)(address, bytes, flags);
+    return error ? error : gave(error, on_device(address), bytes, "hipHostRegister", __builtin_return_address(0));
+}
+
+hipError_t hipHostUnregister(void *address)
+{
+    takes(on_device(address));
+    return REAL(hipHostUnregister)(address);
 }
 
 hipError_t hipMemMap(void *address, size_t bytes, size_t offset, backing_t backing, unsigned long long flags)
