@@ -11,7 +11,7 @@ from luthier_py import LaunchResult
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
 from luthier_py.tools.racecheck.races import numbered
-from luthier_py.tools.racecheck.trace import Accesses, Array, LdsSites, LdsTrace, cut, summed
+from luthier_py.tools.racecheck.trace import Accesses, Array, LdsSites, LdsTrace, cut, summed, waves_in_group
 
 NEVER = np.iinfo(np.int64).max
 
@@ -27,7 +27,7 @@ class InitCheck(LdsTrace):
         rows, accesses, lost = list[dict[str, Any]](), 0, self.lost(launch)
         for taken in self.taken(launch):
             accesses += len(taken.order)
-            rows += rows_of(notes, taken)
+            rows += rows_of(notes, taken, waves_in_group(launch))
         return {"accesses": accesses, "unwritten": merged(rows), "untraced": list(notes.untraced), "not_judged": lost}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class InitCheck(LdsTrace):
                 for row in report["unwritten"]]
 
 
-def rows_of(notes: LdsSites, taken: Accesses) -> Iterator[dict[str, Any]]:
+def rows_of(notes: LdsSites, taken: Accesses, waves: int) -> Iterator[dict[str, Any]]:
     """One for each instruction, with the first of its reads."""
     unwritten = np.flatnonzero(reads_of_nothing(taken))
     for site in np.unique(taken.site[unwritten]):
@@ -65,7 +65,7 @@ def rows_of(notes: LdsSites, taken: Accesses) -> Iterator[dict[str, Any]]:
         first, known = mine[np.lexsort((taken.piece[mine], taken.wave[mine]))[0]], notes.traced[site]
         yield {"pc": known.pc, "instruction": known.text, "line": known.line, "count": len(mine),
                "first": {"address": int(taken.piece[first]) * taken.piece_bytes, "workgroup": taken.group,
-                         "wave": int(taken.wave[first]), "lane": int(taken.lane[first])}}
+                         "wave": int(taken.wave[first]) % waves, "lane": int(taken.lane[first])}}
 
 
 def merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
