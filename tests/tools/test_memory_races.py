@@ -71,14 +71,13 @@ def compiled(require_tool, tmp_path_factory):
     return make
 
 
-def told_apart(data, kernel):
+def told_apart(data, tool, made, kernel):
     launch = Launch(kernel, (4, 1, 1), (256, 1, 1), (parse_argument("inout:u32[1024]=zeros"),) * 2)
     checked = EmulatorDevice(load(data).target, options=LaunchOptions(60, checks=Checks.RACES))
     before = run_original(checked, data, launch)
     emulators = {frozenset((each.where.pc, each.other.pc)) for each in checked.findings
                  if each.kind is FindingKind.RACE}
-    tool = load_tool("racecheck")
-    after = run_instrumented(EmulatorDevice(load(data).target), instrument(data, tool), tool, launch)
+    after = run_instrumented(EmulatorDevice(load(data).target), made, tool, launch)
     if kernel in RIGHT and kernel != "atomics":  # which lets each wave have another number
         assert {n: each.tobytes() for n, each in after.outputs.items()} == {
             n: each.tobytes() for n, each in before.outputs.items()}
@@ -90,9 +89,10 @@ def told_apart(data, kernel):
 @pytest.mark.parametrize("target", [pytest.param(each, marks=() if each == "gfx90a" else pytest.mark.slow)
                                     for each in TARGETS])
 def test_beside_the_emulators_check(target, compiled):
-    data = compiled(target)
+    data, tool = compiled(target), load_tool("racecheck")
+    made = instrument(data, tool)
     for kernel in KERNELS:
-        emulators, tools, report = told_apart(data, kernel)
+        emulators, tools, report = told_apart(data, tool, made, kernel)
         assert bool(emulators) == bool(tools) == (kernel in RACING), (kernel, emulators, tools)
         assert emulators <= tools, (kernel, emulators, tools)
         assert not report["untraced"] and not report["cut_off"]
