@@ -1,7 +1,7 @@
 """What tool authors import: types, hooks, variables, options, the Tool class and the Mutator."""
 
 from luthier_py.tool.addresses import access_bytes, access_kind, address, bounds
-from luthier_py.tool.allocations import Allocations, LiveAllocation
+from luthier_py.tool.allocations import Allocations, LiveAllocation, unwritten
 from luthier_py.tool.assembly import Assembly
 from luthier_py.tool.base import LaunchResult, Tool, visit
 from luthier_py.tool.channel import Channel, ChannelType, channel
@@ -90,7 +90,7 @@ __all__ = [
     "bits_below", "bool_", "bounds", "channel", "computed", "destination", "device", "encoded", "f16", "f32", "f64",
     "grid_size", "hardware_register", "holds", "hook", "i16", "i32", "i64", "i8", "intrinsic", "intrinsics",
     "json_text", "kernel_argument", "lane_id", "lds", "load_tool", "made_tool", "mask_of", "opcode_id", "paths_of",
-    "ptr", "scratch", "site_id", "source", "taken_lanes", "tools", "u16", "u32", "u64", "u8", "visit", "wave_in_group",
-    "wave_in_launch", "wave_size", "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id",
-    "workitem_in_launch",
+    "ptr", "scratch", "site_id", "source", "taken_lanes", "tools", "u16", "u32", "u64", "u8", "unwritten", "visit",
+    "wave_in_group", "wave_in_launch", "wave_size", "workgroup_id", "workgroup_in_launch", "workgroup_size",
+    "workitem_id", "workitem_in_launch",
 ]

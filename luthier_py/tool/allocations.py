@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from struct import pack
 
 from luthier_py.tool.computed import Computed
+from luthier_py.tool.hook import device
 from luthier_py.tool.launch_variable import first_element
-from luthier_py.tool.types import U64, Pointer
+from luthier_py.tool.types import U64, Lane, Pointer, u32, u64
 from luthier_py.tool.variables import Variable
 
 
@@ -26,6 +27,12 @@ class LiveAllocation:
     end: int
     name: str
     writable: bool = True
+
+
+@device
+def unwritten(address: Lane[u64]) -> Lane[u32]:
+    """What the dword at an address holds as long as nobody has written it, under a tool that `marks_memory`."""
+    return u32((address >> 2) * u64(0x9E3779B97F4A7C15) >> 32)
 
 
 class Allocations(Variable):

@@ -81,6 +81,9 @@ class Tool:
     declares by `reads`: then it need not be called again for what was instrumented before."""
     wants_arguments: bool = False
     """Launches have their arguments with them, and those of kernels in which nothing was inserted are reported, too."""
+    marks_memory: bool = False
+    """Memory that a program allocates holds numbers made of its addresses until somebody writes it (tool.allocations,
+    `unwritten`)."""
     finds: bool = False
     """Whether it looks for mistakes, of which `findings` says how many there are."""
     asks_first: ClassVar[bool] = False

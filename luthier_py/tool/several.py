@@ -38,6 +38,7 @@ class Several(Tool):
         self._check_apart()
         self.per_launch = any(part.per_launch for part in parts)
         self.cacheable = all(part.cacheable for part in parts)
+        self.marks_memory = any(part.marks_memory for part in parts)
         self.finds = any(part.finds for part in parts)
         self.wants_arguments = any(part.wants_arguments for part in parts)
         self._take_options({name for name in EVERY_TOOL if len({p.option_values[name] for p in parts}) == 1})

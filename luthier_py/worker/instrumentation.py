@@ -227,7 +227,7 @@ class ToolService:
         chosen = run.tool.selection
         return struct.pack(
             "<2Q4I", chosen.start_grid_num, chosen.end_grid_num, chosen.active_from_start, bool(run.tool.per_launch),
-            chosen.own_kernels, 0,
+            chosen.own_kernels, bool(run.tool.marks_memory),
         )
 
     def _reports(self, content: bytes) -> bytes:

@@ -1,34 +1,79 @@
-"""Finds reads of LDS that nobody had written, whatever the order in which waves ran."""
+"""Finds reads of LDS that nobody had written, whatever the order in which waves ran; and of memory likewise."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from luthier_py import LaunchResult
+from luthier_py import Channel, LaunchResult, Mutator, Option
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
+from luthier_py.tool import wave_in_launch
+from luthier_py.tools.initcheck.memory import ReadSites, UnwrittenRead, look_at_reads, unwritten_reads
 from luthier_py.tools.racecheck.races import numbered
-from luthier_py.tools.racecheck.trace import Accesses, Array, LdsSites, LdsTrace, cut, summed, waves_in_group
+from luthier_py.tools.racecheck.trace import (
+    Accesses,
+    Array,
+    LdsSites,
+    LdsTrace,
+    begin,
+    cut,
+    summed,
+    waves_in_group,
+)
 
 NEVER = np.iinfo(np.int64).max
 
 
+@dataclass(frozen=True, slots=True)
+class InitSites(LdsSites):
+    """``reads``: of memory; None where these are not looked at."""
+
+    reads: ReadSites | None = None
+
+
 class InitCheck(LdsTrace):
-    """Reads of LDS that no wave had written before or between the same barriers."""
+    """Reads of LDS that no wave had written before or between the same barriers, and of memory that nobody had."""
 
     name = "initcheck"
     finds = True
+    memory = Option(True, help="0: reads of LDS alone")
+    in_memory = Channel(UnwrittenRead)
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(**options)
+        self.marks_memory = bool(self.memory)
+
+    def instrument(self, m: Mutator) -> InitSites:
+        lds = super().instrument(m)
+        reads = look_at_reads(m, self.in_memory, self.wave) if self.memory else None
+        for kernel in m.kernels if reads is not None and reads.reads and not lds.traced else ():
+            m.at_entry(kernel, begin, wave_in_launch(), into=self.wave)
+        return InitSites(lds.traced, lds.untraced, lds.wave_size, reads)
+
+    def received(self, channel: Channel, launch: LaunchResult, records: Array) -> None:
+        if channel is not self.in_memory:
+            super().received(channel, launch, records)
+            return
+        kept = self.gathered.setdefault((launch.index, channel), {})
+        for record in records:
+            kept.setdefault(int(record["site"]), record)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
-        notes: LdsSites = launch.notes
+        notes: InitSites = launch.notes
         rows, accesses, lost = list[dict[str, Any]](), 0, self.lost(launch)
         for taken in self.taken(launch):
             accesses += len(taken.order)
             rows += rows_of(notes, taken, waves_in_group(launch))
-        return {"accesses": accesses, "unwritten": merged(rows), "untraced": list(notes.untraced), "not_judged": lost}
+        kept = self.gathered.pop((launch.index, self.in_memory), {})
+        unfollowed = () if notes.reads is None else notes.reads.unfollowed
+        if notes.reads is not None and notes.reads.reads:
+            rows += unwritten_reads(launch, notes.reads, kept, waves_in_group(launch))
+        return {"accesses": accesses, "unwritten": merged(rows), "untraced": list(notes.untraced), "not_judged": lost,
+                "unfollowed": list(unfollowed)}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {**reports[0], **summed(reports),
@@ -46,14 +91,17 @@ class InitCheck(LdsTrace):
             first = row["first"]
             who = f"lane {first['lane']} of wave {first['wave']} of work-group {first['workgroup']}"
             times = how_many(row["count"], "time")
-            lines.append(f"    byte {first['address']} of LDS and others, {times}; first: {who}")
+            place = f"byte {first['address']} of LDS" if row["space"] == "LDS" else f"{first['address']:#x} of memory"
+            lines.append(f"    {place} and others, {times}; first: {who}")
         lines += cut(report)
         if report["untraced"]:
             lines.append(f"  not followed, and so perhaps writing: {', '.join(sorted(set(report['untraced'])))}")
+        if report["unfollowed"]:
+            lines.append(f"  not looked at in memory: {', '.join(sorted(set(report['unfollowed'])))}")
         return "\n".join(lines)
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        return [{**{name: row[name] for name in ("pc", "instruction", "line", "count")}, **row["first"]}
+        return [{**{name: row[name] for name in ("pc", "instruction", "line", "space", "count")}, **row["first"]}
                 for row in report["unwritten"]]
 
 
@@ -63,7 +111,7 @@ def rows_of(notes: LdsSites, taken: Accesses, waves: int) -> Iterator[dict[str, 
     for site in np.unique(taken.site[unwritten]):
         mine = unwritten[taken.site[unwritten] == site]
         first, known = mine[np.lexsort((taken.piece[mine], taken.wave[mine]))[0]], notes.traced[site]
-        yield {"pc": known.pc, "instruction": known.text, "line": known.line, "count": len(mine),
+        yield {"pc": known.pc, "instruction": known.text, "line": known.line, "space": "LDS", "count": len(mine),
                "first": {"address": int(taken.piece[first]) * taken.piece_bytes, "workgroup": taken.group,
                          "wave": int(taken.wave[first]) % waves, "lane": int(taken.lane[first])}}
 

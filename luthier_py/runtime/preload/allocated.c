@@ -121,6 +121,14 @@ static void takes(const void *address)
         hipError_t error = REAL(name) passed;                                                         \
         return gave(error, error ? NULL : *address, bytes, #name, __builtin_return_address(0));       \
     }
+#define GIVES_MARKED(name, declared, passed, bytes)                                                   \
+    hipError_t name declared                                                                          \
+    {                                                                                                 \
+        hipError_t error = REAL(name) passed;                                                         \
+        if (!error && *address)                                                                       \
+            memory_mark(*address, bytes);                                                             \
+        return gave(error, error ? NULL : *address, bytes, #name, __builtin_return_address(0));       \
+    }
 #define TAKES(name, declared, passed)                                                                 \
     hipError_t name declared                                                                          \
     {                                                                                                 \
@@ -128,11 +136,11 @@ static void takes(const void *address)
         return REAL(name) passed;                                                                     \
     }
 
-GIVES(hipMalloc, (void **address, size_t bytes), (address, bytes), bytes)
-GIVES(hipExtMallocWithFlags, (void **address, size_t bytes, unsigned flags), (address, bytes, flags), bytes)
+GIVES_MARKED(hipMalloc, (void **address, size_t bytes), (address, bytes), bytes)
+GIVES_MARKED(hipExtMallocWithFlags, (void **address, size_t bytes, unsigned flags), (address, bytes, flags), bytes)
 GIVES(hipMallocManaged, (void **address, size_t bytes, unsigned flags), (address, bytes, flags), bytes)
-GIVES(hipMallocPitch, (void **address, size_t *pitch, size_t width, size_t height), (address, pitch, width, height), *pitch * height)
-GIVES(hipMemAllocPitch, (void **address, size_t *pitch, size_t width, size_t height, unsigned element),
+GIVES_MARKED(hipMallocPitch, (void **address, size_t *pitch, size_t width, size_t height), (address, pitch, width, height), *pitch * height)
+GIVES_MARKED(hipMemAllocPitch, (void **address, size_t *pitch, size_t width, size_t height, unsigned element),
       (address, pitch, width, height, element), *pitch * height)
 GIVES(hipHostMalloc, (void **address, size_t bytes, unsigned flags), (address, bytes, flags), bytes)
 GIVES(hipHostAlloc, (void **address, size_t bytes, unsigned flags), (address, bytes, flags), bytes)

@@ -101,6 +101,9 @@ void allocations_missed(void); /* there may be some that we have not seen */
 void allocations_managed(void **pointer, size_t bytes);
 void *allocations_table(const struct copy *copy, const struct counted *counted, const void *cell, size_t *bytes); /* NULL: not known */
 
+/* marked.c: what new memory holds, where the tool wants to know what nobody has written. */
+void memory_mark(void *address, size_t bytes);
+
 /* told.c: reports of single launches for which nobody waits. */
 bool told_later(struct copy *copy, stream_t stream); /* whether this one is: then `told` or `told_not` comes */
 bool told(struct copy *copy, const struct counted *counted, stream_t stream); /* false: it is to be waited for */

@@ -15,7 +15,7 @@
 #include "wire.h"
 
 /* tool.c */
-struct settings { uint64_t first, end; uint32_t active, per_launch, own_kernels, reserved; };
+struct settings { uint64_t first, end; uint32_t active, per_launch, own_kernels, marks_memory; };
 extern struct settings settings; /* of the tool, once a launch was selected */
 bool tool_named(void);              /* there is a tool */
 bool tool_runs(void);               /* its worker was started, and has not ended */

@@ -38,7 +38,8 @@ def test_memory_of_a_program(mistake: str, program: Program, tmp_path: Path) -> 
 def test_a_budget_of_races(program: Program, tmp_path: Path) -> None:
     (tmp_path / "budget.toml").write_text('[kernels."turned*"]\nraces = 0\n')
     for mistake, code in (("", 0), ("race", 1)):
-        done = luthier("check", "--budget", tmp_path / "budget.toml", "--device", DEVICE, "--", program("mistakes"), mistake)
+        command = program("mistakes"), mistake
+        done = luthier("check", "--budget", tmp_path / "budget.toml", "--device", DEVICE, "--", *command)
         assert done.returncode == code, done.stderr
         assert re.search(rf"{code} +<= 0 +\+{code} +{'worse' if code else 'kept'} +races", done.stdout), done.stdout
 
