@@ -9,9 +9,9 @@ import time
 from dataclasses import replace
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.checks import ALL, NAMES
-from luthier_py.emulator.launch_options import LaunchOptions
-from luthier_py.emulator.schedule import Schedule
+from luthier_py.emulator.options.checks import ALL, NAMES
+from luthier_py.emulator.options.launch_options import LaunchOptions
+from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.loader import load
 from luthier_py.runtime.clock_kind import ClockKind
 from luthier_py.samples import Sample, large, sample

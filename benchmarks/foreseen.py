@@ -115,7 +115,7 @@ def program_rows(program: Path) -> Iterator[Row]:
         totals[column], reports, said = run(program, "-t", name, "-O", "MANGLED_NAMES=1", *words)
     for kernel, instructions in bare.items():
         found = reports[kernel]
-        if len(found) < len(instructions) or any("not_counted" in report for report in found):
+        if len(found) < len(instructions) or any("left_out" in report for report in found):
             print(f"{program.name}: {kernel} is left out: {said.splitlines()[-1] if said else ''}", file=sys.stderr)
             continue
         counted, computed = (sum(report[name] for report in found) for name in ("instructions", "computed"))

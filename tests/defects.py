@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from luthier_py.emulator.discover import discover
+from luthier_py.emulator.reading.discover import discover
 from luthier_py.isa import Counter, Inst, InstructionSet, OpFlag, instruction_set
 from luthier_py.isa.waitcnt import waits_for
 from luthier_py.loader import CodeObject, load

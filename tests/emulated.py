@@ -14,7 +14,7 @@ from functools import cache
 from synthetic import ALIGN, Row, assemble
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.waves.profile import LaunchProfile
 from luthier_py.inject.patch import Chunk, NewKernel, Patch
 from luthier_py.isa import Target, instruction_set, target
 from luthier_py.link import link

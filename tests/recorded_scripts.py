@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.waves.profile import LaunchProfile
 from luthier_py.errors import HookError
 from luthier_py.ir import Function, Instr, Program, lift
 from luthier_py.loader import load

@@ -26,6 +26,9 @@ ROOMS = (
     "exports errors llvm storage isa clang loader proof ir analysis runtime emulator tool jit wanted inject link "
     "pipeline report worker session cli"
 ).split()
+EMULATOR_ROOMS = (
+    "options records memory reading strips native waves instructions translation watching code launches devices"
+).split()
 DEVICES = {"runtime", "emulator"}
 REWRITER = {"tool", "jit", "wanted", "inject", "link"}
 PROOF = {"proof", "errors", "isa", "loader"}  # all that it believes
@@ -146,6 +149,17 @@ def test_rooms_import_only_rooms_to_their_left() -> None:
     assert wrong == []
 
 
+def test_rooms_of_the_emulator_import_only_rooms_to_their_left() -> None:
+    places = {path: path.relative_to(PACKAGE / "emulator").parts for path in sources("luthier_py/emulator")}
+    assert {parts[0] for parts in places.values()} == {"__init__.py", *EMULATOR_ROOMS}
+    wrong = []
+    for path, (room, *rest) in places.items():
+        allowed = EMULATOR_ROOMS[: EMULATOR_ROOMS.index(room) + 1] if rest else EMULATOR_ROOMS
+        seen = {name.split(".")[2] for name in imports(path) if name.startswith("luthier_py.emulator.")}
+        wrong += [f"{name_of(path)} imports {other}" for other in seen if other not in allowed]
+    assert wrong == []
+
+
 def test_no_module_imports_itself_in_a_circle() -> None:
     """Inside rooms, too; imports for types only and those inside functions count as all others."""
     paths = {module_of(path): path for path in product()}
@@ -193,7 +207,7 @@ def test_one_name_stands_for_one_thing() -> None:
 
 def test_architecture_page_names_rooms_and_files_that_are_there() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
-    assert f"    {' '.join(ROOMS)}\n" in page
+    assert f"    {' '.join(ROOMS)}\n" in page and f"    {' '.join(EMULATOR_ROOMS)}\n" in page
     folders = {path.relative_to(PACKAGE).parts[0] for path in sources("luthier_py")}
     paths = re.findall(r"`((?:\w+/)+\w+(?:\.(?:py|c|txt))?)`", page)
     named = {name: name if "." in name else f"{name}.py" for name in paths if name.split("/")[0] in folders}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from luthier_py.emulator import LaunchProfile
-from luthier_py.isa import Inst, OpFlag, Space, Target, instruction_set, memory_access
+from luthier_py.isa import Inst, OpFlag, Space, Target, memory_access
 from luthier_py.isa.quiet import tends_caches
 from luthier_py.session.run import Ran
 
@@ -96,13 +96,11 @@ def _reached(start: int, ways: Mapping[int, set[int]]) -> set[int]:
 
 
 def _sites(key: str, asked: Callable[[int, Inst], bool], rows: str = "instructions") -> Counted:
-    """Executions with an active lane; an instruction that is not counted is named, by its address or its text."""
+    """Executions with an active lane; an instruction that is not counted is named."""
     def right(report: Any, profile: LaunchProfile, target: Target) -> bool:
-        isa = instruction_set(target)
-        left = {row["pc"] if isinstance(row, dict) else row for row in report["not_counted"]}
-        found = {row["pc"] for row in report[rows]}
-        known = all(pc in found | left or isa.text(profile.insts[pc]) in left for pc in _executed(profile, asked))
-        return known and all(row[key] == profile.active.get(row["pc"], 0) for row in report[rows])
+        found = {row["pc"] for row in (*report[rows], *report["left_out"])}
+        named = found.issuperset(_executed(profile, asked))
+        return named and all(row[key] == profile.active.get(row["pc"], 0) for row in report[rows])
 
     return right
 
@@ -113,7 +111,7 @@ def _trace(report: Any, profile: LaunchProfile, target: Target) -> bool:
         found = memory_access(target, profile.insts[pc]) if pc in profile.insts else None
         return profile.active.get(pc, 0) * (len(found.offsets) if found is not None else 1)
 
-    known = {row["pc"] for row in (*report["sites"], *report["untraced"])}
+    known = {row["pc"] for row in (*report["sites"], *report["left_out"])}
     if not known >= set(_executed(profile, lambda pc, inst: _touches(inst, _TRACED))):
         return False
     return all(row["accesses"] == expected(row["pc"]) for row in report["sites"])
@@ -121,9 +119,9 @@ def _trace(report: Any, profile: LaunchProfile, target: Target) -> bool:
 
 def _fused(report: Any, profile: LaunchProfile, target: Target) -> bool:
     """A result for each lane, of all that are fused."""
-    isa, found = instruction_set(target), {row["pc"] for row in report["instructions"]}
+    found = {row["pc"] for row in (*report["instructions"], *report["left_out"])}
     asked = _executed(profile, lambda pc, inst: inst.op.base in ("V_FMA_F32", "V_FMAC_F32", "V_PK_FMA_F32"))
-    return all(pc in found or isa.text(profile.insts[pc]) in report["not_replaced"] for pc in asked) and all(
+    return found.issuperset(asked) and all(
         row["results"] == profile.lanes.get(row["pc"], 0) * (1 + ("v_pk_" in row["instruction"]))
         for row in report["instructions"])
 

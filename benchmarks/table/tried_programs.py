@@ -143,12 +143,12 @@ def total(counts: Mapping[str, int], ops: Ops, wanted: Callable[[OpInfo], bool],
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number that a tool reports of a launch, and where the emulator has it. ``left``: where the report says what
-    is left out; such a tool has no report of a kernel of which it can count nothing."""
+    """A number that a tool reports of a launch, and where the emulator has it. ``partial``: the report
+    says what is left out; such a tool has no report of a kernel of which it can count nothing."""
 
     reported: Callable[[Any], int]
     executed: Callable[[dict[str, Any], Ops], int]
-    left: str = ""
+    partial: bool = False
 
 
 def touching(space: Space, part: str = "") -> Callable[[OpInfo], bool]:
@@ -166,19 +166,19 @@ FIGURES: dict[str, Figure] = {
                            lambda row, ops: total(row["opcodes"], ops, lambda op: OpFlag.CONDITIONAL in op.flags)),
     "lds_bank_conflicts": Figure(
         lambda report: sum(row["accesses"] for row in report["instructions"]),
-        lambda row, ops: total(row["active_opcodes"], ops, touching(Space.LDS)), "not_counted"),
+        lambda row, ops: total(row["active_opcodes"], ops, touching(Space.LDS)), True),
     "memory_divergence": Figure(
         lambda report: sum(row["executions"] for row in report["instructions"]),
-        lambda row, ops: total(row["active_opcodes"], ops, touching(Space.GLOBAL)), "not_counted"),
+        lambda row, ops: total(row["active_opcodes"], ops, touching(Space.GLOBAL)), True),
     "mem_trace": Figure(
         lambda report: report["accesses"],
-        lambda row, ops: total(row["active_opcodes"], ops, touching(ANY), TWO_PLACES), "untraced"),
+        lambda row, ops: total(row["active_opcodes"], ops, touching(ANY), TWO_PLACES), True),
     "compressibility": Figure(
         lambda report: sum(row["executions"] for row in report["stores"]),
-        lambda row, ops: total(row["active_opcodes"], ops, touching(Space.GLOBAL, "_STORE_")), "not_counted"),
+        lambda row, ops: total(row["active_opcodes"], ops, touching(Space.GLOBAL, "_STORE_")), True),
     "fma_in_double": Figure(
         lambda report: sum(row["results"] for row in report["instructions"]),
-        lambda row, ops: total(row["lane_opcodes"], ops, lambda op: op.base in FUSED, ("v_pk_",)), "not_replaced"),
+        lambda row, ops: total(row["lane_opcodes"], ops, lambda op: op.base in FUSED, ("v_pk_",)), True),
 }
 FUSED = ("V_FMA_F32", "V_FMAC_F32", "V_PK_FMA_F32")
 
@@ -194,13 +194,13 @@ def wrong(tool: str, ran: Output, profile: Profile, ops: Ops) -> str:
     if tool.startswith(LANES):
         lines = sum(PRINTED in line for line in ran.said.splitlines())
         lanes = sum(total(row["lane_opcodes"], ops, touching(Space.GLOBAL)) for row in profile)
-        left = any(row["report"]["not_shown"] for row in reports)
+        left = any(row["report"]["left_out"] for row in reports)
         return "" if lines == lanes or left and lines < lanes else f"it printed {lines} lines, not {lanes}"
     if tool not in FIGURES:
         return ""
     figure = FIGURES[tool]
     silent = {row["kernel"] for row in profile} - {row["kernel"] for row in reports}
-    left = bool(figure.left) and (bool(silent) or any(row["report"][figure.left] for row in reports))
+    left = figure.partial and (bool(silent) or any(row["report"]["left_out"] for row in reports))
     reported = sums([(row["kernel"], figure.reported(row["report"])) for row in reports])
     executed = sums([(row["kernel"], figure.executed(row, ops)) for row in profile])
     if reported == executed or left and not reported - executed:

@@ -36,10 +36,11 @@ class Reaching:
 
 
 class Definitions:
-    """Of one function: ``Definitions(function, m.facts)``."""
+    """Of one function: ``Definitions(function, m.facts)``. ``of_lane``: as a lane sees it that is active all the time,
+    to whom each write of a whole register hides earlier ones."""
 
-    def __init__(self, function: Function, facts: Facts) -> None:
-        self.function, self._facts = function, facts
+    def __init__(self, function: Function, facts: Facts, of_lane: bool = False) -> None:
+        self.function, self._facts, self._of_lane = function, facts, of_lane
         self._full = (1 << function.isa.wave_size) - 1
         self._instrs = {instr.at: instr for instr in function.instrs}
         self._called = {site.instr.at: self._touched(site) for site in facts.program.calls(function)}
@@ -104,8 +105,8 @@ class Definitions:
             touched = self._called.get(instr.at)
             for bit in [*state, _EVERYTHING] if touched is None else _bits(touched):
                 state[bit] = _of(state, bit) | {instr.at}
-        kept = inst.partial_writes | (RegSet() if self._facts.exec_constant(instr) == self._full
-                                      else inst.writes.vectors)
+        all_lanes = self._of_lane or self._facts.exec_constant(instr) == self._full
+        kept = inst.partial_writes | (RegSet() if all_lanes else inst.writes.vectors)
         for bit in _bits(inst.writes):
             state[bit] = (_of(state, bit) if kept.bits >> bit & 1 else frozenset()) | {instr.at}
 

@@ -137,21 +137,17 @@ def run_options(time_limit: float | None, clock: str | None, schedule: str | Non
     return {"--time-limit": time_limit, "--clock": clock, "--schedule": schedule, "--check": check}
 
 
-def check_settings(settings: RunSettings, there_is_a_tool: bool) -> None:
-    """Invalid for options that say nothing together."""
-    if settings.record is not None and (there_is_a_tool or settings.shuffle):
+def check_settings(settings: RunSettings, tool: str, options: Mapping[str, str], error_exitcode: int) -> None:
+    """Invalid for options that say nothing together, and where nobody looks for what --error-exitcode would tell."""
+    if settings.record is not None and (tool != NO_TOOL or settings.shuffle):
         raise Invalid("--record keeps a launch as it is; leave out -t and --shuffle, which `luthier replay` takes")
-    if settings.shuffle and there_is_a_tool:
+    if settings.shuffle and tool != NO_TOOL:
         raise Invalid("--shuffle compares what the program itself writes; leave out -t")
-
-
-def check_exitcode(error_exitcode: int, settings: RunSettings, tool: str | None, options: Mapping[str, str]) -> None:
-    """Invalid where nobody looks for what --error-exitcode would tell."""
     if not error_exitcode or settings.shuffle or settings.launch.checks:
         return
     from luthier_py.tool import load_tool
 
-    if tool is None or not load_tool(tool, options).finds:
+    if not load_tool(tool, options).finds:
         raise Invalid("--error-exitcode tells what --check, --shuffle or a tool that looks for mistakes found; give "
                       "one of them")
 

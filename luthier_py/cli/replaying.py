@@ -28,7 +28,6 @@ from luthier_py.cli.options import (
     TimeLimitOption,
     ToolName,
     ToolOptions,
-    check_exitcode,
     check_settings,
     echoed_tool,
     required,
@@ -117,9 +116,8 @@ def replay(
 
     tool, option = scripted(tool, option, script, script_file, NO_TOOL)
     settings = run_settings(device, run_options(time_limit, clock, schedule, check))
-    check_settings(settings, tool != NO_TOOL)
     options = tool_options(tool != NO_TOOL, option, lines, LUTHIER_OUTPUT=tool_output, LUTHIER_REPORT=report)
-    check_exitcode(error_exitcode, settings, tool, options)
+    check_settings(settings, tool or NO_TOOL, options, error_exitcode)
     if len(files) > 1 and (tool_output or report):
         raise Invalid("--output and --report have one launch's; give one FILE with them")
     rows = [one_replay(file, required(tool), options, settings, kernel_from, tolerance) for file in files]

@@ -36,7 +36,6 @@ from luthier_py.cli.options import (
     ToolName,
     ToolOptions,
     TraceOption,
-    check_exitcode,
     check_settings,
     echoed_tool,
     pairs,
@@ -99,11 +98,10 @@ def run(
     tool, option = scripted(tool, option, script, script_file, NO_TOOL)
     settings = run_settings(device, run_options(time_limit, clock, schedule, check), shuffle=shuffle, record=record,
                             times=trace is not None)
-    check_settings(settings, tool != NO_TOOL)
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
                     tuple(map(parse_argument, arguments or [])))
     options = tool_options(tool != NO_TOOL, option, lines, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
-    check_exitcode(error_exitcode, settings, tool, options)
+    check_settings(settings, tool or NO_TOOL, options, error_exitcode)
     with aside():
         loaded = echoed_tool(required(tool), options) if tool != NO_TOOL else None
         with waiting(not as_json) as bar:
@@ -156,11 +154,10 @@ def execute(
     tool, option = scripted(tool, option, script, script_file)
     settings = run_settings(device, run_options(time_limit, clock, schedule, check), stack, shuffle,
                             times=trace is not None)
-    check_settings(settings, tool is not None)
     options = tool_options(tool is not None, option, lines, LUTHIER_KERNELS=kernels,
                            LUTHIER_OWN_KERNELS="1" if own_kernels else None, LUTHIER_OUTPUT=output,
                            LUTHIER_REPORT=report)
-    check_exitcode(error_exitcode, settings, tool, options)
+    check_settings(settings, tool or NO_TOOL, options, error_exitcode)
     if shuffle:
         tell_shuffled(command, settings, error_exitcode)
     with aside():

@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING
 from luthier_py.exports import loaded_when_asked
 
 if TYPE_CHECKING:
-    from luthier_py.emulator.cycle_account import LaunchCycles
-    from luthier_py.emulator.device import EmulatorDevice
-    from luthier_py.emulator.launch_options import LaunchOptions
-    from luthier_py.emulator.profile import LaunchProfile
-    from luthier_py.emulator.resident import PacketDevice
+    from luthier_py.emulator.devices.device import EmulatorDevice
+    from luthier_py.emulator.devices.resident import PacketDevice
+    from luthier_py.emulator.options.launch_options import LaunchOptions
+    from luthier_py.emulator.waves.cycle_account import LaunchCycles
+    from luthier_py.emulator.waves.profile import LaunchProfile
 
 __all__ = ["EmulatorDevice", "LaunchCycles", "LaunchOptions", "LaunchProfile", "PacketDevice"]
 __getattr__ = loaded_when_asked(__name__, {
-    "cycle_account": "LaunchCycles",
-    "device": "EmulatorDevice",
-    "launch_options": "LaunchOptions",
-    "profile": "LaunchProfile",
-    "resident": "PacketDevice",
+    "waves.cycle_account": "LaunchCycles",
+    "devices.device": "EmulatorDevice",
+    "options.launch_options": "LaunchOptions",
+    "waves.profile": "LaunchProfile",
+    "devices.resident": "PacketDevice",
 })  # fmt: skip

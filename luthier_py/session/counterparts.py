@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from luthier_py.emulator.memory import Allocation
-from luthier_py.emulator.module import EmulatorModule, relocated_words
-from luthier_py.emulator.recorded import RecordedLaunch
-from luthier_py.emulator.touched import PAGE_BYTES
+from luthier_py.emulator.devices.module import EmulatorModule, relocated_words
+from luthier_py.emulator.devices.recorded import RecordedLaunch
+from luthier_py.emulator.memory.device_memory import Allocation
+from luthier_py.emulator.memory.touched import PAGE_BYTES
 from luthier_py.errors import LuthierError
 from luthier_py.loader import CodeObject, KernelRecord, Symbol, load
 from luthier_py.runtime import Buffer, Module

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from luthier_py.emulator.checks import Finding
+from luthier_py.emulator.watching.findings import Finding
 from luthier_py.report.output import document, row_of
 from luthier_py.report.plain import Json
 from luthier_py.session.replay import Replayed

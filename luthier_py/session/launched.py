@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Protocol
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.checks import Finding
-from luthier_py.emulator.module import EmulatorModule
-from luthier_py.emulator.schedule import Schedule
+from luthier_py.emulator.devices.module import EmulatorModule
+from luthier_py.emulator.options.schedule import Schedule
+from luthier_py.emulator.watching.findings import Finding
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import MAX_WORKITEMS, Target, target
 from luthier_py.link import bound

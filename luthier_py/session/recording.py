@@ -15,10 +15,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.chosen_place import give_back, take_place
-from luthier_py.emulator.memory import Memory
-from luthier_py.emulator.record_file import write_record
-from luthier_py.emulator.recorded import RecordedLaunch, record_launch
+from luthier_py.emulator.devices.record_file import write_record
+from luthier_py.emulator.devices.recorded import RecordedLaunch, record_launch
+from luthier_py.emulator.memory.chosen_place import give_back, take_place
+from luthier_py.emulator.memory.device_memory import Memory
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.runtime import KernelHandle
 from luthier_py.session.execute import Executed, execute

@@ -15,11 +15,11 @@ from itertools import groupby
 from pathlib import Path
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.chosen_place import chosen_place
-from luthier_py.emulator.memory import ALIGNMENT, GAP, Allocation, Memory
-from luthier_py.emulator.module import EmulatorModule
-from luthier_py.emulator.record_file import read_record
-from luthier_py.emulator.recorded import RecordedLaunch
+from luthier_py.emulator.devices.module import EmulatorModule
+from luthier_py.emulator.devices.record_file import read_record
+from luthier_py.emulator.devices.recorded import RecordedLaunch
+from luthier_py.emulator.memory.chosen_place import chosen_place
+from luthier_py.emulator.memory.device_memory import ALIGNMENT, GAP, Allocation, Memory
 from luthier_py.errors import Invalid, how_many
 from luthier_py.isa import target
 from luthier_py.loader import CodeObject, KernelRecord, load, read_code

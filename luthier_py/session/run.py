@@ -135,7 +135,7 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
     if cloned is None:
         ran = (run_original(device, made.data, launch, made.obj.name) if original is None
                else run_loaded(device, original, launch))
-        return reported(ran, tool, made, launch, index) if tool.wants_arguments else ran
+        return reported(ran, tool, made, launch, index) if tool.reports_untouched else ran
     channels = [variable for variable in made.edits.variables if isinstance(variable, Channel)]
     parameters = [variable for variable in made.edits.variables if isinstance(variable, LaunchParameter)]
     tables = [variable for variable in made.edits.variables if isinstance(variable, Allocations)]
@@ -185,7 +185,7 @@ def reported(ran: Ran, tool: Tool, made: Instrumented, launch: Launchable, index
         return ran
     memory = {variable.name: bytes(variable.size_bytes) for variable in made.edits.variables}
     result = LaunchResult(index, launch.kernel, launch.grid, launch.block, memory, notes=made.edits.notes,
-                          arguments=ran.arguments)
+                          arguments=ran.arguments if tool.wants_arguments else None)
     report = tool.report(result)
     return replace(ran, report=report, text=tool.text(result, report), result=result)
 

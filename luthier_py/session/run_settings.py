@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from luthier_py.emulator.launch_options import NO_OPTIONS, LaunchOptions
-from luthier_py.emulator.schedule import Schedule
+from luthier_py.emulator.options.launch_options import NO_OPTIONS, LaunchOptions
+from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.errors import Invalid
 from luthier_py.runtime.clock_kind import ClockKind
 from luthier_py.session.stack import LUTHIER, chosen_stack, stack_environment

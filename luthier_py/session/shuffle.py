@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from luthier_py.emulator.schedule import Schedule
+from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.errors import how_many
 
 SHOWN = 12  # seeds that are told

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from tempfile import TemporaryFile
 
-from luthier_py.emulator.schedule import Schedule
+from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.session.execute import SIGNALLED, Executed, execute
 from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.shuffle import Shuffled, shuffled, told_apart

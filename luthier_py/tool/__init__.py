@@ -34,6 +34,7 @@ from luthier_py.tool.launch_variable import LaunchVariable
 from luthier_py.tool.mutator import Mutator
 from luthier_py.tool.options import Option
 from luthier_py.tool.paths import FunctionPaths, paths_of
+from luthier_py.tool.places import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows, place_text, reason
 from luthier_py.tool.selection import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, LAUNCHES, OUTPUT, Selection
 from luthier_py.tool.several import Several
 from luthier_py.tool.types import (
@@ -77,20 +78,23 @@ from luthier_py.tool.types import (
 )
 from luthier_py.tool.values import active_lanes, destination, opcode_id, site_id, source, taken_lanes
 from luthier_py.tool.variables import Element, LookupTable, Variable, WaveVariable
+from luthier_py.tool.waves import group_and_wave, lanes_of, number_waves, waves_in_group
 
 __all__ = [
-    "BF16", "BOOL", "COUNT_WARP_LEVEL", "EVERY_TOOL", "EXCLUDE_PRED_OFF", "F16", "F32", "F64", "I16", "I32", "I64",
-    "I8", "LAUNCHES", "LAUNCH_NUMBER", "OUTPUT", "U16", "U32", "U64", "U8", "Allocations", "Arg", "Assembly", "Channel",
-    "ChannelType", "Clock", "Computed", "Constant", "Counted", "Counting", "Destination", "Device", "Edits", "Effects",
-    "Element", "Entry", "Field", "Following", "FunctionPaths", "Hook", "Hooks", "Insertion", "Intrinsic", "Ir", "Kind",
-    "Lane", "LaneType", "Lanes", "LaunchParameter", "LaunchResult", "LaunchVariable", "LiveAllocation", "LookupTable",
-    "Mutator", "Operand", "Option", "Parameter", "Place", "Pointer", "Refusal", "Region", "Result", "RuntimeArg",
-    "Scalar", "Selection", "Several", "Signature", "Stretch", "Struct", "Tool", "Turn", "Type", "Value", "Variable",
-    "WaveVariable", "access_bytes", "access_kind", "active_lanes", "address", "array", "as_data", "asm", "bf16",
-    "bits_below", "bool_", "bounds", "channel", "computed", "destination", "device", "encoded", "f16", "f32", "f64",
-    "grid_size", "hardware_register", "holds", "hook", "i16", "i32", "i64", "i8", "intrinsic", "intrinsics",
-    "json_text", "kernel_argument", "lane_id", "lds", "load_tool", "made_tool", "mask_of", "opcode_id", "paths_of",
-    "ptr", "scratch", "site_id", "source", "taken_lanes", "tools", "u16", "u32", "u64", "u8", "unwritten", "visit",
-    "wave_in_group", "wave_in_launch", "wave_size", "workgroup_id", "workgroup_in_launch", "workgroup_size",
-    "workitem_id", "workitem_in_launch",
+    "BF16", "BOOL", "COUNT_WARP_LEVEL", "EVERY_TOOL", "EXCLUDE_PRED_OFF", "F16", "F32", "F64", "I8", "I16", "I32",
+    "I64", "LAUNCHES", "LAUNCH_NUMBER", "OUTPUT", "U8", "U16", "U32", "U64", "Allocations", "Arg", "Assembly",
+    "Channel", "ChannelType", "Clock", "Computed", "Constant", "Counted", "Counting", "Destination", "Device",
+    "Edits", "Effects", "Element", "Entry", "Field", "Following", "FunctionPaths", "Hook", "Hooks", "Insertion",
+    "InstrPlace", "InstrPlaces", "Intrinsic", "Ir", "Kind", "Lane", "LaneType", "Lanes", "LaunchParameter",
+    "LaunchResult", "LaunchVariable", "LiveAllocation", "LookupTable", "Mutator", "Omission", "Operand", "Option",
+    "Parameter", "Place", "Pointer", "Refusal", "Region", "Result", "RuntimeArg", "Scalar", "Selection", "Several",
+    "Signature", "Stretch", "Struct", "Tool", "Turn", "Type", "Value", "Variable", "WaveVariable", "access_bytes",
+    "access_kind", "active_lanes", "address", "array", "as_data", "asm", "bf16", "bits_below", "bool_", "bounds",
+    "channel", "computed", "destination", "device", "encoded", "f16", "f32", "f64", "grid_size", "group_and_wave",
+    "hardware_register", "holds", "hook", "i8", "i16", "i32", "i64", "intrinsic", "intrinsics", "json_text",
+    "kernel_argument", "lane_id", "lanes_of", "lds", "left_out_lines", "left_out_rows", "load_tool", "made_tool",
+    "mask_of", "number_waves", "opcode_id", "paths_of", "place_text", "ptr", "reason", "scratch", "site_id", "source",
+    "taken_lanes", "tools", "u8", "u16", "u32", "u64", "unwritten", "visit", "wave_in_group", "wave_in_launch",
+    "wave_size", "waves_in_group", "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id",
+    "workitem_in_launch",
 ]

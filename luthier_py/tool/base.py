@@ -58,6 +58,11 @@ class LaunchResult:
     def workgroups(self) -> int:
         return self.grid[0] * self.grid[1] * self.grid[2]
 
+    @property
+    def workitems(self) -> int:
+        """In a work-group."""
+        return self.block[0] * self.block[1] * self.block[2]
+
 
 class Tool:
     """Base of all tools. Variables, WaveVariables, Options and hooks are declared in the class body.
@@ -80,7 +85,9 @@ class Tool:
     """Whether `instrument` depends on nothing but the program, the options, the tool's sources and the files that it
     declares by `reads`: then it need not be called again for what was instrumented before."""
     wants_arguments: bool = False
-    """Launches have their arguments with them, and those of kernels in which nothing was inserted are reported, too."""
+    """Launches have their arguments with them."""
+    reports_untouched: bool = False
+    """Launches of kernels in which nothing was inserted are reported, too."""
     marks_memory: bool = False
     """Memory that a program allocates holds numbers made of its addresses until somebody writes it (tool.allocations,
     `unwritten`)."""

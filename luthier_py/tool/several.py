@@ -41,6 +41,7 @@ class Several(Tool):
         self.marks_memory = any(part.marks_memory for part in parts)
         self.finds = any(part.finds for part in parts)
         self.wants_arguments = any(part.wants_arguments for part in parts)
+        self.reports_untouched = any(part.reports_untouched for part in parts)
         self._take_options({name for name in EVERY_TOOL if len({p.option_values[name] for p in parts}) == 1})
         values = {name: value for part in parts for name, value in vars(part).get(VALUES, {}).items()}
         for tool in (self, *parts):
@@ -90,7 +91,7 @@ class Several(Tool):
         notes, done = {}, 0
         for part in self._parts:
             own = part.instrument(choosing(m, part.selection))
-            if recorded(m) > done or part.wants_arguments:
+            if recorded(m) > done or part.reports_untouched:
                 notes[part.name], done = own, recorded(m)
         return notes
 

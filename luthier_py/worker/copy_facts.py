@@ -30,7 +30,7 @@ class CopyFacts:
     """What is read after each launch, where launches size nothing."""
     has_code: bool = True
     record: KernelRecord | None = None
-    """Where launches come with their arguments."""
+    """Where each launch is told, with its arguments."""
     accessible: AccessibleCode | None = None
     """Where launches come with what they may access."""
 

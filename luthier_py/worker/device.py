@@ -21,15 +21,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.checks import Checks, LaunchReport
-from luthier_py.emulator.launch_options import Reporter
-from luthier_py.emulator.layout import Outcome
-from luthier_py.emulator.memory import GAP, Allocation, Memory, write_bytes
-from luthier_py.emulator.module import EmulatorModule
-from luthier_py.emulator.poison import poison
-from luthier_py.emulator.ready import LoadedLaunch, threads_for
-from luthier_py.emulator.recorded import HOSTCALLS
-from luthier_py.emulator.residency import COMPUTE_UNITS, of_compute_unit
+from luthier_py.emulator.devices.module import EmulatorModule
+from luthier_py.emulator.devices.recorded import HOSTCALLS
+from luthier_py.emulator.launches.ready import LoadedLaunch, threads_for
+from luthier_py.emulator.memory.device_memory import GAP, Allocation, Memory, write_bytes
+from luthier_py.emulator.memory.poison import poison
+from luthier_py.emulator.options.checks import Checks
+from luthier_py.emulator.records.layout import Outcome
+from luthier_py.emulator.watching.findings import LaunchReport, Reporter
+from luthier_py.emulator.waves.residency import COMPUTE_UNITS, of_compute_unit
 from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit
 from luthier_py.isa import MAX_WORKITEMS, Target
 from luthier_py.loader import KernelRecord, SymbolType

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from luthier_py.emulator.checks import Checks, LaunchReport, check_names
-from luthier_py.emulator.launch_options import Reporter
+from luthier_py.emulator.options.checks import Checks, check_names
+from luthier_py.emulator.watching.findings import LaunchReport, Reporter
 from luthier_py.errors import how_many
 from luthier_py.worker.edge import say
 

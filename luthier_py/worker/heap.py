@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 import struct
 
-from luthier_py.emulator.memory import Memory, write_bytes
+from luthier_py.emulator.memory.device_memory import Memory, write_bytes
 from luthier_py.errors import DeviceError
 
 ARGUMENT = "hidden_heap_v1"

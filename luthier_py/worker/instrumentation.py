@@ -264,7 +264,8 @@ class ToolService:
             run.verdict.refuse(Refusal(kernel, one_line(copy), Location(kernel)))
             raise Refused("not instrumented", protocol.STATUS_UNKNOWN)
         made = copy.made
-        wanted = run.tool.wants_arguments and run.tool.per_launch and not made.refused
+        told = run.tool.reports_untouched if made.cloned is None else run.tool.wants_arguments
+        wanted = told and run.tool.per_launch and not made.refused
         own = load(self._code[image, device]).kernel(kernel)
         record = own if wanted else None
         accessible = accessible_code(copy, self._code[image, device], own)
@@ -339,12 +340,12 @@ class ToolService:
         memory: dict[str, bytes] = {}
         launch, known, at = self._launch(content, memory)
         assert known.record is not None
-        arguments = with_hidden(known.record, content[at:], launch.grid, launch.block)
-        if known.has_code:
-            self._arguments[launch.index] = arguments
-            return
-        memory.update((name, bytes(size)) for name, size in known.read(launch))
-        self.run.report(replace(launch, arguments=arguments), without_code=True)
+        if self.run.tool.wants_arguments:
+            self._arguments[launch.index] = with_hidden(known.record, content[at:], launch.grid, launch.block)
+        if not known.has_code:
+            memory.update((name, bytes(size)) for name, size in known.read(launch))
+            arguments = self._arguments.pop(launch.index, None)
+            self.run.report(replace(launch, arguments=arguments), without_code=True)
 
     def _launch(self, content: bytes, memory: Mapping[str, bytes]) -> tuple[LaunchResult, CopyFacts, int]:
         """What a message about a launch begins with; what its kernel became; where the message goes on."""

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from luthier_py.emulator.checks import check_names, parse_checks
-from luthier_py.emulator.launch_options import LaunchOptions
-from luthier_py.emulator.schedule import parse_schedule
+from luthier_py.emulator.options.checks import check_names, parse_checks
+from luthier_py.emulator.options.launch_options import LaunchOptions
+from luthier_py.emulator.options.schedule import parse_schedule
 from luthier_py.errors import Invalid
 from luthier_py.runtime.clock_kind import parse_clock
 from luthier_py.runtime.time_limit import parse_time_limit

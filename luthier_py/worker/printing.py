@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
+from luthier_py.emulator.memory.device_memory import Memory, read_bytes, write_bytes
 
 ARGUMENT = "hidden_printf_buffer"
 _BUFFER_BYTES = 4 << 20  # as clr has it for work-groups of 1024

@@ -93,8 +93,8 @@ def properties(
 ) -> dict[str, int | bytes | tuple[int, ...]]:
     """Values by HIP's names for them; ``number`` is the device's among all."""
     # a tool's worker asks for names alone, and has no emulator
-    from luthier_py.emulator.clocks import CLOCK_KHZ, WALL_CLOCK_KHZ
-    from luthier_py.emulator.residency import COMPUTE_UNITS
+    from luthier_py.emulator.native.clocks import CLOCK_KHZ, WALL_CLOCK_KHZ
+    from luthier_py.emulator.waves.residency import COMPUTE_UNITS
 
     wave = target.wave_sizes[0]
     registers = target.wave_registers(wave).per_simd * target.simds * wave

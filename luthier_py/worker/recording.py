@@ -20,7 +20,7 @@ from luthier_py.worker.edge import say
 
 if TYPE_CHECKING:
     from luthier_py.emulator import EmulatorDevice
-    from luthier_py.emulator.ready import LoadedLaunch
+    from luthier_py.emulator.launches.ready import LoadedLaunch
     from luthier_py.runtime.device import KernelHandle
 
 OUTPUT = "LUTHIER_RECORD"
@@ -102,8 +102,8 @@ class LaunchRecorder:
 
     def keep(self, device: EmulatorDevice, kernel: KernelHandle, ready: LoadedLaunch) -> None:
         """The launch that was asked for last, which has ended."""
-        from luthier_py.emulator.record_file import write_record  # nor are these
-        from luthier_py.emulator.recorded import recorded
+        from luthier_py.emulator.devices.record_file import write_record  # nor are these
+        from luthier_py.emulator.devices.recorded import recorded
 
         number = self._launches - 1
         row: dict[str, object] = {"launch": number, "kernel": kernel.name, "process": os.getppid()}

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from luthier_py.emulator.launch_options import LaunchOptions, Reporter
+from luthier_py.emulator.options.launch_options import LaunchOptions
+from luthier_py.emulator.watching.findings import Reporter
 from luthier_py.errors import Invalid
 from luthier_py.worker.findings import reporter
 from luthier_py.worker.launch_settings import launch_options

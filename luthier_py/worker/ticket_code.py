@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from luthier_py.emulator.clocks import nanoseconds
-from luthier_py.emulator.layout import READY, Outcome
-from luthier_py.emulator.template import expand
+from luthier_py.emulator.native.clocks import nanoseconds
+from luthier_py.emulator.records.layout import READY, Outcome
+from luthier_py.emulator.records.template import expand
 from luthier_py.runtime.native.protocol import Control, Message
 from luthier_py.worker.futex import EVERYBODY, SYS_FUTEX, WAIT, WAKE
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from luthier_py.emulator.engine import begin_address, native_function
-from luthier_py.emulator.layout import Outcome
-from luthier_py.emulator.memory import read_bytes
-from luthier_py.emulator.ready import ReadyLaunch
-from luthier_py.emulator.words import Words, address_of, zero_words
+from luthier_py.emulator.code.engine import begin_address, native_function
+from luthier_py.emulator.launches.ready import ReadyLaunch
+from luthier_py.emulator.memory.device_memory import read_bytes
+from luthier_py.emulator.records.layout import Outcome
+from luthier_py.emulator.records.words import Words, address_of, zero_words
 from luthier_py.runtime.native.protocol import Control
 from luthier_py.worker.futex import futex_wake
 from luthier_py.worker.ticket_code import (

@@ -101,7 +101,7 @@ def test_wrong_counts_of_programs_are_told(table: ModuleType, tool: str) -> None
     """Beside a profile in which each opcode was executed once more."""
     programs = table.tried_programs
     report = {"instructions": 2, "opcodes": {"s_cbranch_scc1": 1, "global_load_dword": 1}, "accesses": 1,
-              "untraced": [], "not_shown": [], "edges": [{"count": 1}]}
+              "left_out": [], "edges": [{"count": 1}]}
     executed = {"s_cbranch_scc1": 1, "global_load_dword": 1}
     row = {"kernel": "k", "instructions": 2, "opcodes": executed, "active_opcodes": executed, "lane_opcodes": executed}
     more = {name: count + 1 for name, count in executed.items()}

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from luthier_py.emulator.record_file import read_record
+from luthier_py.emulator.devices.record_file import read_record
 from luthier_py.samples import FOLDER
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from object_mutations import damaged_kernel, like
 from random_code import AGPRS, BUFFER_BYTES, LDS_BYTES, SCRATCH_BYTES, SGPRS, VGPRS, random_kernel
 
 from luthier_py.emulator import EmulatorDevice, LaunchOptions
-from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.waves.profile import LaunchProfile
 from luthier_py.errors import DeviceError, LuthierError
 from luthier_py.isa import Target, instruction_set, target
 from luthier_py.link import Chunk, NewKernel, Patch, link

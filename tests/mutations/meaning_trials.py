@@ -17,7 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from luthier_py.emulator import translate
+from luthier_py.emulator.translation import translate
 from luthier_py.isa import EXEC, Inst, InstructionSet, OpInfo
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from luthier_py.emulator.layout import Status
+from luthier_py.emulator.records.layout import Status
 from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, Reg, RegFile, sgpr, vgpr
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import F16, F32, U32

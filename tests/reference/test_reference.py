@@ -20,7 +20,9 @@ import random
 
 import pytest
 
-from luthier_py.emulator import dpp, engine, matrix_function, operands
+from luthier_py.emulator.code import engine
+from luthier_py.emulator.instructions import dpp, operands
+from luthier_py.emulator.native import matrix_function
 from luthier_py.isa import instruction_set, target
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import U32, Value, select

@@ -44,7 +44,7 @@ def check(code: bytes, launch: Any) -> dict[str, Any]:
     rows = {row["pc"]: row for row in report["instructions"]}
     for record in np.concatenate(trace.gathered["kept"]):
         row = rows[int(record["pc"])]
-        if row["shape"] != "not known":
+        if row["stride"] is not None:
             compare(row, report["lanes"], record, launch.block)
     return report
 
@@ -116,7 +116,10 @@ def test_strides_that_are_known_by_hand(
     for each in BY_HAND:
         assert each in found
     assert ("unit stride", 4, wave) in found  # through rows: y * 16 + x
-    assert ("strided", 32, 16) in found and found.count(("not known", None, None)) == 1
+    assert ("strided", 32, 16) in found and found.count(("gather", None, None)) == 1
+    gather = next(row for row in report["instructions"] if row["shape"] == "gather")
+    loads = [row for row in report["instructions"] if row["pc"] in gather["made_of"]]
+    assert gather["kind"] == "store" and [(row["kind"], row["stride"]) for row in loads] == [("load", 4)]
     told = {row["stride"]: row for row in report["instructions"]}
     rows = wave // 16
     assert (told[256]["least_lines"], told[256]["most_lines"]) == (16, 16)  # each row has the same addresses

@@ -112,7 +112,7 @@ def run(code: bytes, launch: Launch) -> dict[str, Any]:
     known = parted(trace.waves, texts, {row["pc"]: row["condition"] for row in report["branches"]})
     assert rows == {pc: known.get(pc, Counter()) for pc in rows}
     branches = {pc for pc, text in texts.items() if text.startswith("s_cbranch_")}
-    assert branches == {row["pc"] for row in report["branches"] if row["condition"]} and not report["not_counted"]
+    assert branches == {row["pc"] for row in report["branches"] if row["condition"]} and not report["left_out"]
     assert total["divergent"] == sum(row["some"] for row in report["branches"])
     return report
 

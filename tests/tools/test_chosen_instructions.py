@@ -54,4 +54,4 @@ def test_a_loop_is_counted_with_its_header(choice: str, chosen: slice) -> None:
     """
     whole, part = (report_of("loop_counts", "bitonic_sort", given)[0] for given in ("", f"INSTRUMENT={choice}"))
     assert [row["depth"] for row in whole["loops"]] == [1, 2]
-    assert part == {"loops": whole["loops"][chosen], "not_counted": []}
+    assert part == {"loops": whole["loops"][chosen], "left_out": []}

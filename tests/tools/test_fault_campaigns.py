@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from compiled_samples import CompiledSamples
 
-from luthier_py.emulator.record_file import read_record
-from luthier_py.emulator.recorded import RecordedLaunch
+from luthier_py.emulator.devices.record_file import read_record
+from luthier_py.emulator.devices.recorded import RecordedLaunch
 from luthier_py.report.faults import wilson
 from luthier_py.samples import sample
 from luthier_py.session.faults import Campaign, run_campaign

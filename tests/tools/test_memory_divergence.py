@@ -119,7 +119,7 @@ def check(code: bytes, launch, line: int) -> list[dict]:
         assert row["executions"] <= counts[pc]  # waves with no lane left touch nothing
         assert row["lines"] == sum(lines * count for lines, count in row["histogram"].items())
     assert report["total"] == efficiency(trace)
-    assert {text.split()[0] for text in report["not_counted"]} <= {"global_inv"}  # which moves no data
+    assert {row["instruction"].split()[0] for row in report["left_out"]} <= {"global_inv"}  # which moves no data
     for sums in report["lines"]:
         pcs = [pc for pc, row in rows.items() if row["source"] == sums["source"]]
         assert sums == {"source": sums["source"], **efficiency(trace[np.isin(trace[:, 0], pcs)])}

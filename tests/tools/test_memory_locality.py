@@ -23,7 +23,7 @@ from luthier_py.pipeline import instrument
 from luthier_py.samples import sample as sample_called
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.tool import LaunchResult, Several
+from luthier_py.tool import InstrPlace, LaunchResult, Several
 from luthier_py.tools.mem_trace import MemTrace
 from luthier_py.tools.memory_locality import MemoryLocality
 from luthier_py.tools.memory_locality.distances import COLD, ReuseDistances, earlier_not_greater, sampled
@@ -226,7 +226,7 @@ def test_a_window_of_launches_remembers_what_was_used() -> None:
     """By hand: each launch loads lines 0 to 9 once; a cache of 8 lines never has the one that comes next."""
     records = np.zeros(10, MemoryLocality.uses.record.records)
     records["lanes"], records["address"][:, 0] = 1, LINE * np.arange(10)
-    site = Site(0, "load", "k", "", AccessKind.LOAD, 4)
+    site = Site(InstrPlace(0, "load", "k", None), AccessKind.LOAD, 4)
     found = []
     for window in (1, 2):
         tool = MemoryLocality(window=window, l2="1K:8:128", l1="4K:64:64")

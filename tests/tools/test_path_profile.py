@@ -51,7 +51,7 @@ def agree(code: bytes, launch: Launch, **options: object) -> dict:
     report, ran = after.report, Counter()
     for row in report["paths"]:
         ran.update(dict.fromkeys(row["blocks"], row["executions"]))
-    left = {row["function"] for row in report["not_counted"]}
+    left = {row["function"] for row in report["left_out"]}
     counted = [function for function in made.program.functions if function.name not in left]
     assert counted and not report["lost"]
     for block in (block for function in counted for block in function.blocks):
@@ -64,7 +64,7 @@ def agree(code: bytes, launch: Launch, **options: object) -> dict:
 def check(code: bytes, launch: Launch) -> dict:
     """The report, after comparisons with the interpreter, too."""
     report, (program, waves) = agree(code, launch), walks(code, launch)
-    left = {row["function"] for row in report["not_counted"]}
+    left = {row["function"] for row in report["left_out"]}
     traced = Counter(path for walk in waves for path in paths_in(program, walk) if path[0] not in left)
     assert reported(report) == traced
     return report
@@ -80,7 +80,7 @@ def reported(report: dict) -> Counter:
 @pytest.mark.parametrize("name", ["bitonic_sort", "function_pointers"])
 def test_samples(name: str) -> None:
     one = sample_called(name)
-    assert not check(one.path.read_bytes(), launch_of(one))["not_counted"]
+    assert not check(one.path.read_bytes(), launch_of(one))["left_out"]
 
 
 @pytest.mark.slow
@@ -95,12 +95,12 @@ def code(require_tool: Callable[[str], str], tmp_path_factory: pytest.TempPathFa
 
 @pytest.mark.parametrize(("kernel", "target"), [("chains", TARGETS[0]), ("tails", TARGETS[4])])
 def test_calls_on_targets(code, kernel: str, target: tuple[str, int]) -> None:
-    assert not check(code(*target), launched(kernel))["not_counted"]
+    assert not check(code(*target), launched(kernel))["left_out"]
 
 
 def test_functions_that_call_themselves_are_named(code) -> None:
     report = agree(code(*TARGETS[1]), launched("trees"))
-    ((name, why),) = ((row["function"], row["why"]) for row in report["not_counted"])
+    ((name, why),) = ((row["function"], row["why"]) for row in report["left_out"])
     assert "tree" in name and why == "it may be called again before it returns"
 
 

@@ -71,7 +71,7 @@ def numbers(row: dict) -> dict[str, int]:
 def test_by_hand(name: str) -> None:
     report, _, _ = run(sample(name).path.read_bytes(), launch_by_hand(name))
     total, wanted = report["total"], BY_HAND[name][-1]
-    assert numbers(total) == wanted and report["not_certain"] == []
+    assert numbers(total) == wanted and report["left_out"] == []
     flops = wanted.get("f32", 0)
     assert total["intensity"] == flops / (wanted["loaded"] + wanted["stored"])
     for level in ("functions", "lines"):
@@ -132,7 +132,7 @@ def check_by_the_emulator(one: Sample) -> None:
             wanted[what[0]] += profile.lanes.get(instr.pc, 0) * what[1]
     assert {name: report["total"][name] for name in wanted} == wanted
     assert sum(row["instructions"] for row in report["lines"]) == profile.total
-    unsure = [row["executions"] for row in report["not_certain"] if row["instruction"].startswith("buffer_")]
+    unsure = [row["executions"] for row in report["left_out"] if row["instruction"].startswith("buffer_")]
     assert bool(unsure) == bool(wanted["unsure_bytes"])
 
 

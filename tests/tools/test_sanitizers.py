@@ -17,8 +17,8 @@ from compiled_samples import OPTIONS
 from defects import Defect, first_store_left_out, weaker_waits, without
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.checks import ALL, Checks, FindingKind
-from luthier_py.emulator.launch_options import LaunchOptions
+from luthier_py.emulator.options.checks import ALL, Checks, FindingKind
+from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.errors import DeviceError
 from luthier_py.isa import AccessKind, OpFlag
 from luthier_py.loader import load

@@ -16,7 +16,7 @@ from compiled_samples import OPTIONS, CompiledSamples
 from recorded_scripts import found, low_of, total
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.waves.profile import LaunchProfile
 from luthier_py.errors import Invalid, Misread
 from luthier_py.ir import Instr, lift
 from luthier_py.loader import load
@@ -167,7 +167,7 @@ def test_what_is_wrong_is_shown_with_a_caret(text: str) -> None:
 
 def test_what_an_instruction_has_not_is_told() -> None:
     ran = run('on("vector_alu"): count(where=f64(src0) > 1)\non("load"): trace(dst)', "saxpy", LUTHIER_RECORDS="")
-    reasons = {row["reason"] for row in ran.report["not_counted"]}
+    reasons = {row["why"] for row in ran.report["left_out"]}
     assert "the operand has 1 dword, and 2 are wanted" in reasons
     assert "count(where=f64(src0) > 1) is not done at v_" in ran.text
 
@@ -248,7 +248,7 @@ def check(name: str, code: bytes) -> None:
     program = lift(obj, [name])
 
     def chosen(where: str) -> list[Instr]:
-        passes, told = parse_filter(where).of(program), {row["pc"] for row in ran.report["not_counted"]}
+        passes, told = parse_filter(where).of(program), {row["pc"] for row in ran.report["left_out"]}
         return [i for f in program.functions for i in f.instrs if passes(i) and i.pc not in told]
 
     for (line, oracle), table in zip(LINES.items(), ran.report["tables"], strict=True):

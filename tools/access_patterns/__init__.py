@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator, Option, Tool
-from luthier_py.analysis import source_lines
+from luthier_py.analysis import Definitions
 from luthier_py.errors import how_many
-from luthier_py.ir import Instr
+from luthier_py.ir import Function, Instr
 from luthier_py.isa import AccessKind, AddressForm, Reg
 from luthier_py.isa.semantics.readers.numbers import Number
 from luthier_py.report.columns import aligned
+from luthier_py.tool import InstrPlace, InstrPlaces
 
+from .gathers import loads_behind
 from .patterns import Pattern, Shape, lines_of, pattern_of
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
     """A memory instruction. ``bytes``: of a lane, if that is known; ``address``: its low 32 bits, as far as known;
-    ``whole``: surely run by all lanes that the wave started with."""
+    ``whole``: surely run by all lanes that the wave started with. ``loads``: of which an unknown address is made."""
 
-    pc: int
-    text: str
-    function: str
-    source: str
+    place: InstrPlace
     kind: AccessKind
     bytes: int | None
     address: Number | None
     whole: bool
+    loads: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,40 +44,35 @@ class AccessPatterns(Tool):
     """Strides between lanes at each global memory instruction, predicted: nothing is inserted, nothing measured."""
 
     name = "access_patterns"
-    wants_arguments = True  # so that launches of kernels are reported in which nothing was inserted
+    reports_untouched = True
     line = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a line")
 
     def instrument(self, m: Mutator) -> Sites:
-        lines, of = source_lines(m.program.obj), dict[str, tuple[Site, ...]]()
+        places, of = InstrPlaces(m.program), dict[str, tuple[Site, ...]]()
         for kernel in m.kernels:
-            found = [(function, instr) for function in m.functions(kernel)
-                     for instr in m.instrs(function, where="global")]
-            of[kernel.name] = tuple(
-                Site(instr.pc, m.program.isa.text(instr.inst), function.name, str(lines.at(instr.pc) or ""),
-                     instr.memory.kind, instr.memory.total_bytes, address_of(m, instr),
-                     m.facts.exec_as_at_start(instr))
-                for function, instr in found if instr.memory is not None)
+            of[kernel.name] = tuple(site for function in m.functions(kernel) for site in sites_of(m, function, places))
         return Sites(of, m.program.isa.wave_size)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Sites = launch.notes
-        items = launch.block[0] * launch.block[1] * launch.block[2]
-        lanes = min(notes.wave_size, items)
+        lanes = min(notes.wave_size, launch.workitems)
         rows = [self.row(site, launch.block, notes.wave_size, lanes) for site in notes.of.get(launch.kernel, ())]
         return {"line": self.line, "lanes": lanes, "instructions": rows,
-                "predicted": sum(row["shape"] != Shape.UNKNOWN.value for row in rows)}
+                "predicted": sum(row["stride"] is not None for row in rows)}
 
     def row(self, site: Site, block: tuple[int, int, int], wave_size: int, lanes: int) -> dict[str, Any]:
         size = site.bytes
         pattern = Pattern(Shape.UNKNOWN) if size is None else pattern_of(site.address, block, wave_size, size)
         lines = None if size is None else lines_of(pattern, size, self.line, lanes)
         least, most = lines or (None, None)
-        known = pattern.shape is not Shape.UNKNOWN
+        if pattern.shape is Shape.UNKNOWN and site.loads:
+            pattern = Pattern(Shape.GATHER)
+        known = lines is not None
         return {
-            "pc": site.pc, "instruction": site.text, "function": site.function, "source": site.source,
-            "kind": site.kind.name.lower(), "bytes": size, "shape": pattern.shape.value,
+            **site.place.row(), "kind": site.kind.name.lower(), "bytes": size, "shape": pattern.shape.value,
             "stride": pattern.stride if known else None, "row": pattern.row if known else None,
-            "least_lines": least, "most_lines": most, "advice": advice(site, pattern, self.line, lines, lanes),
+            "made_of": list(site.loads), "least_lines": least, "most_lines": most,
+            "advice": advice(site, pattern, self.line, lines, lanes),
         }  # fmt: skip
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
@@ -96,6 +91,17 @@ class AccessPatterns(Tool):
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         """That of one, if work-groups of all have the same patterns."""
         return reports[0] if all(report == reports[0] for report in reports) else None
+
+
+def sites_of(m: Mutator, function: Function, places: InstrPlaces) -> Iterator[Site]:
+    definitions = Definitions(function, m.facts, of_lane=True)
+    for instr in m.instrs(function, where="global"):
+        access = instr.memory
+        if access is not None:
+            address = address_of(m, instr)
+            loads = () if address is not None else tuple(each.pc for each in loads_behind(instr, definitions))
+            whole = m.facts.exec_as_at_start(instr)
+            yield Site(places.of(instr), access.kind, access.total_bytes, address, whole, loads)
 
 
 def address_of(m: Mutator, instr: Instr) -> Number | None:
@@ -131,6 +137,8 @@ def _of_bytes(row: dict[str, Any]) -> str:
 
 def _pattern(row: dict[str, Any]) -> str:
     text = f"stride {row['stride']}" if row["shape"] == Shape.STRIDED.value else row["shape"]
+    if row["made_of"]:
+        return f"{text} by {', '.join(map(hex, row['made_of']))}"
     return text if row["row"] is None else f"{text}, {how_many(row['row'], 'lane')}"
 
 

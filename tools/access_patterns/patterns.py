@@ -23,6 +23,7 @@ class Shape(Enum):
     BROADCAST = "broadcast"
     UNIT = "unit stride"
     STRIDED = "strided"
+    GATHER = "gather"  # or a scatter: addresses are made of what lanes loaded
     UNKNOWN = "not known"
 
 
@@ -78,7 +79,7 @@ def lines_of(pattern: Pattern, size: int, line: int, lanes: int) -> tuple[int, i
     """The fewest and the most lines that an access of ``lanes`` lanes touches, wherever it begins, at a multiple of the
     power of two that ``size`` has, up to 4."""
     step = min(size & -size, 4)
-    if pattern.shape is Shape.UNKNOWN:
+    if pattern.shape in (Shape.UNKNOWN, Shape.GATHER):
         return None
     if pattern.known:
         counts = [_lines(own, size, line, step) for own in pattern.offsets]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Branch
 from luthier_py.isa.semantics.readers.lane_bits import assignments, outcome
 from luthier_py.report.columns import aligned, percent
+from luthier_py.tool import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows
 
 LANES = sgpr(EXEC, 2)
 WAYS = ("none", "some", "all")  # of the lanes that take part go on: executions
@@ -60,25 +61,15 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What is known of a site without the program."""
-
-    pc: int
-    condition: str
-    instruction: str
-    function: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
 class Noted:
-    """``by_line``: of each stretch with the same lanes its instructions by source line."""
+    """``places``: of sites, with their conditions. ``by_line``: of each stretch with the same lanes its instructions by
+    source line."""
 
-    places: tuple[Place, ...]
+    places: tuple[tuple[InstrPlace, str], ...]
     parted: Variable
     by_line: tuple[tuple[tuple[str, int], ...], ...]
     executed: Variable
-    not_counted: tuple[str, ...]
+    left_out: tuple[Omission, ...]
     wave_size: int
 
 
@@ -122,22 +113,24 @@ class BranchDivergence(Tool):
     def instrument(self, m: Mutator) -> Noted:
         isa, lines = m.program.isa, source_lines(m.program.obj)
         blocks = [(function, block) for function in m.functions() for block in m.blocks(function)]
-        found = [(function, site) for function, block in blocks for site in sites_of(block, isa.wave_size)]
-        sites = [(function, site) for function, site in found if site.condition != "exec" or site.narrows is not None]
+        found = [site for _, block in blocks for site in sites_of(block, isa.wave_size)]
+        sites = [site for site in found if site.condition != "exec" or site.narrows is not None]
         parted = Variable(u64, max(len(sites), 1) * len(NUMBERS), name="BranchDivergence.parted")
         everyone = (1 << isa.wave_size) - 1
-        for number, (_, site) in enumerate(sites):
+        for number, site in enumerate(sites):
             self.observe(m, site, parted[number * len(NUMBERS)], everyone)
         stretches = [stretch for _, block in blocks for stretch in m.stretches(block)]
         executed = Variable(u64, max(len(stretches), 1) * len(EXECUTED), name="BranchDivergence.executed")
         for number, stretch in enumerate(stretches):
             m.at_stretch(stretch, self.execute, executed[number * len(EXECUTED)], LANES, everyone, anywhere=True)
-        places = tuple(Place(site.instr.pc, site.condition, isa.text(site.instr.inst), function.name,
-                             str(lines.at(site.instr.pc) or "")) for function, site in sites)
-        left = tuple(isa.text(site.instr.inst) for _, site in found if site.condition == "exec" and not site.narrows)
+        places = InstrPlaces(m.program)
+        for site in found:
+            if site.condition == "exec" and site.narrows is None:
+                places.leave_out(site.instr, "nothing before it in its block writes EXEC")
         by_line = tuple(tuple(Counter(str(lines.at(instr.pc) or "") for instr in stretch.instrs).items())
                         for stretch in stretches)
-        return Noted(places, parted, by_line, executed, left, isa.wave_size)
+        return Noted(tuple((places.of(site.instr), site.condition) for site in sites), parted, by_line, executed,
+                     places.left_out, isa.wave_size)
 
     def observe(self, m: Mutator, site: Site, row: Any, lanes: int) -> None:
         if site.narrows is not None:
@@ -152,14 +145,14 @@ class BranchDivergence(Tool):
         notes: Noted = launch.notes
         parted = np.reshape(counted(launch, notes.parted), (-1, len(NUMBERS))).tolist()
         executed = np.reshape(counted(launch, notes.executed), (-1, len(EXECUTED))).tolist()
-        rows = [{**asdict(place), **dict(zip(NUMBERS, numbers, strict=True))}
-                for place, numbers in zip(notes.places, parted, strict=False)]
+        rows = [{**place.row(), "condition": condition, **dict(zip(NUMBERS, numbers, strict=True))}
+                for (place, condition), numbers in zip(notes.places, parted, strict=False)]
         lines: dict[str, Counter[str]] = {}
         for here, numbers in zip(notes.by_line, executed, strict=False):
             for source, count in here:
                 found = lines.setdefault(source, Counter())
                 found.update({name: count * number for name, number in zip(EXECUTED, numbers, strict=True)})
-        return _report(rows, lines, notes.wave_size, notes.not_counted)
+        return _report(rows, lines, notes.wave_size, left_out_rows(notes.left_out))
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         rows = [{**same[0], **{name: sum(row[name] for row in same) for name in NUMBERS}}
@@ -167,7 +160,7 @@ class BranchDivergence(Tool):
         lines: dict[str, Counter[str]] = {}
         for row in (row for report in reports for row in report["lines"]):
             lines.setdefault(row["source"], Counter()).update({name: row[name] for name in EXECUTED})
-        return _report(rows, lines, reports[0]["wave_size"], reports[0]["not_counted"])
+        return _report(rows, lines, reports[0]["wave_size"], reports[0]["left_out"])
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         total = report["total"]
@@ -179,9 +172,7 @@ class BranchDivergence(Tool):
         lines = [head, aligned(columns, rows, left=3)]
         lines += [f"  {row['source'] or 'without a line'}: {row['executions']} instructions, "
                   f"{percent(row['activity'])} of lanes active" for row in report["lines"]]
-        if report["not_counted"]:
-            lines.append(f"  not counted: {', '.join(sorted(set(report['not_counted'])))}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return list(report["branches"])
@@ -218,7 +209,8 @@ def counted(launch: LaunchResult, variable: Variable) -> Sequence[int]:
 
 
 def _report(
-    rows: Iterable[dict[str, Any]], lines: Mapping[str, Mapping[str, int]], wave_size: int, not_counted: Sequence[str]
+    rows: Iterable[dict[str, Any]], lines: Mapping[str, Mapping[str, int]], wave_size: int,
+    left_out: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
     branches = [{**row, "executions": sum(row[way] for way in WAYS), "divergent": row["some"]} for row in rows]
     sums = {name: sum(row[name] for row in branches) for name in ("executions", "divergent")}
@@ -230,7 +222,7 @@ def _report(
         "branches": branches,
         "lines": [{"source": source, **{name: lines[source][name] for name in EXECUTED},
                    "activity": _activity(lines[source], wave_size)} for source in sorted(lines)],
-        "not_counted": list(not_counted),
+        "left_out": list(left_out),
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from luthier_py import Hooks, LaunchResult, Mutator, Tool, Variable, source, u64
 from luthier_py.ir import Instr
 from luthier_py.isa import OperandKind
+from luthier_py.tool import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows
 
 HOOKS = Hooks.from_hip("coding.hip")
 TOTALS = 4  # executions, bytes, bits, longest word
@@ -19,10 +20,8 @@ MOST_DWORDS = 4
 class Stores:
     """Stores of one program."""
 
-    sites: tuple[tuple[int, str, str], ...]
-    """Address, text and function of each."""
-    not_counted: tuple[str, ...]
-    """Texts of those that store parts of registers, or the application's scalars."""
+    sites: tuple[InstrPlace, ...]
+    left_out: tuple[Omission, ...]
     totals: Variable
 
 
@@ -32,20 +31,21 @@ class Compressibility(Tool):
     name = "compressibility"
 
     def instrument(self, m: Mutator) -> Stores:
-        found = [(function.name, instr) for function in m.functions()
-                 for instr in m.instrs(function, where="global & store")]
-        counted = [(name, instr, dwords) for name, instr in found if (dwords := stored_dwords(instr))]
+        found = [instr for function in m.functions() for instr in m.instrs(function, where="global & store")]
+        counted = [(instr, dwords) for instr in found if (dwords := stored_dwords(instr))]
         totals = Variable(u64, max(len(counted), 1) * TOTALS, name="Compressibility.totals")
-        for number, (_, instr, dwords) in enumerate(counted):
+        for number, (instr, dwords) in enumerate(counted):
             values = [source(instr, data_of(instr), dword) for dword in range(dwords)]
             m.before(instr, HOOKS.code, *values, *[0] * (MOST_DWORDS - dwords), dwords, totals[number * TOTALS])
-        left = {instr for _, instr in found} - {instr for _, instr, _ in counted}
-        return Stores(tuple((instr.pc, m.program.isa.text(instr.inst), name) for name, instr, _ in counted),
-                      tuple(m.program.isa.text(instr.inst) for _, instr in found if instr in left), totals)
+        places = InstrPlaces(m.program)
+        for instr in found:
+            if not stored_dwords(instr):
+                places.leave_out(instr, "it stores parts of registers, or scalars of the application")
+        return Stores(tuple(places.of(instr) for instr, _ in counted), places.left_out, totals)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Stores = launch.notes
-        return {"stores": list(_rows(notes, launch[notes.totals])), "not_counted": list(notes.not_counted)}
+        return {"stores": list(_rows(notes, launch[notes.totals])), "left_out": left_out_rows(notes.left_out)}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         head = f"  {'pc':>10} {'executions':>10} {'bytes':>12} {'bits/byte':>9} {'longest':>7}"
@@ -53,9 +53,7 @@ class Compressibility(Tool):
         for row in report["stores"]:
             numbers = f"{row['executions']:10} {row['bytes']:12} {row['bits_per_byte']:9.2f} {row['longest']:7}"
             lines.append(f"  {row['pc']:#10x} {numbers}  {row['instruction']}")
-        if report["not_counted"]:
-            lines.append(f"  not counted: {', '.join(sorted(set(report['not_counted'])))}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return list(report["stores"])
@@ -75,7 +73,7 @@ def stored_dwords(instr: Instr) -> int:
 
 
 def _rows(notes: Stores, totals: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    for number, (pc, text, function) in enumerate(notes.sites):
+    for number, place in enumerate(notes.sites):
         executions, size, bits, longest = totals[number * TOTALS : (number + 1) * TOTALS]
-        yield {"pc": pc, "instruction": text, "function": function, "executions": executions, "bytes": size,
+        yield {**place.row(), "executions": executions, "bytes": size,
                "bits": bits, "bits_per_byte": bits / size if size else 0.0, "longest": longest}

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator
-from luthier_py.analysis import source_lines
 from luthier_py.analysis.differing import Decision, differing
 from luthier_py.ir import Instr
 from luthier_py.isa.semantics.readers.freedoms import Freedom
-from luthier_py.tool import Stretch
+from luthier_py.tool import InstrPlace, InstrPlaces, Stretch, place_text
 from luthier_py.tools.opcode_histogram import OpcodeHistogram, Parts
 
 NAN = frozenset({Freedom.NAN})
@@ -22,9 +21,7 @@ NAN = frozenset({Freedom.NAN})
 class Place:
     """An instruction whose result may differ, or that something decides. ``freedoms``: names, in Freedom's order."""
 
-    pc: int
-    text: str
-    line: str | None
+    where: InstrPlace
     freedoms: tuple[str, ...]
 
 
@@ -63,10 +60,10 @@ class Exactness(OpcodeHistogram):
         return tuple(instr.pc for instr in stretch.instrs)
 
     def instrument(self, m: Mutator) -> Findings:
-        found, lines, isa = differing(m.program, m.facts), source_lines(m.program.obj), m.program.isa
+        found, places = differing(m.program, m.facts), InstrPlaces(m.program)
 
         def place(instr: Instr, freedoms: Iterable[Freedom]) -> Place:
-            return Place(instr.pc, isa.text(instr.inst), lines.text_at(instr.pc), named(freedoms))
+            return Place(places.of(instr), named(freedoms))
 
         return Findings(
             self.counted_parts(m), tuple(place(instr, free) for instr, free in found.sources.items()),
@@ -81,15 +78,15 @@ class Exactness(OpcodeHistogram):
         kinds = Counter({"exact": sum(counts.values())})
         for place in notes.places:
             kind = "exact_but_nan" if place.freedoms == named(NAN) else "free"
-            kinds.update({kind: counts[place.pc], "exact": -counts[place.pc]})
+            kinds.update({kind: counts[place.where.pc], "exact": -counts[place.where.pc]})
         decided = [row for choice in notes.choices if (row := self.row_of(choice, counts)) is not None]
         before = self.left
         self.left |= any(counts[pc] for pc in notes.leaves)
         return {
             **{kind: kinds[kind] for kind in ("exact", "exact_but_nan", "free")},
             "free_instructions": [row_at(place, counts) for place in notes.places
-                                  if counts[place.pc] and place.freedoms != named(NAN)],
-            "decided": decided, "memory_held_such_results": before, "not_followed": list(notes.unknown),
+                                  if counts[place.where.pc] and place.freedoms != named(NAN)],
+            "decided": decided, "memory_held_such_results": before, "left_out": [{"why": why} for why in notes.unknown],
             "verdict": verdict(decided, notes.unknown),
         }  # fmt: skip
 
@@ -97,18 +94,18 @@ class Exactness(OpcodeHistogram):
         """Sums, and whatever was decided in any launch."""
         rows = {kind: added_up(row for report in reports for row in report[kind])
                 for kind in ("free_instructions", "decided")}
-        unknown = tuple(dict.fromkeys(why for report in reports for why in report["not_followed"]))
+        unknown = tuple(dict.fromkeys(row["why"] for report in reports for row in report["left_out"]))
         return {
             **{kind: sum(report[kind] for report in reports) for kind in ("exact", "exact_but_nan", "free")}, **rows,
             "memory_held_such_results": any(report["memory_held_such_results"] for report in reports),
-            "not_followed": list(unknown), "verdict": verdict(rows["decided"], unknown),
+            "left_out": [{"why": why} for why in unknown], "verdict": verdict(rows["decided"], unknown),
         }  # fmt: skip
 
     def row_of(self, choice: Choice, counts: Mapping[int, int]) -> dict[str, Any] | None:
         """None where it was not executed, or nothing that it hangs on was."""
         sources = [pc for pc in choice.sources if counts[pc]]
         earlier = choice.earlier and self.left
-        if not counts[choice.place.pc] or not (sources or earlier):
+        if not counts[choice.place.where.pc] or not (sources or earlier):
             return None
         return {**row_at(choice.place, counts), "decides": choice.decides, "sources": sources,
                 "earlier_launch": earlier, "through_memory": choice.through}
@@ -134,8 +131,7 @@ def hanging_on(decision: Decision) -> frozenset[Freedom]:
 
 
 def row_at(place: Place, counts: Mapping[int, int]) -> dict[str, Any]:
-    return {"pc": place.pc, "instruction": place.text, "line": place.line, "executions": counts[place.pc],
-            "freedoms": list(place.freedoms)}
+    return {**place.where.facts(), "executions": counts[place.where.pc], "freedoms": list(place.freedoms)}
 
 
 def added_up(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -151,8 +147,7 @@ def added_up(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def shown(row: Mapping[str, Any]) -> str:
-    at = f" [{row['line']}]" if row["line"] else ""
-    return f"0x{row['pc']:x} {row['instruction']}{at}, {row['executions']} times"
+    return f"{place_text(row)}, {row['executions']} times"
 
 
 def origins(row: Mapping[str, Any]) -> str:

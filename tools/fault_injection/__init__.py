@@ -27,16 +27,23 @@ from luthier_py import (
     u64,
     wave_in_launch,
 )
-from luthier_py.analysis import source_lines
 from luthier_py.errors import Invalid, how_many
 from luthier_py.ir import Instr, Kernel
 from luthier_py.isa import VCC, RegSet
+from luthier_py.tool import (
+    InstrPlace,
+    InstrPlaces,
+    Omission,
+    group_and_wave,
+    left_out_lines,
+    left_out_rows,
+    number_waves,
+)
 from luthier_py.tools.fault_injection.device import (
     NEVER,
     Hit,
     begin,
     begin_held,
-    begin_numbered,
     finish,
     held,
     held_scalar,
@@ -58,19 +65,17 @@ MOST_SCALARS = 106  # of the general ones; VCC has the two numbers behind
 class Site:
     """A register of 32 bits that an instruction writes. ``group``: the instruction's class, as filters name it."""
 
-    pc: int
-    text: str
-    line: str | None
+    place: InstrPlace
     group: str
     register: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """Of one program. ``not_injected``: texts of instructions whose registers are left alone."""
+    """Of one program."""
 
     sites: tuple[Site, ...]
-    not_injected: tuple[str, ...]
+    left_out: tuple[Omission, ...]
     wave_size: int
 
 
@@ -141,22 +146,23 @@ class FaultInjection(Tool):
         return self.model in PERMANENT
 
     def instrument(self, m: Mutator) -> Sites:
-        lines, sites, left = source_lines(m.program.obj), list[Site](), list[str]()
+        places, sites = InstrPlaces(m.program), list[Site]()
         for function in m.functions():
             built = {part for each in function.pc_builders for part in (each.lo, each.hi)}
             for instr in m.instrs(function):
-                text, registers = m.program.isa.text(instr.inst), [*dwords(instr.inst.writes)]
+                registers = [*dwords(instr.inst.writes)]
                 if not registers or instr.op.flags & LEAVING or instr in built:
-                    left += [text] if registers or instr.inst.writes and not instr.op.flags & LEAVING else []
+                    if registers or instr.inst.writes and not instr.op.flags & LEAVING:
+                        places.leave_out(instr, "it leads elsewhere, makes an address of code or writes EXEC alone")
                     continue
-                line = lines.at(instr.pc)
                 for register in registers:
                     self.put(m, instr, register, len(sites))
-                    sites.append(Site(instr.pc, text, None if line is None else str(line), instr.kind.value,
-                                      str(register)))
+                    sites.append(Site(places.of(instr), instr.kind.value, str(register)))
+        if sites and self.wave < 0 and not self.permanent:
+            number_waves(m, self.number)
         for kernel in m.kernels if sites else ():
             self.at_ends(m, kernel)
-        return Sites(tuple(sites), tuple(left), m.program.isa.wave_size)
+        return Sites(tuple(sites), places.left_out, m.program.isa.wave_size)
 
     def put(self, m: Mutator, instr: Instr, register: Reg, site: int) -> None:
         """The hook of the model behind an instruction."""
@@ -179,15 +185,13 @@ class FaultInjection(Tool):
             unit = Unit.of(self.unit) if self.unit else None
             where = (0, 0, 0) if unit is None else (hardware_register(kernel, unit.register), unit.mask, unit.wanted)
             m.at_entry(kernel, begin_held, wave_in_launch(), *where, into=self.number)
-        elif self.wave < 0:
-            m.at_entry(kernel, begin_numbered, wave_in_launch(), into=self.number)
-        else:
+        elif self.wave >= 0:
             m.at_entry(kernel, begin, self.start, self.chosen, wave_in_launch(), into=self.left)
             m.at_exit(kernel, finish, self.executions.own, self.left, self.start, self.chosen, wave_in_launch())
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Sites = launch.notes
-        found = {"model": self.model, "sites": len(notes.sites), "not_injected": list(notes.not_injected),
+        found = {"model": self.model, "sites": len(notes.sites), "left_out": left_out_rows(notes.left_out),
                  "times": launch[self.times] if notes.sites else 0, "hit": None, "executions": None}
         if found["times"]:
             found["hit"] = hit_of(launch, notes, launch[self.hit])
@@ -212,9 +216,7 @@ class FaultInjection(Tool):
             line = f" [{hit['line']}]" if hit["line"] else ""
             lines = [head, f"  hit{often}: {hit['register']} of {hit['instruction']} at {hit['pc']:#x}{line}",
                      f"  {place}: 0x{hit['before']:08x} became 0x{hit['after']:08x}"]
-        if report["not_injected"]:
-            lines.append(f"  never hit: {', '.join(sorted(set(report['not_injected'])))}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *left_out_lines(report["left_out"])])
 
     def why_not(self) -> str:
         if self.permanent:
@@ -234,10 +236,10 @@ def effect(model: str, bit: int, mask: int) -> tuple[int, int]:
 
 def hit_of(launch: LaunchResult, notes: Sites, hit: Any) -> dict[str, Any]:
     """``wave``: in its launch; ``lane``: None of a scalar."""
-    site, items = notes.sites[int(hit["site"])], launch.block[0] * launch.block[1] * launch.block[2]
+    site, wave = notes.sites[int(hit["site"])], int(hit["wave"])
     scalar = site.register.startswith(("s", "vcc"))
-    return {"pc": site.pc, "instruction": site.text, "line": site.line, "group": site.group, "register": site.register,
-            "wave": int(hit["wave"]), "workgroup": int(hit["wave"]) // -(-items // notes.wave_size),
+    return {**site.place.facts(), "group": site.group, "register": site.register,
+            "wave": wave, "workgroup": group_and_wave(launch, notes.wave_size, wave)[0],
             "lane": None if scalar else int(hit["lane"]), "before": int(hit["before"]), "after": int(hit["after"])}
 
 

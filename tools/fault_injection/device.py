@@ -48,11 +48,6 @@ def finish(executions: ptr[u64], left: u64, when: u64, chosen: u32, wave: u32) -
     executions[0] = first_left(when, chosen, wave) - left
 
 
-@hook(lanes="one")
-def begin_numbered(wave: u32) -> u32:
-    return wave
-
-
 @hook(lanes="one", fold=())
 def begin_held(wave: u32, unit: u32, mask: u32, wanted: u32) -> u32:
     """The wave's number and 1, or 0 where it runs elsewhere."""

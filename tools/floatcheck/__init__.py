@@ -28,16 +28,23 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import source_frames
 from luthier_py.ir import Function, Instr
 from luthier_py.isa import EXEC, RegSet, sgpr
 from luthier_py.isa.float_results import FloatFormat, FloatPart, FloatResult, ends_division, float_results
-from luthier_py.tool import wave_in_launch
+from luthier_py.tool import (
+    InstrPlace,
+    InstrPlaces,
+    Omission,
+    group_and_wave,
+    left_out_lines,
+    left_out_rows,
+    number_waves,
+    place_text,
+)
 from luthier_py.tools.floatcheck.device import (
     KEPT,
     KINDS,
     Example,
-    begin,
     check,
     high_half,
     keep,
@@ -50,6 +57,7 @@ from luthier_py.tools.floatcheck.numbers import number, operand
 
 MOST_OPERANDS = 3
 FAULTS = {"nan", "infinity", "division_by_zero"}  # that are findings; the others are made on purpose, or passed on
+STEP = "it is a step of a division, whose last instruction is judged"
 EXEC_MASK = RegSet.of(sgpr(EXEC, 2))
 
 
@@ -57,19 +65,16 @@ EXEC_MASK = RegSet.of(sgpr(EXEC, 2))
 class Site:
     """An instruction that is judged, and the results that it has."""
 
-    pc: int
-    text: str
-    line: str | None
+    place: InstrPlace
     results: tuple[FloatResult, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """Of one program. ``steps``, ``not_judged``: texts of parts of divisions, and of what is not known."""
+    """Of one program."""
 
     judged: tuple[Site, ...]
-    steps: tuple[str, ...]
-    not_judged: tuple[str, ...]
+    left_out: tuple[Omission, ...]
     counts: Variable
     examples: Variable
     wave_size: int
@@ -86,30 +91,28 @@ class FloatCheck(Tool):
     wave = WaveVariable(u32)
 
     def instrument(self, m: Mutator) -> Sites:
-        isa, lines = m.program.isa, source_frames(m.program.obj)
-        judged, not_judged, steps = list[Site](), list[str](), list[Instr]()
+        places, judged = InstrPlaces(m.program, inlined=True), list[Site]()
         chosen = list[tuple[Instr, tuple[FloatResult, ...]]]()
         for function in m.functions():
             inside = steps_of_divisions(function)
             for instr in m.instrs(function):
                 found = float_results(instr.inst)
                 if instr in inside:
-                    steps.append(instr)
+                    places.leave_out(instr, STEP)
                 elif found is None:
-                    not_judged.append(isa.text(instr.inst))
+                    places.leave_out(instr, "what its results are is not known")
                 elif found:
                     chosen.append((instr, found))
         size = max(len(chosen), 1) * len(KINDS)
         counts = Variable(u64, size, name="FloatCheck.counts")
         examples = Variable(Example, size, name="FloatCheck.examples")
-        for kernel in m.kernels if chosen else ():
-            m.at_entry(kernel, begin, wave_in_launch(), into=self.wave)
+        if chosen:
+            number_waves(m, self.wave)
         for at, (instr, results) in enumerate(chosen):
             place = counts[at * len(KINDS)], examples[at * len(KINDS)]
             self.watch(m, instr, results, place)
-            judged.append(Site(instr.pc, isa.text(instr.inst), lines.text_at(instr.pc), results))
-        texts = tuple(isa.text(instr.inst) for instr in steps)
-        return Sites(tuple(judged), texts, tuple(not_judged), counts, examples, isa.wave_size)
+            judged.append(Site(places.of(instr), results))
+        return Sites(tuple(judged), places.left_out, counts, examples, m.program.isa.wave_size)
 
     def watch(self, m: Mutator, instr: Instr, results: tuple[FloatResult, ...], place: tuple[object, object]) -> None:
         overwritten = [reg for reg in dwords(part for each in results for part in each.sources or ())
@@ -145,17 +148,14 @@ class FloatCheck(Tool):
             found = {kind: counts[first + at] for at, kind in enumerate(KINDS) if counts[first + at]}
             told = {kind: self.example(launch, site, examples[first + KINDS.index(kind)]) for kind in found}
             if found:
-                rows.append({"pc": site.pc, "instruction": site.text, "line": site.line, "counts": found,
-                             "first": told})
+                rows.append({**site.place.facts(), "counts": found, "first": told})
         return {"totals": totals(rows), "instructions": rows, "judged": len(notes.judged),
-                "steps_of_divisions": list(notes.steps), "not_judged": list(notes.not_judged)}
+                "left_out": left_out_rows(notes.left_out)}
 
     def example(self, launch: LaunchResult, site: Site, row: Any) -> dict[str, Any]:
         """``workitem``: the number in its work-group. Of several results the formats are the first one's."""
         notes: Sites = launch.notes
-        found, items = site.results[0], launch.block[0] * launch.block[1] * launch.block[2]
-        waves = -(-items // notes.wave_size)
-        group, wave = divmod(int(row["wave"]), waves)
+        found, (group, wave) = site.results[0], group_and_wave(launch, notes.wave_size, int(row["wave"]))
         return {
             "operands": [operand(each, int(row[name])) for each, name in zip(found.sources or (), "abc", strict=False)],
             "result": number(found.result.format, int(row["result"])), "workgroup": group,
@@ -179,12 +179,9 @@ class FloatCheck(Tool):
         words = ", ".join(f"{count} {kind}" for kind, count in report["totals"].items()) or "nothing to tell"
         lines = [f"{self.headline(launch)}: {report['judged']} instructions judged; {words}"]
         for row in report["instructions"]:
-            lines.append(f"  {row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else ""))
+            lines.append(f"  {place_text(row)}")
             lines += [f"    {count:10} {kind}{shown(row['first'][kind])}" for kind, count in row["counts"].items()]
-        for name, what in (("steps_of_divisions", "steps of divisions, not judged"), ("not_judged", "not judged")):
-            if report[name]:
-                lines.append(f"  {what}: {', '.join(sorted(set(report[name])))}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [{"pc": row["pc"], "instruction": row["instruction"], "line": row["line"], "kind": kind, "lanes": count,

@@ -33,11 +33,6 @@ class Example:
     lane: u32
 
 
-@hook(lanes="one")
-def begin(number: u32) -> u32:
-    return number
-
-
 @hook(fold=("at",))
 def keep(memory: ptr[u32], wave: u32, at: u32, value: Lane[u32]) -> None:
     memory[(wave * 64 + lane_id()) * KEPT + at] = value

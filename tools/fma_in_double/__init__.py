@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import Lane, LaunchResult, Mutator, Reg, Tool, Variable, device, f32, f64, hook, ptr, u32, u64
-from luthier_py.analysis.lines import source_lines
 from luthier_py.intrinsics import active_mask, as_bits, atomic_add, ballot, from_bits, is_first_lane, popcount
 from luthier_py.ir import Instr
 from luthier_py.isa import Operand, OperandKind
+from luthier_py.tool import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows
 
 FUSED = "v_fma_f32", "v_fmac_f32_e32", "v_fmac_f32_e64"
 PACKED = "v_pk_fma_f32"
@@ -77,11 +77,10 @@ def two(
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """Replaced instructions of one program, and texts of those that are not."""
+    """Of one program."""
 
-    replaced: tuple[tuple[int, str, str | None], ...]
-    """Address, text and source line of each."""
-    not_replaced: tuple[str, ...]
+    replaced: tuple[InstrPlace, ...]
+    left_out: tuple[Omission, ...]
     counts: Variable
 
 
@@ -93,17 +92,15 @@ class FmaInDouble(Tool):
 
     def instrument(self, m: Mutator) -> Sites:
         found = [instr for function in m.functions() for instr in m.instrs(function) if is_fused(instr)]
-        lines = source_lines(m.program.obj)
         counts = Variable(u64, max(len(found), 1) * COUNTS, name="FmaInDouble.counts")
-        replaced, left = list[tuple[int, str, str | None]](), list[str]()
+        places, replaced = InstrPlaces(m.program), list[InstrPlace]()
         for instr in found:
-            text = m.program.isa.text(instr.inst)
-            if not replaceable(instr):
-                left.append(text)
-                continue
-            self.put(m, instr, counts[len(replaced) * COUNTS])
-            replaced.append((instr.pc, text, lines.text_at(instr.pc)))
-        return Sites(tuple(replaced), tuple(left), counts)
+            if replaceable(instr):
+                self.put(m, instr, counts[len(replaced) * COUNTS])
+                replaced.append(places.of(instr))
+            else:
+                places.leave_out(instr, "its result is clamped or multiplied, or a packed operand is a constant")
+        return Sites(tuple(replaced), places.left_out, counts)
 
     def put(self, m: Mutator, instr: Instr, counts: Any) -> None:
         sources = sources_of(instr)
@@ -121,16 +118,14 @@ class FmaInDouble(Tool):
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Sites = launch.notes
-        return {"instructions": list(_rows(notes, launch[notes.counts])), "not_replaced": list(notes.not_replaced)}
+        return {"instructions": list(_rows(notes, launch[notes.counts])), "left_out": left_out_rows(notes.left_out)}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         lines = [self.headline(launch), f"  {'pc':>10} {'results':>12} {'separate':>12} {'twice':>12}"]
         for row in report["instructions"]:
             numbers = f"{row['results']:12} {row['differ_separately']:12} {row['differ_twice']:12}"
             lines.append(f"  {row['pc']:#10x} {numbers}  {row['instruction']}{_at(row['line'])}")
-        if report["not_replaced"]:
-            lines.append(f"  not replaced: {', '.join(sorted(set(report['not_replaced'])))}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return list(report["instructions"])
@@ -176,7 +171,6 @@ def _at(line: str | None) -> str:
 
 
 def _rows(notes: Sites, counts: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    for number, (pc, text, line) in enumerate(notes.replaced):
+    for number, place in enumerate(notes.replaced):
         results, separately, twice = counts[number * COUNTS : (number + 1) * COUNTS]
-        yield {"pc": pc, "instruction": text, "line": line, "results": results, "differ_separately": separately,
-               "differ_twice": twice}
+        yield {**place.facts(), "results": results, "differ_separately": separately, "differ_twice": twice}

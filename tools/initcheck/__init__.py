@@ -11,7 +11,7 @@ import numpy as np
 from luthier_py import Channel, LaunchResult, Mutator, Option
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
-from luthier_py.tool import wave_in_launch
+from luthier_py.tool import left_out_lines, left_out_rows, number_waves, place_text
 from luthier_py.tools.initcheck.memory import ReadSites, UnwrittenRead, look_at_reads, unwritten_reads
 from luthier_py.tools.racecheck.races import numbered
 from luthier_py.tools.racecheck.trace import (
@@ -19,10 +19,9 @@ from luthier_py.tools.racecheck.trace import (
     Array,
     LdsSites,
     LdsTrace,
-    begin,
     cut,
     summed,
-    waves_in_group,
+    waves,
 )
 
 NEVER = np.iinfo(np.int64).max
@@ -50,9 +49,9 @@ class InitCheck(LdsTrace):
     def instrument(self, m: Mutator) -> InitSites:
         lds = super().instrument(m)
         reads = look_at_reads(m, self.in_memory, self.wave) if self.memory else None
-        for kernel in m.kernels if reads is not None and reads.reads and not lds.traced else ():
-            m.at_entry(kernel, begin, wave_in_launch(), into=self.wave)
-        return InitSites(lds.traced, lds.untraced, lds.wave_size, reads)
+        if reads is not None and reads.reads and not lds.traced:
+            number_waves(m, self.wave)
+        return InitSites(lds.traced, lds.left_out + (() if reads is None else reads.left_out), lds.wave_size, reads)
 
     def received(self, channel: Channel, launch: LaunchResult, records: Array) -> None:
         if channel is not self.in_memory:
@@ -67,13 +66,12 @@ class InitCheck(LdsTrace):
         rows, accesses, lost = list[dict[str, Any]](), 0, self.lost(launch)
         for taken in self.taken(launch):
             accesses += len(taken.order)
-            rows += rows_of(notes, taken, waves_in_group(launch))
+            rows += rows_of(notes, taken, waves(launch))
         kept = self.gathered.pop((launch.index, self.in_memory), {})
-        unfollowed = () if notes.reads is None else notes.reads.unfollowed
         if notes.reads is not None and notes.reads.reads:
-            rows += unwritten_reads(launch, notes.reads, kept, waves_in_group(launch))
-        return {"accesses": accesses, "unwritten": merged(rows), "untraced": list(notes.untraced), "not_judged": lost,
-                "unfollowed": list(unfollowed)}
+            rows += unwritten_reads(launch, notes.reads, kept, notes.wave_size)
+        return {"accesses": accesses, "unwritten": merged(rows), "left_out": left_out_rows(notes.left_out),
+                "not_judged": lost}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {**reports[0], **summed(reports),
@@ -87,33 +85,28 @@ class InitCheck(LdsTrace):
         lines = [f"{self.headline(launch)}: {report['accesses']} accesses to LDS; what nobody wrote is read by "
                  f"{how_many(len(rows), 'instruction')}"]
         for row in rows:
-            lines.append(f"  {row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else ""))
+            lines.append(f"  {place_text(row)}")
             first = row["first"]
             who = f"lane {first['lane']} of wave {first['wave']} of work-group {first['workgroup']}"
             times = how_many(row["count"], "time")
             place = f"byte {first['address']} of LDS" if row["space"] == "LDS" else f"{first['address']:#x} of memory"
             lines.append(f"    {place} and others, {times}; first: {who}")
-        lines += cut(report)
-        if report["untraced"]:
-            lines.append(f"  not followed, and so perhaps writing: {', '.join(sorted(set(report['untraced'])))}")
-        if report["unfollowed"]:
-            lines.append(f"  not looked at in memory: {', '.join(sorted(set(report['unfollowed'])))}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *cut(report), *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [{**{name: row[name] for name in ("pc", "instruction", "line", "space", "count")}, **row["first"]}
                 for row in report["unwritten"]]
 
 
-def rows_of(notes: LdsSites, taken: Accesses, waves: int) -> Iterator[dict[str, Any]]:
+def rows_of(notes: LdsSites, taken: Accesses, in_group: int) -> Iterator[dict[str, Any]]:
     """One for each instruction, with the first of its reads."""
     unwritten = np.flatnonzero(reads_of_nothing(taken))
     for site in np.unique(taken.site[unwritten]):
         mine = unwritten[taken.site[unwritten] == site]
         first, known = mine[np.lexsort((taken.piece[mine], taken.wave[mine]))[0]], notes.traced[site]
-        yield {"pc": known.pc, "instruction": known.text, "line": known.line, "space": "LDS", "count": len(mine),
+        yield {**known.place.facts(), "space": "LDS", "count": len(mine),
                "first": {"address": int(taken.piece[first]) * taken.piece_bytes, "workgroup": taken.group,
-                         "wave": int(taken.wave[first]) % waves, "lane": int(taken.lane[first])}}
+                         "wave": int(taken.wave[first]) % in_group, "lane": int(taken.lane[first])}}
 
 
 def merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -26,11 +26,9 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import source_frames
-from luthier_py.errors import HookError
 from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, popcount, push, read_first_lane
 from luthier_py.isa import AccessKind
-from luthier_py.tool import unwritten
+from luthier_py.tool import InstrPlace, InstrPlaces, Omission, group_and_wave, lanes_of, unwritten
 from luthier_py.tools.racecheck.memory import SCALAR, followed
 
 
@@ -85,49 +83,35 @@ def look_scalar(
 
 
 @dataclass(frozen=True, slots=True)
-class ReadSite:
-    """An instruction that reads memory."""
-
-    pc: int
-    text: str
-    line: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class ReadSites:
-    """Of one program. ``unfollowed``: texts of reads that are not looked at."""
+    """Of one program: instructions that read memory."""
 
-    reads: tuple[ReadSite, ...]
-    unfollowed: tuple[str, ...]
+    reads: tuple[InstrPlace, ...]
+    left_out: tuple[Omission, ...]
     counts: Variable
 
 
 def look_at_reads(m: Mutator, out: Any, wave: Any) -> ReadSites:
-    lines, reads, unfollowed = source_frames(m.program.obj), list[ReadSite](), list[str]()
+    places, reads = InstrPlaces(m.program, inlined=True), list[InstrPlace]()
     found = [instr for function in m.functions() for instr in m.instrs(function, where="global | scalar")
              if instr.memory is not None and access_kind(instr) is not AccessKind.STORE]
     counts = Variable(u64, max(len(found), 1), name="InitCheck.counts")
     for instr in found:
-        text = m.program.isa.text(instr.inst)
-        try:
-            dwords = -(-followed(instr) // 4)
+        with places.unless_refused(instr):
             scalar = instr.memory is not None and instr.memory.form in SCALAR
             m.before(instr, look_scalar if scalar else look, counts[len(reads)], out, len(reads), wave,
-                     address(instr), dwords, bounds(instr))
-        except HookError:
-            unfollowed.append(text)
-            continue
-        reads.append(ReadSite(instr.pc, text, lines.text_at(instr.pc)))
-    return ReadSites(tuple(reads), tuple(unfollowed), counts)
+                     address(instr), -(-followed(instr) // 4), bounds(instr))
+            reads.append(places.of(instr))
+    return ReadSites(tuple(reads), places.left_out, counts)
 
 
-def unwritten_reads(launch: LaunchResult, sites: ReadSites, records: Mapping[int, Any], waves: int
+def unwritten_reads(launch: LaunchResult, sites: ReadSites, records: Mapping[int, Any], wave_size: int
                     ) -> Iterator[dict[str, Any]]:
     """``records``: by site."""
-    for number, (site, count) in enumerate(zip(sites.reads, launch[sites.counts], strict=False)):
+    for number, (place, count) in enumerate(zip(sites.reads, launch[sites.counts], strict=False)):
         if count:
             record = records[number]
-            group, wave = divmod(int(record["wave"]), waves)
-            lane = (int(record["lanes"]) & -int(record["lanes"])).bit_length() - 1
-            yield {"pc": site.pc, "instruction": site.text, "line": site.line, "space": "memory", "count": count,
+            group, wave = group_and_wave(launch, wave_size, int(record["wave"]))
+            lane = lanes_of(int(record["lanes"]))[0]
+            yield {**place.facts(), "space": "memory", "count": count,
                    "first": {"address": int(record["address"][lane]), "workgroup": group, "wave": wave, "lane": lane}}

@@ -25,9 +25,10 @@ from luthier_py import (
 )
 from luthier_py.analysis.lines import source_lines
 from luthier_py.intrinsics import atomic_add, atomic_max, lane_id
+from luthier_py.isa import Space
 from luthier_py.isa.lds_banks import lds_access
 from luthier_py.report.sources import SourceFolder
-from luthier_py.tool import Element, Hook, Region, Stretch
+from luthier_py.tool import Element, Hook, InstrPlaces, Region, Stretch
 
 from .advice import advice_of, advice_text, combined_advice
 from .device import cycles_in, groups_in, one_more, packed, some_in, worst_in
@@ -157,8 +158,12 @@ class LdsBankConflicts(Tool):
 
     def instrument(self, m: Mutator) -> Sites:
         target, lines = m.program.obj.target, source_lines(m.program.obj)
-        found = [(f, i, a) for f in m.functions() for i in m.instrs(f) if (a := lds_access(i.inst)) is not None]
-        sites = tuple(Site(f, instr, access, lines.at(instr.pc)) for f, instr, access in found)
+        places = InstrPlaces(m.program)
+        sites = tuple(Site(f, instr, access, places.of(instr)) for f in m.functions() for instr in m.instrs(f)
+                      if (access := lds_access(instr.inst)) is not None)
+        for instr in (instr for function in m.functions() for instr in function.instrs):
+            if instr.inst.op.spaces & Space.LDS and lds_access(instr.inst) is None:
+                places.leave_out(instr, "it may touch LDS in a way that is not counted")
         shapes = {site.instr.pc: shape_of(target, site.access, m.program.isa.wave_size) for site in sites}
         plan = plan_of(m, sites, shapes)
         rows = plan.rows
@@ -170,7 +175,8 @@ class LdsBankConflicts(Tool):
             self.count_conflicts(m, part, elements, shapes)
         turnouts = tuple(rows[plan.turnouts[site.instr.pc]] for site in sites)
         conflicts = tuple(rows[plan.conflicts[site.instr.pc]] for site in sites)
-        return Sites(m.program, lines, sites, counters, turnouts, conflicts, self.take_samples(m, sites, shapes))
+        samples = self.take_samples(m, sites, shapes)
+        return Sites(m.program, lines, sites, counters, turnouts, conflicts, places.left_out, samples)
 
     def take_samples(self, m: Mutator, sites: Sequence[Site], shapes: Mapping[int, Shape]) -> Variable | None:
         if not self.remedies or not sites:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Variable
-from luthier_py.analysis.lines import SourceLine, SourceLines
+from luthier_py.analysis.lines import SourceLines
 from luthier_py.ir import Function, Instr, Program
-from luthier_py.isa import Space
-from luthier_py.isa.lds_banks import LdsAccess, bank_model, lds_access
+from luthier_py.isa.lds_banks import LdsAccess, bank_model
 from luthier_py.report.columns import aligned
+from luthier_py.tool import InstrPlace, Omission, left_out_lines
 
 Report = dict[str, Any]
 SUMS = ("accesses", "cycles", "conflict_free_cycles", "conflict_cycles")
@@ -24,7 +24,7 @@ class Site:
     function: Function
     instr: Instr
     access: LdsAccess
-    source: SourceLine | None
+    place: InstrPlace
 
     @property
     def low(self) -> int:
@@ -44,6 +44,8 @@ class Sites:
     """Of each site: the counters of executions with a lane, and of groups with one."""
     conflict_rows: tuple[int, ...]
     """And those of cycles beyond one for each group, and of how many the worst group had beyond its first."""
+    left_out: tuple[Omission, ...]
+    """Instructions that may touch LDS in ways that are not counted (flat, loads to LDS, appends)."""
     samples: Variable | None = None
     """Where accesses were written down."""
 
@@ -69,9 +71,9 @@ def report_of(launch: LaunchResult, worst_first: bool) -> Report:
     group of lanes took."""
     counted: Sites = launch.notes
     program, reached = counted.program, counted.reached(launch.kernel)
-    values = launch[counted.counters]
+    values, names = launch[counted.counters], {function.name for function in reached}
     rows = [
-        _row(program, site, counted.numbers(values, number))
+        _row(site, counted.numbers(values, number))
         for number, site in enumerate(counted.sites) if site.function in reached
     ]  # fmt: skip
     return {
@@ -80,7 +82,7 @@ def report_of(launch: LaunchResult, worst_first: bool) -> Report:
         "launches": launch.launches,
         **_totals(rows),
         "instructions": _ordered(rows, worst_first),
-        "not_counted": _not_counted(program, reached),
+        "left_out": [each.facts() for each in counted.left_out if each.place.function in names],
     }
 
 
@@ -104,28 +106,15 @@ def _ordered(rows: list[Report], worst_first: bool) -> list[Report]:
     return sorted(rows, key=lambda row: (-row["conflict_cycles"] if worst_first else 0, row["pc"]))
 
 
-def _row(program: Program, site: Site, numbers: dict[str, int]) -> dict[str, Any]:
+def _row(site: Site, numbers: dict[str, int]) -> dict[str, Any]:
     return {
-        "pc": site.instr.pc,
-        "function": site.function.name,
-        "instruction": program.isa.text(site.instr.inst),
-        "source": str(site.source) if site.source else None,
+        **site.place.row(),
         "accesses": numbers["accesses"],
         "cycles": numbers["cycles"],
         "conflict_free_cycles": numbers["conflict_free_cycles"],
         "conflict_cycles": numbers["cycles"] - numbers["conflict_free_cycles"],
         "worst_way": numbers["worst_way"],
     }
-
-
-def _not_counted(program: Program, reached: Sequence[Function]) -> list[Report]:
-    """Instructions that may touch LDS in ways that are not counted (flat, loads to LDS, appends)."""
-    return [
-        {"pc": instr.pc, "function": function.name, "instruction": program.isa.text(instr.inst)}
-        for function in reached
-        for instr in function.instrs
-        if instr.inst.op.spaces & Space.LDS and lds_access(instr.inst) is None
-    ]
 
 
 def text_of(headline: str, report: Mapping[str, Any]) -> str:
@@ -143,7 +132,4 @@ def text_of(headline: str, report: Mapping[str, Any]) -> str:
         )
         for row in report["instructions"]
     ]  # fmt: skip
-    lines.append(aligned(header, rows, left=2))
-    if report["not_counted"]:
-        lines.append(f"not counted: {', '.join(sorted({row['instruction'] for row in report['not_counted']}))}")
-    return "\n".join(lines)
+    return "\n".join([*lines, aligned(header, rows, left=2), *left_out_lines(report["left_out"])])

@@ -8,6 +8,9 @@ from typing import Any
 from luthier_py import LaunchResult, Mutator, Tool, Variable, hook, ptr, u64
 from luthier_py.analysis import Loop
 from luthier_py.intrinsics import atomic_add
+from luthier_py.tool import InstrPlaces, Omission, left_out_lines, left_out_rows
+
+BEGINS = "its function begins with this loop, so that no edge leads into it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +19,8 @@ class Loops:
 
     loops: tuple[Loop, ...]
     functions: tuple[str, ...]
-    not_counted: tuple[tuple[str, int, str], ...]
-    """Of each that is not: its function, its header's address, and why."""
+    left_out: tuple[Omission, ...]
+    """The first instructions of their headers."""
     counts: Variable
 
 
@@ -31,14 +34,16 @@ class LoopCounts(Tool):
         atomic_add(total, u64(1))
 
     def instrument(self, m: Mutator) -> Loops:
-        found = [(loop, function.name, why_not(loop)) for function in m.functions() for loop in m.loops(function)]
-        counted = [(loop, name) for loop, name, why in found if not why]
+        found = [(loop, function.name) for function in m.functions() for loop in m.loops(function)]
+        counted = [(loop, name) for loop, name in found if not loop.begins]
         counts = Variable(u64, max(2 * len(counted), 1), name="LoopCounts.counts")
         for number, (loop, _) in enumerate(counted):
             m.at_loop_entry(loop, self.count, counts[2 * number])
             m.at_back_edge(loop, self.count, counts[2 * number + 1])
-        left = tuple((name, loop.header.address, why) for loop, name, why in found if why)
-        return Loops(tuple(loop for loop, _ in counted), tuple(name for _, name in counted), left, counts)
+        places = InstrPlaces(m.program)
+        for loop in (loop for loop, _ in found if loop.begins):
+            places.leave_out(loop.header.instrs[0], BEGINS)
+        return Loops(tuple(loop for loop, _ in counted), tuple(name for _, name in counted), places.left_out, counts)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Loops = launch.notes
@@ -48,19 +53,12 @@ class LoopCounts(Tool):
             "entries": counts[2 * number], "turns": counts[2 * number + 1],
             "trips": 1 + counts[2 * number + 1] / counts[2 * number] if counts[2 * number] else 0.0,
         } for number, (loop, name) in enumerate(zip(notes.loops, notes.functions, strict=True))],
-            "not_counted": [{"function": name, "header": header, "why": why}
-                            for name, header, why in notes.not_counted]}
+            "left_out": left_out_rows(notes.left_out)}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         rows = [f"  {'  ' * row['depth']}0x{row['header']:x} entered {row['entries']}, {row['trips']:.2f} trips each"
                 for row in report["loops"]]
-        left = [f"  0x{row['header']:x} is not counted: {row['why']}" for row in report["not_counted"]]
-        return "\n".join([self.headline(launch), *rows, *left])
+        return "\n".join([self.headline(launch), *rows, *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return list(report["loops"])
-
-
-def why_not(loop: Loop) -> str:
-    """Why the loop is not counted; empty where it is."""
-    return "its function begins with it, so that no edge leads into it" if loop.begins else ""

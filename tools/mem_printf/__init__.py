@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import Lane, LaunchResult, Mutator, Tool, address, hook, opcode_id, u32, u64
-from luthier_py.errors import HookError
+from luthier_py.tool import InstrPlaces, Omission, left_out_lines, left_out_rows
 
 
 @hook(fold=())
@@ -16,10 +16,10 @@ def show(address: Lane[u64], opcode: u32) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Of one program: opcodes by their numbers, and instructions by address whose addresses are not known."""
+    """Of one program: opcodes by their numbers, and instructions whose addresses are not known."""
 
     opcodes: dict[int, str]
-    not_shown: dict[int, str]
+    left_out: tuple[Omission, ...]
 
 
 class MemPrintf(Tool):
@@ -28,24 +28,19 @@ class MemPrintf(Tool):
     name = "mem_printf"
 
     def instrument(self, m: Mutator) -> Shown:
-        shown = Shown({}, {})
+        opcodes, places = dict[int, str](), InstrPlaces(m.program)
         for function in m.functions():
             for instr in m.instrs(function, where="global"):
-                try:
+                with places.unless_refused(instr):  # images, and buffers of RDNA
                     m.before(instr, show, address(instr), opcode_id(instr))
-                    shown.opcodes[opcode_id(instr)] = instr.inst.op.mnemonic
-                except HookError:  # images, and buffers of RDNA
-                    shown.not_shown[instr.pc] = m.program.isa.text(instr.inst)
-        return shown
+                    opcodes[opcode_id(instr)] = instr.inst.op.mnemonic
+        return Shown(opcodes, places.left_out)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         """What the numbers of opcodes mean, and what is left out."""
         notes: Shown = launch.notes
-        return {"opcodes": notes.opcodes,
-                "not_shown": [{"pc": pc, "instruction": text} for pc, text in notes.not_shown.items()]}
+        return {"opcodes": notes.opcodes, "left_out": left_out_rows(notes.left_out)}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         names = [f"  opcode_id {number} = {name}" for number, name in report["opcodes"].items()]
-        left_out = [f"  {row['instruction']} at 0x{row['pc']:x} is not shown: its address is not known"
-                    for row in report["not_shown"]]
-        return "\n".join([self.headline(launch), *names, *left_out])
+        return "\n".join([self.headline(launch), *names, *left_out_lines(report["left_out"])])

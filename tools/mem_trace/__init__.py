@@ -26,10 +26,9 @@ from luthier_py import (
     wave_in_group,
     workgroup_id,
 )
-from luthier_py.analysis.lines import source_lines
-from luthier_py.errors import HookError
 from luthier_py.intrinsics import active_mask, push
 from luthier_py.ir import Instr
+from luthier_py.tool import InstrPlaces, Omission, lanes_of, left_out_lines, left_out_rows
 
 SPACES = ("global", "lds", "scratch")  # words of filters
 
@@ -67,7 +66,7 @@ class Sites:
     """Of one program, by address; and instructions whose addresses are not known."""
 
     traced: dict[int, Site]
-    untraced: dict[int, Site]
+    left_out: tuple[Omission, ...]
 
 
 class MemTrace(Tool):
@@ -79,20 +78,15 @@ class MemTrace(Tool):
     accesses = Channel(Access)
 
     def instrument(self, m: Mutator) -> Sites:
-        lines = source_lines(m.program.obj)
-        traced: dict[int, Site] = {}
-        untraced: dict[int, Site] = {}
+        traced, places = dict[int, Site](), InstrPlaces(m.program)
         for instr in self.chosen(m):
-            site = Site(instr.inst.op.mnemonic, lines.text_at(instr.pc))
-            try:
+            with places.unless_refused(instr):
                 for element in range(len(instr.memory.offsets) if instr.memory is not None else 0):
                     at = address(instr, element)
                     m.before(instr, trace, self.accesses, site_id(instr), element, *map(workgroup_id, "xyz"),
                              wave_in_group(), at)
-                    traced[instr.pc] = site
-            except HookError:
-                untraced[instr.pc] = site
-        return Sites(traced, untraced)
+                    traced[instr.pc] = Site(instr.inst.op.mnemonic, places.of(instr).line)
+        return Sites(traced, places.left_out)
 
     def chosen(self, m: Mutator) -> Iterator[Instr]:
         for function in m.functions():
@@ -108,8 +102,7 @@ class MemTrace(Tool):
 
     def told(self, launch: LaunchResult, record: Any) -> str:
         site = launch.notes.traced[int(record["pc"])] if launch.notes else None
-        lanes = (int(record["lanes"]) >> lane & 1 for lane in range(64))
-        addresses = " ".join(f"0x{at:x}" for at, on in zip(record["address"].tolist(), lanes, strict=True) if on)
+        addresses = " ".join(f"0x{record['address'][lane]:x}" for lane in lanes_of(int(record["lanes"])))
         place = ",".join(str(record[f"workgroup_{axis}"]) for axis in "xyz")
         what = site.opcode if site else "?"
         return (f"MEMTRACE: launch {launch.index} - work-group {place} - wave {record['wave']} - {what} at "
@@ -119,15 +112,12 @@ class MemTrace(Tool):
         sites, counts = launch.notes, self.gathered.pop(launch.index, {})
         rows = [{"pc": pc, "opcode": site.opcode, "line": site.line, "accesses": counts.get(pc, 0)}
                 for pc, site in sites.traced.items()]
-        untraced = [{"pc": pc, "opcode": site.opcode, "line": site.line} for pc, site in sites.untraced.items()]
-        return {"accesses": sum(counts.values()), "sites": rows, "untraced": untraced}
+        return {"accesses": sum(counts.values()), "sites": rows, "left_out": left_out_rows(sites.left_out)}
 
     def text(self, launch: LaunchResult, report: Any) -> str:
         lines = [f"{self.headline(launch)} - {report['accesses']} accesses"]
         lines += [f"  {row['opcode']} at 0x{row['pc']:x} = {row['accesses']}" for row in report["sites"]]
-        lines += [f"  {row['opcode']} at 0x{row['pc']:x} is not traced: its address is not known"
-                  for row in report["untraced"]]
-        return "\n".join(lines)
+        return "\n".join([*lines, *left_out_lines(report["left_out"])])
 
     def rows(self, report: Any) -> list[Any]:
         return list(report["sites"])

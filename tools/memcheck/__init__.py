@@ -30,12 +30,24 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import source_frames
 from luthier_py.errors import HookError, how_many
 from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, popcount, push, read_first_lane
 from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, AddressForm, Space
-from luthier_py.tool import Allocations, Entry, LiveAllocation, wave_in_launch
+from luthier_py.tool import (
+    Allocations,
+    Entry,
+    InstrPlace,
+    InstrPlaces,
+    LiveAllocation,
+    Omission,
+    group_and_wave,
+    lanes_of,
+    left_out_lines,
+    left_out_rows,
+    number_waves,
+    place_text,
+)
 
 SCALAR = AddressForm.SCALAR, AddressForm.SCALAR_BUFFER
 UNKNOWN = "what the launch may access is not known, so no access was judged; ALIGN=1 judges whether they are aligned"
@@ -49,11 +61,6 @@ class BadAccess:
     wave: u32
     lanes: u64
     address: Lane[u64]
-
-
-@hook(lanes="one")
-def begin(number: u32) -> u32:
-    return number
 
 
 @device
@@ -127,9 +134,7 @@ def watch(
 class CheckedSite:
     """An instruction that is checked. ``bytes``: of each element."""
 
-    pc: int
-    text: str
-    line: str | None
+    place: InstrPlace
     kind: AccessKind
     bytes: int
     align: int
@@ -138,10 +143,10 @@ class CheckedSite:
 
 @dataclass(frozen=True, slots=True)
 class CheckedSites:
-    """Of one program. ``unchecked``: texts of what accesses memory in ways that are not followed."""
+    """Of one program."""
 
     checked: tuple[CheckedSite, ...]
-    unchecked: tuple[str, ...]
+    left_out: tuple[Omission, ...]
     counts: Variable
     wave_size: int
 
@@ -159,31 +164,26 @@ class MemCheck(Tool):
     wave = WaveVariable(u32)
 
     def instrument(self, m: Mutator) -> CheckedSites:
-        isa, lines = m.program.isa, source_frames(m.program.obj)
         found = [instr for function in m.functions() for instr in m.instrs(function, where="global | scalar")
                  if instr.memory is not None]
         counts = Variable(u64, max(len(found), 1), name="MemCheck.counts")
-        checked, unchecked = list[CheckedSite](), list[str]()
+        places, checked = InstrPlaces(m.program, inlined=True), list[CheckedSite]()
         for instr in found:
-            text = isa.text(instr.inst)
-            try:
-                site = self.checked(instr, text, lines.text_at(instr.pc))
-            except HookError:
-                unchecked.append(text)
-                continue
-            self.watch(m, instr, site, len(checked), counts)
-            checked.append(site)
-        for kernel in m.kernels if checked else ():
-            m.at_entry(kernel, begin, wave_in_launch(), into=self.wave)
-        return CheckedSites(tuple(checked), tuple(unchecked), counts, isa.wave_size)
+            with places.unless_refused(instr):
+                site = self.checked(instr, places.of(instr))
+                self.watch(m, instr, site, len(checked), counts)
+                checked.append(site)
+        if checked:
+            number_waves(m, self.wave)
+        return CheckedSites(tuple(checked), places.left_out, counts, m.program.isa.wave_size)
 
-    def checked(self, instr: Instr, text: str, line: str | None) -> CheckedSite:
+    def checked(self, instr: Instr, place: InstrPlace) -> CheckedSite:
         memory = instr.memory
         scalar = memory is not None and memory.form in SCALAR
         if memory is None or not scalar and memory.spaces != Space.GLOBAL or memory.bytes is None:
             raise HookError("it may access private memory or LDS, or its width is not known")
         longest = memory.bytes if memory.kind is AccessKind.ATOMIC else min(memory.bytes, 4)
-        return CheckedSite(instr.pc, text, line, access_kind(instr), memory.bytes, longest & -longest, scalar)
+        return CheckedSite(place, access_kind(instr), memory.bytes, longest & -longest, scalar)
 
     def watch(self, m: Mutator, instr: Instr, site: CheckedSite, number: int, counts: Variable) -> None:
         given = (self.known, counts[number], self.bad, number, self.wave, self.most, address(instr), site.bytes,
@@ -207,21 +207,20 @@ class MemCheck(Tool):
         rows = [self.row_of(launch, site, count, records[number])
                 for number, (site, count) in enumerate(zip(notes.checked, launch[notes.counts], strict=False)) if count]
         return {"judged": not self.unobserved(launch), "bad": rows, "allocations": list(launch.allocations),
-                "unchecked": list(notes.unchecked)}
+                "left_out": left_out_rows(notes.left_out)}
 
     def unobserved(self, launch: LaunchResult) -> str:
         return "" if launch.allocations or self.align else UNKNOWN
 
     def row_of(self, launch: LaunchResult, site: CheckedSite, count: int, records: Sequence[Any]) -> dict[str, Any]:
         notes: CheckedSites = launch.notes
-        waves = -(-(launch.block[0] * launch.block[1] * launch.block[2]) // notes.wave_size)
         lanes = []
         for record in sorted(records, key=lambda record: int(record["wave"])):
-            group, wave = divmod(int(record["wave"]), waves)
+            group, wave = group_and_wave(launch, notes.wave_size, int(record["wave"]))
             lanes += [{"workgroup": group, "wave": wave, "lane": lane, "address": int(record["address"][lane]),
                        "what": told(launch, int(record["address"][lane]), site)}
-                      for lane in range(64) if int(record["lanes"]) >> lane & 1]
-        return {"pc": site.pc, "instruction": site.text, "line": site.line, "kind": WORDS[site.kind],
+                      for lane in lanes_of(int(record["lanes"]))]
+        return {**site.place.facts(), "kind": WORDS[site.kind],
                 "by": "wave" if site.scalar else "lane", "bytes": site.bytes, "count": count,
                 "first": lanes[: self.most]}
 
@@ -245,14 +244,12 @@ class MemCheck(Tool):
         lines = [f"{self.headline(launch)}: {known}; bad accesses of "
                  f"{how_many(len(report['bad']), 'instruction')}"]
         for row in report["bad"]:
-            lines.append(f"  {row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else ""))
+            lines.append(f"  {place_text(row)}")
             who = how_many(row["count"], row["by"])
             lines.append(f"    {row['kind']} of {how_many(row['bytes'], 'byte')} by {who}")
             lines += [f"    {each['address']:#x}: {each['what']}; lane {each['lane']} of wave {each['wave']} of "
                       f"work-group {each['workgroup']}" for each in row["first"]]
-        if report["unchecked"]:
-            lines.append(f"  not checked: {', '.join(sorted(set(report['unchecked'])))}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [{name: row[name] for name in ("pc", "instruction", "line", "kind", "bytes")} | each

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +24,6 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis.lines import source_lines
-from luthier_py.errors import HookError
 from luthier_py.intrinsics import (
     active_mask,
     atomic_add,
@@ -35,9 +33,8 @@ from luthier_py.intrinsics import (
     popcount,
     read_lane,
 )
-from luthier_py.ir import Function, Instr
 from luthier_py.report.columns import aligned, percent
-from luthier_py.tool import Computed
+from luthier_py.tool import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows
 
 MOST = 128  # lines of one instruction: two of each lane
 LANES = MOST + 1  # where a row has the active lanes, behind the histogram
@@ -80,23 +77,11 @@ def note(row: ptr[u64], first: Lane[u64], more: u32, shift: u32) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """A memory instruction."""
-
-    pc: int
-    text: str
-    function: str
-    source: str
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class Accesses:
-    """Memory instructions of one program, with their counts one behind the other."""
+    """Memory instructions of one program and the bytes of a lane, with their counts one behind the other."""
 
-    sites: tuple[Access, ...]
-    not_counted: tuple[str, ...]
-    """Texts of those whose addresses are not known."""
+    sites: tuple[tuple[InstrPlace, int], ...]
+    left_out: tuple[Omission, ...]
     counts: Variable
 
 
@@ -108,27 +93,25 @@ class MemoryDivergence(Tool):
     line = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a line in the histograms")
 
     def instrument(self, m: Mutator) -> Accesses:
-        found = [(function, instr) for function in m.functions() for instr in m.instrs(function, where="global")]
-        known = list(_known(found))
-        counts = Variable(u64, max(len(known), 1) * ROW, name="MemoryDivergence.counts")
-        for number, (_, instr, where, size) in enumerate(known):
-            m.before(instr, note, counts[number * ROW], where, size - 1, self.line.bit_length() - 1)
-        known_instrs = {instr for _, instr, _, _ in known}
-        isa, lines = m.program.isa, source_lines(m.program.obj)
-        texts = [isa.text(instr.inst) for _, instr in found if instr not in known_instrs]
-        sites = tuple(Access(instr.pc, isa.text(instr.inst), function.name, str(lines.at(instr.pc) or ""), size)
-                      for function, instr, _, size in known)
-        return Accesses(sites, tuple(texts), counts)
+        found = [instr for function in m.functions() for instr in m.instrs(function, where="global")]
+        counts = Variable(u64, max(len(found), 1) * ROW, name="MemoryDivergence.counts")
+        places, sites = InstrPlaces(m.program), list[tuple[InstrPlace, int]]()
+        for instr in found:
+            with places.unless_refused(instr):  # images, and what moves no data
+                row, size = counts[len(sites) * ROW], access_bytes(instr)
+                m.before(instr, note, row, address(instr), size - 1, self.line.bit_length() - 1)
+                sites.append((places.of(instr), size))
+        return Accesses(tuple(sites), places.left_out, counts)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Accesses = launch.notes
         values = np.reshape(launch[notes.counts], (-1, ROW)).tolist()
-        rows = [_row(site, counts) for site, counts in zip(notes.sites, values, strict=False)]
-        return _summed(rows, notes.not_counted)
+        rows = [_row(*site, counts) for site, counts in zip(notes.sites, values, strict=False)]
+        return _summed(rows, left_out_rows(notes.left_out))
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         rows = [_together(same) for same in zip(*(report["instructions"] for report in reports), strict=True)]
-        return _summed(rows, reports[0]["not_counted"])
+        return _summed(rows, reports[0]["left_out"])
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         total = report["total"]
@@ -141,28 +124,18 @@ class MemoryDivergence(Tool):
                 times = (f"{count} of {number}" for number, count in row["histogram"].items())
                 lines.append(f"  {row['pc']:#x}, executions by lines: {', '.join(times)}")
         lines += [f"  {row['source']}: {row['bytes']} bytes, {_percents(row)}" for row in report["lines"]]
-        if report["not_counted"]:
-            lines.append(f"  not counted: {', '.join(sorted(set(report['not_counted'])))}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [{name: value for name, value in row.items() if name != "histogram"} for row in report["instructions"]]
 
 
-def _known(found: list[tuple[Function, Instr]]) -> Iterator[tuple[Function, Instr, Computed, int]]:
-    for function, instr in found:
-        try:
-            yield function, instr, address(instr), access_bytes(instr)
-        except HookError:  # images, and what moves no data
-            continue
-
-
-def _row(site: Access, counts: Sequence[int]) -> dict[str, Any]:
+def _row(place: InstrPlace, size_bytes: int, counts: Sequence[int]) -> dict[str, Any]:
     histogram = {lines: count for lines, count in enumerate(counts[:LANES]) if count}
     return {
-        "pc": site.pc, "instruction": site.text, "function": site.function, "source": site.source,
+        **place.row(),
         "executions": sum(histogram.values()), "lines": sum(lines * count for lines, count in histogram.items()),
-        **_efficiency(counts[LANES], counts[LANES] * site.size_bytes, counts[LANES + 1 :]), "histogram": histogram,
+        **_efficiency(counts[LANES], counts[LANES] * size_bytes, counts[LANES + 1 :]), "histogram": histogram,
     }  # fmt: skip
 
 
@@ -179,10 +152,10 @@ def _sums(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return _efficiency(lanes, asked, [sum(row["segments"][size] for row in rows) for size in SEGMENTS])
 
 
-def _summed(rows: list[dict[str, Any]], not_counted: Sequence[str]) -> dict[str, Any]:
+def _summed(rows: list[dict[str, Any]], left_out: list[dict[str, Any]]) -> dict[str, Any]:
     sources = sorted({row["source"] for row in rows if row["source"]})
     lines = [{"source": source, **_sums(row for row in rows if row["source"] == source)} for source in sources]
-    return {"total": _sums(rows), "instructions": rows, "not_counted": list(not_counted), "lines": lines}
+    return {"total": _sums(rows), "instructions": rows, "left_out": left_out, "lines": lines}
 
 
 def _together(same: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -25,13 +25,11 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import source_lines
-from luthier_py.errors import HookError
 from luthier_py.intrinsics import active_mask, push
 from luthier_py.isa import AccessKind
 from luthier_py.report import plots
 from luthier_py.report.columns import comma_separated
-from luthier_py.tool import encoded, wave_in_launch
+from luthier_py.tool import InstrPlaces, encoded, wave_in_launch, waves_in_group
 from luthier_py.tools.load_balance import unit_registers
 
 from .caches import Hierarchy, cache_shape
@@ -130,20 +128,15 @@ class MemoryLocality(Tool):
         return Hierarchy(l1, l2)
 
     def instrument(self, m: Mutator) -> Sites:
-        isa, lines, sites, unknown = m.program.isa, source_lines(m.program.obj), list[Site](), list[str]()
-        for function in m.functions():
-            for instr in m.instrs(function, where="global"):
-                text = isa.text(instr.inst)
-                try:
-                    at, size, kind = address(instr), access_bytes(instr), access_kind(instr)
-                except HookError:  # images, and what moves no data
-                    unknown.append(text)
-                    continue
-                m.before(instr, trace, self.uses, len(sites), self.wave, self.unit, at)
-                sites.append(Site(instr.pc, text, function.name, str(lines.at(instr.pc) or ""), kind, size))
+        places, sites = InstrPlaces(m.program), list[Site]()
+        for instr in (instr for function in m.functions() for instr in m.instrs(function, where="global")):
+            with places.unless_refused(instr):  # images, and what moves no data
+                site = Site(places.of(instr), access_kind(instr), access_bytes(instr))
+                m.before(instr, trace, self.uses, len(sites), self.wave, self.unit, address(instr))
+                sites.append(site)
         for kernel in m.kernels if sites else ():
             m.at_entry(kernel, begin, wave_in_launch(), *unit_registers(kernel), into=(self.wave, self.unit))
-        return Sites(tuple(sites), tuple(unknown), isa.wave_size)
+        return Sites(tuple(sites), places.left_out, m.program.isa.wave_size)
 
     def of_launch(self, launch: LaunchResult) -> tuple[Window, Counts]:
         window: Window = self.gathered.setdefault(launch.index // self.window, Window(self.hierarchy()))
@@ -160,10 +153,10 @@ class MemoryLocality(Tool):
         del window.counts[launch.index]
         if (launch.index + 1) % self.window == 0:
             del self.gathered[launch.index // self.window]
-        items = launch.block[0] * launch.block[1] * launch.block[2]
         head = {"line": self.line, "sample": self.sample,
                 "window": {"launches": self.window, "lines": len(window.distances) * self.sample}}
-        return report_of(counts, -(-items // counts.sites.wave_size), window.caches.shapes, head, self.sample)
+        waves = waves_in_group(launch, counts.sites.wave_size)
+        return report_of(counts, waves, window.caches.shapes, head, self.sample)
 
     def text(self, launch: LaunchResult, report: Report) -> str:
         return text_of(self.headline(launch), report)

@@ -16,6 +16,7 @@ import numpy as np
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
 from luthier_py.report.columns import aligned
+from luthier_py.tool import InstrPlace, Omission, left_out_lines, left_out_rows
 
 from .caches import CacheCounts, CacheShape
 from .distances import COLD
@@ -30,20 +31,17 @@ Report = dict[str, Any]
 class Site:
     """A memory instruction. ``bytes``: of a lane."""
 
-    pc: int
-    text: str
-    function: str
-    source: str
+    place: InstrPlace
     kind: AccessKind
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """Of one program. ``not_counted``: texts of those whose addresses are not known."""
+    """Of one program."""
 
     known: tuple[Site, ...]
-    not_counted: tuple[str, ...]
+    left_out: tuple[Omission, ...]
     wave_size: int
 
 
@@ -118,9 +116,10 @@ class Counts:
 def report_of(counts: Counts, workgroup_waves: int, shapes: Sequence[CacheShape], head: Report, one_of: int) -> Report:
     """``head``: what is known beside the counts."""
     sites, wave = counts.sites.known, counts.by_wave.rows
-    names = sorted({site.source for site in sites if site.source})
+    names = sorted({site.place.line for site in sites if site.place.line})
     number = {name: at for at, name in enumerate(names)}
-    of_source = counts.by_site.mapped(np.array([number.get(site.source, len(names)) for site in sites], np.int64))
+    sources = [number.get(site.place.line or "", len(names)) for site in sites]
+    of_source = counts.by_site.mapped(np.array(sources, np.int64))
     groups = Distinct()
     groups.add(wave[:, 0], wave[:, 1] // workgroup_waves)
     lines = len(np.unique(wave[:, 0])) * one_of
@@ -136,7 +135,7 @@ def report_of(counts: Counts, workgroup_waves: int, shapes: Sequence[CacheShape]
         "instructions": rows,
         "sources": {name: {"lines": of_lines[at] * one_of, **_sums(row for row in rows if row["source"] == name)}
                     for name, at in number.items()},
-        "not_counted": list(counts.sites.not_counted),
+        "left_out": left_out_rows(counts.sites.left_out),
     }  # fmt: skip
 
 
@@ -148,8 +147,7 @@ def _row(counts: Counts, at: int, working_set: Report) -> Report:
     site = counts.sites.known[at]
     reuse = {1 << bits >> 1: int(count) for bits, count in enumerate(counts.reuse[at]) if count}
     return {
-        "pc": site.pc, "instruction": site.text, "function": site.function, "source": site.source,
-        "kind": site.kind.name.lower(), **working_set, "executions": int(counts.executions[at]),
+        **site.place.row(), "kind": site.kind.name.lower(), **working_set, "executions": int(counts.executions[at]),
         "touches": int(counts.touches[at]), "cold": int(counts.cold[at]), "reuse": reuse,
         **{name: {what: getattr(of, what)[at] for what in CACHE_COUNTS} for name, of in counts.caches.items()},
     }  # fmt: skip
@@ -201,9 +199,7 @@ def text_of(headline: str, report: Report) -> str:
         lines.append(f"  window of {report['window']['launches']} launches, so far: "
                      f"{how_many(report['window']['lines'], 'line')}")
     lines += [_cache_text(name, shape, total[name]) for name, shape in report["caches"].items()]
-    if report["not_counted"]:
-        lines.append(f"  not counted: {', '.join(sorted(set(report['not_counted'])))}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *left_out_lines(report["left_out"])])
 
 
 def _few(sharing: Mapping[int, int]) -> dict[str, int]:

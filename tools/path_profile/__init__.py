@@ -12,7 +12,7 @@ from luthier_py import LaunchResult, Mutator, Option, Tool, Variable, WaveVariab
 from luthier_py.analysis import source_lines
 from luthier_py.intrinsics import atomic_add, atomic_cas, atomic_load, read_first_lane
 from luthier_py.ir import Function, Program
-from luthier_py.tool import FunctionPaths, paths_of
+from luthier_py.tool import FunctionPaths, InstrPlaces, Omission, left_out_lines, left_out_rows, paths_of
 
 SUMS = tuple(WaveVariable(u32, f"PathProfile.sum{depth}") for depth in range(8))
 PROBES = 16
@@ -34,8 +34,8 @@ class Profile:
     """What the counters of one program mean."""
 
     functions: tuple[Numbered, ...]
-    not_counted: tuple[tuple[str, str], ...]
-    """Of each function that is not: its name, and why."""
+    left_out: tuple[Omission, ...]
+    """Functions."""
     lines: Mapping[int, str]
     """Source lines by the addresses of runs."""
     counts: Variable | None
@@ -82,7 +82,10 @@ class PathProfile(Tool):
 
     def instrument(self, m: Mutator) -> Profile:
         depths = dict(_depths(m.program, m.functions()))
-        reasons = {function: self.why_not(m, function, depths) for function in m.functions()}
+        reasons, places = {f: self.why_not(m, f, depths) for f in m.functions()}, InstrPlaces(m.program)
+        for function, why in reasons.items():
+            if why:
+                places.leave_out(function, why)
         found = [paths_of(m.program, function) for function, why in reasons.items() if not why]
         functions = tuple(self.numbered(found))
         small = sum(each.found.paths.total for each in functions if not each.tabled)
@@ -94,7 +97,7 @@ class PathProfile(Tool):
             count_paths(m, each.found, counting, self.add, SUMS[depths[each.found.function]])
         lines = source_lines(m.program.obj)
         starts = {run.first.pc for each in found for run in each.runs}
-        return Profile(functions, tuple((f.name, why) for f, why in reasons.items() if why),
+        return Profile(functions, places.left_out,
                        {pc: str(line) for pc in starts if (line := lines.at(pc))},
                        counts if small else None, table if any(each.tabled for each in functions) else None)
 
@@ -132,7 +135,7 @@ class PathProfile(Tool):
             rows += [path_row(each.found, number, count, notes.lines) for number, count in taken.items()]
         rows.sort(key=lambda row: (-row["instructions"], row["function"], row["path"]))
         return {"paths": rows, "functions": functions, "lost": launch[self.lost],
-                "not_counted": [{"function": name, "why": why} for name, why in notes.not_counted]}
+                "left_out": left_out_rows(notes.left_out)}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         rows, total = report["paths"], sum(row["instructions"] for row in report["paths"])
@@ -145,8 +148,7 @@ class PathProfile(Tool):
             lines += [f"             {' '.join(row['lines'])}"] if row["lines"] else []
         lines += [f"  {len(rows) - SHOWN} more paths"] if len(rows) > SHOWN else []
         lines += [f"  lost: {report['lost']} executions of paths; a larger table= keeps them"] if report["lost"] else []
-        lines += [f"  {each['function']} is not counted: {each['why']}" for each in report["not_counted"]]
-        return "\n".join(lines)
+        return "\n".join([*lines, *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [{**row, "blocks": " ".join(map(hex, row["blocks"])), "lines": " ".join(row["lines"])}

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from luthier_py import Channel, LaunchResult, Mutator, Option
-from luthier_py.analysis import source_frames
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
-from luthier_py.tool import wave_in_launch
+from luthier_py.tool import InstrPlaces, left_out_lines, left_out_rows, number_waves, place_text
 from luthier_py.tools.racecheck.memory import MemoryAccess, MemorySite, trace_memory
 from luthier_py.tools.racecheck.orders import MemoryRace, Recorded, memory_races
 from luthier_py.tools.racecheck.races import Race, races
@@ -24,10 +23,9 @@ from luthier_py.tools.racecheck.trace import (
     LdsSites,
     LdsTrace,
     Pieces,
-    begin,
     cut,
     summed,
-    waves_in_group,
+    waves,
 )
 
 WORDS = {AccessKind.LOAD: "read", AccessKind.STORE: "write", AccessKind.ATOMIC: "atomic"}
@@ -35,10 +33,9 @@ WORDS = {AccessKind.LOAD: "read", AccessKind.STORE: "write", AccessKind.ATOMIC: 
 
 @dataclass(frozen=True, slots=True)
 class RaceSites(LdsSites):
-    """``unfollowed``: texts of accesses to memory that are not traced."""
+    """``memory``: what is traced there."""
 
     memory: tuple[MemorySite, ...] = ()
-    unfollowed: tuple[str, ...] = ()
 
 
 class RaceCheck(LdsTrace):
@@ -50,21 +47,19 @@ class RaceCheck(LdsTrace):
     in_memory = Channel(MemoryAccess)
 
     def instrument(self, m: Mutator) -> RaceSites:
-        lds = super().instrument(m)
-        sites, untraced = list[MemorySite](), list[str]()
+        lds, places, sites = super().instrument(m), InstrPlaces(m.program, inlined=True), list[MemorySite]()
         if self.memory:
-            sites, untraced = trace_memory(m, source_frames(m.program.obj), self.in_memory, self.wave, self.came,
-                                           self.waited)
-        for kernel in m.kernels if sites and not lds.traced else ():
-            m.at_entry(kernel, begin, wave_in_launch(), into=self.wave)
-        return RaceSites(lds.traced, lds.untraced, lds.wave_size, tuple(sites), tuple(untraced))
+            sites = trace_memory(m, places, self.in_memory, self.wave, self.came, self.waited)
+        if sites and not lds.traced:
+            number_waves(m, self.wave)
+        return RaceSites(lds.traced, lds.left_out + places.left_out, lds.wave_size, tuple(sites))
 
     def received(self, channel: Channel, launch: LaunchResult, records: Array) -> None:
         if channel is not self.in_memory:
             super().received(channel, launch, records)
             return
         kept = self.gathered.setdefault((launch.index, channel), Kept())
-        kept.add(records, self.most, waves_in_group(launch))
+        kept.add(records, self.most, waves(launch))
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: RaceSites = launch.notes
@@ -72,17 +67,17 @@ class RaceCheck(LdsTrace):
         for taken in self.taken(launch):
             accesses += len(taken.order)
             rows += [row_of(notes.traced, taken, race) for race in races(taken)]
-        waves = waves_in_group(launch)
+        in_group = waves(launch)
         kept = self.gathered.pop((launch.index, self.in_memory), Kept())
         in_memory = 0
         if kept.parts:
-            known, found, racing = memory_races(np.concatenate(kept.parts), notes.memory, waves)
+            known, found, racing = memory_races(np.concatenate(kept.parts), notes.memory, in_group)
             in_memory = len(found.record)
             rows += [memory_row(notes.memory, known, found, race) for race in racing]
         for who in [each for row in rows for each in row["first"]["who"]]:
-            who["wave"] %= waves
+            who["wave"] %= in_group
         return {"accesses": accesses, "memory_accesses": in_memory, "races": merged(rows),
-                "untraced": [*notes.untraced, *notes.unfollowed], "not_judged": lost, "cut_off": len(kept.lost)}
+                "left_out": left_out_rows(notes.left_out), "not_judged": lost, "cut_off": len(kept.lost)}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         rows = merged(row for report in reports for row in report["races"])
@@ -96,15 +91,12 @@ class RaceCheck(LdsTrace):
                  f"memory, {how_many(len(report['races']), 'race')}"]
         for row in report["races"]:
             lines.append(f"  {row['kind']} at {place_of(row)}; first: {who_of(row['first'])}")
-            lines += [f"    {each['pc']:#x} {each['instruction']}" + (f" [{each['line']}]" if each["line"] else "")
-                      for each in row["where"]]
+            lines += [f"    {place_text(each)}" for each in row["where"]]
         lines += cut(report)
         if report["cut_off"]:
             lines.append(f"  of {how_many(report['cut_off'], 'work-group')} accesses to memory beyond MOST were not "
                          "looked at")
-        if report["untraced"]:
-            lines.append(f"  not followed: {', '.join(sorted(set(report['untraced'])))}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [{**{name: row[name] for name in ("kind", "space", "pc", "other_pc")},
@@ -113,7 +105,8 @@ class RaceCheck(LdsTrace):
 
 
 def row_of(sites: Sequence[LdsSite], taken: Accesses, race: Race) -> dict[str, Any]:
-    both = sorted((race.first, race.second), key=lambda each: (sites[int(taken.site[each])].pc, taken.wave[each], each))
+    both = sorted((race.first, race.second), key=lambda each: (sites[int(taken.site[each])].place.pc, taken.wave[each],
+                                                               each))
     who = [(taken.group, int(taken.wave[each]), int(taken.lane[each])) for each in both]
     row = race_row("LDS", [sites[int(taken.site[each])] for each in both], race.count,
                    int(taken.piece[race.first]) * taken.piece_bytes, who)
@@ -131,9 +124,9 @@ def race_row(space: str, sites: Sequence[LdsSite | MemorySite], count: int, addr
              who: Sequence[tuple[int, int, int]]) -> dict[str, Any]:
     """``who``: of both accesses work-group, wave in the launch, and lane."""
     return {
-        "kind": " and ".join(WORDS[site.kind] for site in sites), "space": space, "count": count, "pc": sites[0].pc,
-        "other_pc": sites[1].pc,
-        "where": [{"pc": site.pc, "instruction": site.text, "line": site.line} for site in sites],
+        "kind": " and ".join(WORDS[site.kind] for site in sites), "space": space, "count": count,
+        "pc": sites[0].place.pc, "other_pc": sites[1].place.pc,
+        "where": [site.place.facts() for site in sites],
         "first": {"address": address, "workgroup": who[0][0],
                   "who": [{"workgroup": group, "wave": wave, "lane": lane} for group, wave, lane in who]},
     }  # fmt: skip

@@ -24,13 +24,12 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import Frames
 from luthier_py.errors import HookError
 from luthier_py.intrinsics import active_mask, ballot, push
 from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, AddressForm, Space
 from luthier_py.isa.coherence import is_coherent
-from luthier_py.tool import Entry
+from luthier_py.tool import Entry, InstrPlace, InstrPlaces
 from luthier_py.tools.racecheck.trace import stored
 
 SCALAR = AddressForm.SCALAR, AddressForm.SCALAR_BUFFER
@@ -76,40 +75,30 @@ def brought(out: channel[MemoryAccess], site: u32, wave: u32, came: u32, waited:
 class MemorySite:
     """A traced instruction. ``acquires``: it is a coherent load, or an atomic that returns something."""
 
-    pc: int
-    text: str
-    line: str | None
+    place: InstrPlace
     kind: AccessKind
     bytes: int
     acquires: bool
 
 
-def trace_memory(m: Mutator, lines: Frames, out: Any, wave: Any, came: Any, waited: Any
-                 ) -> tuple[list[MemorySite], list[str]]:
-    """What is traced, and texts of what is not."""
-    sites, untraced = list[MemorySite](), list[str]()
+def trace_memory(m: Mutator, places: InstrPlaces, out: Any, wave: Any, came: Any, waited: Any) -> list[MemorySite]:
+    """What is traced; ``places`` has what is not."""
+    sites = list[MemorySite]()
     most = max((kernel.record.descriptor.kernarg_size for kernel in m.kernels), default=0)
     for instr in [each for function in m.functions() for each in m.instrs(function, where="global | scalar")]:
-        if instr.memory is None:
-            continue
-        text, given = m.program.isa.text(instr.inst), (out, len(sites), wave, came, waited)
-        scalar = instr.memory.form in SCALAR
-        try:
-            width = followed(instr)
-            if scalar:
+        given = out, len(sites), wave, came, waited
+        with places.unless_refused(instr):
+            site = MemorySite(places.of(instr), access_kind(instr), followed(instr), acquires(m, instr))
+            if instr.memory is not None and instr.memory.form in SCALAR:
                 m.before(instr, trace_scalar, *given, address(instr), bounds(instr), Entry.KERNARG_PTR, most,
                          Entry.DISPATCH_PTR)
             else:
-                value = stored(instr, 0) if access_kind(instr) is AccessKind.STORE else 0
+                value = stored(instr, 0) if site.kind is AccessKind.STORE else 0
                 m.before(instr, trace, *given, address(instr), value, bounds(instr))
-        except HookError:
-            untraced.append(text)
-            continue
-        site = MemorySite(instr.pc, text, lines.text_at(instr.pc), access_kind(instr), width, acquires(m, instr))
-        if site.acquires:
-            m.after(instr, brought, *given, destination(instr, dword=0))
-        sites.append(site)
-    return sites, untraced
+            if site.acquires:
+                m.after(instr, brought, *given, destination(instr, dword=0))
+            sites.append(site)
+    return sites
 
 
 def followed(instr: Instr) -> int:

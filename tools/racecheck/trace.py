@@ -32,13 +32,12 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import source_frames
 from luthier_py.errors import how_many
 from luthier_py.intrinsics import active_mask, push
 from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, AddressForm
 from luthier_py.isa.barriers import BarrierPart, barrier_part
-from luthier_py.tool import wave_in_launch
+from luthier_py.tool import InstrPlace, InstrPlaces, Omission, number_waves, waves_in_group
 
 Array = NDArray[Any]
 MOST = 1 << 17  # records of half a kilobyte
@@ -55,11 +54,6 @@ class LdsAccess:
     lanes: u64
     address: Lane[u32]
     value: Lane[u32]
-
-
-@hook(lanes="one")
-def begin(number: u32) -> u32:
-    return number
 
 
 @hook(lanes="one")
@@ -84,19 +78,17 @@ def weighed(sum: Lane[u32], dword: Lane[u32]) -> Lane[u32]:
 class LdsSite:
     """A traced instruction. ``bytes``: of each element."""
 
-    pc: int
-    text: str
-    line: str | None
+    place: InstrPlace
     kind: AccessKind
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class LdsSites:
-    """Of one program. ``untraced``: texts of what may access LDS in ways that are not followed."""
+    """Of one program."""
 
     traced: tuple[LdsSite, ...]
-    untraced: tuple[str, ...]
+    left_out: tuple[Omission, ...]
     wave_size: int
 
 
@@ -145,21 +137,20 @@ class LdsTrace(Tool):
     waited = WaveVariable(u32)
 
     def instrument(self, m: Mutator) -> LdsSites:
-        lines, sites, untraced = source_frames(m.program.obj), list[LdsSite](), list[str]()
+        places, sites = InstrPlaces(m.program, inlined=True), list[LdsSite]()
         for function in m.functions():
             for instr in function.instrs:
                 self.count_barriers(m, instr)
             for instr in m.instrs(function, where="lds"):
-                text, found = m.program.isa.text(instr.inst), instr.memory
+                found = instr.memory
                 if found is None or found.form is not AddressForm.LDS or found.bytes is None:
-                    untraced.append(text)
+                    places.leave_out(instr, "it may access LDS in a way that is not followed")
                     continue
                 self.trace(m, instr, len(sites))
-                sites.append(LdsSite(instr.pc, text, lines.text_at(instr.pc), access_kind(instr),
-                                     found.bytes))
-        for kernel in m.kernels if sites else ():
-            m.at_entry(kernel, begin, wave_in_launch(), into=self.wave)
-        return LdsSites(tuple(sites), tuple(untraced), m.program.isa.wave_size)
+                sites.append(LdsSite(places.of(instr), access_kind(instr), found.bytes))
+        if sites:
+            number_waves(m, self.wave)
+        return LdsSites(tuple(sites), places.left_out, m.program.isa.wave_size)
 
     def count_barriers(self, m: Mutator, instr: Instr) -> None:
         part = barrier_part(instr.inst)
@@ -176,7 +167,7 @@ class LdsTrace(Tool):
                      address(instr, element), value)
 
     def received(self, channel: Channel, launch: LaunchResult, records: Array) -> None:
-        self.gathered.setdefault(launch.index, Kept()).add(records, self.most, waves_in_group(launch))
+        self.gathered.setdefault(launch.index, Kept()).add(records, self.most, waves(launch))
 
     def lost(self, launch: LaunchResult) -> int:
         """Work-groups that are not judged."""
@@ -189,7 +180,7 @@ class LdsTrace(Tool):
             return
         records = np.concatenate(kept.parts)
         kept.parts.clear()
-        group = records["wave"] // waves_in_group(launch)
+        group = records["wave"] // waves(launch)
         turn = np.argsort(group, kind="stable")
         starts = np.flatnonzero(np.diff(group[turn], prepend=-1))
         for mine in np.split(turn, starts[1:]):
@@ -197,9 +188,10 @@ class LdsTrace(Tool):
                 yield accesses(records[mine], launch.notes, int(group[mine[0]]))
 
 
-def waves_in_group(launch: LaunchResult) -> int:
+def waves(launch: LaunchResult) -> int:
+    """Of a work-group."""
     notes: LdsSites = launch.notes
-    return -(-(launch.block[0] * launch.block[1] * launch.block[2]) // notes.wave_size)
+    return waves_in_group(launch, notes.wave_size)
 
 
 def summed(reports: Sequence[dict[str, Any]]) -> dict[str, int]:

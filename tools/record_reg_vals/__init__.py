@@ -30,6 +30,7 @@ from luthier_py import (
 from luthier_py.intrinsics import active_mask, push
 from luthier_py.ir import Instr
 from luthier_py.isa import VCC, RegSet, sgpr
+from luthier_py.tool import lanes_of
 
 LEAVING = OpFlag.BRANCH | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.END
 FILES = tuple(RegFile)
@@ -102,8 +103,7 @@ class RecordRegVals(Tool):
                 print(self.told(launch, each), file=sys.stderr)
 
     def told(self, launch: LaunchResult, each: Any) -> str:
-        lanes = [lane for lane in range(64) if int(each["lanes"]) >> lane & 1]
-        values = " ".join(f"0x{value:08x}" for value in each["value"][lanes].tolist())
+        values = " ".join(f"0x{value:08x}" for value in each["value"][lanes_of(int(each["lanes"]))].tolist())
         place = ",".join(str(each[f"workgroup_{axis}"]) for axis in "xyz")
         text = launch.notes.recorded[int(each["pc"])] if launch.notes else "?"
         return (f"work-group {place} - wave {each['wave']} - {text} at 0x{int(each['pc']):x} - "

@@ -72,7 +72,7 @@ class Roofline(OpcodeHistogram):
     def instrument(self, m: Mutator) -> Counted:
         chosen = {function: m.instrs(function) for function in m.functions()}
         sites = sites_of(m.program, chosen, [each.of(m.program) for each in self.filters])
-        working = {site.pc for site in sites.sites if site.in_lane}
+        working = {site.place.pc for site in sites.sites if site.in_lane}
         stretches = [stretch for function in chosen for block in m.blocks(function) for stretch in m.stretches(block)
                      if not working.isdisjoint(self.note(stretch))]
         lanes = Variable(u64, max(len(stretches), 1), name="Roofline.lanes")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from luthier_py.report.columns import aligned
+from luthier_py.tool import Omission
 
 from .work import COUNTED, FLOPS, GLOBAL, Site, Sites
 
@@ -30,18 +31,19 @@ def report_of(
     return {
         "target": target, "launches": 1, "cycles": cycles, "total": _row({}, ran.values()),
         "regions": _rows([{"name": name} for name in regions], lambda site: site.regions, ran),
-        "functions": _rows_by("name", lambda site: site.function, ran),
+        "functions": _rows_by("name", lambda site: site.place.function, ran),
         "loops": _rows(loops, lambda site: site.loops, ran),
-        "lines": sorted(_rows_by("source", lambda site: site.line, ran), key=_line_order),
-        "not_certain": [{"pc": site.pc, "instruction": site.text, "executions": executions[site.pc], "why": site.unsure}
-                        for site in ran if site.unsure],
+        "lines": sorted(_rows_by("source", lambda site: site.place.line or "", ran), key=_line_order),
+        "left_out": [{**Omission(site.place, site.unsure).facts(), "executions": executions[site.place.pc]}
+                     for site in ran if site.unsure],
     }  # fmt: skip
 
 
 def _work(site: Site, executions: Mapping[int, int], lanes: Mapping[int, int]) -> Counter[str]:
     """What a site did, by quantity; nothing where it did not run."""
     found: Counter[str] = Counter()
-    for amounts, times in ((site.in_wave, executions.get(site.pc, 0)), (site.in_lane, lanes.get(site.pc, 0))):
+    pc = site.place.pc
+    for amounts, times in ((site.in_wave, executions.get(pc, 0)), (site.in_lane, lanes.get(pc, 0))):
         found.update({name: amount * times for name, amount in amounts.items() if times})
     return found
 
@@ -80,7 +82,7 @@ def _line_order(row: Row) -> tuple[str, int]:
 def combined_of(reports: Sequence[Row]) -> Row:
     """Sums of several launches of a kernel."""
     uncertain: dict[int, Row] = {}
-    for row in (row for report in reports for row in report["not_certain"]):
+    for row in (row for report in reports for row in report["left_out"]):
         times = uncertain[row["pc"]]["executions"] if row["pc"] in uncertain else 0
         uncertain[row["pc"]] = {**row, "executions": row["executions"] + times}
     known = [report["cycles"] for report in reports if report["cycles"] is not None]
@@ -88,7 +90,7 @@ def combined_of(reports: Sequence[Row]) -> Row:
         "target": reports[0]["target"], "launches": sum(report["launches"] for report in reports),
         "cycles": sum(known) if known else None, "total": _added([report["total"] for report in reports]),
         **{level: _merged(row for report in reports for row in report[level]) for level in LEVELS},
-        "not_certain": list(uncertain.values()),
+        "left_out": list(uncertain.values()),
     }  # fmt: skip
 
 
@@ -125,7 +127,7 @@ def text_of(headline: str, report: Row) -> str:
 def doubts(report: Mapping[str, Any]) -> list[str]:
     """What is not certain, in a line for each reason."""
     found: dict[str, list[Row]] = {}
-    for row in report["not_certain"]:
+    for row in report["left_out"]:
         found.setdefault(row["why"], []).append(row)
     first = {why: f"{rows[0]['instruction']} at {rows[0]['pc']:#x}" for why, rows in found.items()}
     return [f"not in these bytes: {first[why]}{f' and {len(rows) - 1} more' if len(rows) > 1 else ''}, {why}"

@@ -13,6 +13,7 @@ from luthier_py.analysis import Frames, LineRange, Loop, line_ranges, loops_of, 
 from luthier_py.ir import Function, Instr, Program
 from luthier_py.isa import AccessKind, InstructionClass, OpFlag, Space
 from luthier_py.isa.semantics.readers.work import once_in_a_wave
+from luthier_py.tool import InstrPlace
 from luthier_py.tool.names import demangled
 
 GLOBAL = {AccessKind.LOAD: "bytes_loaded", AccessKind.STORE: "bytes_stored", AccessKind.ATOMIC: "bytes_atomic"}
@@ -24,12 +25,10 @@ COUNTED = ("instructions", *GLOBAL.values(), *OTHERS.values(), UNSURE)  # what t
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Site:
-    """An instruction: numbers and texts only. Work is by quantity, as rows of a report name it."""
+    """An instruction: numbers and texts only. Work is by quantity, as rows of a report name it. ``place`` has the
+    function of the source in which its line is, and a range of lines where it stands between some."""
 
-    pc: int
-    text: str
-    line: str               # of the source; a range where it stands between lines; "" where nothing is known
-    function: str           # of the source, in which that line is
+    place: InstrPlace
     loops: tuple[int, ...]  # it is in these: numbers of Sites.loops
     regions: tuple[int, ...]
     in_lane: Mapping[str, int]
@@ -87,7 +86,8 @@ def _site(
     line, around = frames.lines.at(instr.pc), frames.at(instr.pc)
     function = around[0].function if around else program.function_of(instr).name
     text = program.isa.text(instr.inst, instr.pc)
-    return Site(instr.pc, text, str(line or ranges.get(instr.pc) or ""), demangled(function), loops, regions, *work)
+    place = InstrPlace(instr.pc, text, demangled(function), str(line or ranges.get(instr.pc) or "") or None)
+    return Site(place, loops, regions, *work)
 
 
 def _around(loop: Loop, ranges: Mapping[int, LineRange]) -> str:

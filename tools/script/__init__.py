@@ -61,13 +61,13 @@ class Script(Tool):
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Probed = launch.notes
         tables = [table_of(action, notes.tables.get(action.number), launch) for action in self.counting]
-        return {"tables": tables, "not_counted": list(notes.not_counted)}
+        return {"tables": tables, "left_out": list(notes.left_out)}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        lines = [self.headline(launch)] if report["tables"] or report["not_counted"] else []
+        lines = [self.headline(launch)] if report["tables"] or report["left_out"] else []
         for table in report["tables"]:
             lines += table_text(table)
-        lines += not_done(report["not_counted"])
+        lines += not_done(report["left_out"])
         return "\n".join(lines)
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
@@ -77,4 +77,4 @@ class Script(Tool):
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         tables = [merged(action, [report["tables"][at] for report in reports])
                   for at, action in enumerate(self.counting)]
-        return {"tables": tables, "not_counted": reports[0]["not_counted"]}
+        return {"tables": tables, "left_out": reports[0]["left_out"]}

@@ -14,6 +14,7 @@ from luthier_py import Channel, Mutator, Variable, WaveVariable, hook, u64
 from luthier_py.errors import EditConflict, HookError, Invalid
 from luthier_py.intrinsics import clock
 from luthier_py.ir import Kernel
+from luthier_py.tool import Omission, reason
 from luthier_py.tools.instr_count.hooks import add, flush
 
 from .actions import RECORDING, Action, ReadScript
@@ -37,7 +38,7 @@ class Probed:
 
     tables: Mapping[int, Table]
     known: Mapping[int, Mapping[str, str]]
-    not_counted: tuple[Mapping[str, Any], ...]
+    left_out: tuple[Mapping[str, Any], ...]
 
 
 def instrumented(
@@ -55,7 +56,7 @@ def instrumented(
                 made.record(action, next(channel), action.sites(sites))
             else:
                 made.count(action, action.sites(sites))
-    return Probed(made.tables, made.known, tuple(made.not_counted))
+    return Probed(made.tables, made.known, tuple(made.left_out))
 
 
 class _Instrumenting:
@@ -65,7 +66,7 @@ class _Instrumenting:
         self.m, self.places, self.hooks = m, Places(m, shown), Hooks()
         self.tables: dict[int, Table] = {}
         self.known: dict[int, Mapping[str, str]] = {}
-        self.not_counted: list[dict[str, Any]] = []
+        self.left_out: list[dict[str, Any]] = []
         self.spare = min(m.spare_scalars(m.kernels) // 2, MOST_IN_REGISTERS)
 
     def record(self, action: Action, channel: Channel, sites: Iterable[Site]) -> None:
@@ -118,5 +119,4 @@ class _Instrumenting:
         try:
             yield
         except (HookError, EditConflict) as error:
-            self.not_counted.append({"action": action.text, "pc": site.instr.pc, "instruction": site.text,
-                                     "reason": error.message.partition(": ")[2] or error.message})
+            self.left_out.append({"action": action.text, **Omission(site.place, reason(error)).facts()})

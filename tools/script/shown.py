@@ -37,7 +37,7 @@ def not_done(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     found: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
         opcode = row["instruction"].partition(" ")[0]
-        found.setdefault((row["action"], opcode, row["reason"]), []).append(f"0x{row['pc']:x}")
+        found.setdefault((row["action"], opcode, row["why"]), []).append(f"0x{row['pc']:x}")
     for (action, opcode, reason), places in found.items():
         more = f" and at {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
         yield f"  {action} is not done at {opcode} ({', '.join(places[:MOST_PLACES])}{more}): {reason}"

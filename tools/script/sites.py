@@ -14,7 +14,7 @@ from typing import Any
 from luthier_py import Mutator, OpFlag
 from luthier_py.analysis import SourceLines, source_lines
 from luthier_py.ir import Function, Instr, Kernel
-from luthier_py.tool import Clock
+from luthier_py.tool import Clock, InstrPlace
 
 PER_LANE = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 UNKNOWN = "?"
@@ -53,6 +53,10 @@ class Site:
         """One for each element that the instruction accesses."""
         memory = self.instr.memory
         return (replace(self, element=element) for element in range(1 if memory is None else len(memory.offsets)))
+
+    @property
+    def place(self) -> InstrPlace:
+        return InstrPlace(self.instr.pc, self.text, self.function.name, self.lines.text_at(self.instr.pc))
 
     @property
     def line(self) -> int:

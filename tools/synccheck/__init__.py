@@ -22,10 +22,10 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import source_frames
 from luthier_py.errors import how_many
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa.barriers import BarrierPart, barrier_part, meets_elsewhere
+from luthier_py.tool import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows, place_text
 
 
 @hook(lanes="one")
@@ -51,23 +51,12 @@ def leave(own: ptr[u32], came: u32, path: u32) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier:
-    """A barrier of the work-group's own."""
-
-    pc: int
-    text: str
-    line: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Barriers:
-    """Of one program. ``counts``: of each barrier how many waves came, and how many with lanes off. ``others``: texts
-    of what meets at barriers with names."""
+    """The work-group's own, of one program. ``counts``: of each how many waves came, and how many with lanes off."""
 
-    barriers: tuple[Barrier, ...]
-    others: tuple[str, ...]
+    barriers: tuple[InstrPlace, ...]
+    left_out: tuple[Omission, ...]
     counts: Variable
-    wave_size: int
 
 
 class SyncCheck(Tool):
@@ -81,31 +70,30 @@ class SyncCheck(Tool):
     born = WaveVariable(u64)
 
     def instrument(self, m: Mutator) -> Barriers:
-        isa, lines = m.program.isa, source_frames(m.program.obj)
+        places = InstrPlaces(m.program, inlined=True)
         instrs = [instr for function in m.functions() for instr in function.instrs]
         found = [instr for instr in instrs if barrier_part(instr.inst) & BarrierPart.COMES]
-        others = [isa.text(instr.inst) for instr in instrs if meets_elsewhere(instr.inst)]
+        for instr in filter(lambda instr: meets_elsewhere(instr.inst), instrs):
+            places.leave_out(instr, "it meets at a barrier with a name")
         counts = Variable(u64, 2 * len(found) + 2, name="SyncCheck.counts")
         for kernel in m.kernels if found else ():
             first = kernel.function.blocks[0].instrs[0]
             m.at_entry(kernel, begin, active_lanes(first), into=self.born)
             m.at_exit(kernel, leave, self.ends.own, self.came, self.path)
-        rows = []
         for number, instr in enumerate(found):
             m.before(instr, come, self.came, self.path, self.born, active_lanes(instr), counts[2 * number], number + 1,
                      into=(self.came, self.path))
-            rows.append(Barrier(instr.pc, isa.text(instr.inst), lines.text_at(instr.pc)))
-        return Barriers(tuple(rows), tuple(others), counts, isa.wave_size)
+        return Barriers(tuple(map(places.of, found)), places.left_out, counts)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Barriers = launch.notes
         ends = launch[self.ends].reshape(launch.workgroups, -1, 3)
         differing = [found for group, rows in enumerate(ends) if (found := parted(group, rows)) is not None]
         counts = np.array(launch[notes.counts], np.uint64).reshape(-1, 2)
-        barriers = [{"pc": each.pc, "instruction": each.text, "line": each.line, "waves": int(waves),
-                     "with_lanes_off": int(off)} for each, (waves, off) in zip(notes.barriers, counts, strict=False)]
+        barriers = [{**each.facts(), "waves": int(waves), "with_lanes_off": int(off)}
+                    for each, (waves, off) in zip(notes.barriers, counts, strict=False)]
         return {"barriers": barriers, "workgroups": len(differing), "first": differing[0] if differing else None,
-                "not_judged": list(notes.others)}
+                "left_out": left_out_rows(notes.left_out)}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         total: Counter[tuple[int, str]] = Counter()
@@ -127,11 +115,8 @@ class SyncCheck(Tool):
                       f"{', '.join(map(str, ways['waves']))}" for ways in first["ways"]]
         for row in report["barriers"]:
             off = f", {row['with_lanes_off']} of them with lanes off" if row["with_lanes_off"] else ""
-            at = f" [{row['line']}]" if row["line"] else ""
-            lines.append(f"  {row['pc']:#x} {row['instruction']}{at}: {how_many(row['waves'], 'wave')}{off}")
-        if report["not_judged"]:
-            lines.append(f"  not judged: {', '.join(sorted(set(report['not_judged'])))}")
-        return "\n".join(lines)
+            lines.append(f"  {place_text(row)}: {how_many(row['waves'], 'wave')}{off}")
+        return "\n".join([*lines, *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return list(report["barriers"])

@@ -7,27 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator, Tool, Variable, hook, ptr, u64
-from luthier_py.analysis import MissingWait, missing_waits, source_frames
+from luthier_py.analysis import MissingWait, missing_waits
 from luthier_py.errors import how_many
 from luthier_py.intrinsics import atomic_add
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """An instruction with what it lacks, in words."""
-
-    pc: int
-    text: str
-    line: str | None
-    what: str
+from luthier_py.tool import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows, place_text
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Of one program. ``counts``: executions by waves, of each; first all waves of the launch."""
+    """Of one program, with what each lacks in words. ``counts``: executions by waves, of each; first all waves of the
+    launch."""
 
-    places: tuple[Place, ...]
-    unread: tuple[str, ...]
+    places: tuple[tuple[InstrPlace, str], ...]
+    left_out: tuple[Omission, ...]
     counts: Variable
 
 
@@ -43,7 +35,7 @@ class WaitCheck(Tool):
     finds = True
 
     def instrument(self, m: Mutator) -> Places:
-        lines, isa = source_frames(m.program.obj), m.program.isa
+        places = InstrPlaces(m.program, inlined=True)
         chosen = {instr for function in m.functions() for instr in m.instrs(function)}
         found = [each for each in missing_waits(m.program) if each.instr in chosen]
         counts = Variable(u64, len(found) + 1, name="WaitCheck.counts")
@@ -51,19 +43,16 @@ class WaitCheck(Tool):
             m.at_entry(kernel, count, counts[0])
         for number, each in enumerate(found):
             m.before(each.instr, count, counts[1 + number])
-        places = []
-        for each in found:
-            places.append(Place(each.instr.pc, isa.text(each.instr.inst), lines.text_at(each.instr.pc),
-                                lacking(each)))
-        unread = tuple(function.name for function in m.functions() if function.incomplete)
-        return Places(tuple(places), unread, counts)
+        for function in (function for function in m.functions() if function.incomplete):
+            places.leave_out(function, "it cannot be read")
+        return Places(tuple((places.of(each.instr), lacking(each)) for each in found), places.left_out, counts)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Places = launch.notes
         waves, *times = launch[notes.counts]
-        rows = [{"pc": place.pc, "instruction": place.text, "line": place.line, "what": place.what,
-                 "executions": executions} for place, executions in zip(notes.places, times, strict=True)]
-        return {"waves": waves, "missing": rows, "not_read": list(notes.unread)}
+        rows = [{**place.facts(), "what": what, "executions": executions}
+                for (place, what), executions in zip(notes.places, times, strict=True)]
+        return {"waves": waves, "missing": rows, "left_out": left_out_rows(notes.left_out)}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         same = zip(*(report["missing"] for report in reports), strict=True)
@@ -76,11 +65,9 @@ class WaitCheck(Tool):
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         lines = [f"{self.headline(launch)}: {how_many(len(report['missing']), 'wait')} missing"]
         for row in report["missing"]:
-            lines.append(f"  {row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else ""))
+            lines.append(f"  {place_text(row)}")
             lines.append(f"    {row['what']}; {how_many(row['executions'], 'execution')} by waves")
-        if report["not_read"]:
-            lines.append(f"  not looked at, as they cannot be read: {', '.join(report['not_read'])}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return list(report["missing"])

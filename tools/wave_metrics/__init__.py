@@ -90,6 +90,7 @@ class WaveMetrics(Tool):
 
     name = "wave_metrics"
     wants_arguments = True
+    reports_untouched = True
     per_wave = COUNT_WARP_LEVEL.only(True)
     active_only = EXCLUDE_PRED_OFF.only(False)
     foresee = Option(True, help="0: all is counted in the kernel, to compare")
@@ -203,7 +204,8 @@ class WaveMetrics(Tool):
             try:
                 told = self.told(plan, launch)
             except Unsupported as error:
-                return {"not_counted": f"{error.message}; FORESEE=0 counts all of it in the kernel"}
+                why = f"{error.message}; FORESEE=0 counts all of it in the kernel"
+                return {"left_out": [{"function": launch.kernel, "why": why}]}
             computed, classes = plan.amounts(told)[: len(measured)], told.walks if plan.foreseen.stops else 0
         total = [(a + b) % _WRAPS for a, b in zip(measured, computed, strict=True)]
         found = {"instructions": total[0], "computed": computed[0], "classes": classes}
@@ -215,8 +217,8 @@ class WaveMetrics(Tool):
         return found
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        if "not_counted" in report:
-            return f"{self.headline(launch)}, not counted: {report['not_counted']}"
+        if "left_out" in report:
+            return f"{self.headline(launch)}, not counted: {report['left_out'][0]['why']}"
         parts = [self.headline(launch), f"instructions {report['instructions']}"]
         if self.all:
             parts += [f"memory intensity {report['memory_intensity']:.4f}",
@@ -234,7 +236,7 @@ class WaveMetrics(Tool):
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         """Sums; nothing where a launch was not counted."""
-        if any("not_counted" in report for report in reports):
+        if any("left_out" in report for report in reports):
             return None
         found = {name: sum(report[name] for report in reports) for name in reports[0] if name not in RATIOS}
         if self.all:

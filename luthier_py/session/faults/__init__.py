@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from luthier_py.emulator.record_file import read_record
+from luthier_py.emulator.devices.record_file import read_record
 from luthier_py.errors import Invalid
 from luthier_py.report.faults import fault_files, fault_summary
 from luthier_py.report.plain import Json

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.memory import Allocation
-from luthier_py.emulator.module import EmulatorModule
-from luthier_py.emulator.patience import Patience
-from luthier_py.emulator.recorded import RecordedLaunch
+from luthier_py.emulator.devices.module import EmulatorModule
+from luthier_py.emulator.devices.recorded import RecordedLaunch
+from luthier_py.emulator.memory.device_memory import Allocation
+from luthier_py.emulator.options.patience import Patience
 from luthier_py.errors import DeviceError, FaultKind, LuthierError, one_line
 from luthier_py.link import bound
 from luthier_py.loader import load

@@ -13,7 +13,7 @@ from dataclasses import astuple
 from hashlib import sha256
 from pathlib import Path
 
-from luthier_py.emulator.recorded import RecordedLaunch
+from luthier_py.emulator.devices.recorded import RecordedLaunch
 from luthier_py.report.plain import Json
 from luthier_py.session.faults.drawing import TOOL
 from luthier_py.session.run_settings import RunSettings

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from luthier_py.emulator.memory import Allocation, Memory
+from luthier_py.emulator.memory.device_memory import Allocation, Memory
 from luthier_py.errors import DeviceError
 from luthier_py.runtime.kfd.protocol import ARENA_BYTES, ARENA_START, CONTROL_BYTES, DRIVER_BYTES, DRIVER_START
 from luthier_py.worker.arena import ARENA_FD

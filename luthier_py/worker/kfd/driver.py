@@ -16,8 +16,8 @@ from contextlib import AbstractContextManager
 from types import SimpleNamespace
 
 from luthier_py.emulator import PacketDevice
-from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE
-from luthier_py.emulator.packet import QUEUE_BYTES
+from luthier_py.emulator.waves.launch import PRIVATE_BASE, SHARED_BASE
+from luthier_py.emulator.waves.packet import QUEUE_BYTES
 from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit
 from luthier_py.runtime.kfd.protocol import (
     ARENA_START,

@@ -10,7 +10,7 @@ import errno
 import struct
 from types import SimpleNamespace
 
-from luthier_py.emulator.residency import COMPUTE_UNITS
+from luthier_py.emulator.waves.residency import COMPUTE_UNITS
 from luthier_py.isa import Target
 from luthier_py.isa.cards import pci_device
 from luthier_py.worker.kfd.layout import StructLayout

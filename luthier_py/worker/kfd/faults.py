@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from luthier_py.emulator.memory import read_bytes
+from luthier_py.emulator.memory.device_memory import read_bytes
 from luthier_py.errors import DeviceError, FaultKind, Invalid
 from luthier_py.worker.kfd import words
 from luthier_py.worker.kfd.queues import AqlQueue, BadPacket, Driver, complete

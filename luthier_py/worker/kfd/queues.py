@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from luthier_py.emulator.memory import read_bytes
+from luthier_py.emulator.memory.device_memory import read_bytes
 from luthier_py.errors import DeviceError, LuthierError
 from luthier_py.worker.edge import guarded
 from luthier_py.worker.kfd import sdma, words

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from luthier_py.emulator.residency import COMPUTE_UNITS
+from luthier_py.emulator.waves.residency import COMPUTE_UNITS
 from luthier_py.isa import Setting, Target
 from luthier_py.isa.cards import PCI_VENDOR, gfx_version, pci_device
 from luthier_py.runtime.kfd.protocol import FIRST_GPU

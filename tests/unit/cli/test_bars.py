@@ -17,7 +17,7 @@ from rich.console import Console
 
 from luthier_py.cli.waiting import waiting
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.layout import LAUNCH
+from luthier_py.emulator.records.layout import LAUNCH
 from luthier_py.loader import load
 from luthier_py.pipeline import STAGES, instrument
 from luthier_py.samples import sample

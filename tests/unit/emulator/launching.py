@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.launch_options import LaunchOptions
+from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.isa import target
 from luthier_py.runtime import pack_arguments
 from luthier_py.samples import Sample

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from luthier_py.emulator.memory import Allocation, Memory
+from luthier_py.emulator.memory.device_memory import Allocation, Memory
 
 
 def published(memory):

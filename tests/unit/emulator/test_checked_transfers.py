@@ -12,8 +12,9 @@ from emulated import ISA, KERNARG_BYTES, LANES, code_object
 from launching import compile_hip, launch
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.checks import ALL, Checks, Finding, FindingKind
-from luthier_py.emulator.launch_options import LaunchOptions
+from luthier_py.emulator.options.checks import ALL, Checks, FindingKind
+from luthier_py.emulator.options.launch_options import LaunchOptions
+from luthier_py.emulator.watching.findings import Finding
 from luthier_py.isa import target
 from luthier_py.isa.registers import sgpr, vgpr
 

@@ -12,9 +12,10 @@ from emulated import ISA, KERNARG_BYTES, LANES, code_object
 from launching import compile_hip
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.checks import ALL, Checks, Finding, FindingKind, parse_checks
-from luthier_py.emulator.launch_options import LaunchOptions
-from luthier_py.emulator.schedule import Schedule
+from luthier_py.emulator.options.checks import ALL, Checks, FindingKind, parse_checks
+from luthier_py.emulator.options.launch_options import LaunchOptions
+from luthier_py.emulator.options.schedule import Schedule
+from luthier_py.emulator.watching.findings import Finding
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import target
 from luthier_py.isa.registers import EXEC, VCC, sgpr, vgpr

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from test_checks import BARRIER, END, LDS_READ, LDS_WRITE, NEXT_WAVES, WAIT, load_at, made, run, store_at
 
-from luthier_py.emulator import watch
+from luthier_py.emulator.launches import watch
 from luthier_py.errors import DeviceError
 from luthier_py.isa import sgpr, vgpr
 
@@ -47,7 +47,7 @@ def test_a_process_without_memory_lives_on():
 import resource
 from test_checks_memory import launched
 from luthier_py.errors import DeviceError
-from luthier_py.emulator.watching_library import watching_library
+from luthier_py.emulator.watching.watching_library import watching_library
 launched()
 library = watching_library()
 try:

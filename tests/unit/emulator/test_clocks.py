@@ -8,10 +8,10 @@ from itertools import accumulate
 
 from emulated import ISA, LANES, Bench, code_object
 
-from luthier_py.emulator.clocks import CLOCK, WALL_CLOCK_KHZ
-from luthier_py.emulator.discover import discover
-from luthier_py.emulator.host_functions import translate
-from luthier_py.emulator.settings import Settings
+from luthier_py.emulator.native.clocks import CLOCK, WALL_CLOCK_KHZ
+from luthier_py.emulator.options.settings import Settings
+from luthier_py.emulator.reading.discover import discover
+from luthier_py.emulator.translation.host_functions import translate
 from luthier_py.isa import Inst, sgpr, vgpr
 
 BUFFER = ("s_load_dwordx2", sgpr(0, 2), sgpr(4, 2), 0)

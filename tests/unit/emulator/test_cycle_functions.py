@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from luthier_py import llvm
-from luthier_py.emulator.cycle_functions import time_function
-from luthier_py.emulator.engine import object_code
-from luthier_py.emulator.layout import TIME_BYTES, TIME_PATTERNS, WAVE, WAVE_HEADER_BYTES
+from luthier_py.emulator.code.engine import object_code
+from luthier_py.emulator.native.cycle_functions import time_function
+from luthier_py.emulator.records.layout import TIME_BYTES, TIME_PATTERNS, WAVE, WAVE_HEADER_BYTES
 from luthier_py.isa import target
 from luthier_py.isa.lds_banks import LaneGroups, Way, bank_model
 from luthier_py.llvm import Effort

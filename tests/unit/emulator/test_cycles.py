@@ -18,7 +18,7 @@ from launching import compile_hip, launch, run_sample
 from packets import Host
 
 from luthier_py.emulator import EmulatorDevice, LaunchCycles, LaunchOptions
-from luthier_py.emulator.residency import COMPUTE_UNITS
+from luthier_py.emulator.waves.residency import COMPUTE_UNITS
 from luthier_py.errors import Invalid
 from luthier_py.isa import agpr, sgpr, target, vgpr
 from luthier_py.loader import load

@@ -13,9 +13,10 @@ from compiled_samples import CompiledSamples
 from defects import Defect, comes_to_a_barrier, first_store_left_out, instructions, weaker_waits, without
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.checks import ALL, Finding, FindingKind
-from luthier_py.emulator.launch_options import LaunchOptions
-from luthier_py.emulator.schedule import Schedule
+from luthier_py.emulator.options.checks import ALL, FindingKind
+from luthier_py.emulator.options.launch_options import LaunchOptions
+from luthier_py.emulator.options.schedule import Schedule
+from luthier_py.emulator.watching.findings import Finding
 from luthier_py.errors import DeviceError
 from luthier_py.isa import OpFlag
 from luthier_py.loader import load

@@ -10,7 +10,7 @@ from launching import compile_hip, launch
 
 from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
 from luthier_py.emulator import EmulatorDevice, LaunchOptions
-from luthier_py.emulator.checks import ALL
+from luthier_py.emulator.options.checks import ALL
 from luthier_py.ir import lift
 from luthier_py.isa import target
 from luthier_py.loader import load

@@ -7,9 +7,9 @@ import struct
 import pytest
 from emulated import ISA, LANES, Bench, code_object
 
-from luthier_py.emulator.discover import discover
-from luthier_py.emulator.first_reads import rows_read_first
-from luthier_py.emulator.liveness import EVERYTHING
+from luthier_py.emulator.reading.discover import discover
+from luthier_py.emulator.reading.first_reads import rows_read_first
+from luthier_py.emulator.reading.liveness import EVERYTHING
 from luthier_py.isa import EXEC, VCC, sgpr, vgpr
 from luthier_py.isa.instruction import Inst
 

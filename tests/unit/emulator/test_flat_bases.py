@@ -10,8 +10,8 @@ import pytest
 from launching import compile_hip, launch
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.checks import ALL
-from luthier_py.emulator.launch_options import NO_OPTIONS, LaunchOptions
+from luthier_py.emulator.options.checks import ALL
+from luthier_py.emulator.options.launch_options import NO_OPTIONS, LaunchOptions
 from luthier_py.isa import target
 
 SOURCE = """

@@ -14,11 +14,12 @@ from launching import launch
 from packets import Host
 
 from luthier_py import storage
-from luthier_py.emulator import EmulatorDevice, LaunchProfile, kept
-from luthier_py.emulator.checks import ALL
-from luthier_py.emulator.code import HostedCode
-from luthier_py.emulator.launch_options import NO_OPTIONS, LaunchOptions
-from luthier_py.emulator.schedule import Schedule
+from luthier_py.emulator import EmulatorDevice, LaunchProfile
+from luthier_py.emulator.code import kept
+from luthier_py.emulator.code.code import HostedCode
+from luthier_py.emulator.options.checks import ALL
+from luthier_py.emulator.options.launch_options import NO_OPTIONS, LaunchOptions
+from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.errors import DeviceError
 from luthier_py.isa import sgpr, vgpr
 from luthier_py.llvm import Effort

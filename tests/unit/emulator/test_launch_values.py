@@ -10,7 +10,7 @@ import pytest
 from packets import Host
 from test_partial_groups import SHAPES, expected, three
 
-from luthier_py.emulator.memory import read_bytes, write_bytes
+from luthier_py.emulator.memory.device_memory import read_bytes, write_bytes
 from luthier_py.errors import HookError
 from luthier_py.intrinsics import atomic_add
 from luthier_py.ir import Kernel, lift

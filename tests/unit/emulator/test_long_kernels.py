@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from test_parts import ISA
 
-from luthier_py.emulator import first_reads, host_functions, liveness, sizes
-from luthier_py.emulator.discover import CodeBlock, discover
-from luthier_py.emulator.host_functions import DividedFunction
-from luthier_py.emulator.hosted_part import HostedPart, Improvable
-from luthier_py.emulator.settings import FIRST_COUNTER, CounterKind, Settings
-from luthier_py.emulator.translation import HostPart
+from luthier_py.emulator.code.hosted_part import HostedPart, Improvable
+from luthier_py.emulator.options import sizes
+from luthier_py.emulator.options.settings import FIRST_COUNTER, CounterKind, Settings
+from luthier_py.emulator.reading import first_reads, liveness
+from luthier_py.emulator.reading.discover import CodeBlock, discover
+from luthier_py.emulator.translation import host_functions
+from luthier_py.emulator.translation.host_functions import DividedFunction
+from luthier_py.emulator.translation.translated import HostPart
 from luthier_py.isa.instruction import Inst
 from luthier_py.llvm import Effort
 

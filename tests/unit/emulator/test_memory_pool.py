@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from launching import device
 
-from luthier_py.emulator.memory import GAP, Memory, read_bytes, write_bytes
+from luthier_py.emulator.memory.device_memory import GAP, Memory, read_bytes, write_bytes
 from luthier_py.errors import DeviceError, Invalid
 
 

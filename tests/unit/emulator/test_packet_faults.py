@@ -12,8 +12,8 @@ from launching import compile_hip
 from packets import Host
 
 from luthier_py.emulator import LaunchOptions
-from luthier_py.emulator.memory import Allocation, read_bytes, write_bytes
-from luthier_py.emulator.packet import DispatchPacket
+from luthier_py.emulator.memory.device_memory import Allocation, read_bytes, write_bytes
+from luthier_py.emulator.waves.packet import DispatchPacket
 from luthier_py.errors import DeviceError, DeviceFault, FaultKind, TimeLimit
 from luthier_py.isa import sgpr, vgpr
 from luthier_py.loader import load

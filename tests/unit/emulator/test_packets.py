@@ -12,12 +12,13 @@ from emulated import ISA, code_object
 from launching import compile_hip, device, launch
 from packets import Host
 
-from luthier_py.emulator.checks import ALL, Finding, FindingKind
-from luthier_py.emulator.launch_options import LaunchOptions
-from luthier_py.emulator.memory import Memory, write_bytes
-from luthier_py.emulator.packet import DispatchPacket
-from luthier_py.emulator.schedule import Schedule
-from luthier_py.emulator.text import MemoryText
+from luthier_py.emulator.memory.device_memory import Memory, write_bytes
+from luthier_py.emulator.options.checks import ALL, FindingKind
+from luthier_py.emulator.options.launch_options import LaunchOptions
+from luthier_py.emulator.options.schedule import Schedule
+from luthier_py.emulator.reading.text import MemoryText
+from luthier_py.emulator.watching.findings import Finding
+from luthier_py.emulator.waves.packet import DispatchPacket
 from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit, Unsupported
 from luthier_py.isa import sgpr, target, vgpr
 from luthier_py.loader import load

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from luthier_py.emulator import EmulatorDevice, parts, sizes
-from luthier_py.emulator.discover import CodeBlock
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.options import sizes
+from luthier_py.emulator.reading import parts
+from luthier_py.emulator.reading.discover import CodeBlock
 from luthier_py.isa import instruction_set, target
 from luthier_py.llvm import Effort
 from luthier_py.loader import load

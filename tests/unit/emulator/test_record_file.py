@@ -12,10 +12,17 @@ import msgpack
 import pytest
 import zstandard
 
-from luthier_py.emulator.memory import Allocation
-from luthier_py.emulator.record_file import MAGIC, VERSION, pack_record, read_record, unpack_record, write_record
-from luthier_py.emulator.recorded import RecordedLaunch, RecordedPage
-from luthier_py.emulator.touched import PAGE_BYTES
+from luthier_py.emulator.devices.record_file import (
+    MAGIC,
+    VERSION,
+    pack_record,
+    read_record,
+    unpack_record,
+    write_record,
+)
+from luthier_py.emulator.devices.recorded import RecordedLaunch, RecordedPage
+from luthier_py.emulator.memory.device_memory import Allocation
+from luthier_py.emulator.memory.touched import PAGE_BYTES
 from luthier_py.errors import Malformed
 
 HEAD = struct.Struct("<4sI32s")

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 from emulated import ISA, KERNARG_BYTES, code_object
 
-from luthier_py.emulator import EmulatorDevice, ready
-from luthier_py.emulator import module as emulator_module
-from luthier_py.emulator.dispatch import Patience
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.devices import module as emulator_module
+from luthier_py.emulator.launches import ready
+from luthier_py.emulator.launches.dispatch import Patience
 from luthier_py.errors import DeviceError, TimeLimit
 from luthier_py.isa import sgpr, target, vgpr
 from luthier_py.runtime import Module, pack_arguments

@@ -11,9 +11,9 @@ from emulated import ISA, KERNARG_BYTES, LANES, code_object
 from launching import run_sample
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.checks import ALL, Checks
-from luthier_py.emulator.launch_options import LaunchOptions
-from luthier_py.emulator.schedule import Schedule, parse_schedule
+from luthier_py.emulator.options.checks import ALL, Checks
+from luthier_py.emulator.options.launch_options import LaunchOptions
+from luthier_py.emulator.options.schedule import Schedule, parse_schedule
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import target
 from luthier_py.isa.instruction import Inst

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from launching import compile_hip, device, launch
 
-from luthier_py.emulator.launch import (
+from luthier_py.emulator.records.layout import WAVE
+from luthier_py.emulator.waves.launch import (
     LaunchMemory,
     Residence,
     group_id_places,
@@ -19,9 +20,8 @@ from luthier_py.emulator.launch import (
     wave_images,
     work_item_rows,
 )
-from luthier_py.emulator.layout import WAVE
-from luthier_py.emulator.segments import dispatch_packet
-from luthier_py.emulator.shape import shape_of
+from luthier_py.emulator.waves.segments import dispatch_packet
+from luthier_py.emulator.waves.shape import shape_of
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import target
 from luthier_py.loader import load

@@ -13,14 +13,15 @@ import pytest
 from test_kept_translations import ran
 
 from luthier_py import llvm, storage
-from luthier_py.emulator import code, hosted_part, sizes
-from luthier_py.emulator.checks import ALL, Checks
-from luthier_py.emulator.code import HostedCode
-from luthier_py.emulator.compile_queue import CompileQueue
-from luthier_py.emulator.engine import kept_code
-from luthier_py.emulator.hosted_part import HostedPart
-from luthier_py.emulator.launch_options import LaunchOptions
-from luthier_py.emulator.schedule import Schedule
+from luthier_py.emulator.code import code, hosted_part
+from luthier_py.emulator.code.code import HostedCode
+from luthier_py.emulator.code.compile_queue import CompileQueue
+from luthier_py.emulator.code.engine import kept_code
+from luthier_py.emulator.code.hosted_part import HostedPart
+from luthier_py.emulator.options import sizes
+from luthier_py.emulator.options.checks import ALL, Checks
+from luthier_py.emulator.options.launch_options import LaunchOptions
+from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.errors import Invalid
 from luthier_py.llvm import Effort
 

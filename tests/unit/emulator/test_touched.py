@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.checks import Checks
-from luthier_py.emulator.launch_options import LaunchOptions
-from luthier_py.emulator.touched import PAGE_BYTES, TouchedMemory
+from luthier_py.emulator.memory.touched import PAGE_BYTES, TouchedMemory
+from luthier_py.emulator.options.checks import Checks
+from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.loader import load
 from luthier_py.runtime import Buffer, pack_arguments
 from luthier_py.samples import SAMPLES, Sample

@@ -15,8 +15,8 @@ from emulated import ISA, KERNARG_BYTES, LANES, code_object
 from launching import compile_hip, launch
 
 from luthier_py.emulator import EmulatorDevice, LaunchOptions
-from luthier_py.emulator.dispatch import Patience
-from luthier_py.emulator.module import HostedCode
+from luthier_py.emulator.devices.module import HostedCode
+from luthier_py.emulator.launches.dispatch import Patience
 from luthier_py.errors import DeviceError, Invalid, TimeLimit
 from luthier_py.isa import EXEC, M0, sgpr, vgpr
 

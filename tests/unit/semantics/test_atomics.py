@@ -7,7 +7,7 @@ import pytest
 from memories import LANES, PARTIAL, RNG, lanes_of
 from waves import ISA, run
 
-from luthier_py.emulator.layout import Status
+from luthier_py.emulator.records.layout import Status
 from luthier_py.isa import instruction_set, target, vgpr
 
 

@@ -7,7 +7,7 @@ import pytest
 from memories import LANES, RNG
 from waves import run
 
-from luthier_py.emulator.layout import Fault, Status, SurfaceRefusal
+from luthier_py.emulator.records.layout import Fault, Status, SurfaceRefusal
 from luthier_py.isa import InstructionSet, instruction_set, sgpr, target, vgpr
 from luthier_py.isa.names import DATA_FORMATS, NUMBER_FORMATS, unified_formats
 

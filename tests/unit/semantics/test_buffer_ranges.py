@@ -7,7 +7,7 @@ import pytest
 from memories import RNG
 from waves import run
 
-from luthier_py.emulator.layout import Fault, Status, SurfaceRefusal
+from luthier_py.emulator.records.layout import Fault, Status, SurfaceRefusal
 from luthier_py.isa import instruction_set, sgpr, target, vgpr
 
 FORMAT = 7 << 12 | 4 << 15

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from waves import FULL, ISA, run
 
-from luthier_py.emulator.layout import Fault, Status
+from luthier_py.emulator.records.layout import Fault, Status
 from luthier_py.isa import EXEC, M0, VCC, instruction_set, sgpr, target, vgpr
 
 RDNA = instruction_set(target("gfx1100"), 64)

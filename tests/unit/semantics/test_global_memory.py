@@ -7,7 +7,7 @@ import pytest
 from memories import LANES, OFFSETS, PARTIAL, RNG, lanes_of, loaded, memory, pair
 from waves import FULL, ISA, run
 
-from luthier_py.emulator.layout import Status
+from luthier_py.emulator.records.layout import Status
 from luthier_py.isa import sgpr, vgpr
 
 LOADS = {

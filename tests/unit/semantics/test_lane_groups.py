@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from waves import run
 
-from luthier_py.emulator.layout import Fault, Status, SurfaceRefusal
+from luthier_py.emulator.records.layout import Fault, Status, SurfaceRefusal
 from luthier_py.isa import instruction_set, sgpr, target, vgpr
 
 GFX1250 = instruction_set(target("gfx1250"), 32)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from waves import FULL, ISA, MODE, run
 
-from luthier_py.emulator.crosslane import swizzle_sources
+from luthier_py.emulator.instructions.crosslane import swizzle_sources
 from luthier_py.errors import Unsupported
 from luthier_py.isa import EXEC, M0, VCC, agpr, sgpr, vgpr
 

@@ -7,7 +7,7 @@ import pytest
 from memories import LANES, OFFSETS, PARTIAL, RNG, lanes_of, loaded, memory
 from waves import FULL, ISA, run
 
-from luthier_py.emulator.layout import Status
+from luthier_py.emulator.records.layout import Status
 from luthier_py.isa import M0, instruction_set, target, vgpr
 
 DS_READS = {"u8": (1, np.uint8), "i8": (1, np.int8), "u16": (2, np.uint16), "i16": (2, np.int16), "b32": (4, np.uint32),

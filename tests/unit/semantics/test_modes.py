@@ -11,7 +11,7 @@ from ieee import toward
 from lanewise import bits_of, float_of
 from waves import FULL, ISA, MODE, run
 
-from luthier_py.emulator.layout import Fault, Status
+from luthier_py.emulator.records.layout import Fault, Status
 from luthier_py.errors import Unsupported
 from luthier_py.isa import instruction_set, target, vgpr
 

@@ -7,7 +7,7 @@ import pytest
 from memories import LANES, PARTIAL, PRIVATE, RNG, SHARED, lanes_of, memory, pair
 from waves import FULL, ISA, run
 
-from luthier_py.emulator.layout import Fault, Status
+from luthier_py.emulator.records.layout import Fault, Status
 from luthier_py.isa import sgpr, vgpr
 
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from waves import Setup, run
 
-from luthier_py.emulator import calling_strip, sizes
-from luthier_py.emulator.calling_strip import CallingStrip
-from luthier_py.emulator.emitter import Emitter, LlvmOps
-from luthier_py.emulator.scalars import Scalars
-from luthier_py.emulator.strip import LaneChunk
+from luthier_py.emulator.options import sizes
+from luthier_py.emulator.strips import calling_strip
+from luthier_py.emulator.strips.calling_strip import CallingStrip
+from luthier_py.emulator.strips.emitter import Emitter, LlvmOps
+from luthier_py.emulator.strips.scalars import Scalars
+from luthier_py.emulator.strips.strip import LaneChunk
 from luthier_py.isa import Inst, InstructionSet, instruction_set, target
 from luthier_py.isa.semantics.algebra import U32, Value
 

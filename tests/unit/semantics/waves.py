@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.emulator.discover import discover
-from luthier_py.emulator.engine import link_function, object_code
-from luthier_py.emulator.host_functions import translate
-from luthier_py.emulator.launch import SHARED_BASE, private_base
-from luthier_py.emulator.layout import (
+from luthier_py.emulator.code.engine import link_function, object_code
+from luthier_py.emulator.options.settings import FIRST_COUNTER, FIRST_SITE, Settings
+from luthier_py.emulator.reading.discover import discover
+from luthier_py.emulator.records.layout import (
     AGPR_ROW,
     SITE_BYTES,
     TEMPORARY_ROWS,
@@ -28,7 +27,8 @@ from luthier_py.emulator.layout import (
     Status,
     row_offset,
 )
-from luthier_py.emulator.settings import FIRST_COUNTER, FIRST_SITE, Settings
+from luthier_py.emulator.translation.host_functions import translate
+from luthier_py.emulator.waves.launch import SHARED_BASE, private_base
 from luthier_py.isa import EXEC, SCC, VCC, Inst, InstructionSet, instruction_set, sgpr, target
 from luthier_py.isa import MODE as MODE_REGISTER
 from luthier_py.llvm import Effort

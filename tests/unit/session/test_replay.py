@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from compiled_samples import OPTIONS, CompiledSamples
 
-from luthier_py.emulator.record_file import read_record, write_record
+from luthier_py.emulator.devices.record_file import read_record, write_record
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.samples import FOLDER, SAMPLES, Sample
 from luthier_py.session.launched import launch_file

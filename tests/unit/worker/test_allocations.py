@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from luthier_py.emulator.memory import GAP, Memory
+from luthier_py.emulator.memory.device_memory import GAP, Memory
 from luthier_py.errors import Invalid
 from luthier_py.runtime.native.protocol import Message
 from luthier_py.worker.device import DeviceService

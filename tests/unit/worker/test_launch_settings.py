@@ -7,8 +7,8 @@ from dataclasses import fields
 import pytest
 
 from luthier_py.emulator import LaunchOptions
-from luthier_py.emulator.checks import ALL, Checks
-from luthier_py.emulator.schedule import Schedule
+from luthier_py.emulator.options.checks import ALL, Checks
+from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.errors import Invalid
 from luthier_py.runtime.clock_kind import ClockKind
 from luthier_py.session.run_settings import RunSettings, run_settings

@@ -10,7 +10,7 @@ from ctypes import c_uint64
 
 import pytest
 
-from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
+from luthier_py.emulator.memory.device_memory import Memory, read_bytes, write_bytes
 from luthier_py.worker.heap import SLAB_BYTES, Heap
 from luthier_py.worker.printing import Printing, formats, messages
 

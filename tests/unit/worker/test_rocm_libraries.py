@@ -88,7 +88,7 @@ def test_profiles_of_bitsandbytes(
     done = tooled(*command, tool=tool, END_GRID_NUM="2", **environment)
     assert (done.code, done.out) == (0, "PASSED\n"), done.out + done.err
     reports = done.verdict["reports"]
-    assert not any(row["report"].get("not_counted") or row["report"].get("lost") for row in reports)
+    assert not any(row["report"].get("left_out") or row["report"].get("lost") for row in reports)
     assert len(reports) == 2 and [(row["kernel"], PROFILES[tool](row["report"])) for row in reports] == [
         (row["kernel"], row["instructions"]) for row in counted(*command, **environment)[:2]]
 
@@ -137,7 +137,7 @@ def test_metrics_of_bitsandbytes(
         assert report["load_balance"]["instructions"]["total_threads"] == lanes
         total = report["branch_divergence"]["total"]
         assert (total["instructions"], total["lanes"]) == (known["instructions"], lanes)
-        assert not report["branch_divergence"]["not_counted"]
+        assert not report["branch_divergence"]["left_out"]
         sizes = {each["pc"]: each["bytes"] // each["lanes"] for each in report["memory_divergence"]["instructions"]
                  if each["lanes"]}
         assert report["memory_divergence"]["total"] == touched(accesses.get(row["launch"], []), sizes)

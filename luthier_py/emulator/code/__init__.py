@@ -1,0 +1,1 @@
+"""LLVM IR as machine code: compiled, kept on disk, run."""

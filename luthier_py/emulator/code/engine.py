@@ -1,0 +1,124 @@
+"""LLVM IR to callable code, through a cache on disk.
+
+In: IR text. Out: machine code in this process. Support functions are compiled when generated code first mentions them;
+those that were compiled before are found by name and by the sources of this package, without their text. Invariant:
+the cache key is everything that the machine code depends on, so a stale entry cannot be met; a damaged one is compiled
+again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from luthier_py import llvm
+from luthier_py.emulator.native.clocks import WALL_CLOCK, host_functions
+from luthier_py.llvm import Effort
+from luthier_py.storage import Shelf, cache_key, sources
+
+_SHELF = Shelf("host", 1 << 30)
+_NAMED = Shelf("named", 1 << 24)
+_SUPPORT = re.compile(r"@(luthier_\w+)")
+_SYMBOL = re.compile(rb"\0(luthier_\w+)(?=\0)")
+WATCHING = "luthier_watch_"
+_ready: dict[tuple[str, object], llvm.HostCode] = {}
+
+
+def link_function(name: str, code: bytes, wave_size: int, first: Mapping[str, int]) -> llvm.HostCode:
+    """Machine code that defines ``name``, linked with support functions and ``first``, numbers by symbol."""
+    imports = {symbol: _support(symbol, wave_size) for symbol in _imports_of(code)}
+    return llvm.HostCode(code, [name], imports | dict(first))
+
+
+def _imports_of(code: bytes) -> list[str]:
+    """Support functions that machine code calls: of all symbols theirs alone begin so."""
+    return sorted({name.decode() for name in _SYMBOL.findall(code)})
+
+
+def scheduler_address(wave_size: int, watched: bool = False, at_random: bool = False) -> int:
+    def text() -> str:
+        from luthier_py.emulator.native.scheduler import scheduler  # as for _support
+
+        return scheduler(wave_size, watched, at_random)
+
+    return native_function("luthier_run_at_random" if at_random else "luthier_run", text, {}, (wave_size, watched))
+
+
+def begin_address() -> int:
+    def text() -> str:
+        from luthier_py.emulator.native.beginning import beginning  # as for _support
+
+        return beginning()
+
+    return native_function("luthier_begin", text, host_functions())
+
+
+def native_function(name: str, text: Callable[[], str], imports: Mapping[str, int], variant: object = None) -> int:
+    """Address of a hand-written function; ``imports``: of what it calls. Compiled if this is the first time; ``text``
+    depends on name and variant alone."""
+    with llvm.LOCK:
+        if (name, variant) not in _ready:
+            code, _ = _named(name, variant, text)
+            _ready[name, variant] = llvm.HostCode(code, [name], imports)
+    return _ready[name, variant].address(name)
+
+
+def _support(symbol: str, wave_size: int) -> int:
+    """Address of a support function; compiled if this is the first call of it."""
+    if symbol.startswith(WATCHING):
+        from luthier_py.emulator.watching.watching_library import (
+            watching_functions,  # builds a C library, for checks alone
+        )
+
+        return watching_functions()[symbol]
+
+    def text() -> str:
+        from luthier_py.emulator.code.support import definition  # imports all meanings, and kept code needs no text
+
+        return _SUPPORT.sub(rf"@\1_w{wave_size}", definition(name, wave_size))
+
+    name = symbol.removesuffix(f"_w{wave_size}")
+    with llvm.LOCK:
+        if (name, wave_size) not in _ready:
+            code, called = _named(name, wave_size, text)
+            imports = {one: _support(one, wave_size) for one in called if one != symbol}
+            imports |= host_functions() if name == WALL_CLOCK else {}
+            _ready[name, wave_size] = llvm.HostCode(code, [symbol], imports)
+    return _ready[name, wave_size].address(symbol)
+
+
+def _named(name: str, variant: object, text: Callable[[], str]) -> tuple[bytes, list[str]]:
+    """Machine code of what these sources define under a name, and the support functions that it calls."""
+    key = cache_key(sources(), llvm.host_identity(), name, repr(variant))
+    if (kept := _NAMED.read(key)) is not None:
+        digest, *called = kept.decode().split()
+        if (code := kept_code(digest, Effort.OPTIMISE)) is not None:
+            return code, called
+    ir = text()
+    code, called = object_code(ir, Effort.OPTIMISE), sorted(set(_SUPPORT.findall(ir)))
+    _NAMED.write(key, " ".join((cache_key(ir), *called)).encode())
+    return code, called
+
+
+def object_code(ir: str, effort: Effort) -> bytes:
+    """Machine code of a module."""
+    digest = cache_key(ir)
+    code = kept_code(digest, effort)
+    if code is None:
+        code = llvm.host_object(ir, effort)
+        keep_code(digest, effort, code)
+    return code
+
+
+def kept_code(digest: str, effort: Effort) -> bytes | None:
+    """That of a module whose text has this :func:`~luthier_py.storage.cache_key`, if it was made before."""
+    return _SHELF.read(_code_key(digest, effort))
+
+
+def keep_code(digest: str, effort: Effort, code: bytes) -> None:
+    """For :func:`kept_code`."""
+    _SHELF.write(_code_key(digest, effort), code)
+
+
+def _code_key(digest: str, effort: Effort) -> str:
+    return cache_key(llvm.host_identity(), effort.name, digest)

@@ -1,0 +1,1 @@
+"""Each kind of instruction as LLVM IR, for one wave."""

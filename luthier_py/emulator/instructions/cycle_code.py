@@ -1,0 +1,223 @@
+"""The cycle model in generated code: when each instruction of a wave issues, and when what it loads is there.
+
+In: the instructions of blocks, one by one, and the addresses of accesses while their code is written. Out: IR that
+keeps the wave's TIME record. Instructions issue in order, as soon as what they read is ready. That is worked out when a
+block is translated, except for what addresses and waits decide, which native functions (cycle_functions) work out at
+run time. Invariant: nothing here changes what a kernel computes; at a block's end TIME is up to date, and all results
+of the ALUs are waited for, so that each block begins alike.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from luthier_py.emulator.records.layout import TIME, TIME_COUNTERS, TIME_PATTERNS, WAVE
+from luthier_py.emulator.strips.emitter import Emitter
+from luthier_py.isa.costs import InstructionCost, cost_of
+from luthier_py.isa.cycles import Pipe, Work, cycle_model
+from luthier_py.isa.instruction import Counter, Inst
+from luthier_py.isa.lds_banks import Way, bank_model, lds_access
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Action
+from luthier_py.isa.target import Target
+from luthier_py.isa.waitcnt import waits_for
+
+_BITS = re.compile(r"(\d+)[a-z]*$")  # of an element, at the end of an operation's name
+_ARRIVES = (Action.BARRIER, Action.BARRIER_SIGNAL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """Results that are not there yet: registers, as bits, and the offset at which they are."""
+
+    registers: int
+    ready: int
+    accumulator: int = 0  # registers whose readers that only accumulate on them go on at ``chained``
+    chained: int = 0
+
+
+class CycleCode:
+    """Mutable: writes the model's part of one host function."""
+
+    def __init__(self, emitter: Emitter, target: Target, wave_size: int) -> None:
+        self._emitter, self._target, self._wave_size = emitter, target, wave_size
+        self._model = cycle_model(target)
+        self._patterns = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """A block does: offsets are cycles since TIME.now."""
+        self._at = self._start = 0
+        self._pending: list[_Pending] = []
+        self._busy = dict.fromkeys(Pipe, 0)
+        self._inst: Inst | None = None
+        self._work = Work.OTHER
+        self._counted = False
+
+    def before(self, inst: Inst, leaves: bool) -> None:
+        """``inst`` issues; ``leaves``: its code ends the block."""
+        cost = cost_of(self._target, inst, self._wave_size)
+        self._inst, self._work, self._counted = inst, cost.work, False
+        self._start = start = self._issues(inst)
+        self._at = start + cost.held
+        if cost.pipe is not None:
+            self._busy[cost.pipe] += cost.held
+        self._pending = [each for each in self._pending if each.ready > self._at]
+        self._add_results(inst, cost)
+        if waits := waits_for(self._target, inst):
+            self._wait(waits)
+        if leaves:
+            self.end()
+            self._meet(inst)
+
+    def after(self) -> None:
+        """The instruction's code is written. What it did to memory that nobody has told is an access of the least."""
+        if self._inst is not None and self._inst.op.counters and not self._counted:
+            lds, memory = self._work is Work.LDS, self._work is Work.VECTOR_MEMORY
+            least = str(self._least if memory else 1)
+            if lds or memory:
+                self._issue(Pipe.LDS if lds else Pipe.MEMORY, least, least)
+            else:
+                self._issue(None, "1", "0")
+
+    def end(self) -> None:
+        """Bring TIME up to date."""
+        self._at = max([self._at, *(each.ready for each in self._pending)])
+        self._add("now", self._at)
+        for pipe, cycles in self._busy.items():
+            if cycles:
+                self._add(pipe.name.lower(), cycles)
+        self.begin()
+
+    def now(self) -> str:
+        """The cycle in which the current instruction issues."""
+        return self._later(self._start)
+
+    # Issue
+
+    def _issues(self, inst: Inst) -> int:
+        """The offset at which it does."""
+        touched, start = inst.reads.bits | inst.writes.bits, self._at
+        accumulated = self._accumulated(inst)
+        for each in self._pending:
+            if accumulated and each.accumulator == accumulated:
+                others = sum(operand.reg.bits for operand in map(inst.find, ("src0", "src1"))
+                             if operand is not None and operand.reg is not None)
+                start = max(start, each.ready if others & each.registers else each.chained)
+            elif touched & each.registers:
+                start = max(start, each.ready)
+        return start
+
+    def _accumulated(self, inst: Inst) -> int:
+        """Registers that a matrix instruction only accumulates on."""
+        source = inst.find("src2") if self._work is Work.MATRIX else None
+        return source.reg.bits if source is not None and source.reg is not None else 0
+
+    def _add_results(self, inst: Inst, cost: InstructionCost) -> None:
+        ready = self._start + cost.ready
+        if ready <= self._at or not inst.writes:
+            return
+        target = inst.find("vdst") if cost.work is Work.MATRIX else None
+        accumulator = target.reg.bits if target is not None and target.reg is not None else 0
+        self._pending.append(_Pending(inst.writes.bits, ready, accumulator, self._start + cost.chained))
+
+    def _wait(self, waits: dict[Counter, int]) -> None:
+        """Until what is counted is there; what the ALUs still do goes on meanwhile, and is not followed so closely."""
+        at = self._later(self._at)
+        for counter, count in waits.items():
+            there = self._emitter.support("i64", "time_wait", [
+                ("ptr", "%wave"), ("i64", str(TIME_COUNTERS[counter])), ("i64", str(count))])
+            at = self._emitter.call("i64", "llvm.umax.i64", [("i64", at), ("i64", there)])
+        self._emitter.emit(f"store i64 {at}, ptr {self._field('now')}")
+        passed, self._at = self._at, 0
+        self._pending = [_Pending(each.registers, each.ready - passed, each.accumulator, each.chained - passed)
+                         for each in self._pending]
+
+    def _meet(self, inst: Inst) -> None:
+        """At a barrier, after TIME was brought up to date: the scheduler's watcher sets when its waves go on."""
+        row, now = meaning(inst.op), ""
+        if row in _ARRIVES or row is Action.BARRIER_WAIT:
+            now = self._emitter.let(f"load i64, ptr {self._field('now')}")
+        if row in _ARRIVES:
+            self._emitter.emit(f"store i64 {now}, ptr {self._field('arrived')}")
+        elif row is Action.BARRIER_WAIT:  # all others may have come before
+            released = self._emitter.let(f"load i64, ptr {self._field('released')}")
+            on = self._emitter.call("i64", "llvm.umax.i64", [("i64", now), ("i64", released)])
+            self._emitter.emit(f"store i64 {on}, ptr {self._field('now')}")
+
+    # Accesses
+
+    def access(self, operation: str, kind: str, mask: str, base: str, row: str) -> None:
+        """One of the current instruction: of elements that ``operation`` ends with, at addresses as native has them;
+        ``row`` points to what is up to date."""
+        bits = _BITS.search(operation)
+        size = int(bits[1]) // 8 if bits is not None else 4
+        if kind == "lds":
+            self._lds(size, mask, base, row)
+            return
+        whole = self._wave_size * size
+        if kind == "private":  # lanes are next to each other, dword by dword
+            lines = -(-max(whole, 4 * self._wave_size) // self._model.line_bytes)
+            held = str(max(self._least, lines, -(-whole // self._model.memory_bytes)))
+        else:
+            numbers = int(kind != "near"), size, self._model.line_bytes, self._model.memory_bytes, self._least
+            held = self._emitter.support("i64", "time_lines", [
+                ("ptr", "%wave"), ("i64", mask), ("i64", base), ("ptr", row), *(("i64", str(n)) for n in numbers)])
+        self._issue(Pipe.MEMORY, held, held)
+
+    @property
+    def _least(self) -> int:
+        """Cycles that an access of vector memory takes at least: its addresses are looked at."""
+        return -(-self._wave_size // self._model.address_lanes)
+
+    def _lds(self, size: int, mask: str, base: str, row: str) -> None:
+        access = lds_access(self._inst) if self._inst is not None else None
+        dwords, total = -(-size // 4), "0"
+        if access is None:  # not at an address for each lane: no conflicts
+            total = str(-(-self._wave_size * dwords // 32))
+            offsets = 1
+        else:
+            offsets, dwords = len(access.offsets_bytes), access.dwords
+            service = bank_model(self._target).service(access.way, dwords)
+            parities = sum(mask << 8 * number for number, mask in enumerate(service.parities))
+            atomic = int(access.way is Way.ATOMIC)
+            self._patterns += 1
+            numbers = (parities, len(service.parities), service.banks, dwords, atomic, self._patterns % TIME_PATTERNS)
+            for offset in access.offsets_bytes:
+                at = base if offsets == 1 else str(offset)
+                cycles = self._emitter.support("i64", "time_banks", [
+                    ("ptr", "%wave"), ("i64", mask), ("i64", at), ("ptr", row), *(("i64", str(n)) for n in numbers)])
+                total = self._emitter.let(f"add i64 {total}, {cycles}")
+        moved = -(-offsets * dwords * 4 * self._wave_size // self._model.lds_bytes)
+        own = self._emitter.call("i64", "llvm.umax.i64", [("i64", total), ("i64", str(moved))])
+        self._issue(Pipe.LDS, own, total)
+
+    def _issue(self, pipe: Pipe | None, own: str, shared: str) -> None:
+        """An access holds ``pipe`` for ``own`` cycles for this wave, of which others cannot use ``shared``."""
+        assert self._inst is not None
+        latency = {Pipe.LDS: self._model.lds_latency, Pipe.MEMORY: self._model.memory_latency}.get(
+            pipe or Pipe.SCALAR, self._model.scalar_latency)
+        name = pipe.name.lower() if pipe is not None else "other"
+        counters = sum(1 << number for counter, number in TIME_COUNTERS.items() if counter & self._inst.op.counters)
+        self._emitter.support("void", "time_issue", [
+            ("ptr", "%wave"), *(("i64", text) for text in (
+                str(self._start), own, shared, str(latency), str(TIME[f"{name}_free"]), str(TIME[name]),
+                str(int(not self._counted)), str(counters)))])
+        self._counted = True
+
+    # TIME
+
+    def _field(self, name: str) -> str:
+        at = self._emitter.let(f"getelementptr i8, ptr %wave, i64 {WAVE['time']}")
+        time = self._emitter.let(f"load ptr, ptr {at}")
+        return self._emitter.let(f"getelementptr i8, ptr {time}, i64 {TIME[name]}")
+
+    def _later(self, cycles: int) -> str:
+        now = self._emitter.let(f"load i64, ptr {self._field('now')}")
+        return self._emitter.let(f"add i64 {now}, {cycles}")
+
+    def _add(self, name: str, cycles: int) -> None:
+        place = self._field(name)
+        old = self._emitter.let(f"load i64, ptr {place}")
+        self._emitter.emit(f"store i64 {self._emitter.let(f'add i64 {old}, {cycles}')}, ptr {place}")

@@ -1,0 +1,327 @@
+"""Loads and stores inside strips: a chunk of lanes at a time, between memory and the values of the loop.
+
+In: addresses and rows of a load or store of whole dwords. Out: code in the strip's loop. Where that is for even lanes
+(open_strip), the chunk is a vector load or store, or a broadcast. Elsewhere stores are no part of loops, and a load is
+the same if the lanes' addresses are consecutive or equal, and inside what was last accessed (or LDS). Other lanes
+of LDS are picked one by one; everything else calls a support function for these lanes.
+
+Invariant: a load that was put off sees what it would have seen at its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from luthier_py.emulator.instructions.wave_code import WaveCode
+from luthier_py.emulator.records.layout import CHUNK, LOADED_ROW, SITE
+from luthier_py.emulator.strips.emitter import Emitter
+from luthier_py.emulator.strips.strip import FULL, ChunkPlace, LaneAccess, LaneChunk
+from luthier_py.isa.semantics.algebra import U32, Value
+
+_WORDS = f"<{CHUNK} x i32>"
+_ZEROS = f"{_WORDS} zeroinitializer"
+_ADDRESS_ROW = LOADED_ROW + 8  # a pair, for lanes that go one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where: see native for the kinds."""
+
+    kind: str
+    base: Value
+    row: int
+    mask: Value
+
+    def access(self, site: str, size: int, distance: int, stores: bool) -> LaneAccess:
+        """By each lane, at ``site``."""
+        return LaneAccess(self.kind, str(self.base.ref), self.row, site, size, distance, stores)
+
+
+@dataclass(frozen=True, slots=True)
+class _ChunkMove:
+    """One instruction: ``rows`` are those of its first element, and of its second if it is a pair."""
+
+    w: WaveCode
+    where: Addresses
+    site: str              # pointer to the site, made before the loop
+    words: int
+    rows: tuple[int, ...]
+    distance: int
+
+
+class ChunkLoad(_ChunkMove):
+    """A load."""
+
+    __slots__ = ()
+
+    def write(self, chunk: LaneChunk) -> None:
+        """See Strip.add."""
+        place = chunk.place_of(self.where.access(self.site, 4 * self.words, self.distance, stores=False))
+        if place is not None:
+            self._write_from(chunk, place)
+        elif self.where.kind != "private":
+            self._write_anywhere(chunk)
+
+    def done(self) -> None:
+        """After all chunks."""
+
+    def _write_from(self, chunk: LaneChunk, place: ChunkPlace) -> None:
+        rows = [target + word for target in self.rows for word in range(self.words)]
+        if place.row_bytes:
+            pointers = _in_rows(self.w.emitter, place, self.words)
+            values = [self.w.emitter.let(f"load {_WORDS}, ptr {pointer}, align 64") for pointer in pointers]
+        else:
+            read = self._vectors if place.follows else self._broadcasts
+            values = [value for pointer in self._pointers(place.pointer) for value in read(pointer)]
+        for row, value in zip(rows, values, strict=True):
+            chunk.write_row(row, Value(chunk.ops, U32, value))
+
+    def _write_anywhere(self, chunk: LaneChunk) -> None:
+        e = self.w.emitter
+        offsets = str(chunk.row(self.where.row).ref)
+        highs = str(chunk.row(self.where.row + 1).ref) if self._far else ""
+        lanes = _Lanes(e, chunk, offsets, highs)
+        in_lds = self.where.kind == "lds"
+        active = chunk.ops.text(chunk.lanes_of(chunk.mask)) if in_lds and chunk.mask != FULL else ""
+        at, into, room = self._place(chunk, lanes)
+        even, same = lanes.are_even(self.words), lanes.are_same()
+        labels = {hint: e.label(hint) for hint in ("consecutive", "varied", "equal", "single", "got", "loaded")}
+        size = 4 * self.words
+        e.branch(self._inside(into, room, even, CHUNK * size), labels["consecutive"], labels["varied"])
+        chunk.place(labels["consecutive"])
+        consecutive = [value for place in self._places(at) for value in self._vectors(place)]
+        e.emit(f"br label %{labels['loaded']}")
+        chunk.place(labels["varied"])
+        e.branch(self._inside(into, room, same, size), labels["equal"], labels["single"])
+        chunk.place(labels["equal"])
+        equal = [value for place in self._places(at) for value in self._broadcasts(place)]
+        e.emit(f"br label %{labels['loaded']}")
+        chunk.place(labels["single"])
+        ways = [(consecutive, labels["consecutive"]), (equal, labels["equal"])]
+        if in_lds:
+            picking = e.label("picking")
+            ways.append((self._picked(chunk, offsets, active, picking), picking))
+            e.emit(f"br label %{labels['loaded']}")
+            chunk.place(f"{picking}.not")
+        self._call(chunk, offsets, highs, labels["got"])
+        single = [e.let(f"load {_WORDS}, ptr {self._loaded(chunk, i)}, align 64") for i in range(len(equal))]
+        ways.append((single, labels["got"]))
+        e.emit(f"br label %{labels['loaded']}")
+        chunk.place(labels["loaded"])
+        rows = [target + word for target in self.rows for word in range(self.words)]
+        for number, row in enumerate(rows):
+            found = ", ".join(f"[ {values[number]}, %{label} ]" for values, label in ways)
+            chunk.write_row(row, Value(chunk.ops, U32, e.let(f"phi {_WORDS} {found}")))
+
+    def _picked(self, chunk: LaneChunk, offsets: str, active: str, label: str) -> list[str]:
+        """Of LDS, where all ``active`` lanes are inside; else at ``label``.not. Other lanes read anything."""
+        e, (begin, size) = self.w.emitter, chunk.lds_bounds()
+        last = chunk.before(f"add i64 {self.where.base.ref}, {4 * self.words + self.distance}")
+        most = chunk.before(f"sub i64 {size}, {last}")
+        room = chunk.before(f"icmp sge i64 {most}, 0")
+        limit = chunk.splat(Value(self.w.ops, U32, chunk.before(f"trunc i64 {most} to i32")))
+        if active:
+            offsets = e.let(f"select <{CHUNK} x i1> {active}, {_WORDS} {offsets}, {_ZEROS}")
+        beyond = e.call(_WORDS, f"llvm.usub.sat.v{CHUNK}i32", [(_WORDS, offsets), (_WORDS, str(limit.ref))])
+        e.branch(e.let(f"and i1 {room}, {e.all_zero(CHUNK, beyond)}"), label, f"{label}.not")
+        chunk.place(label)
+        found = []
+        for part in range(len(self.rows)):
+            for word in range(self.words):
+                start = f"add i64 {begin}, {self.where.base.ref}"
+                at = chunk.before(f"add i64 {chunk.before(start)}, {part * self.distance + 4 * word}")
+                place = chunk.before(f"inttoptr i64 {at} to ptr")
+                found.append(e.support(_WORDS, "pick", [("ptr", place), (_WORDS, offsets)]))
+        return found
+
+    @property
+    def _far(self) -> bool:
+        return self.where.kind in ("far", "flat")
+
+    def _place(self, chunk: LaneChunk, lanes: _Lanes) -> tuple[str, str, str]:
+        """Of the first lane: its address, the distance from the start of what may be accessed, and how much that is."""
+        e, offset = self.w.emitter, lanes.first_offset()
+        if self.where.kind == "lds":
+            begin, room = chunk.lds_bounds()
+            into = e.let(f"add i64 {offset}, {self.where.base.ref}")
+            return e.let(f"add i64 {into}, {begin}"), into, room
+        at = e.let(f"add i64 {offset}, {self.where.base.ref}")
+        begin = e.let(f"load i64, ptr {self.site}")
+        end_of_site = chunk.before(f"getelementptr i8, ptr {self.site}, i64 {SITE['end']}")
+        end = e.let(f"load i64, ptr {end_of_site}")
+        return at, e.let(f"sub i64 {at}, {begin}"), e.let(f"sub i64 {end}, {begin}")
+
+    def _inside(self, into: str, room: str, fits: str, size: int) -> str:
+        """Whether the lanes fit the pattern, and ``size`` bytes from the first address are there."""
+        e = self.w.emitter
+        last = size + self.distance - 1
+        places = e.call("i64", "llvm.usub.sat.i64", [("i64", room), ("i64", str(last))])  # where so much may begin
+        return e.let(f"and i1 {e.let(f'icmp ult i64 {into}, {places}')}, {fits}")
+
+    def _places(self, at: str) -> list[str]:
+        """Pointers to the elements of a pair."""
+        e = self.w.emitter
+        return self._pointers(e.let(f"inttoptr i64 {at} to ptr"))
+
+    def _pointers(self, first: str) -> list[str]:
+        if len(self.rows) == 1:
+            return [first]
+        return [first, self.w.emitter.let(f"getelementptr i8, ptr {first}, i64 {self.distance}")]
+
+    def _vectors(self, pointer: str) -> list[str]:
+        e, count = self.w.emitter, CHUNK * self.words
+        whole = f"<{count} x i32>"
+        data = e.let(f"load {whole}, ptr {pointer}, align 1")
+        if self.words == 1:
+            return [data]
+        picked = [", ".join(f"i32 {i * self.words + word}" for i in range(CHUNK)) for word in range(self.words)]
+        return [e.let(f"shufflevector {whole} {data}, {whole} poison, {_WORDS} <{lanes}>") for lanes in picked]
+
+    def _broadcasts(self, pointer: str) -> list[str]:
+        e = self.w.emitter
+        found = []
+        for word in range(self.words):
+            place = e.let(f"getelementptr i8, ptr {pointer}, i64 {4 * word}") if word else pointer
+            found.append(_splat(e, e.let(f"load i32, ptr {place}, align 1")))
+        return found
+
+    def _loaded(self, chunk: LaneChunk, number: int) -> str:
+        """Pointer to this chunk of a row where a support function leaves what it loaded."""
+        return chunk.address(LOADED_ROW + number)
+
+    def _call(self, chunk: LaneChunk, offsets: str, highs: str, after: str) -> None:
+        """Load the chunk's lanes of EXEC one by one."""
+        e = self.w.emitter
+        for row, values in ((_ADDRESS_ROW, offsets), (_ADDRESS_ROW + 1, highs)):
+            if values:
+                e.emit(f"store {_WORDS} {values}, ptr {chunk.address(row)}, align 64")
+        rows = [chunk.rows_of_wave(row) for row in (_ADDRESS_ROW, LOADED_ROW, LOADED_ROW + self.words)]
+        element = f"{'p' if len(self.rows) > 1 else ''}b{32 * self.words}"
+        done = e.support("i1", f"{self.where.kind}_gather_{element}", [
+            ("ptr", "%wave"), ("i64", chunk.mask_of_lanes()), ("i64", str(self.where.base.ref)), ("ptr", rows[0]),
+            ("ptr", rows[1]), ("ptr", self.site), ("i64", str(self.distance)), ("ptr", rows[2])])
+        e.branch(done, after, "fault")
+        chunk.place(after)
+
+
+class ChunkStore(_ChunkMove):
+    """A store."""
+
+    __slots__ = ()
+
+    def write(self, chunk: LaneChunk) -> None:
+        """See WaveCode.put_off_call; nothing where the chunk does not know its place."""
+        e = self.w.emitter
+        place = chunk.place_of(self.where.access(self.site, 4 * self.words, self.distance, stores=True))
+        if place is None:
+            return
+        if place.row_bytes:
+            for word, pointer in enumerate(_in_rows(e, place, self.words)):
+                e.emit(f"store {_WORDS} {chunk.row(self.rows[0] + word).ref}, ptr {pointer}, align 64")
+            return
+        for number, source in enumerate(self.rows):
+            pointer = place.pointer
+            if number:
+                pointer = e.let(f"getelementptr i8, ptr {pointer}, i64 {self.distance}")
+            data = _interleaved(e, [str(chunk.row(source + word).ref) for word in range(self.words)])
+            e.emit(f"store <{CHUNK * self.words} x i32> {data}, ptr {pointer}, align 1")
+
+    def done(self) -> None:
+        """After all chunks."""
+        if self.where.kind not in ("lds", "private"):
+            self.w.note_change()
+
+
+def _in_rows(e: Emitter, place: ChunkPlace, words: int) -> list[str]:
+    """Pointers to each dword of private memory."""
+    return [e.let(f"getelementptr i8, ptr {place.pointer}, i64 {place.row_bytes * word}") for word in range(words)]
+
+
+def _interleaved(e: Emitter, words: list[str]) -> str:
+    """Dwords of elements one after the other, from a vector of each dword."""
+    joined, width = words[0], CHUNK
+    for word in words[1:]:
+        padding = ", ".join(f"i32 {i}" if i < CHUNK else "i32 poison" for i in range(width))
+        padded = e.let(f"shufflevector {_WORDS} {word}, {_WORDS} poison, <{width} x i32> <{padding}>")
+        order = ", ".join(f"i32 {i}" for i in range(width + CHUNK))
+        pair = f"<{width} x i32> {joined}, <{width} x i32> {padded}"
+        joined, width = e.let(f"shufflevector {pair}, <{width + CHUNK} x i32> <{order}>"), width + CHUNK
+    if width == CHUNK:
+        return joined
+    order = ", ".join(f"i32 {word * CHUNK + lane}" for lane in range(CHUNK) for word in range(len(words)))
+    whole = f"<{width} x i32>"
+    return e.let(f"shufflevector {whole} {joined}, {whole} poison, {whole} <{order}>")
+
+
+@dataclass(frozen=True, slots=True)
+class _Lanes:
+    """What is worked out about a chunk's addresses, once for all loads that have them from the same registers."""
+
+    e: Emitter
+    chunk: LaneChunk
+    offsets: str
+    highs: str  # upper halves, if addresses have 64 bits
+
+    def first_offset(self) -> str:
+        """Of the first lane, i64."""
+        return self.chunk.shared(self._first_offset, "offset", self.offsets, self.highs)
+
+    def are_even(self, words: int) -> str:
+        """Whether the lanes' addresses follow each other, ``words`` dwords apart."""
+        key = "even", self.offsets, self.highs, words
+        return self.chunk.shared(lambda: self._are_even(words), *key)
+
+    def are_same(self) -> str:
+        """Whether the lanes have one address."""
+        return self.chunk.shared(self._are_same, "same", self.offsets, self.highs)
+
+    def _first(self) -> str:
+        """Of the first lane, i32."""
+        write = self.e.let
+        return self.chunk.shared(lambda: write(f"extractelement {_WORDS} {self.offsets}, i64 0"), "first", self.offsets)
+
+    def _first_offset(self) -> str:
+        e = self.e
+        offset = e.let(f"zext i32 {self._first()} to i64")
+        if not self.highs:
+            return offset
+        wide = e.let(f"zext i32 {e.let(f'extractelement {_WORDS} {self.highs}, i64 0')} to i64")
+        return e.let(f"add i64 {offset}, {e.let(f'shl i64 {wide}, 32')}")
+
+    def _deltas(self) -> str:
+        """Of each lane's lower half to the first one's."""
+        e = self.e
+        return self.chunk.shared(lambda: e.let(f"sub {_WORDS} {self.offsets}, {_splat(e, self._first())}"),
+                                 "deltas", self.offsets)
+
+    def _others(self) -> str:
+        """Bits in which upper halves differ from the first one."""
+        e = self.e
+
+        def write() -> str:
+            high = e.let(f"extractelement {_WORDS} {self.highs}, i64 0")
+            return e.let(f"xor {_WORDS} {self.highs}, {_splat(e, high)}")
+
+        return self.chunk.shared(write, "others", self.highs)
+
+    def _are_even(self, words: int) -> str:
+        e = self.e
+        steps = ", ".join(f"i32 {4 * words * lane}" for lane in range(CHUNK))
+        uneven = e.let(f"xor {_WORDS} {self._deltas()}, <{steps}>")
+        no_wrap = e.let(f"icmp ule i32 {self._first()}, {2**32 - 4 * words * CHUNK}")
+        return e.let(f"and i1 {self._all_zero(uneven)}, {no_wrap}")
+
+    def _are_same(self) -> str:
+        return self._all_zero(self._deltas())
+
+    def _all_zero(self, words: str) -> str:
+        """Whether ``words`` are, and no upper half differs: of lanes that are not active, too, which may read."""
+        e = self.e
+        if self.highs:
+            words = e.let(f"or {_WORDS} {words}, {self._others()}")
+        return e.all_zero(CHUNK, words)
+
+
+def _splat(e: Emitter, value: str) -> str:
+    first = e.let(f"insertelement {_WORDS} poison, i32 {value}, i64 0")
+    return e.let(f"shufflevector {_WORDS} {first}, {_WORDS} poison, {_ZEROS}")

@@ -1,0 +1,149 @@
+"""Code for one wave while it is being written: what the instructions so far have left where.
+
+In: what one instruction after the other does. Out: lines of a host function ``i32 name(ptr wave)``. Scalar registers
+stay in values of LLVM, vector code is put off into a strip; both are written to the wave's memory when asked for.
+Invariant: after :meth:`WaveCode.finish_state` that memory holds the whole state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from luthier_py.emulator.instructions.cycle_code import CycleCode
+from luthier_py.emulator.instructions.modes import Mode
+from luthier_py.emulator.options.settings import CodeNumbers, Settings, Style
+from luthier_py.emulator.records.layout import WAVE, WORKER, row_offset
+from luthier_py.emulator.strips.calling_strip import CallingStrip
+from luthier_py.emulator.strips.emitter import Emitter
+from luthier_py.emulator.strips.forms import ItemForm
+from luthier_py.emulator.strips.open_strip import Afterwards, Strip
+from luthier_py.emulator.strips.scalars import Scalars
+from luthier_py.emulator.strips.strip import ChunkWrite
+from luthier_py.isa.instruction import Inst
+from luthier_py.isa.registers import EXEC
+from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An open region of indexed registers: ``roles`` has a bit for each of src0, src1, src2, vdst that is relative."""
+
+    roles: int
+    offset: Value  # of rows
+
+
+@dataclass(frozen=True, slots=True)
+class OperandContext:
+    """What reading and writing operands depends on beside the instruction."""
+
+    scalars: Scalars
+    wave_size: int
+    apertures: dict[int, Value]      # operand encoding -> u64
+    mode: Mode
+
+    def flushes_sources(self, type: Type) -> bool:
+        """Whether denormals of a float type become zeros when they are read."""
+        return type.kind is Kind.FLOAT and self.mode.flushes_sources(type)
+
+    def flushes_results(self, type: Type) -> bool:
+        return type.kind is Kind.FLOAT and self.mode.flushes_results(type)
+
+    def scales(self, type: Type) -> bool:
+        """Whether omod does anything: only without denormals, and without IEEE mode (CDNA 3 ISA, 6.2.2)."""
+        return self.flushes_results(type) and not self.mode.ieee
+
+
+def _strip(emitter: Emitter, wave_size: int, style: Style) -> Strip:
+    if style is Style.CALLS:
+        return CallingStrip(emitter, "%wave", wave_size)
+    return Strip(emitter, "%wave", wave_size, style is Style.EVEN_LOOPS)
+
+
+class WaveCode:
+    """Mutable; ``live``: see liveness.live_rows."""
+
+    def __init__(self, settings: Settings, numbers: CodeNumbers, live: dict[int, int], style: Style) -> None:
+        self.settings = settings
+        self.numbers = numbers
+        self.style = style
+        self.wave_size = settings.wave_size
+        self.emitter = Emitter(self.wave_size)
+        self.scalars = Scalars(self.emitter, "%wave", self.settle)
+        self.strip = _strip(self.emitter, self.wave_size, style)
+        self.ops = self.scalars.ops
+        self.apertures: dict[int, Value] = {}
+        self.index: Index | None = None
+        self.items: dict[tuple[Inst, int], Any] = {}
+        """What vector_code keeps of an instruction under a MODE."""
+        self.cycles = CycleCode(self.emitter, settings.target, settings.wave_size) if settings.cycles else None
+        self.pc = 0
+        self.left = 0  # instructions of the block behind this one
+        self.coherent = False
+        """Whether the current instruction's access sees what others have just written."""
+        self._live = live
+        self.set_mode(settings.mode)
+
+    def set_mode(self, mode: int) -> None:
+        """Instructions from here on run under this MODE."""
+        self.mode = mode
+        self.context = OperandContext(self.scalars, self.wave_size, self.apertures, Mode(mode))
+
+    # Pointers
+
+    def at(self, pointer: str, offset: int) -> str:
+        return self.emitter.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+
+    def field(self, name: str) -> str:
+        """Pointer to a field of the wave."""
+        return self.at("%wave", WAVE[name])
+
+    def row(self, row: int) -> str:
+        """Pointer to a row of vector registers, or a temporary one."""
+        return self.at("%wave", row_offset(row, self.wave_size))
+
+    # State
+
+    def exec(self) -> Value:
+        return self.scalars.read(EXEC, self.wave_size // 32)
+
+    def settle(self) -> None:
+        """Write the vector code that was put off."""
+        self.strip.flush(self.scalars)
+
+    def finish_state(self) -> None:
+        """Bring the wave's memory up to date."""
+        self.settle()
+        self.scalars.flush()
+
+    def put_off(self, write: ChunkWrite, *masks: int, form: ItemForm | None = None) -> None:
+        """Add to the strip; ``write`` gives mask results for the scalar registers ``masks``."""
+        self.strip.add(self.exec(), write, self._live[self.pc], masks, form)
+        for index in masks:
+            self.scalars.pending |= ((1 << self.wave_size // 32) - 1) << index
+
+    def put_off_call(self, write: ChunkWrite, call: Afterwards, done: Afterwards) -> None:
+        """The same for an access that is part of loops for even lanes only: ``write`` makes it for a chunk, where
+        nobody can tell in which order chunks do; ``done`` comes after them all. Elsewhere ``call`` makes it."""
+        self.strip.add(self.exec(), write, self._live[self.pc], (), None, call, done)
+
+    def put_off_ahead(self, write: ChunkWrite, *masks: int) -> None:
+        """The same for an instruction that reads registers later, out of memory.
+
+        Nothing may need these after the instruction; so what was put off before has to be written first.
+        """
+        self.settle()
+        self.put_off(write, *masks)
+
+    def clock(self) -> Value:
+        """What the core's clock shows; who looks at it is not where it was, whatever it keeps of it."""
+        self.note_change()
+        if self.cycles is not None:
+            return self.ops.value(U64, self.cycles.now())
+        return self.ops.value(U64, self.emitter.support("i64", "executed", [("ptr", "%wave")])) - self.left
+
+    def note_change(self) -> None:
+        """The world is another from here on: memory, or the time."""
+        place = self.at("%worker", WORKER["changes"])
+        old = self.emitter.let(f"load i64, ptr {place}")
+        self.emitter.emit(f"store i64 {self.emitter.let(f'add i64 {old}, 1')}, ptr {place}")

@@ -1,0 +1,1 @@
+"""One launch from its beginning to its counts, faults and findings."""

@@ -1,0 +1,400 @@
+"""One launch: memory for its waves, workers that run them, counters, faults.
+
+In: a checked launch. Out: the kernel's effects on memory; counts. Work-groups start in order; one that has used up
+its turns, or stands still, is put aside for others, as many as the device holds, so that they may wait for each other.
+Invariant: everything a launch takes is given back when it ends, however it ends; one that cannot go on ends.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from types import TracebackType
+
+from luthier_py.emulator.code.code import HostedCode, Tally
+from luthier_py.emulator.launches.counted import launch_profile
+from luthier_py.emulator.launches.faults import FaultyWave, device_error, illegal_instruction
+from luthier_py.emulator.launches.random_schedule import Scheduler, scheduler_call, work_at_random
+from luthier_py.emulator.launches.ready import ROUNDS, Begun, enter_code, worker_record
+from luthier_py.emulator.launches.standing import told
+from luthier_py.emulator.launches.watch import LaunchWatch
+from luthier_py.emulator.memory.device_memory import Memory
+from luthier_py.emulator.memory.pool import PagePool
+from luthier_py.emulator.options.checks import Checks
+from luthier_py.emulator.options.patience import Outsider, Patience
+from luthier_py.emulator.options.schedule import RandomTurns
+from luthier_py.emulator.records.layout import GROUP, LAUNCH, MEETINGS_BYTES, WORKER, Fault, Outcome, Status
+from luthier_py.emulator.records.words import address_of, zero_words
+from luthier_py.emulator.watching.findings import LaunchReport
+from luthier_py.emulator.waves.cycle_account import CycleAccount, LaunchCycles
+from luthier_py.emulator.waves.launch import LaunchMemory, launch_record
+from luthier_py.emulator.waves.profile import LaunchProfile
+from luthier_py.emulator.waves.residency import of_device
+from luthier_py.emulator.waves.shape import Shape
+from luthier_py.emulator.waves.slot import ResidentGroup
+from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
+from luthier_py.loader.origins import CLONE_SUFFIX
+
+POLL_SECONDS = 0.0002  # between looks at work-groups that all wait for another's memory
+
+
+class Worker:
+    """Mutable: one thread's share of a launch."""
+
+    def __init__(self, run: RunningLaunch, begun: Begun | None = None) -> None:
+        self.run = run
+        self._begun = begun
+        self.code = run.codes[0]
+        if begun is None:
+            self.tallies: dict[HostedCode, Tally] = {}
+            self.record = worker_record(run.memory, run.meetings, run.shape.target, run.watch_address)
+            self.slots: list[ResidentGroup] = []
+            self._enter(self.code)
+        else:
+            self.tallies = {self.code: begun.ready.tally}
+            self.record, self.slots = begun.ready.worker, [begun.ready.slot]
+            self.slots[0].renew()
+
+    def _enter(self, code: HostedCode) -> None:
+        """Waves run this code from now on."""
+        self.code = code
+        if code not in self.tallies:
+            self.tallies[code] = code.take_tally()
+        enter_code(self.record, code, self.tallies[code])
+
+    @property
+    def address(self) -> int:
+        return address_of(self.record)
+
+    @property
+    def changes(self) -> int:
+        return int(self.record[WORKER["changes"] // 8])
+
+    def work(self) -> None:
+        """Run work-groups until none is left; whatever goes wrong stops the other workers too."""
+        ended = False
+        try:
+            self._work()
+            ended = True
+        finally:
+            if not ended:
+                self.run.halt()
+
+    def _work(self) -> None:
+        if self.run.random_turns is not None:
+            found = work_at_random(self, self.run.random_turns)
+        else:
+            found = deque([self.new_slot()] if self._begun is None else self.slots)
+        if found:
+            self._work_in_order(found)
+
+    def turn(self, native: Scheduler, slot: ResidentGroup) -> Outcome:
+        """Run a work-group until more is needed than code, or a message was told."""
+        outcome = Outcome(native(self.address, address_of(self.run.record), slot.address, ROUNDS))
+        if self.run.watch is not None:
+            self.run.watch.require_memory()
+        return self._served(slot, outcome)
+
+    def _served(self, slot: ResidentGroup, outcome: Outcome) -> Outcome:
+        """What native code came back for is done."""
+        run = self.run
+        if outcome is Outcome.NEEDS_CODE:
+            run.compile(slot, self.code)
+        elif outcome is Outcome.FAULT and not self._follows(slot):
+            raise device_error(run.faulty(slot), self.code, run.shape, run.memory)
+        elif outcome is Outcome.MESSAGE:
+            run.interrupt()
+        return outcome
+
+    def _work_in_order(self, waiting: deque[ResidentGroup]) -> None:
+        run = self.run
+        slot, left = waiting.popleft(), ROUNDS
+        came_back = None if self._begun is None else self._begun.outcome
+        while not run.stop.is_set():
+            outcome = self.turn(run.native, slot) if came_back is None else self._served(slot, came_back)
+            came_back = None
+            if outcome is Outcome.FINISHED:
+                slot.over = True
+                if not waiting:
+                    return
+                slot = waiting.popleft()
+            elif outcome is not Outcome.NEEDS_CODE:
+                left -= 1
+                if outcome is not Outcome.TIRED and left:
+                    continue
+                left = ROUNDS
+                if not self._goes_on(slot):
+                    waiting.append(slot)
+                    slot.set_effort(0)
+                    slot = self.new_slot() if run.take_place() else waiting.popleft()
+
+    def _follows(self, slot: ResidentGroup) -> bool:
+        """Whether a wave's fault was a jump to code elsewhere in memory, which it goes on with."""
+        pc = self.run.field(slot, "pc")
+        if self.run.field(slot, "fault_kind") != Fault.JUMP or self.code.holds(pc):
+            return False
+        code = self.run.code_at(pc)
+        if code is not None:
+            self._enter(code)
+        return code is not None
+
+    def _goes_on(self, slot: ResidentGroup) -> bool:
+        """Whether a work-group that has used up its rounds is to get more at once."""
+        if slot.has_moved_on():
+            return True
+        if slot.look(self.run.changes):
+            if not self.run.has_place and all(s.over or s.still_at == slot.still_at for s in self.slots):
+                self.run.consider_standstill()
+            return False
+        self.run.standing_since = None
+        return slot.lengthen_turns()
+
+    def new_slot(self) -> ResidentGroup:
+        run = self.run
+        entry = run.codes[0].base + run.shape.record.entry
+        self.slots.append(ResidentGroup(run.pool, run.shape, run.places, entry, self.address))
+        if run.cycles is not None:
+            run.cycles.add(self.slots[-1].record)
+        return self.slots[-1]
+
+    def leave(self) -> None:
+        """Give back what was taken, and leave what was ready as it was."""
+        ready = None if self._begun is None else self._begun.ready
+        for slot in self.slots:
+            if ready is None or slot is not ready.slot:
+                self.run.pool.give(slot.block)
+        for code, tally in self.tallies.items():
+            if ready is None or tally is not ready.tally:
+                code.give_tally(tally)
+        if ready is not None:
+            ready.renew()
+
+
+class RunningLaunch:
+    """Mutable: a launch in progress. ``interrupt`` is called when a wave has a message for the host; ``find`` gives
+    the code that lies at an address, for jumps out of ``code``; ``begun``: somebody has run a part of it."""
+
+    def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, places: LaunchMemory,
+                 threads: int, patience: Patience, interrupt: Callable[[], None] = lambda: None,
+                 find: Callable[[int], HostedCode | None] = lambda pc: None,
+                 outsiders: Sequence[Outsider] = (), begun: Begun | None = None,
+                 cycles: CycleAccount | None = None, random_turns: RandomTurns | None = None,
+                 checks: Checks = Checks.NONE) -> None:
+        self.memory, self.pool, self.codes, self._find = memory, pool, [code], find
+        self._outsiders, self.random_turns = outsiders, random_turns
+        self.shape, self.places, self.patience, self.interrupt = shape, places, patience, interrupt
+        self.stop = threading.Event()
+        self.standing_since: float | None = None
+        self._hopeless: DeviceError | None = None
+        self._compiling = 0  # workers that do
+        self._compiled = 0.0  # seconds in which some did
+        self._began = self._compiling_since = time.monotonic()
+        self._timer: threading.Timer | None = None
+        self._reading = memory.reading()
+        self.residency = of_device(shape)
+        self.record = launch_record(shape)[:] if begun is None else begun.ready.launch
+        self.cycles = cycles
+        if cycles is not None:
+            cycles.watch(self.record)
+        self.meetings = zero_words(MEETINGS_BYTES // 8) if begun is None else begun.ready.meetings
+        self.native = scheduler_call(shape.wave_size, watched=cycles is not None)
+        self.watch = LaunchWatch(checks, shape, self.record) if checks else None
+        threads = 1 if random_turns is not None or checks or cycles is not None else threads
+        count = min(threads, shape.groups, self.residency.groups)
+        self.workers = [Worker(self, None if number else begun) for number in range(count)]
+        self._lock = threading.Lock()
+        self._places_left = self.residency.groups - len(self.workers)
+
+    def __enter__(self) -> RunningLaunch:
+        self._reading.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        for worker in self.workers:
+            worker.leave()
+        if self.watch is not None:
+            self.watch.close()
+        self._reading.__exit__(kind, error, trace)
+
+    def execute(self) -> None:
+        """Run all work-groups; raises what the first worker that failed raised, or why nobody could go on."""
+        self._began = time.monotonic()
+        if self.patience.time_limit is not None:
+            self._wake_after(self.patience.time_limit)
+        try:
+            self._execute()
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+        if self._hopeless is not None:
+            raise self._hopeless
+        if self.stop.is_set():
+            limit = f"no end within the time limit of {self.patience.time_limit:g} s"
+            raise TimeLimit(f"{limit}: {self.standing()}", Location(self.shape.record.name))
+        if self.cycles is not None:
+            self.cycles.finish()
+
+    def _execute(self) -> None:
+        if len(self.workers) == 1:
+            self.workers[0].work()
+            return
+        with ThreadPoolExecutor(len(self.workers)) as pool:
+            for future in [pool.submit(worker.work) for worker in self.workers]:
+                future.result()
+
+    def cancel(self, why: str) -> None:
+        """End the launch, from another thread: it raises a DeviceError that says why."""
+        self._hopeless = DeviceError(why, Location(self.shape.record.name))
+        self.halt()
+
+    def halt(self) -> None:
+        """Nobody goes on."""
+        self.stop.set()
+        self.record[LAUNCH["stop"] // 8] = 1
+
+    # How long
+
+    def _wake_after(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._look_at_time)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _look_at_time(self) -> None:
+        """Time in which some worker compiled does not count: a limit shorter than that would let no kernel run."""
+        limit = self.patience.time_limit
+        assert limit is not None
+        with self._lock:
+            now = time.monotonic()
+            left = limit - (now - self._began) + self._compiled
+            if self._compiling:
+                left += now - self._compiling_since
+        if left > 0:
+            self._wake_after(left)
+        else:
+            self.halt()
+
+    @property
+    def watch_address(self) -> int:
+        return 0 if self.watch is None else self.watch.address
+
+    def report(self) -> LaunchReport:
+        """As long as the launch has not been left."""
+        if self.watch is None:
+            return LaunchReport(self.shape.record.name.removesuffix(CLONE_SUFFIX), [], (), self._cycles_taken)
+        return self.watch.report(self.codes, self.memory, self._cycles_taken)
+
+    @property
+    def _cycles_taken(self) -> LaunchCycles | None:
+        return None if self.cycles is None else self.cycles.taken
+
+    def code_at(self, pc: int) -> HostedCode | None:
+        """Of this launch: the same for all its workers, whatever happens to memory meanwhile."""
+        with self._lock:
+            found = next((code for code in self.codes if code.holds(pc)), None)
+            if found is None and (found := self._find(pc)) is not None:
+                self.codes.append(found)
+        return found
+
+    def compile(self, slot: ResidentGroup, code: HostedCode) -> None:
+        """For a wave that came to code which nobody has run yet."""
+        pc = self.field(slot, "pc")
+        with self._lock:
+            if not self._compiling:
+                self._compiling_since = time.monotonic()
+            self._compiling += 1
+        try:
+            code.require(pc - code.base, self.shape.record.name)
+        except Malformed as error:
+            raise illegal_instruction(error, pc, self.shape.record.name, self.faulty(slot)) from error
+        finally:
+            with self._lock:
+                self._compiling -= 1
+                if not self._compiling:
+                    self._compiled += time.monotonic() - self._compiling_since
+
+    # Work-groups that wait
+
+    @property
+    def changes(self) -> int:
+        """How often memory has changed."""
+        return sum(worker.changes for worker in self.workers) + sum(each.changes for each in self._outsiders)
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Another one when memory has changed, or a work-group has begun."""
+        return self.changes, int(self.record[LAUNCH["next"] // 8])
+
+    @property
+    def waiting_to_start(self) -> int:
+        return max(self.shape.groups - int(self.record[LAUNCH["next"] // 8]), 0)
+
+    @property
+    def has_place(self) -> bool:
+        """Whether one more work-group may be resident, and there is one."""
+        return bool(self._places_left and self.waiting_to_start)
+
+    def take_place(self) -> bool:
+        with self._lock:
+            if not self.has_place:
+                return False
+            self._places_left -= 1
+            return True
+
+    def consider_standstill(self) -> None:
+        """End the launch if nobody can go on: every work-group that may run stands still, in the same memory."""
+        changes = self.changes
+        awaited = any(outsider.will_write() for outsider in self._outsiders)  # before changes are looked at again
+        slots = [slot for worker in self.workers for slot in worker.slots]
+        coming = len(slots) < self.residency.groups - self._places_left  # a place is taken, and not yet a slot
+        slots = [slot for slot in slots if not slot.over]
+        moving = coming or any(slot.still_at != changes for slot in slots)
+        if moving or awaited or changes != self.changes or self.stop.is_set():
+            time.sleep(POLL_SECONDS)
+            return
+        if self.patience.others_write and self._polls(slots):
+            time.sleep(POLL_SECONDS)
+            self.standing_since = self.standing_since or time.monotonic()
+            if not self.waiting_to_start or time.monotonic() < self.standing_since + self.patience.standstill:
+                return
+        self._hopeless = self._deadlock(slots)
+        self.halt()
+
+    def _polls(self, slots: list[ResidentGroup]) -> bool:
+        """Whether a wave looks at memory; what waits at barriers does not."""
+        return any(s.status in (Status.YIELD, Status.JUMP) for slot in slots for s in slot.standings())
+
+    def _deadlock(self, slots: list[ResidentGroup]) -> DeviceError:
+        if self.waiting_to_start:
+            why = (f"deadlock: the {len(slots)} work-groups that the device can hold ({self.residency.limit}) get no "
+                   "further, and others have not started")
+        elif any(s.status in (Status.BARRIER, Status.MEETING) for slot in slots for s in slot.standings()):
+            why = "deadlock at a barrier: the waves that it waits for never come"
+        else:
+            why = "deadlock: every wave goes round in a circle, and nobody writes what it may wait for"
+        return DeviceError(f"{why}: {self.standing()}", Location(self.shape.record.name))
+
+    def standing(self) -> str:
+        """Where each wave stands, in words."""
+        slots = [slot for worker in self.workers for slot in worker.slots]
+        waves = [standing for slot in slots for standing in slot.standings()]
+        text = told(waves, self.codes)
+        if not self.waiting_to_start:
+            return text
+        return f"{text}; {self.waiting_to_start} of {self.shape.groups} work-groups have not started"
+
+    def field(self, slot: ResidentGroup, name: str) -> int:
+        """A field of the wave that needs attention."""
+        return slot.wave_field(int(slot.record[GROUP["wave"] // 8]), name)
+
+    def faulty(self, slot: ResidentGroup) -> FaultyWave:
+        group, wave = (int(slot.record[GROUP[name] // 8]) for name in ("index", "wave"))
+        return FaultyWave(group, wave, partial(self.field, slot))
+
+    def profile(self, seconds: float) -> LaunchProfile:
+        counters = [{code: tally.counters for code, tally in worker.tallies.items()} for worker in self.workers]
+        return launch_profile(self.shape, self.codes, counters, seconds, self._cycles_taken)

@@ -1,0 +1,107 @@
+"""What a wave did wrong, in words and as data.
+
+In: a wave's fault fields, and the code that it runs. Out: a DeviceError with kernel, pc, instruction and lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from luthier_py.emulator.code.code import HostedCode
+from luthier_py.emulator.memory.device_memory import Memory
+from luthier_py.emulator.records.layout import Fault, SurfaceRefusal
+from luthier_py.emulator.waves.shape import Shape
+from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed
+from luthier_py.isa.instruction import Inst, OpFlag
+
+_KINDS = {
+    Fault.ADDRESS: FaultKind.BAD_ADDRESS, Fault.MISALIGNED: FaultKind.MISALIGNED, Fault.READ_ONLY: FaultKind.READ_ONLY,
+    Fault.LDS: FaultKind.LDS, Fault.SCRATCH: FaultKind.SCRATCH, Fault.SURFACE: FaultKind.SURFACE,
+}  # fmt: skip
+_REFUSED = {
+    SurfaceRefusal.FORMAT: "a format in its resource that is none, or not emulated",
+    SurfaceRefusal.RESERVED_SELECT: "a destination select in its resource that is reserved",
+    SurfaceRefusal.NARROW_INTEGER: "an integer of more than 16 bits that is to be loaded as one of 16",
+    SurfaceRefusal.SELECTED_TWICE: "destination selects in its resource by which two components go to one place",
+    SurfaceRefusal.DOES_NOT_FIT: "a number to store that its resource's format cannot hold",
+    SurfaceRefusal.SWIZZLE: "a resource with an order of bytes that is not emulated",
+    SurfaceRefusal.IMAGE: "an image that is not linear, has levels or samples, or whose rows are of unknown length",
+    SurfaceRefusal.DATA_TYPE: "a data type in M0 that is not used",
+    SurfaceRefusal.LANE_GROUP: "lanes in groups of another size than a power of two, or one 64 or more lanes away",
+    SurfaceRefusal.OTHER_LANE: "a lane that is not active",
+}
+_WRITES = OpFlag.MAY_STORE | OpFlag.ATOMIC
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyWave:
+    """``field`` reads the wave's record."""
+
+    group: int
+    wave: int
+    field: Callable[[str], int]
+
+    def __str__(self) -> str:
+        return f"wave {self.wave} of work-group {self.group}"
+
+
+def device_error(wave: FaultyWave, code: HostedCode, shape: Shape, memory: Memory) -> DeviceError:
+    kind, kernel, address = Fault(wave.field("fault_kind")), shape.record.name, wave.field("fault_address")
+    absolute = wave.field("pc")
+    pc = absolute - code.base
+    if kind is Fault.JUMP:
+        left = wave.field("left_at") - code.base  # there is no other way to leave for what is not code
+        what = f"{wave}: jump to 0x{absolute:x}, which is not code; {memory.nearest(absolute)}"
+        return DeviceError(what, Location(kernel, left, code.text(left)), DeviceFault(FaultKind.BAD_JUMP, absolute))
+    if kind is Fault.MODE:
+        what = (f"MODE is 0x{address:x} here, from a register: it may become what it was "
+                "before in the function, and must be at calls and returns what it is at the start")
+        return DeviceError(what, Location(kernel, pc, code.text(pc)), DeviceFault(FaultKind.MODE, absolute))
+    if kind is Fault.SKIPS:
+        what = "vector instructions are skipped here (s_setvskip): a function must not be left or called so"
+        return DeviceError(what, Location(kernel, pc, code.text(pc)), DeviceFault(FaultKind.MODE, absolute))
+    pc = code.numbers.sites[wave.field("fault_site")]
+    lane = wave.field("fault_lane")
+    inst = code.insts[pc]
+    words = _trap(inst) if kind is Fault.TRAP else _words(kind, address, inst, shape, memory)
+    what = f"lane {lane} of {wave}: {words}"
+    return DeviceError(what, Location(kernel, pc, code.text(pc)), _fault(kind, pc, address, code))
+
+
+def illegal_instruction(error: Malformed, pc: int, kernel: str, wave: FaultyWave | None = None) -> DeviceError:
+    """A wave came to ``pc``, a device address, where nothing can be decoded; every wave, if ``wave`` is None."""
+    what = error.message if wave is None else f"{wave}: {error.message}"
+    return DeviceError(what, error.where or Location(kernel), DeviceFault(FaultKind.ILLEGAL_INSTRUCTION, pc))
+
+
+_TRAPS = {  # AMDGPUUsage, "Trap Handler ABI"
+    1: "a breakpoint, and no debugger is attached",
+    2: "the program gives up here (llvm.trap: abort, __builtin_trap, a failed assert)",
+}
+
+
+def _trap(inst: Inst) -> str:
+    """Why a program has such an instruction."""
+    number = inst["simm16"].value
+    return f"s_trap {number}: {_TRAPS.get(number, 'no trap handler answers this number')}"
+
+
+def _fault(kind: Fault, pc: int, address: int, code: HostedCode) -> DeviceFault:
+    inst = code.insts[pc]
+    if kind is Fault.TRAP:
+        return DeviceFault(FaultKind.TRAP, code.base + pc, trap=inst["simm16"].value)
+    return DeviceFault(_KINDS[kind], code.base + pc, address, bool(inst.op.flags & _WRITES))
+
+
+def _words(kind: Fault, address: int, inst: Inst, shape: Shape, memory: Memory) -> str:
+    if kind is Fault.MISALIGNED and OpFlag.LDS in inst.op.flags:
+        return f"misaligned LDS address 0x{address & 0xFFFFFFFF:x}; the work-group has {shape.lds_bytes} bytes"
+    if kind is Fault.LDS:
+        return f"LDS address 0x{address & 0xFFFFFFFF:x} is outside the work-group's {shape.lds_bytes} bytes"
+    if kind is Fault.SCRATCH:
+        return f"scratch address 0x{address & 0xFFFFFFFF:x} is outside the lane's {shape.scratch_bytes} bytes"
+    if kind is Fault.SURFACE:
+        return f"{_REFUSED[SurfaceRefusal(address)]}: manuals do not say what becomes of it"
+    reason = {Fault.MISALIGNED: "misaligned address", Fault.READ_ONLY: "write to read-only memory at"}
+    return f"{reason.get(kind, 'bad address')} 0x{address:x}; {memory.nearest(address)}"

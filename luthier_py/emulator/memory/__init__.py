@@ -1,0 +1,1 @@
+"""Device memory and its allocations, and host memory that launches use."""

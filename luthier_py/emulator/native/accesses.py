@@ -1,0 +1,392 @@
+"""Support functions that generated code calls: checked loads, stores and atomics of a whole wave.
+
+In: the name of a function, such as ``luthier_far_load_b64``. Out: its LLVM IR; see engine for how it
+gets compiled. Names are ``luthier_<addresses>_<operation>_<element>``:
+
+    near     addresses are base + a row of u32
+    far      addresses are base + two rows, low and high halves; flat: the same, and apertures are seen
+    lds      addresses are base + a row of u32, in the work-group's LDS
+    private  addresses are base + a row of u32, in the lane's scratch memory
+
+Every load and store takes (wave, exec, base, address row, data row, site, distance, second data row)
+and returns false after it has noted a fault in the wave. Elements ``pb32`` and ``pb64`` are pairs: the
+second element lies ``distance`` bytes (>= 0) after the first, and has rows of its own; other elements
+ignore the last two. A lane's addresses are read before its data is written.
+
+Invariant: no byte is touched that was not checked to lie in an allocation, LDS, or scratch. A site
+remembers the allocation of its last access (``base``, ``end``), so one comparison of all lanes is
+the rule and the search the exception; lanes at consecutive or equal addresses, within a chunk,
+move as vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from luthier_py.emulator.native.access_parts import (
+    ALL,
+    ALL_POSSIBLE,
+    ALSO_UNIFORM,
+    BOUNDS,
+    CHECK,
+    DECIDE,
+    FAR_START,
+    HEADER,
+    HIGH_HALVES,
+    LDS_WINDOW,
+    ONLY_CONSECUTIVE,
+    PATTERN,
+    PRIVATE,
+    PRIVATE_LANE,
+    PRIVATE_LANES,
+    SITE_WINDOW,
+    SLOW_ADDRESS,
+    SLOW_END,
+    SLOW_HIGH,
+    SOME,
+    STORED,
+    pick,
+    stores_by_chunk,
+)
+from luthier_py.emulator.native.atomics import atomic
+from luthier_py.emulator.native.resolve import FLAT, IN_LDS, IN_SCRATCH, WRITES, refuse, resolve
+from luthier_py.emulator.records.layout import CHUNK
+from luthier_py.emulator.records.template import expand
+
+ELEMENTS = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "b8": 1, "b16": 2, "b32": 4, "b64": 8, "b96": 12, "b128": 16}
+_CHUNK = f"<{CHUNK} x i32>"
+_SAME = "zeroinitializer"
+
+
+@cache
+def memory_function(name: str, wave_size: int) -> str:
+    """LLVM IR that defines the function ``name`` and declares what it calls."""
+    if name == "luthier_resolve":
+        return resolve(wave_size)
+    if name == "luthier_refuse":
+        return refuse()
+    if name == "luthier_pick":
+        return pick()
+    _, addresses, operation, *element = name.split("_")
+    if operation in ("load", "store", "gather"):
+        return _Move(name, addresses, operation, element[0], wave_size).text()
+    return atomic(name, addresses, "_".join(element), wave_size)
+
+
+class _Move:
+    """Writes one load or store function."""
+
+    def __init__(self, name: str, addresses: str, operation: str, element: str, wave_size: int) -> None:
+        self.name = name
+        self.addresses = addresses
+        self.store = operation == "store"
+        self.gather = operation == "gather"
+        self.parts = (0, 1) if element.startswith("p") else (0,)
+        element = element.removeprefix("p")
+        self.bytes = ELEMENTS[element]
+        self.words = max(self.bytes // 4, 1)
+        self.narrow = f"i{8 * self.bytes}" if self.bytes < 4 else ""
+        self.extend = "sext" if element[0] == "i" else "zext"
+        self.lanes = wave_size
+        self.row = 4 * wave_size
+        self.far = addresses in ("far", "flat")
+
+    def text(self) -> str:
+        if self.addresses == "private":
+            fast = self._private()
+        elif self.gather:
+            fast = self._window() + self._check() + SOME + self._loop()
+        elif self.addresses == "lds" and self.store and self.bytes == 4 and len(self.parts) == 1:
+            all_lanes = self._in_window() + "  br label %all\n" + ALL + self._vectors()
+            fast = self._window() + BOUNDS + stores_by_chunk(self.lanes, all_lanes)
+        else:
+            fast = self._window() + self._check() + DECIDE + SOME + self._vectors() + self._loop()
+        numbers: dict[str, int | str] = {
+            "n": self.lanes, "v": f"<{self.lanes} x i32>", "flags": f"<{self.lanes} x i1>", "row": self.row,
+            "bytes": self.bytes, "distance": "%distance" if len(self.parts) > 1 else "0", "all": (1 << self.lanes) - 1,
+            "lane_bits": self.lanes - 1, "name": self.name, "numbers": ", ".join(f"i32 {i}" for i in range(self.lanes)),
+        }  # fmt: skip
+        text = fast + self._lane_by_lane()
+        if self.store and self.addresses != "private" and self.addresses != "lds":
+            text = text.replace("  ret i1 true\n", "  br label %stored\n") + STORED
+        return expand(HEADER + text + "}\n", **numbers)
+
+    # Fast ways
+
+    def _window(self) -> str:
+        """%start: what offsets count from; %begin, %finish: where they may lie."""
+        if self.addresses == "lds":
+            return LDS_WINDOW
+        return SITE_WINDOW + (FAR_START if self.far else "  %start = add i64 %base, 0\n")
+
+    def _check(self) -> str:
+        return BOUNDS + ALL_POSSIBLE + self._in_window()
+
+    def _in_window(self) -> str:
+        return CHECK + (HIGH_HALVES if self.far else "  %wrong = or $v %over, zeroinitializer\n")
+
+    def _vectors(self) -> str:
+        """Chunks whose lanes are consecutive, or (loads) all the same."""
+        firsts = ", ".join(f"i32 {lane - lane % CHUNK}" for lane in range(self.lanes))
+        steps = ", ".join(f"i32 {lane % CHUNK * self.bytes}" for lane in range(self.lanes))
+        text = PATTERN.replace("FIRSTS", firsts).replace("STEPS", steps)
+        if self.store:
+            return text + ONLY_CONSECUTIVE + self._chunks("consecutive", self._store_chunk)
+        text += ALSO_UNIFORM + self._chunks("consecutive", self._load_chunk)
+        return text + self._chunks("uniform", self._load_same)
+
+    def _chunks(self, label: str, move: Callable[[str, int, int], str]) -> str:
+        text = f"{label}:\n"
+        for lane in range(0, self.lanes, CHUNK):
+            for part in self.parts:
+                c = f"{label[0]}{lane}.{part}"
+                text += f"""
+  %{c}.first = extractelement $v %offsets, i64 {lane}
+  %{c}.wide = zext i32 %{c}.first to i64
+  %{c}.near = add i64 %start, %{c}.wide
+  %{c}.at = add i64 %{c}.near, {"%distance" if part else 0}
+  %{c}.p = inttoptr i64 %{c}.at to ptr
+"""
+                text += move(f"%{c}", lane, part)
+        return text + "  ret i1 true\n"
+
+    def _data(self, name: str, word: int, lane: int, part: int) -> str:
+        return f"  {name} = getelementptr i8, ptr {_rows(part)}, i64 {word * self.row + 4 * lane}\n"
+
+    def _load_chunk(self, c: str, lane: int, part: int) -> str:
+        if self.narrow:
+            return f"""
+  {c}.narrow = load <{CHUNK} x {self.narrow}>, ptr {c}.p, align 1
+  {c}.v = {self.extend} <{CHUNK} x {self.narrow}> {c}.narrow to {_CHUNK}
+{self._data(f"{c}.d", 0, lane, part)}  store {_CHUNK} {c}.v, ptr {c}.d, align 4
+"""
+        whole = f"<{CHUNK * self.words} x i32>"
+        text = f"  {c}.all = load {whole}, ptr {c}.p, align 1\n"
+        for word in range(self.words):
+            picked = ", ".join(f"i32 {i * self.words + word}" for i in range(CHUNK))
+            text += f"""
+  {c}.v{word} = shufflevector {whole} {c}.all, {whole} poison, {_CHUNK} <{picked}>
+{self._data(f"{c}.d{word}", word, lane, part)}  store {_CHUNK} {c}.v{word}, ptr {c}.d{word}, align 4
+"""
+        return text
+
+    def _load_same(self, c: str, lane: int, part: int) -> str:
+        text = ""
+        for word in range(self.words):
+            u = f"{c}.{word}"
+            text += f"""
+  {u}.p = getelementptr i8, ptr {c}.p, i64 {4 * word}
+{self._load_word(f"{u}.x", f"{u}.p")}
+  {u}.one = insertelement {_CHUNK} poison, i32 {u}.x, i64 0
+  {u}.v = shufflevector {_CHUNK} {u}.one, {_CHUNK} poison, {_CHUNK} {_SAME}
+{self._data(f"{u}.d", word, lane, part)}  store {_CHUNK} {u}.v, ptr {u}.d, align 4
+"""
+        return text
+
+    def _store_chunk(self, c: str, lane: int, part: int) -> str:
+        text = ""
+        for word in range(self.words):
+            text += self._data(f"{c}.d{word}", word, lane, part)
+            text += f"  {c}.v{word} = load {_CHUNK}, ptr {c}.d{word}, align 4\n"
+        if self.narrow:
+            return text + f"""
+  {c}.narrow = trunc {_CHUNK} {c}.v0 to <{CHUNK} x {self.narrow}>
+  store <{CHUNK} x {self.narrow}> {c}.narrow, ptr {c}.p, align 1
+"""
+        joined, width = f"{c}.v0", CHUNK
+        for word in range(1, self.words):  # concatenate, then interleave
+            short, long = f"<{width} x i32>", f"<{width + CHUNK} x i32>"
+            padding = ", ".join(f"i32 {i}" if i < CHUNK else "i32 poison" for i in range(width))
+            order = ", ".join(f"i32 {i}" for i in range(width + CHUNK))
+            text += f"""
+  {c}.pad{word} = shufflevector {_CHUNK} {c}.v{word}, {_CHUNK} poison, {short} <{padding}>
+  {c}.cat{word} = shufflevector {short} {joined}, {short} {c}.pad{word}, {long} <{order}>
+"""
+            joined, width = f"{c}.cat{word}", width + CHUNK
+        whole = f"<{width} x i32>"
+        order = ", ".join(f"i32 {word * CHUNK + i}" for i in range(CHUNK) for word in range(self.words))
+        return text + f"""
+  {c}.all = shufflevector {whole} {joined}, {whole} poison, {whole} <{order}>
+  store {whole} {c}.all, ptr {c}.p, align 1
+"""
+
+    def _load_word(self, name: str, pointer: str) -> str:
+        if not self.narrow:
+            return f"  {name} = load i32, ptr {pointer}, align 1"
+        return (f"  {name}.n = load {self.narrow}, ptr {pointer}, align 1\n"
+                f"  {name} = {self.extend} {self.narrow} {name}.n to i32")
+
+    def _move_word(self, name: str, pointer: str, data: str) -> str:
+        if not self.store:
+            return f"{self._load_word(name, pointer)}\n  store i32 {name}, ptr {data}, align 4\n"
+        text = f"  {name} = load i32, ptr {data}, align 4\n"
+        if not self.narrow:
+            return text + f"  store i32 {name}, ptr {pointer}, align 1\n"
+        return text + (f"  {name}.n = trunc i32 {name} to {self.narrow}\n"
+                       f"  store {self.narrow} {name}.n, ptr {pointer}, align 1\n")
+
+    def _loop(self) -> str:
+        """The lanes of EXEC, lowest first, all known to be inside the window."""
+        text = each_lane("loop", "done") + """
+  %l.a = getelementptr i32, ptr %addresses, i64 %loop.lane
+  %l.off = load i32, ptr %l.a, align 4
+  %l.wide = zext i32 %l.off to i64
+  %l.at = add i64 %start, %l.wide
+  %l.p = inttoptr i64 %l.at to ptr
+"""
+        for part in self.parts:
+            text += f"  %l{part}.p = getelementptr i8, ptr %l.p, i64 {'%distance' if part else 0}\n"
+            for word in range(self.words):
+                text += f"  %l{part}.p{word} = getelementptr i8, ptr %l{part}.p, i64 {4 * word}\n"
+        return text + self._lane_data("l", "loop") + next_lane("loop") + "done:\n  ret i1 true\n"
+
+    def _lane_data(self, tag: str, loop: str) -> str:
+        """Move all words of one lane, whose pointers are ready."""
+        text = ""
+        for part in self.parts:
+            t = f"%{tag}{part}"
+            text += f"  {t}.d = getelementptr i32, ptr {_rows(part)}, i64 %{loop}.lane\n"
+            for word in range(self.words):
+                text += f"  {t}.d{word} = getelementptr i8, ptr {t}.d, i64 {word * self.row}\n"
+                text += self._move_word(f"{t}.x{word}", f"{t}.p{word}", f"{t}.d{word}")
+        return text
+
+    def _private(self) -> str:
+        """Where all lanes of EXEC have one offset, a word of scratch is a row like any other."""
+        if self.narrow or len(self.parts) > 1:
+            return "  br label %slow\n"
+        text = PRIVATE
+        for word in range(self.words):
+            source, target = f"%scratch{word}", f"%row{word}"
+            if self.store:
+                source, target = target, source
+            text += f"""
+  %scratch{word} = getelementptr i8, ptr %cells, i64 {word * self.row}
+  %row{word} = getelementptr i8, ptr %data, i64 {word * self.row}
+  %new{word} = load $v, ptr {source}, align 4
+  %old{word} = load $v, ptr {target}, align 4
+  %kept{word} = select $flags %mask, $v %new{word}, $v %old{word}
+  store volatile $v %kept{word}, ptr {target}, align 4
+"""
+        return text + "  ret i1 true\n" + self._private_lanes()
+
+    def _private_lanes(self) -> str:
+        """Lanes with offsets of their own, all of whole words inside: word by word."""
+        text = PRIVATE_LANES + each_lane("each", "moved") + PRIVATE_LANE
+        for word in range(self.words):
+            source, target = f"%e.cell{word}", f"%e.data{word}"
+            if self.store:
+                source, target = target, source
+            text += f"""
+  %e.cell{word} = getelementptr i8, ptr %e.cell, i64 {word * self.row}
+  %e.data{word} = getelementptr i8, ptr %e.data, i64 {word * self.row}
+  %e.word{word} = load i32, ptr {source}, align 4
+  store i32 %e.word{word}, ptr {target}, align 4
+"""
+        return text + next_lane("each") + "moved:\n  ret i1 true\n"
+
+    # The slow way
+
+    def _lane_by_lane(self) -> str:
+        """Resolve every address of its own: another allocation than last time, an aperture, or a fault."""
+        flags = {"lds": IN_LDS, "private": IN_SCRATCH, "flat": FLAT}.get(self.addresses, 0)
+        flags |= WRITES if self.store else 0
+        in_words = self.addresses in ("private", "flat")  # of scratch, which lie apart
+        size = min(self.bytes, 4) if in_words else self.bytes
+        tail = f"ptr %site, i64 %scan.lane, i64 {flags}"
+        text = "slow:\n  br label %scan\n" + each_lane("scan", "scanned") + SLOW_ADDRESS
+        text += SLOW_HIGH if self.far else "  %s.at = add i64 %s.near, 0\n"
+        if in_words and size > 1:
+            text += self._bytes_of_words(size, tail)
+        for part in self.parts:
+            s = f"s{part}"
+            text += f"  %{s}.at = add i64 %s.at, {'%distance' if part else 0}\n"
+            for word in range(self.words if size <= 4 else 1):
+                text += f"  %{s}.at{word} = add i64 %{s}.at, {4 * word}\n"
+                text += _resolved(f"{s}.p{word}", f"%{s}.at{word}", size, tail)
+            for word in range(1, self.words if size > 4 else 1):
+                text += f"  %{s}.p{word} = getelementptr i8, ptr %{s}.p0, i64 {4 * word}\n"
+        return text + self._lane_data("s", "scan") + next_lane("scan") + SLOW_END
+
+    def _bytes_of_words(self, size: int, tail: str) -> str:
+        """A lane whose elements lie across words, byte by byte; others go on behind it."""
+        text = f"""
+  %s.where = or i64 %s.at, {"%distance" if len(self.parts) > 1 else 0}
+  %s.in.word = and i64 %s.where, 3
+  %s.end = add i64 %s.in.word, {size}
+  %s.across = icmp ugt i64 %s.end, 4
+  br i1 %s.across, label %across, label %straight
+across:
+"""
+        places = [(part, word, byte) for part in self.parts for word in range(self.words) for byte in range(size)]
+        for part, word, byte in places:
+            b = f"b{part}.{word}.{byte}"
+            text += f"  %{b}.far = add i64 %s.at, {'%distance' if part else 0}\n"
+            text += f"  %{b}.at = add i64 %{b}.far, {4 * word + byte}\n"
+            text += _resolved(f"{b}.p", f"%{b}.at", 1, tail)
+        for part in self.parts:
+            text += f"  %b{part}.d = getelementptr i32, ptr {_rows(part)}, i64 %scan.lane\n"
+            for word in range(self.words):
+                text += f"  %b{part}.{word}.d = getelementptr i8, ptr %b{part}.d, i64 {word * self.row}\n"
+                text += self._store_bytes(f"%b{part}.{word}", size) if self.store else self._load_bytes(
+                    f"%b{part}.{word}", size)
+        return text + "  br label %scan.next\nstraight:\n"
+
+    def _store_bytes(self, b: str, size: int) -> str:
+        text = f"  {b}.x = load i32, ptr {b}.d, align 4\n"
+        for byte in range(size):
+            text += f"  {b}.{byte}.up = lshr i32 {b}.x, {8 * byte}\n  {b}.{byte}.x = trunc i32 {b}.{byte}.up to i8\n"
+            text += f"  store i8 {b}.{byte}.x, ptr {b}.{byte}.p, align 1\n"
+        return text
+
+    def _load_bytes(self, b: str, size: int) -> str:
+        text, whole = "", "0"
+        for byte in range(size):
+            wider = self.extend if byte == size - 1 else "zext"
+            text += f"""
+  {b}.{byte}.x = load i8, ptr {b}.{byte}.p, align 1
+  {b}.{byte}.wide = {wider} i8 {b}.{byte}.x to i32
+  {b}.{byte}.up = shl i32 {b}.{byte}.wide, {8 * byte}
+  {b}.{byte}.all = or i32 {whole}, {b}.{byte}.up
+"""
+            whole = f"{b}.{byte}.all"
+        return text + f"  store i32 {whole}, ptr {b}.d, align 4\n"
+
+
+def _resolved(name: str, address: str, size: int, tail: str) -> str:
+    """The host's pointer for an address of this lane; away on a fault."""
+    return f"""
+  %{name} = call ptr @luthier_resolve(ptr %wave, i64 {address}, i64 {size}, {tail})
+  %{name}.null = icmp eq ptr %{name}, null
+  br i1 %{name}.null, label %failed, label %{name}.good
+{name}.good:
+"""
+
+
+def _rows(part: int) -> str:
+    return "%data2" if part else "%data"
+
+
+def each_lane(name: str, done: str) -> str:
+    """Open a loop over the set bits of %exec; next_lane closes it."""
+    return f"""
+{name}:
+  br label %{name}.test
+{name}.test:
+  %{name}.left = phi i64 [ %exec, %{name} ], [ %{name}.rest, %{name}.next ]
+  %{name}.over = icmp eq i64 %{name}.left, 0
+  br i1 %{name}.over, label %{done}, label %{name}.body
+{name}.body:
+  %{name}.lane = call i64 @llvm.cttz.i64(i64 %{name}.left, i1 false)
+"""
+
+
+def next_lane(name: str) -> str:
+    return f"""
+  br label %{name}.next
+{name}.next:
+  %{name}.less = add i64 %{name}.left, -1
+  %{name}.rest = and i64 %{name}.left, %{name}.less
+  br label %{name}.test
+"""

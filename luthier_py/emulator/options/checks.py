@@ -1,0 +1,115 @@
+"""What a checked launch looks for: names for people, numbers for native code (watching/watching.h).
+
+In: names of checks. Out: Checks. Invariant: numbers are what native code knows them by.
+"""
+
+from __future__ import annotations
+
+from enum import Flag, IntEnum, auto
+
+from luthier_py.errors import Invalid
+
+
+class Checks(Flag):
+    """What native code looks for as waves run: kinds of mistakes, and what memory they come to."""
+
+    NONE = 0
+    BOUNDS = auto()     # accesses outside allocations, LDS and private memory; the launch goes on
+    ALIGNMENT = auto()  # addresses that are no multiple of the element, or of a dword
+    WAITS = auto()      # registers that are used before their load was waited for
+    RACES = auto()      # accesses of two waves in no order, of which one writes
+    INIT = auto()       # memory and registers that were never written
+    BARRIERS = auto()   # barriers to which not all of a work-group comes
+    TOUCHED = auto()    # no mistake: pages of memory, and what they held before
+
+
+NAMES = {
+    "bounds": Checks.BOUNDS, "alignment": Checks.ALIGNMENT, "waits": Checks.WAITS, "races": Checks.RACES,
+    "init": Checks.INIT, "barriers": Checks.BARRIERS,
+}
+MISTAKES = ~Checks.TOUCHED
+ALL = Checks.BOUNDS | Checks.WAITS | Checks.RACES | Checks.INIT | Checks.BARRIERS
+"""Of --check; loads and stores that are not aligned are no mistakes on AMD's GPUs, and have to be asked for."""
+
+
+class FindingKind(IntEnum):
+    """What was found; numbers are native code's."""
+
+    BOUNDS = 1
+    ALIGNMENT = 2
+    WAIT = 3
+    RACE = 4
+    MEMORY = 5
+    REGISTER = 6
+    BARRIER = 7
+
+    @property
+    def check(self) -> str:
+        """What looks for it, as ``--check`` has it."""
+        return _CHECKS[self]
+
+
+_CHECKS = {
+    FindingKind.BOUNDS: "bounds", FindingKind.ALIGNMENT: "alignment", FindingKind.WAIT: "waits",
+    FindingKind.RACE: "races", FindingKind.MEMORY: "init", FindingKind.REGISTER: "init",
+    FindingKind.BARRIER: "barriers",
+}
+
+
+class Race(IntEnum):
+    """Of two accesses, the later first; as bits beside these: where, and why barriers between them do not count."""
+
+    READ_AFTER_WRITE = 1
+    WRITE_AFTER_READ = 2
+    WRITE_AFTER_WRITE = 3
+    IN_LDS = 4
+    NOT_WAITED = 8
+
+
+class AccessUse(IntEnum):
+    """What an access does."""
+
+    READS = 1
+    WRITES = 2
+    MODIFIES = 3
+
+
+READ_ONLY = 4
+"""Beside the number of an access: what it may not do there."""
+ACCESS_KINDS = ("near", "far", "flat", "lds", "private")
+"""How its addresses are given: native code has their numbers."""
+
+
+class Divergence(IntEnum):
+    """Of a barrier."""
+
+    OF_SOME_LANES = 1
+    WITHOUT_WAVE = 2
+    ELSEWHERE = 3
+
+
+class UndefinedUse(IntEnum):
+    """What an undefined register decides."""
+
+    ADDRESS = 1
+    BRANCH = 2
+    MASK = 3
+    STORED = 4
+
+
+def check_names(checks: Checks) -> list[str]:
+    """As ``parse_checks`` takes them."""
+    return [name for name, check in NAMES.items() if check in checks]
+
+
+def parse_checks(text: str) -> Checks:
+    """Names with commas between them, or ``all``; nothing for none. Invalid for other names."""
+    found = Checks.NONE
+    for name in filter(None, (part.strip() for part in text.split(","))):
+        if name == "all":
+            found |= ALL
+        elif name in NAMES:
+            found |= NAMES[name]
+        else:
+            raise Invalid(f"check `{name}` is unknown; there are {', '.join(NAMES)}, and all")
+    return found

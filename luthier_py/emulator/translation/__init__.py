@@ -1,0 +1,1 @@
+"""A function of GPU code as host functions in LLVM IR."""

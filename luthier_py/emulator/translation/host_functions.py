@@ -1,0 +1,72 @@
+"""A function of GPU code as the host functions that stand for it: each written when it is wanted, in the style wanted.
+
+In: the blocks of a function. Out: LLVM IR of its parts. Invariant: what is known of the whole function is worked out
+once, so writing one part takes time for that part alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from luthier_py.emulator.instructions.modes import modes, sets_from_register
+from luthier_py.emulator.options.settings import CodeNumbers, Settings, Style
+from luthier_py.emulator.reading.discover import CodeBlock
+from luthier_py.emulator.reading.liveness import live_rows
+from luthier_py.emulator.reading.parts import cut, effort, parts
+from luthier_py.emulator.translation.translate import Translator
+from luthier_py.isa.instruction import Inst
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Switch
+from luthier_py.llvm import Effort
+from luthier_py.storage import cache_key
+
+
+@dataclass(frozen=True, slots=True)
+class HostFunction:
+    """LLVM IR of the blocks that one host function runs."""
+
+    name: str
+    blocks: list[CodeBlock]
+    ir: str
+    numbers: CodeNumbers
+    digest: str
+    """Of all that its code depends on, in any style."""
+
+
+class DividedFunction:
+    """A function in parts, by name. ``effort``: how to compile it at first."""
+
+    def __init__(self, blocks: list[CodeBlock], entry: int, settings: Settings) -> None:
+        blocks = cut(blocks, settings.yields)
+        self.effort = effort(blocks)
+        self._settings = settings
+        self._items: dict[tuple[Inst, int], Any] = {}
+        self._live, self._mode_at = live_rows(blocks), modes(blocks, entry, settings.mode)
+        self._restores = any(sets_from_register(inst) for block in blocks for _, inst in block.insts)
+        self._skips = any(meaning(inst.op) is Switch.SKIP for block in blocks for _, inst in block.insts)
+        self.parts = {f"gpu_{part[0].start:x}": part
+                      for part in parts([block for block in blocks if block.start in self._mode_at])}
+
+    def written(self, name: str, effort: Effort) -> HostFunction:
+        """A part, to be compiled with ``effort``; Unsupported if any instruction of it is."""
+        part = self.parts[name]
+        translator = Translator(name, part, self._live, self._mode_at, self._restores, self._skips, self._settings,
+                                self._style(effort))
+        translator.items = self._items
+        ir = translator.translate()
+        live = " ".join(f"{self._live[pc]:x}" for block in part for pc, _ in block.insts)
+        return HostFunction(name, part, ir, translator.numbers, cache_key(ir, live))
+
+    def _style(self, effort: Effort) -> Style:
+        if effort is Effort.FAST:
+            return Style.CALLS
+        settings = self._settings
+        plain = self.effort is Effort.FAST or settings.cycles or settings.yields or settings.checks
+        return Style.LOOPS if plain else Style.EVEN_LOOPS
+
+
+def translate(blocks: list[CodeBlock], entry: int, settings: Settings) -> list[HostFunction]:
+    """All of a function, as it is compiled at first; Unsupported if any instruction of it is."""
+    function = DividedFunction(blocks, entry, settings)
+    return [function.written(name, function.effort) for name in function.parts]

@@ -1,0 +1,64 @@
+"""A GPU function made into LLVM IR, with what is known of that beside: what is done where nothing was kept.
+
+In: what decodes instructions, an entry. Out: a Translation, and what writes the text of each of its host functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from luthier_py.emulator.options.settings import Settings
+from luthier_py.emulator.reading.discover import direct_calls, discover
+from luthier_py.emulator.reading.first_reads import rows_read_first, scalars_named
+from luthier_py.emulator.translation.host_functions import DividedFunction, HostFunction
+from luthier_py.emulator.translation.translated import CodeRun, HostPart, Translation
+from luthier_py.isa.instruction import Inst
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """``texts``: of each host function as it is compiled at first, by name."""
+
+    function: DividedFunction
+    translation: Translation
+    texts: dict[str, str]
+
+
+def translated(decode: Callable[[int], Inst], entry: int, settings: Settings) -> Translated:
+    """The function at ``entry``."""
+    blocks = discover(decode, entry)
+    function = DividedFunction(blocks, entry, settings)
+    written = [function.written(name, function.effort) for name in function.parts]
+    runs = _runs_of(pair for block in blocks for pair in block.insts)
+    calls = tuple(sorted(direct_calls(blocks)))
+    parts = tuple(map(described, written))
+    firsts = rows_read_first(blocks, entry), scalars_named(blocks)
+    translation = Translation(runs, calls, function.effort, parts, *firsts)
+    return Translated(function, translation, {one.name: one.ir for one in written})
+
+
+def divided(decode: Callable[[int], Inst], entry: int, settings: Settings) -> DividedFunction:
+    """The function at ``entry``, of which nothing is written yet."""
+    return DividedFunction(discover(decode, entry), entry, settings)
+
+
+def described(function: HostFunction) -> HostPart:
+    """``function`` without its text."""
+    pcs = tuple(pc for block in function.blocks for pc, _ in block.insts)
+    place = {pc: index for index, pc in enumerate(pcs)}
+    counters = tuple((what, place[counted[0]], place[counted[-1]] + 1) for what, counted in function.numbers.counters)
+    sites = tuple(place[pc] for pc in function.numbers.sites)
+    starts = tuple(block.start for block in function.blocks)
+    return HostPart(function.name, pcs, starts, counters, sites, function.digest)
+
+
+def _runs_of(insts: Iterable[tuple[int, Inst]]) -> tuple[CodeRun, ...]:
+    """The code of instructions that are sorted by address."""
+    found: list[tuple[int, bytearray]] = []
+    for pc, inst in insts:
+        if found and found[-1][0] + len(found[-1][1]) == pc:
+            found[-1][1].extend(inst.raw)
+        else:
+            found.append((pc, bytearray(inst.raw)))
+    return tuple((start, bytes(data)) for start, data in found)

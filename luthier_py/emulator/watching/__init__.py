@@ -1,0 +1,1 @@
+"""Native code that watches the waves of checked and recorded launches, in C."""

@@ -1,0 +1,104 @@
+"""Instructions as reports name them, and what a tool leaves out.
+
+In: the instructions of a program, while it is instrumented. Out: InstrPlaces and Omissions: numbers and texts, so that
+notes are small. Invariant: what a tool cannot look at is named under ``left_out`` with the reason, by all tools alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from luthier_py.analysis import source_frames, source_lines
+from luthier_py.errors import EditConflict, HookError
+from luthier_py.ir import Function, Instr, Program
+
+
+@dataclass(frozen=True, slots=True)
+class InstrPlace:
+    """An instruction. ``line``: file and line of the source, where they are known."""
+
+    pc: int
+    text: str
+    function: str
+    line: str | None
+
+    def facts(self) -> dict[str, Any]:
+        """The begin of a row of findings, as the emulator's checks have it."""
+        return {"pc": self.pc, "instruction": self.text, "line": self.line}
+
+    def row(self) -> dict[str, Any]:
+        """The begin of a row of counts."""
+        return {"pc": self.pc, "instruction": self.text, "function": self.function, "source": self.line or ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """What a tool does not look at: an instruction, or a function as a whole, which has no text."""
+
+    place: InstrPlace
+    why: str
+
+    def facts(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {**self.place.facts(), "function": self.place.function, "why": self.why}
+
+
+class InstrPlaces:
+    """Those of one program (mutable: collects what is left out)."""
+
+    def __init__(self, program: Program, inlined: bool = False) -> None:
+        """``inlined``: lines begin with that of the kernel, and go on into what was inlined there."""
+        self._program, self._lines = program, (source_frames if inlined else source_lines)(program.obj)
+        self._left_out: list[Omission] = []
+
+    @property
+    def left_out(self) -> tuple[Omission, ...]:
+        """So far."""
+        return tuple(self._left_out)
+
+    def of(self, instr: Instr) -> InstrPlace:
+        """The place of an instruction."""
+        text, function = self._program.isa.text(instr.inst), self._program.function_of(instr)
+        return InstrPlace(instr.pc, text, function.name, self._lines.text_at(instr.pc))
+
+    def leave_out(self, what: Instr | Function, why: str) -> None:
+        """Name what is not looked at."""
+        place = self.of(what) if isinstance(what, Instr) else InstrPlace(
+            what.address, "", what.name, self._lines.text_at(what.address))
+        self._left_out.append(Omission(place, why))
+
+    @contextmanager
+    def unless_refused(self, instr: Instr) -> Iterator[None]:
+        """What is done inside with ``instr`` is given up, and ``instr`` left out, at a HookError or an EditConflict:
+        it has not what a hook wants to be given."""
+        try:
+            yield
+        except (HookError, EditConflict) as error:
+            self.leave_out(instr, reason(error))
+
+
+def left_out_rows(found: Iterable[Omission]) -> list[dict[str, Any]]:
+    """As reports have them."""
+    return [each.facts() for each in found]
+
+
+def reason(error: HookError | EditConflict) -> str:
+    """Without the place in the tool."""
+    return error.message.partition(": ")[2] or error.message
+
+
+def place_text(row: Mapping[str, Any]) -> str:
+    """The instruction of a row, as lines for people begin."""
+    return f"{row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else "")
+
+
+def left_out_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Lines for people, one for each reason."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        found.setdefault(row["why"], {})[row["instruction"] or row["function"]] = None
+    for why, names in found.items():
+        yield f"  left out, as {why}: {', '.join(sorted(names))}"
