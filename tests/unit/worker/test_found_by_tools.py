@@ -35,6 +35,21 @@ def test_memory_of_a_program(mistake: str, program: Program, tmp_path: Path) -> 
     assert {found["at"]["pc"] for found in told} == {row["pc"] for row in rows}
 
 
+@pytest.mark.parametrize("mistake", ["", "unwritten"])
+def test_memory_that_nobody_wrote(mistake: str, program: Program, tmp_path: Path) -> None:
+    """Copies and kernels take away what new memory is filled with."""
+    done = luthier("exec", "-t", "initcheck", "--error-exitcode", "9", "--device", DEVICE, "--output",
+                   tmp_path / "it.json", "--", program("mistakes"), mistake)
+    assert (done.returncode, done.stdout) == (9 if mistake else 0, "PASSED\n"), done.stderr
+    (launch,) = json.loads((tmp_path / "it.json").read_text())["launches"]
+    checked = luthier("exec", "--check", "init", "--device", DEVICE, "--", program("mistakes"), mistake,
+                      LUTHIER_FINDINGS=str(tmp_path / "found"))
+    assert checked.returncode == 0
+    (told,) = map(json.loads, (tmp_path / "found").read_text().splitlines())
+    reads = {row["pc"]: row["count"] for row in launch["report"]["unwritten"]}
+    assert reads == {found["at"]["pc"]: found["count"] for found in told["findings"]} and bool(reads) == bool(mistake)
+
+
 def test_a_budget_of_races(program: Program, tmp_path: Path) -> None:
     (tmp_path / "budget.toml").write_text('[kernels."turned*"]\nraces = 0\n')
     for mistake, code in (("", 0), ("race", 1)):
