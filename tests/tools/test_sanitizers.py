@@ -199,7 +199,8 @@ def test_an_access_that_is_told_is_not_made():
     launch = next(each[3] for each in families(sample("vector_add")) if each[0] == "buffer one element short")
     data = sample("vector_add").path.read_bytes()
     (row,) = ran("memcheck", data, launch).report["bad"]
-    assert row["count"] == 1 and [each["what"] for each in row["first"]] == ["0 bytes past the end of argument 0 (8188 bytes)"]
+    assert row["count"] == 1
+    assert [each["what"] for each in row["first"]] == ["0 bytes past the end of argument 0 (8188 bytes)"]
     assert not ran("memcheck", data, launch, most=0).report["bad"][0]["first"]
     with pytest.raises(DeviceError, match="bad address"):
         ran("memcheck", data, launch, guard=False)
