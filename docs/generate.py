@@ -222,7 +222,7 @@ def members(cls: type) -> str:
         comments = dict(fields(cls))
         return "\n".join(f"* `{name}`{said(comments.get(name, ('', ''))[1])}" for name in cls.__members__)
     lines = [f"* `{name}: {kind}`{said(comment)}" for name, (kind, comment) in fields(cls) if kind]
-    for name, value in vars(cls).items():
+    for name, value in everything(cls).items():
         if name.startswith("_") and name not in ("__init__", "__getitem__"):
             continue
         plain = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
@@ -232,6 +232,13 @@ def members(cls: type) -> str:
             shown = {"__init__": cls.__name__, "__getitem__": "[...]"}.get(name, name)
             lines.append(f"* `{shown}{signature(plain)}`{said(summary(plain.__doc__))}")
     return "\n".join(lines)
+
+
+def everything(cls: type) -> dict[str, Any]:
+    """What a class has, and before it what bases of ours do that tools cannot import: parts of it in other files."""
+    parts = [base for base in cls.__mro__ if base is cls or base.__module__.startswith("luthier_py.")
+             and base.__name__ not in luthier_py.__all__]
+    return {name: value for part in reversed(parts) for name, value in vars(part).items()}
 
 
 def fields(cls: type) -> Iterator[tuple[str, tuple[str, str]]]:

@@ -28,6 +28,6 @@ def flat(value: Any) -> Json:
     return {".".join(way): inner for way, inner in leaves(value, lists=False)}
 
 
-def numbers_like(report: Any, pattern: str) -> list[float]:
-    """Those of a report that ways like ``pattern`` lead to: ``instructions.*.cycles``."""
-    return [value for way, value in leaves(report) if is_number(value) and fnmatchcase(".".join(way), pattern)]
+def numbers_like(report: Any, pattern: str) -> list[tuple[KeyPath, float]]:
+    """Those of a report that ways like ``pattern`` lead to, with these: ``instructions.*.cycles``."""
+    return [(way, value) for way, value in leaves(report) if is_number(value) and fnmatchcase(".".join(way), pattern)]

@@ -1,9 +1,10 @@
 """A report's numbers under names that two runs share, whatever tool made it.
 
-In: reports of launches of one kernel, as data. Out: numbers by section, thing and name. Invariant: every number of a
-report is there, however deep: whole numbers are counts and add up, those called worst, most, longest or max are
-greatest values, and a number with a fraction, which is a mean or a share, is kept only where it stands for itself. Not
-there: addresses, which name things of one build only, and examples (`FIRST`), which are of no amount.
+In: reports of launches of one kernel, as data, and what their tool declares (`tool.amounts`). Out: numbers by section,
+thing and name. Invariant: every number of a report is there, however deep. Where nothing is declared whole numbers are
+counts and add up, those called worst, most, longest or max are greatest values, and a number with a fraction, which is
+a mean or a share, is kept only where it stands for itself. Not there: addresses, which name things of one build only,
+and examples (`FIRST`), which are of no amount.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from luthier_py.report.plain import flat, is_number
+from luthier_py.tool import Amount, Declaration, amount_at, declared_at
 from luthier_py.tool.names import demangled
 
 KERNEL, LINES, OPCODES = "kernel", "by source line", "by opcode"
@@ -39,7 +41,7 @@ class NumberName(NamedTuple):
 
 
 def added(name: str, one: float, other: float) -> float | None:
-    """What two numbers of a name are together; None for means of different things."""
+    """What two numbers are together that no tool declares, by their name; None for means of different things."""
     last = name.rpartition(".")[2]
     word = last.partition("_")[0]
     if last in CONSTANT or word in GREATEST:
@@ -57,49 +59,54 @@ class AddedUp:
     numbers: dict[NumberName, float | None] = field(default_factory=dict)
     """None: means of different things."""
 
-    def add(self, name: NumberName, value: Any) -> None:
-        if not is_number(value):
+    def add(self, name: NumberName, value: Any, kind: Amount | None = None) -> None:
+        """``kind``: what the tool says of the number."""
+        if not is_number(value) or kind is not None and not kind.is_amount:
             return
         if name not in self.numbers:
             self.numbers[name] = value
         elif (so_far := self.numbers[name]) is not None:
-            self.numbers[name] = added(name.number or name.thing, so_far, value)
+            self.numbers[name] = (added(name.number or name.thing, so_far, value) if kind is None
+                                  else kind.added(so_far, value))
 
     def result(self) -> dict[NumberName, float]:
         return {name: value for name, value in self.numbers.items() if value is not None}
 
 
-def tally(reports: Iterable[Any], kernel: str = "") -> dict[NumberName, float]:
-    """Of all launches of a kernel together."""
+def tally(reports: Iterable[Any], kernel: str = "", amounts: Declaration | None = None) -> dict[NumberName, float]:
+    """Of all launches of a kernel together; ``amounts``: what the tool declares."""
     found = AddedUp(kernel)
     for report in reports:
-        _add(found, "", report if isinstance(report, Mapping) else {"report": report})
+        _add(found, "", report if isinstance(report, Mapping) else {"report": report}, amounts)
     return found.result()
 
 
-def _add(found: AddedUp, within: str, part: Mapping[str, Any], keys: Sequence[str] = ()) -> None:
+def _add(
+    found: AddedUp, within: str, part: Mapping[str, Any], amounts: Declaration | None, keys: Sequence[str] = ()
+) -> None:
     """``within``: a section for the numbers of a part of a report; ``keys``: columns that name the rows of its lists.
     """
     for key, value in part.items():
-        if key == FIRST or key == RUNNING and is_number(value):
+        kind = None if amounts is None else declared_at(amounts, (key,))
+        if kind is None and (key == FIRST or key == RUNNING and is_number(value)):
             continue
         inside = f"{within} {key}".lstrip()
         if isinstance(value, Mapping):
-            _add(found, inside, value)
+            _add(found, inside, value, kind)
         elif isinstance(value, list):
-            _add(found, inside, {str(at): each for at, each in enumerate(value) if not isinstance(each, Mapping)})
+            _add(found, inside, {str(at): each for at, each in enumerate(value) if not isinstance(each, Mapping)}, kind)
             main = key in MAIN or not MAIN & part.keys()
             section = within if within and key == "rows" else inside
             prefix = within if main else inside
-            _add_rows(found, section, prefix, [each for each in value if isinstance(each, Mapping)], keys)
-        elif within:
-            found.add(NumberName(within, key, ""), value)
+            _add_rows(found, section, prefix, [each for each in value if isinstance(each, Mapping)], kind, keys)
         else:
-            found.add(NumberName(KERNEL, "", key), value)
+            name = NumberName(within, key, "") if within else NumberName(KERNEL, "", key)
+            found.add(name, value, None if kind is None else amount_at(kind, ()))
 
 
 def _add_rows(
-    found: AddedUp, section: str, prefix: str, rows: Iterable[Mapping[str, Any]], keys: Sequence[str]
+    found: AddedUp, section: str, prefix: str, rows: Iterable[Mapping[str, Any]], kind: Declaration | None,
+    keys: Sequence[str],
 ) -> None:
     """By source line and by opcode, as far as rows tell; others in their order, which two builds have in common."""
     order: Counter[str] = Counter()
@@ -111,10 +118,11 @@ def _add_rows(
         for part, thing in names.items():
             for number, value in numbers_of(row).items():
                 if number not in BOUNDS and number not in keys:
-                    found.add(NumberName(part, thing, number), value)
+                    amount = None if kind is None else amount_at(kind, ("0", *number.split(".")))
+                    found.add(NumberName(part, thing, number), value, amount)
         title = name.removesuffix(" #0") if "action" in row else f"{section} {name}"
         nested = {key: value for key, value in row.items() if isinstance(value, list) and key != "keys"}
-        _add(found, title, nested, row.get("keys", ()))
+        _add(found, title, nested, None if kind is None else declared_at(kind, ("0",)), row.get("keys", ()))
 
 
 def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:

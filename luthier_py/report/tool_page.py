@@ -15,7 +15,7 @@ from luthier_py.report.html import HtmlRow, HtmlTable, Page
 from luthier_py.report.plain import Json, flat, is_number
 from luthier_py.report.sources import SourceFolder
 from luthier_py.report.tallies import ADDRESSES, AddedUp, NumberName, numbers_of
-from luthier_py.tool import LaunchResult, Tool, as_data
+from luthier_py.tool import Declaration, LaunchResult, Tool, amount_at, as_data, declared_at
 
 MOST_COLUMNS = 8
 PLACES = ("pc", "branch", "header")  # where a row belongs
@@ -31,10 +31,11 @@ def tool_page(tool: Tool, launch: LaunchResult, report: Any) -> Page | None:
     functions = program.reachable(program.kernel(launch.kernel).function)
     lines, folder = source_lines(program.obj), SourceFolder(tool.selection.sources)
     texts = {instr.pc: program.isa.text(instr.inst, instr.pc) for function in functions for instr in function.instrs}
-    rows = [row for members in lists.values() for row in members if _address(row) in texts]
-    names = list(dict.fromkeys(name for row in rows for name in numbers_of(row)))
+    kinds = {name: None if tool.amounts is None else declared_at(tool.amounts, (name,)) for name in lists}
+    rows = [(row, kinds[name]) for name, members in lists.items() for row in members if _address(row) in texts]
+    names = list(dict.fromkeys(name for row, _ in rows for name in numbers_of(row)))
     columns = tuple(names[:MOST_COLUMNS])
-    by_pc = _put_together((_address(row), row) for row in rows)
+    by_pc = _put_together((_address(row), row, kind) for row, kind in rows)
     beside = _beside(by_pc, columns)
     files = sorted({line.file for pc in by_pc if (line := lines.at(pc)) is not None})
     sources = [source_table(file, source, columns, _beside(_by_line(rows, lines, file), columns))
@@ -70,19 +71,22 @@ def _facts(data: Any) -> Iterator[tuple[str, str]]:
             yield name.replace("_", " "), str(value)
 
 
-def _put_together(rows: Iterable[tuple[Any, Mapping[str, Any]]]) -> dict[Any, dict[str, float]]:
+def _put_together(rows: Iterable[tuple[Any, Mapping[str, Any], Declaration | None]]) -> dict[Any, dict[str, float]]:
     """Numbers of rows by what they are of."""
     found: dict[Any, AddedUp] = {}
-    for key, row in rows:
+    for key, row, kind in rows:
         sums = found.setdefault(key, AddedUp())
         for name, value in numbers_of(row).items():
-            sums.add(NumberName("", "", name), value)
+            amount = None if kind is None else amount_at(kind, ("0", *name.split(".")))
+            sums.add(NumberName("", "", name), value, amount)
     return {key: {name.number: value for name, value in sums.result().items()} for key, sums in found.items()}
 
 
-def _by_line(rows: Sequence[Json], lines: SourceLines, file: str) -> dict[int, dict[str, float]]:
-    placed = ((lines.at(address), row) for row in rows if (address := _address(row)) is not None)
-    return _put_together((line.line, row) for line, row in placed if line is not None and line.file == file)
+def _by_line(
+    rows: Sequence[tuple[Json, Declaration | None]], lines: SourceLines, file: str
+) -> dict[int, dict[str, float]]:
+    placed = ((lines.at(address), row, kind) for row, kind in rows if (address := _address(row)) is not None)
+    return _put_together((line.line, row, kind) for line, row, kind in placed if line is not None and line.file == file)
 
 
 def _beside(numbers: Mapping[int, Mapping[str, float]], columns: Sequence[str]) -> dict[int, Beside]:

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from luthier_py.report.plain import Json
-from luthier_py.tool import EVERY_TOOL, Option, Tool
+from luthier_py.tool import EVERY_TOOL, Option, Tool, declared_numbers
 
 
 def toolbox_facts(tools: Mapping[str, type[Tool]]) -> Json:
@@ -20,6 +20,8 @@ def toolbox_facts(tools: Mapping[str, type[Tool]]) -> Json:
                 "aliases": list(tool.aliases),
                 "description": tool.description(),
                 "options": _options(tool.options),
+                "numbers": [{"name": name, "of_several": adding, "what": what}
+                            for name, adding, what in declared_numbers(tool.amounts or {})],
             }
             for name, tool in sorted(tools.items())
         ],
@@ -43,7 +45,10 @@ def toolbox_text(facts: Json) -> Group:
     width = max(len(name) for owner in (*facts["tools"], {"options": facts["every_tool"]}) for name in owner["options"])
     for tool in facts["tools"]:
         also = f" (also {', '.join(tool['aliases'])})" if tool["aliases"] else ""
-        lines += [Text(f"{tool['name']}{also}: {tool['description']}"), *_lines(tool["options"], width), Text()]
+        lines += [Text(f"{tool['name']}{also}: {tool['description']}"), *_lines(tool["options"], width)]
+        lines += [Text(f"  {row['name']}: {row['what'] or 'a number'} ({row['of_several']})")
+                  for row in tool["numbers"] if len(facts["tools"]) == 1]
+        lines.append(Text())
     lines += [Text("every tool:"), *_lines(facts["every_tool"], width), Text()]
     lines.append(Text("Give options as -O NAME=VALUE. Those in capitals are environment variables, too."))
     return Group(*lines)

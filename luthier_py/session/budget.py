@@ -22,7 +22,7 @@ from luthier_py.session.execute import Executed, execute
 from luthier_py.session.run_settings import RunSettings, run_settings
 from luthier_py.session.study.keys import Keys, read_keys
 from luthier_py.storage import write_file
-from luthier_py.tool import Tool, load_tool
+from luthier_py.tool import SUM, Amount, Amounts, Tool, amount_at, amounts_of, combined, load_tool
 from luthier_py.tool.names import demangled
 
 LAST_LINES = 5  # of a program that failed
@@ -67,8 +67,19 @@ def _section(name: str, keys: Keys) -> BudgetSection:
     for number in keys.table:
         if number not in NUMBERS and ":" not in number:
             raise keys.wrong(number, f"there is no such number; there are {', '.join(NUMBERS)}, and TOOL:METRIC")
-        limits[number] = keys.take(number, partial(_limit, more_is_better=number in MORE_IS_BETTER))
+        limits[number] = keys.take(number, partial(_limit, more_is_better=is_more_better(number)))
     return BudgetSection(name, limits)
+
+
+def is_more_better(number: str) -> bool:
+    """Whether a limit is the least that is wanted; of a tool's number its declaration says so."""
+    return number in MORE_IS_BETTER if ":" not in number else _kind(*number.split(":", 1)).more_is_better
+
+
+def _kind(tool: str, metric: str) -> Amount:
+    """What a tool's number is."""
+    amounts = amounts_of(tool)
+    return SUM if amounts is None else amount_at(amounts, metric.split("."))
 
 
 def _is_bound(value: Any) -> bool:
@@ -114,7 +125,8 @@ class Measuring:
         for tool, metrics in _tools_for(names).items():
             for facts in self._run(tool, self.settings).verdicts:
                 _add_static(found, facts, names)
-                _add_counts(found, facts, metrics, load_tool(tool))
+                _add_counts(found, facts, metrics, amounts_of(tool))
+                _add_found(found, facts, metrics, load_tool(tool))
         for row in found.values():  # all was delivered: there is nothing of that kind in the kernel
             row.update({name: 0 for name in names if name in COUNTED and name not in row})
         if FINDINGS in names:
@@ -172,18 +184,30 @@ def _add_static(found: dict[str, dict[str, float]], facts: Mapping[str, Any], na
             row[name] = worst(row.get(name, value), value)
 
 
-def _add_counts(
+def _add_found(
     found: dict[str, dict[str, float]], facts: Mapping[str, Any], metrics: Mapping[str, str], tool: Tool
 ) -> None:
-    """All launches of a kernel together; what is the mean of several is no number of a budget."""
-    sums: dict[str, AddedUp] = {}
+    """What the tool finds in all launches of a kernel together."""
+    names = [name for name, metric in metrics.items() if metric == FINDINGS and tool.finds]
+    for launch in facts["reports"] if names else ():
+        row, told = found.setdefault(demangled(launch["kernel"]), {}), tool.findings(launch["report"])
+        row.update({name: row.get(name, 0) + told for name in names})
+
+
+def _add_counts(
+    found: dict[str, dict[str, float]], facts: Mapping[str, Any], metrics: Mapping[str, str], amounts: Amounts | None
+) -> None:
+    """All launches of a kernel together; where no tool declares how, the mean of several is no number of a budget."""
+    reports: dict[str, list[Any]] = {}
     for launch in facts["reports"]:
-        own = sums.setdefault(demangled(launch["kernel"]), AddedUp())
-        for name, metric in metrics.items():
-            told = metric == FINDINGS and tool.finds
-            for value in [tool.findings(launch["report"])] if told else numbers_like(launch["report"], metric):
-                own.add(NumberName(name, "", metric), value)
-    for kernel, own in sums.items():
+        reports.setdefault(demangled(launch["kernel"]), []).append(launch["report"])
+    for kernel, each in reports.items():
+        own = AddedUp()
+        for report in each if amounts is None or len(each) == 1 else [combined(amounts, each)]:
+            for name, metric in metrics.items():
+                for way, value in numbers_like(report, metric):
+                    kind = None if amounts is None else amount_at(amounts, way)
+                    own.add(NumberName(name, "", metric), value, kind)
         row = found.setdefault(kernel, {})
         row.update({name.section: value for name, value in own.result().items()})
 
@@ -222,7 +246,7 @@ def renewed(sections: Sequence[BudgetSection], measured: Measured) -> list[Budge
 
 def _new_section(kernel: str, numbers: Mapping[str, float]) -> BudgetSection:
     there = [number for number in WRITTEN if number in numbers]
-    return BudgetSection(kernel, {number: _limit(numbers[number], number in MORE_IS_BETTER) for number in there})
+    return BudgetSection(kernel, {number: _limit(numbers[number], is_more_better(number)) for number in there})
 
 
 def _tightest(limit: Limit, values: Sequence[float | None]) -> Limit:
@@ -247,8 +271,9 @@ def _lines_of(section: BudgetSection) -> Iterator[str]:
 
 def _value(name: str, limit: Limit) -> str:
     """A number where that says it all."""
-    alone = limit.least if name in MORE_IS_BETTER else limit.most
-    if alone is not None and limit == _limit(alone, name in MORE_IS_BETTER):
+    better = is_more_better(name)
+    alone = limit.least if better else limit.most
+    if alone is not None and limit == _limit(alone, better):
         return str(alone)
     tolerance = f'"{limit.tolerance * 100:.12g}%"' if limit.share else f"{limit.tolerance:.12g}"
     parts = {"max": limit.most, "min": limit.least, "tolerance": tolerance if limit.tolerance else None}

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,7 +25,7 @@ from luthier_py.report.plain import KeyPath
 from luthier_py.report.tallies import KERNEL, LINES, OPCODES, NumberName, tally
 from luthier_py.session.study.store import COLUMNS
 from luthier_py.session.study.table import APART, study_table
-from luthier_py.tool import OUTPUT
+from luthier_py.tool import OUTPUT, amounts_of, combined
 from luthier_py.tool.names import demangled
 
 CODE = "code"
@@ -82,13 +83,22 @@ def _output(path: Path, kernels: re.Pattern[str]) -> RunSide:
     reports: dict[str, list[Any]] = {}
     for row in launches:
         reports.setdefault(demangled(row["kernel"]), []).append(row["report"])
-    found = {name: tally(each, name) for name, each in reports.items()}
+    found = {name: _tallied(each, name, str(tool)) for name, each in reports.items()}
     if run := document.get("run"):
         own = found.setdefault(demangled(run["kernel"]), {})
         own.update(tally([{name: value for name, value in run.items() if name.startswith("device_")}]))
     how = {name: value for name, value in options.items() if name not in OUTPUT}
     what = tool or "a run without a tool"
     return RunSide(str(path), what, _chosen(found, kernels), how, tuple(_refused(path, verdict)))
+
+
+def _tallied(reports: Sequence[Any], kernel: str, tool: str) -> dict[NumberName, float]:
+    """As the tool's declaration has it, where there is one and reports are as it says."""
+    amounts = amounts_of(tool)
+    if amounts is not None:
+        with suppress(LookupError, TypeError, ValueError, AttributeError, ArithmeticError):  # of another version
+            return tally([reports[0] if len(reports) == 1 else combined(amounts, reports)], kernel, amounts)
+    return tally(reports, kernel)
 
 
 def _refused(path: Path, verdict: Mapping[str, Any] | None) -> Iterator[str]:
@@ -151,13 +161,13 @@ def _study(path: Path, kernels: re.Pattern[str]) -> RunSide:
     rows = [row for row in table.to_pylist() if row["metric"] and not row["repeat"]]
     telling = [name for name in APART if len({row[name] for row in rows}) > 1]
     tools = sorted({row["tool"] for row in rows})
-    reports: dict[tuple[str, str], dict[tuple[Any, ...], dict[KeyPath, Any]]] = {}
+    reports: dict[tuple[str, str, str], dict[tuple[Any, ...], dict[KeyPath, Any]]] = {}
     for row in rows:
-        key = " ".join(filter(None, (row[name] for name in telling))), demangled(row["kernel"])
+        key = " ".join(filter(None, (row[name] for name in telling))), demangled(row["kernel"]), row["tool"]
         launch = reports.setdefault(key, {}).setdefault((row["cell"], row["process"], row["launch"]), {})
         launch[tuple(row["way"])] = row["count"] if row["count"] is not None else row["text"] or row["value"]
-    found = {f"{run} {kernel}".lstrip(): tally(map(_nested, launches.values()), kernel)
-             for (run, kernel), launches in reports.items()}
+    found = {f"{run} {kernel}".lstrip(): _tallied([*map(_nested, launches.values())], kernel, tool)
+             for (run, kernel, tool), launches in reports.items()}
     return RunSide(str(path), f"a study with {', '.join(tools)}", _chosen(found, kernels))
 
 

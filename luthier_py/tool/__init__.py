@@ -2,6 +2,27 @@
 
 from luthier_py.tool.addresses import access_bytes, access_kind, address, bounds
 from luthier_py.tool.allocations import Allocations, LiveAllocation, unwritten
+from luthier_py.tool.amounts import (
+    ANY,
+    FIRST,
+    LEAST,
+    MOST,
+    SAME,
+    SO_FAR,
+    SUM,
+    Amount,
+    Amounts,
+    CountsBy,
+    Declaration,
+    OfSeveral,
+    RowsBy,
+    amount_at,
+    combined,
+    declared_at,
+    declared_numbers,
+    share,
+    worked_out,
+)
 from luthier_py.tool.assembly import Assembly
 from luthier_py.tool.base import LaunchResult, Tool, visit
 from luthier_py.tool.channel import Channel, ChannelType, channel
@@ -9,7 +30,7 @@ from luthier_py.tool.clock import Clock
 from luthier_py.tool.computed import Computed, computed
 from luthier_py.tool.counting import Counted, Counting, Following, Region, Stretch
 from luthier_py.tool.data import as_data, encoded, json_text
-from luthier_py.tool.discover import load_tool, made_tool, tools
+from luthier_py.tool.discover import amounts_of, load_tool, made_tool, tools
 from luthier_py.tool.edits import Arg, Constant, Destination, Edits, Field, Insertion, Place, Refusal, RuntimeArg, Turn
 from luthier_py.tool.entry import Entry
 from luthier_py.tool.hardware import hardware_register
@@ -81,20 +102,22 @@ from luthier_py.tool.variables import Element, LookupTable, Variable, WaveVariab
 from luthier_py.tool.waves import group_and_wave, lanes_of, number_waves, waves_in_group
 
 __all__ = [
-    "BF16", "BOOL", "COUNT_WARP_LEVEL", "EVERY_TOOL", "EXCLUDE_PRED_OFF", "F16", "F32", "F64", "I8", "I16", "I32",
-    "I64", "LAUNCHES", "LAUNCH_NUMBER", "OUTPUT", "U8", "U16", "U32", "U64", "Allocations", "Arg", "Assembly",
-    "Channel", "ChannelType", "Clock", "Computed", "Constant", "Counted", "Counting", "Destination", "Device",
-    "Edits", "Effects", "Element", "Entry", "Field", "Following", "FunctionPaths", "Hook", "Hooks", "Insertion",
-    "InstrPlace", "InstrPlaces", "Intrinsic", "Ir", "Kind", "Lane", "LaneType", "Lanes", "LaunchParameter",
-    "LaunchResult", "LaunchVariable", "LiveAllocation", "LookupTable", "Mutator", "Omission", "Operand", "Option",
-    "Parameter", "Place", "Pointer", "Refusal", "Region", "Result", "RuntimeArg", "Scalar", "Selection", "Several",
-    "Signature", "Stretch", "Struct", "Tool", "Turn", "Type", "Value", "Variable", "WaveVariable", "access_bytes",
-    "access_kind", "active_lanes", "address", "array", "as_data", "asm", "bf16", "bits_below", "bool_", "bounds",
-    "channel", "computed", "destination", "device", "encoded", "f16", "f32", "f64", "grid_size", "group_and_wave",
-    "hardware_register", "holds", "hook", "i8", "i16", "i32", "i64", "intrinsic", "intrinsics", "json_text",
-    "kernel_argument", "lane_id", "lanes_of", "lds", "left_out_lines", "left_out_rows", "load_tool", "made_tool",
-    "mask_of", "number_waves", "opcode_id", "paths_of", "place_text", "ptr", "reason", "scratch", "site_id", "source",
-    "taken_lanes", "tools", "u8", "u16", "u32", "u64", "unwritten", "visit", "wave_in_group", "wave_in_launch",
-    "wave_size", "waves_in_group", "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id",
+    "ANY", "BF16", "BOOL", "COUNT_WARP_LEVEL", "EVERY_TOOL", "EXCLUDE_PRED_OFF", "F16", "F32", "F64", "FIRST", "I8",
+    "I16", "I32", "I64", "LAUNCHES", "LAUNCH_NUMBER", "LEAST", "MOST", "OUTPUT", "SAME", "SO_FAR", "SUM", "U8", "U16",
+    "U32", "U64", "Allocations", "Amount", "Amounts", "Arg", "Assembly", "Channel", "ChannelType", "Clock",
+    "Computed", "Constant", "Counted", "Counting", "CountsBy", "Declaration", "Destination", "Device", "Edits",
+    "Effects", "Element", "Entry", "Field", "Following", "FunctionPaths", "Hook", "Hooks", "Insertion", "InstrPlace",
+    "InstrPlaces", "Intrinsic", "Ir", "Kind", "Lane", "LaneType", "Lanes", "LaunchParameter", "LaunchResult",
+    "LaunchVariable", "LiveAllocation", "LookupTable", "Mutator", "OfSeveral", "Omission", "Operand", "Option",
+    "Parameter", "Place", "Pointer", "Refusal", "Region", "Result", "RowsBy", "RuntimeArg", "Scalar", "Selection",
+    "Several", "Signature", "Stretch", "Struct", "Tool", "Turn", "Type", "Value", "Variable", "WaveVariable",
+    "access_bytes", "access_kind", "active_lanes", "address", "amount_at", "amounts_of", "array", "as_data", "asm",
+    "bf16", "bits_below", "bool_", "bounds", "channel", "combined", "computed", "declared_at", "declared_numbers",
+    "destination", "device", "encoded", "f16", "f32", "f64", "grid_size", "group_and_wave", "hardware_register",
+    "holds", "hook", "i8", "i16", "i32", "i64", "intrinsic", "intrinsics", "json_text", "kernel_argument", "lane_id",
+    "lanes_of", "lds", "left_out_lines", "left_out_rows", "load_tool", "made_tool", "mask_of", "number_waves",
+    "opcode_id", "paths_of", "place_text", "ptr", "reason", "scratch", "share", "site_id", "source", "taken_lanes",
+    "tools", "u8", "u16", "u32", "u64", "unwritten", "visit", "wave_in_group", "wave_in_launch", "wave_size",
+    "waves_in_group", "worked_out", "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id",
     "workitem_in_launch",
 ]

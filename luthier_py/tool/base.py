@@ -17,6 +17,7 @@ from luthier_py.errors import Invalid, ToolError
 from luthier_py.ir import Program
 from luthier_py.storage import digest
 from luthier_py.tool.allocations import LiveAllocation
+from luthier_py.tool.amounts import Amounts, combined, main_rows
 from luthier_py.tool.author import caller
 from luthier_py.tool.channel import Channel
 from luthier_py.tool.data import encoded, json_text
@@ -93,6 +94,8 @@ class Tool:
     `unwritten`)."""
     finds: bool = False
     """Whether it looks for mistakes, of which `findings` says how many there are."""
+    amounts: ClassVar[Amounts | None] = None
+    """What the numbers of its reports are: so those of several launches become one, and runs are compared."""
     asks_first: ClassVar[bool] = False
     """Whether there is no such tool without options."""
     selection = Selection()
@@ -219,12 +222,14 @@ class Tool:
         return "\n".join(f"{name} = {value}" for name, value in items)
 
     def rows(self, report: Any) -> Sequence[Any]:
-        """The report as rows of a table, which CSV is; by default it is one row."""
-        return [report]
+        """The report as rows of a table, which CSV is; by default the first list of rows that ``amounts`` declares, or
+        the report itself."""
+        main = main_rows(self.amounts or {})
+        return [report] if main is None else list(report[main])
 
     def combined(self, reports: Sequence[Any]) -> Any | None:
-        """One report of several launches of a kernel; None where there is no such thing."""
-        return None
+        """One report of several launches of a kernel, by default as ``amounts`` says; None: there is none."""
+        return None if self.amounts is None else combined(self.amounts, reports)
 
     def files(self, launch: LaunchResult, report: Any) -> Mapping[str, bytes]:
         """What to keep of a launch where files are asked for: content by file name; by default its data and text. A

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from luthier_py.errors import TOOL_MODULE, Invalid, LuthierError, ToolError, one_line
+from luthier_py.tool.amounts import Amounts
 from luthier_py.tool.base import Tool
 from luthier_py.tool.origin import importing
 from luthier_py.tool.several import Several, several
@@ -36,6 +37,17 @@ def load_tool(name_or_path: str, options: Mapping[str, Any] | None = None) -> To
     with importing():
         kinds = [_found(name) for name in names_in(name_or_path)]
     return kinds[0](**(options or {})) if len(kinds) == 1 else several(kinds, options or {})
+
+
+def amounts_of(names: str) -> Amounts | None:
+    """What the registered tool called so declares of its reports, or several tools together; None where one does not.
+    """
+    entries = {entry.name: entry for entry in entry_points(group=GROUP)}
+    own = [(name, entries[name].load().amounts if name in entries else None) for name in names.split(",")]
+    found = {name: amounts for name, amounts in own if amounts is not None}
+    if len(found) < len(own):
+        return None
+    return found if "," in names else found[names]
 
 
 def names_in(text: str) -> list[str]:

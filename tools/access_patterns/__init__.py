@@ -13,7 +13,7 @@ from luthier_py.ir import Function, Instr
 from luthier_py.isa import AccessKind, AddressForm, Reg
 from luthier_py.isa.semantics.readers.numbers import Number
 from luthier_py.report.columns import aligned
-from luthier_py.tool import InstrPlace, InstrPlaces
+from luthier_py.tool import SAME, InstrPlace, InstrPlaces, RowsBy
 
 from .gathers import loads_behind
 from .patterns import Pattern, Shape, lines_of, pattern_of
@@ -44,6 +44,8 @@ class AccessPatterns(Tool):
     """Strides between lanes at each global memory instruction, predicted: nothing is inserted, nothing measured."""
 
     name = "access_patterns"
+    amounts = {"line": SAME, "lanes": SAME, "predicted": SAME, "instructions": RowsBy(("pc",), dict.fromkeys(
+        ("bytes", "stride", "row", "least_lines", "most_lines"), SAME))}
     reports_untouched = True
     line = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a line")
 
@@ -84,9 +86,6 @@ class AccessPatterns(Tool):
         table = aligned(("bytes", "pattern", "lines", "pc", "instruction", "source"), cells, left=5)
         told = [f"  {row['source'] or hex(row['pc'])}: {row['advice']}" for row in rows if row["advice"]]
         return "\n".join([head, table, *told])
-
-    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        return list(report["instructions"])
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         """That of one, if work-groups of all have the same patterns."""

@@ -40,7 +40,17 @@ from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Branch
 from luthier_py.isa.semantics.readers.lane_bits import assignments, outcome
 from luthier_py.report.columns import aligned, percent
-from luthier_py.tool import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows
+from luthier_py.tool import (
+    SAME,
+    SUM,
+    InstrPlace,
+    InstrPlaces,
+    Omission,
+    RowsBy,
+    left_out_lines,
+    left_out_rows,
+    worked_out,
+)
 
 LANES = sgpr(EXEC, 2)
 WAYS = ("none", "some", "all")  # of the lanes that take part go on: executions
@@ -89,6 +99,18 @@ class BranchDivergence(Tool):
     """How often lanes of a wave disagree at each branch, and how many lanes take part by source line."""
 
     name = "branch_divergence"
+    amounts = {
+        "wave_size": SAME,
+        "total": {"executions": SUM.of("branches by waves"), "divergent": SUM.of("of these, where lanes part"),
+                  "instructions": SUM.of("executed instructions"), "lanes": SUM.of("lanes that execute"),
+                  "activity": worked_out(lambda row, report: activity(row["instructions"], row["lanes"], report),
+                                         "active part of all lanes", more_is_better=True)},
+        "branches": RowsBy(("pc", "condition"), {name: SUM for name in (*NUMBERS, "executions", "divergent")}),
+        "lines": RowsBy(("source",), {
+            "executions": SUM.of("executed instructions"), "lanes": SUM.of("lanes that execute"),
+            "activity": worked_out(lambda row, report: activity(row["executions"], row["lanes"], report),
+                                   "active part of all lanes", more_is_better=True)}, ascending=True),
+    }  # fmt: skip
 
     taking_part = WaveVariable(u64)  # EXEC before it was narrowed last
 
@@ -154,14 +176,6 @@ class BranchDivergence(Tool):
                 found.update({name: count * number for name, number in zip(EXECUTED, numbers, strict=True)})
         return _report(rows, lines, notes.wave_size, left_out_rows(notes.left_out))
 
-    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        rows = [{**same[0], **{name: sum(row[name] for row in same) for name in NUMBERS}}
-                for same in zip(*(report["branches"] for report in reports), strict=True)]
-        lines: dict[str, Counter[str]] = {}
-        for row in (row for report in reports for row in report["lines"]):
-            lines.setdefault(row["source"], Counter()).update({name: row[name] for name in EXECUTED})
-        return _report(rows, lines, reports[0]["wave_size"], reports[0]["left_out"])
-
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         total = report["total"]
         head = (f"{self.headline(launch)}, {total['divergent']} of {total['executions']} branches divergent, "
@@ -173,9 +187,6 @@ class BranchDivergence(Tool):
         lines += [f"  {row['source'] or 'without a line'}: {row['executions']} instructions, "
                   f"{percent(row['activity'])} of lanes active" for row in report["lines"]]
         return "\n".join([*lines, *left_out_lines(report["left_out"])])
-
-    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        return list(report["branches"])
 
 
 def sites_of(block: Block, wave_size: int) -> Iterator[Site]:
@@ -215,17 +226,19 @@ def _report(
     branches = [{**row, "executions": sum(row[way] for way in WAYS), "divergent": row["some"]} for row in rows]
     sums = {name: sum(row[name] for row in branches) for name in ("executions", "divergent")}
     executed = {name: sum(numbers[name] for numbers in lines.values()) for name in EXECUTED}
+    size = {"wave_size": wave_size}
     return {
-        "wave_size": wave_size,
+        **size,
         "total": {**sums, "instructions": executed["executions"], "lanes": executed["lanes"],
-                  "activity": _activity(executed, wave_size)},
+                  "activity": activity(executed["executions"], executed["lanes"], size)},
         "branches": branches,
         "lines": [{"source": source, **{name: lines[source][name] for name in EXECUTED},
-                   "activity": _activity(lines[source], wave_size)} for source in sorted(lines)],
+                   "activity": activity(lines[source]["executions"], lines[source]["lanes"], size)}
+                  for source in sorted(lines)],
         "left_out": list(left_out),
     }
 
 
-def _activity(numbers: Mapping[str, int], wave_size: int) -> float | None:
+def activity(executions: int, lanes: int, report: Mapping[str, Any]) -> float | None:
     """The part of all lanes that was active, over executed instructions."""
-    return numbers["lanes"] / (numbers["executions"] * wave_size) if numbers["executions"] else None
+    return lanes / (executions * report["wave_size"]) if executions else None

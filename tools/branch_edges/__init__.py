@@ -8,6 +8,7 @@ from typing import Any
 from luthier_py import LaunchResult, Mutator, Tool, Variable, hook, ptr, u64
 from luthier_py.analysis import Edge
 from luthier_py.intrinsics import atomic_add
+from luthier_py.tool import SUM, RowsBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class BranchEdges(Tool):
     """Executions of both ways of each conditional branch, by wave."""
 
     name = "branch_edges"
+    amounts = {"edges": RowsBy(("branch", "target", "taken"), {"count": SUM.of("executions by waves")})}
 
     @hook(lanes="one")
     def count(total: ptr[u64]) -> None:
@@ -49,6 +51,3 @@ class BranchEdges(Tool):
             way = "taken" if row["taken"] else "falls through"
             lines.append(f"  0x{row['branch']:x} -> 0x{row['target']:x} {way:13} {row['count']:>12}")
         return "\n".join(lines)
-
-    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        return list(report["edges"])

@@ -12,7 +12,7 @@ from luthier_py.ir import Ending, Function
 from luthier_py.tool import Counting
 from luthier_py.tools.call_graph.contexts import Contexts, contexts
 from luthier_py.tools.call_graph.forms import dot, folded, graphml, speedscope
-from luthier_py.tools.call_graph.results import Part, Parts, part_of, result
+from luthier_py.tools.call_graph.results import AMOUNTS, Part, Parts, part_of, result
 
 MOST = 1 << 20  # counters
 
@@ -21,6 +21,7 @@ class CallGraph(Tool):
     """Calls between functions, and executed instructions by the calls that lead to them, for flame graphs."""
 
     name = "call_graph"
+    amounts = AMOUNTS
 
     context = WaveVariable(u32)
 
@@ -94,9 +95,6 @@ class CallGraph(Tool):
                   for row in report["calls"]]
         lines += [] if report["apart"] else [f"  callers are not told apart: that takes more than {MOST} counters"]
         return "\n".join(lines)
-
-    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        return list(report["calls"])
 
     def files(self, launch: LaunchResult, report: dict[str, Any]) -> Mapping[str, bytes]:
         return {

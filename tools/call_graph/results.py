@@ -13,11 +13,18 @@ from typing import Any
 
 from luthier_py.analysis import Frames
 from luthier_py.ir import Function, Program
-from luthier_py.tool import Counting, Following, Variable
+from luthier_py.tool import SUM, Amounts, Counting, Following, RowsBy, Variable
 from luthier_py.tool.names import demangled
 from luthier_py.tools.call_graph.contexts import Contexts
 
 UNKNOWN = "?"
+AMOUNTS: Amounts = {
+    "calls": RowsBy(("caller", "callee", "pc"), {"count": SUM.of("calls by waves")}),
+    "functions": RowsBy(("address",), {
+        "calls": SUM.of("calls by waves"), "exclusive": SUM.of("executed instructions of its own"),
+        "inclusive": SUM.of("executed instructions with those of what it calls")}),
+    "stacks": RowsBy(("stack",), {"instructions": SUM.of("executed instructions")}),
+}  # fmt: skip
 Stack = tuple[str, ...]
 """Names of functions, the outermost first."""
 

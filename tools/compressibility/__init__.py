@@ -9,7 +9,7 @@ from typing import Any
 from luthier_py import Hooks, LaunchResult, Mutator, Tool, Variable, source, u64
 from luthier_py.ir import Instr
 from luthier_py.isa import OperandKind
-from luthier_py.tool import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows
+from luthier_py.tool import MOST, SUM, InstrPlace, InstrPlaces, Omission, RowsBy, left_out_lines, left_out_rows, share
 
 HOOKS = Hooks.from_hip("coding.hip")
 TOTALS = 4  # executions, bytes, bits, longest word
@@ -29,6 +29,10 @@ class Compressibility(Tool):
     """Bits for each byte that a wave stores, in the best code for the bytes of that store alone."""
 
     name = "compressibility"
+    amounts = {"stores": RowsBy(("pc",), {
+        "executions": SUM.of("executions by waves"), "bytes": SUM.of("bytes stored"),
+        "bits": SUM.of("bits in that code"), "longest": MOST.of("bits of a byte"),
+        "bits_per_byte": share("bits", "bytes", "bits for each byte", nothing=0.0)})}
 
     def instrument(self, m: Mutator) -> Stores:
         found = [instr for function in m.functions() for instr in m.instrs(function, where="global & store")]
@@ -54,9 +58,6 @@ class Compressibility(Tool):
             numbers = f"{row['executions']:10} {row['bytes']:12} {row['bits_per_byte']:9.2f} {row['longest']:7}"
             lines.append(f"  {row['pc']:#10x} {numbers}  {row['instruction']}")
         return "\n".join([*lines, *left_out_lines(report["left_out"])])
-
-    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        return list(report["stores"])
 
 
 def data_of(instr: Instr) -> str:

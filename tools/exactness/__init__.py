@@ -11,7 +11,7 @@ from luthier_py import LaunchResult, Mutator
 from luthier_py.analysis.differing import Decision, differing
 from luthier_py.ir import Instr
 from luthier_py.isa.semantics.readers.freedoms import Freedom
-from luthier_py.tool import InstrPlace, InstrPlaces, Stretch, place_text
+from luthier_py.tool import ANY, SUM, InstrPlace, InstrPlaces, RowsBy, Stretch, combined, place_text
 from luthier_py.tools.opcode_histogram import OpcodeHistogram, Parts
 
 NAN = frozenset({Freedom.NAN})
@@ -51,6 +51,13 @@ class Exactness(OpcodeHistogram):
     """Executed instructions that were exact, those with a documented freedom, and what the latter decided."""
 
     name = "exactness"
+    amounts = {
+        "exact": SUM.of("executed instructions"), "exact_but_nan": SUM.of("executed instructions"),
+        "free": SUM.of("executed instructions with a documented freedom"),
+        **{kind: RowsBy(("pc", "decides"), {"executions": SUM.of("executions by waves"), "earlier_launch": ANY})
+           for kind in ("free_instructions", "decided")},
+        "memory_held_such_results": ANY, "left_out": RowsBy(("why",), {}),
+    }  # fmt: skip
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)
@@ -92,14 +99,8 @@ class Exactness(OpcodeHistogram):
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Sums, and whatever was decided in any launch."""
-        rows = {kind: added_up(row for report in reports for row in report[kind])
-                for kind in ("free_instructions", "decided")}
-        unknown = tuple(dict.fromkeys(row["why"] for report in reports for row in report["left_out"]))
-        return {
-            **{kind: sum(report[kind] for report in reports) for kind in ("exact", "exact_but_nan", "free")}, **rows,
-            "memory_held_such_results": any(report["memory_held_such_results"] for report in reports),
-            "left_out": [{"why": why} for why in unknown], "verdict": verdict(rows["decided"], unknown),
-        }  # fmt: skip
+        found = combined(self.amounts, reports)
+        return {**found, "verdict": verdict(found["decided"], tuple(row["why"] for row in found["left_out"]))}
 
     def row_of(self, choice: Choice, counts: Mapping[int, int]) -> dict[str, Any] | None:
         """None where it was not executed, or nothing that it hangs on was."""
@@ -132,18 +133,6 @@ def hanging_on(decision: Decision) -> frozenset[Freedom]:
 
 def row_at(place: Place, counts: Mapping[int, int]) -> dict[str, Any]:
     return {**place.where.facts(), "executions": counts[place.where.pc], "freedoms": list(place.freedoms)}
-
-
-def added_up(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each place and what was decided there."""
-    found: dict[tuple[int, str], dict[str, Any]] = {}
-    for each in rows:
-        key = each["pc"], each.get("decides", "")
-        before = found.get(key)
-        executions = each["executions"] + (before["executions"] if before else 0)
-        merged = {name: each[name] or (before or each)[name] for name in ("earlier_launch",) if name in each}
-        found[key] = {**each, **merged, "executions": executions}
-    return [found[key] for key in sorted(found)]
 
 
 def shown(row: Mapping[str, Any]) -> str:

@@ -32,9 +32,14 @@ from luthier_py.ir import Function, Instr
 from luthier_py.isa import EXEC, RegSet, sgpr
 from luthier_py.isa.float_results import FloatFormat, FloatPart, FloatResult, ends_division, float_results
 from luthier_py.tool import (
+    FIRST,
+    SAME,
+    CountsBy,
     InstrPlace,
     InstrPlaces,
     Omission,
+    RowsBy,
+    combined,
     group_and_wave,
     left_out_lines,
     left_out_rows,
@@ -86,6 +91,11 @@ class FloatCheck(Tool):
 
     name = "floatcheck"
     finds = True
+    amounts = {
+        "instructions": RowsBy(("pc",), {"counts": CountsBy("lanes, by what they made"), "first": {"*": FIRST}},
+                               ascending=True),
+        "totals": CountsBy("lanes, by what they made"), "judged": SAME.of("instructions"),
+    }  # fmt: skip
     cancel = Option(0, help="bits that a sum loses to be told; 0: half of those of its format", bounds=(0, 64))
     olds = LaunchVariable(u32, "wave", KEPT * 64)
     wave = WaveVariable(u32)
@@ -163,14 +173,9 @@ class FloatCheck(Tool):
         }  # fmt: skip
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Sums, and the first examples."""
-        rows: dict[int, dict[str, Any]] = {}
-        for row in (row for report in reports for row in report["instructions"]):
-            known = rows.get(row["pc"], {"counts": {}, "first": {}})
-            counts = Counter(known["counts"]) + Counter(row["counts"])
-            rows[row["pc"]] = {**row, "counts": dict(counts), "first": {**row["first"], **known["first"]}}
-        found = [rows[pc] for pc in sorted(rows)]
-        return {**reports[0], "totals": totals(found), "instructions": found}
+        """Kinds in their own order."""
+        found = combined(self.amounts, reports)
+        return {**found, "totals": totals(found["instructions"])}
 
     def findings(self, report: dict[str, Any]) -> int:
         return sum(not FAULTS.isdisjoint(row["counts"]) for row in report["instructions"])

@@ -10,7 +10,7 @@ from luthier_py import Lane, LaunchResult, Mutator, Reg, Tool, Variable, device,
 from luthier_py.intrinsics import active_mask, as_bits, atomic_add, ballot, from_bits, is_first_lane, popcount
 from luthier_py.ir import Instr
 from luthier_py.isa import Operand, OperandKind
-from luthier_py.tool import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows
+from luthier_py.tool import SUM, InstrPlace, InstrPlaces, Omission, RowsBy, left_out_lines, left_out_rows
 
 FUSED = "v_fma_f32", "v_fmac_f32_e32", "v_fmac_f32_e64"
 PACKED = "v_pk_fma_f32"
@@ -89,6 +89,9 @@ class FmaInDouble(Tool):
     others would have come of rounding the product, or of rounding twice."""
 
     name = "fma_in_double"
+    amounts = {"instructions": RowsBy(("pc",), {
+        "results": SUM.of("lanes that computed"), "differ_separately": SUM.of("of these, where two roundings differ"),
+        "differ_twice": SUM.of("of these, where rounding in double first differs")})}
 
     def instrument(self, m: Mutator) -> Sites:
         found = [instr for function in m.functions() for instr in m.instrs(function) if is_fused(instr)]
@@ -126,9 +129,6 @@ class FmaInDouble(Tool):
             numbers = f"{row['results']:12} {row['differ_separately']:12} {row['differ_twice']:12}"
             lines.append(f"  {row['pc']:#10x} {numbers}  {row['instruction']}{_at(row['line'])}")
         return "\n".join([*lines, *left_out_lines(report["left_out"])])
-
-    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        return list(report["instructions"])
 
 
 def is_fused(instr: Instr) -> bool:

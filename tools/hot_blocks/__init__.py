@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import COUNT_WARP_LEVEL, EXCLUDE_PRED_OFF, LaunchResult, Mutator, Option
 from luthier_py.analysis import SourceLines, source_lines
 from luthier_py.ir import Block, Program
-from luthier_py.tool import Stretch
+from luthier_py.tool import SAME, SUM, RowsBy, Stretch, combined
 from luthier_py.tools.hot_blocks.forms import dot
 from luthier_py.tools.hot_blocks.traces import traces
 from luthier_py.tools.opcode_histogram import OpcodeHistogram, Parts
@@ -31,6 +31,12 @@ class HotBlocks(OpcodeHistogram):
     """Executions and instructions of each block, with its code and where control goes from it; and traces."""
 
     name = "hot_blocks"
+    amounts = {
+        "instructions": SUM.of("executed instructions"),
+        "blocks": RowsBy(("pc",), {"executions": SUM.of("executions by waves"), "length": SAME.of("instructions"),
+                                   "instructions": SUM.of("executed instructions")}),
+        "ways": RowsBy(("from", "to"), {"executions": SUM}),
+    }  # fmt: skip
     per_wave = COUNT_WARP_LEVEL.only(True)
     active_only = EXCLUDE_PRED_OFF.only(False)
     shown = Option(5, bounds=(0, 1000), help="blocks and traces that are printed, the blocks with their code")
@@ -54,13 +60,10 @@ class HotBlocks(OpcodeHistogram):
             for edge, n in zip(part.edges, part.taken(counts), strict=True):
                 passed[edge.source.address, edge.target.address] += n
         rows = sorted(_rows(notes, ran), key=lambda row: (-row["instructions"], row["pc"]))
-        executions = {row["pc"]: row["executions"] for row in rows}
-        found = traces(executions, {row["pc"]: row["instructions"] for row in rows}, passed)
         return {
             "instructions": sum(row["instructions"] for row in rows), "blocks": rows,
             "ways": [{"from": source, "to": target, "executions": n} for (source, target), n in passed.items()],
-            "traces": [{"blocks": list(each.blocks), "likely": list(each.likely), "instructions": each.instructions}
-                       for each in found],
+            "traces": _traces(rows, passed),
         }
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
@@ -77,11 +80,21 @@ class HotBlocks(OpcodeHistogram):
             lines.append(f"  trace {trace['instructions'] / max(total, 1):6.1%}  {first:#x}{''.join(ways)}")
         return "\n".join(lines)
 
-    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        return list(report["blocks"])
+    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """What was likely in all launches together is no trace of one of them."""
+        added = combined(self.amounts, reports)
+        blocks = sorted(added["blocks"], key=lambda row: (-row["instructions"], row["pc"]))
+        return {**added, "blocks": blocks, "traces": _traces(blocks, {
+            (way["from"], way["to"]): way["executions"] for way in added["ways"]})}
 
     def files(self, launch: LaunchResult, report: dict[str, Any]) -> Mapping[str, bytes]:
         return {**super().files(launch, report), f"{self.name}.dot": dot(report)}
+
+
+def _traces(rows: Sequence[Mapping[str, Any]], passed: Mapping[tuple[int, int], int]) -> list[dict[str, Any]]:
+    executions, instructions = ({row["pc"]: row[name] for row in rows} for name in ("executions", "instructions"))
+    return [{"blocks": list(each.blocks), "likely": list(each.likely), "instructions": each.instructions}
+            for each in traces(executions, instructions, passed)]
 
 
 def _rows(notes: Blocks, ran: Mapping[Stretch, int]) -> Iterator[dict[str, Any]]:

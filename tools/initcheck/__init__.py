@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from luthier_py import Channel, LaunchResult, Mutator, Option
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
-from luthier_py.tool import left_out_lines, left_out_rows, number_waves, place_text
+from luthier_py.tool import FIRST, SUM, RowsBy, left_out_lines, left_out_rows, number_waves, place_text
 from luthier_py.tools.initcheck.memory import ReadSites, UnwrittenRead, look_at_reads, unwritten_reads
 from luthier_py.tools.racecheck.races import numbered
 from luthier_py.tools.racecheck.trace import (
@@ -20,7 +20,6 @@ from luthier_py.tools.racecheck.trace import (
     LdsSites,
     LdsTrace,
     cut,
-    summed,
     waves,
 )
 
@@ -39,6 +38,11 @@ class InitCheck(LdsTrace):
 
     name = "initcheck"
     finds = True
+    amounts = {
+        "accesses": SUM.of("accesses to LDS, by lane and dword"), "not_judged": SUM.of("work-groups beyond MOST"),
+        "unwritten": RowsBy(("pc", "space"), {"count": SUM.of("reads of what nobody wrote"), "first": FIRST},
+                            ascending=True),
+    }  # fmt: skip
     memory = Option(True, help="0: reads of LDS alone")
     in_memory = Channel(UnwrittenRead)
 
@@ -72,10 +76,6 @@ class InitCheck(LdsTrace):
             rows += unwritten_reads(launch, notes.reads, kept, notes.wave_size)
         return {"accesses": accesses, "unwritten": merged(rows), "left_out": left_out_rows(notes.left_out),
                 "not_judged": lost}
-
-    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        return {**reports[0], **summed(reports),
-                "unwritten": merged(row for report in reports for row in report["unwritten"])}
 
     def findings(self, report: dict[str, Any]) -> int:
         return len(report["unwritten"])

@@ -22,6 +22,7 @@ from luthier_py import (
 )
 from luthier_py.intrinsics import active_mask, atomic_add, popcount
 from luthier_py.ir import Function
+from luthier_py.tool import SO_FAR, SUM
 from luthier_py.tools.instr_count.hooks import add, add_lanes, count_steps, flush
 
 
@@ -35,6 +36,7 @@ class InstrCount(Tool):
         choices=("block", "instruction"),
         help="count the blocks from which all others follow, or every instruction: same numbers",
     )
+    amounts = {"instructions": SUM.of("executed instructions"), "total": SO_FAR.of("executed instructions")}
     per_wave = COUNT_WARP_LEVEL
     active_only = EXCLUDE_PRED_OFF
     per_launch = Option(True, help="0: one count for all launches of a kernel, which wait for nothing then")

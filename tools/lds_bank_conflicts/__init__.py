@@ -28,13 +28,13 @@ from luthier_py.intrinsics import atomic_add, atomic_max, lane_id
 from luthier_py.isa import Space
 from luthier_py.isa.lds_banks import lds_access
 from luthier_py.report.sources import SourceFolder
-from luthier_py.tool import Element, Hook, InstrPlaces, Region, Stretch
+from luthier_py.tool import Element, Hook, InstrPlaces, Region, Stretch, combined
 
 from .advice import advice_of, advice_text, combined_advice
 from .device import cycles_in, groups_in, one_more, packed, some_in, worst_in
 from .page import files_of
 from .plan import Conflicts, Part, Pattern, Turnout, plan_of
-from .results import Site, Sites, combined_of, report_of, text_of
+from .results import AMOUNTS, Site, Sites, ordered, report_of, text_of
 from .samples import SITE_WORDS, keep
 from .shapes import Groups, Shape, shape_of
 
@@ -46,6 +46,7 @@ class LdsBankConflicts(Tool):
     """Cycles that bank conflicts cost at each LDS instruction, from the addresses that its lanes use."""
 
     name = "lds_bank_conflicts"
+    amounts = AMOUNTS
     per_wave = COUNT_WARP_LEVEL.only(True)  # banks serve waves, and only lanes that are on
     active_only = EXCLUDE_PRED_OFF.only(True)
     order = Option("cost", choices=("cost", "pc"), help="worst instruction first, or by address")
@@ -238,12 +239,9 @@ class LdsBankConflicts(Tool):
     def report(self, launch: LaunchResult) -> Report:
         return {**report_of(launch, self.order == "cost"), **advice_of(launch)}
 
-    def rows(self, report: Report) -> Sequence[Report]:
-        rows: Sequence[Report] = report["instructions"]
-        return rows
-
     def combined(self, reports: Sequence[Report]) -> Report:
-        return {**combined_of(reports, self.order == "cost"), **combined_advice(reports)}
+        found = {**combined(AMOUNTS, reports), **combined_advice(reports)}
+        return {**found, "instructions": ordered(found["instructions"], self.order == "cost")}
 
     def text(self, launch: LaunchResult, report: Report) -> str:
         return "\n".join([text_of(self.headline(launch), report), *advice_text(report)])

@@ -11,10 +11,18 @@ from luthier_py.analysis.lines import SourceLines
 from luthier_py.ir import Function, Instr, Program
 from luthier_py.isa.lds_banks import LdsAccess, bank_model
 from luthier_py.report.columns import aligned
-from luthier_py.tool import InstrPlace, Omission, left_out_lines
+from luthier_py.tool import MOST, SUM, Amounts, InstrPlace, Omission, RowsBy, left_out_lines
 
 Report = dict[str, Any]
-SUMS = ("accesses", "cycles", "conflict_free_cycles", "conflict_cycles")
+SUMS: Amounts = {
+    "accesses": SUM.of("executions with an active lane"), "cycles": SUM.of("LDS cycles"),
+    "conflict_free_cycles": SUM.of("LDS cycles without conflicts"),
+    "conflict_cycles": SUM.of("LDS cycles that conflicts cost"),
+}  # fmt: skip
+AMOUNTS: Amounts = {
+    "launches": SUM, "total": SUMS,
+    "instructions": RowsBy(("pc",), {**SUMS, "worst_way": MOST.of("cycles of one group of lanes")}),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,8 +75,7 @@ class Sites:
 
 
 def report_of(launch: LaunchResult, worst_first: bool) -> Report:
-    """JSON-ready. ``accesses``: executions of the instruction with an active lane; ``worst_way``: most cycles that one
-    group of lanes took."""
+    """JSON-ready."""
     counted: Sites = launch.notes
     program, reached = counted.program, counted.reached(launch.kernel)
     values, names = launch[counted.counters], {function.name for function in reached}
@@ -80,29 +87,13 @@ def report_of(launch: LaunchResult, worst_first: bool) -> Report:
         "target": program.obj.target.name,
         "bank_model": bank_model(program.obj.target).name,
         "launches": launch.launches,
-        **_totals(rows),
-        "instructions": _ordered(rows, worst_first),
+        "total": {name: sum(row[name] for row in rows) for name in SUMS},
+        "instructions": ordered(rows, worst_first),
         "left_out": [each.facts() for each in counted.left_out if each.place.function in names],
     }
 
 
-def combined_of(reports: Sequence[Report], worst_first: bool) -> Report:
-    """Of several launches of one kernel: sums, and the worst of all."""
-    rows: dict[int, Report] = {}
-    for row in (row for report in reports for row in report["instructions"]):
-        so_far = rows.setdefault(row["pc"], {**row, **dict.fromkeys((*SUMS, "worst_way"), 0)})
-        so_far.update({name: so_far[name] + row[name] for name in SUMS})
-        so_far["worst_way"] = max(so_far["worst_way"], row["worst_way"])
-    found = list(rows.values())
-    launches = sum(report["launches"] for report in reports)
-    return {**reports[0], "launches": launches, **_totals(found), "instructions": _ordered(found, worst_first)}
-
-
-def _totals(rows: Sequence[Report]) -> Report:
-    return {"total": {name: sum(row[name] for row in rows) for name in SUMS}}
-
-
-def _ordered(rows: list[Report], worst_first: bool) -> list[Report]:
+def ordered(rows: list[Report], worst_first: bool) -> list[Report]:
     return sorted(rows, key=lambda row: (-row["conflict_cycles"] if worst_first else 0, row["pc"]))
 
 

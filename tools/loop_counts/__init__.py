@@ -8,7 +8,7 @@ from typing import Any
 from luthier_py import LaunchResult, Mutator, Tool, Variable, hook, ptr, u64
 from luthier_py.analysis import Loop
 from luthier_py.intrinsics import atomic_add
-from luthier_py.tool import InstrPlaces, Omission, left_out_lines, left_out_rows
+from luthier_py.tool import SAME, SUM, InstrPlaces, Omission, RowsBy, left_out_lines, left_out_rows, worked_out
 
 BEGINS = "its function begins with this loop, so that no edge leads into it"
 
@@ -28,6 +28,10 @@ class LoopCounts(Tool):
     """Entries, turns and mean trip count of each natural loop, by wave."""
 
     name = "loop_counts"
+    amounts = {"loops": RowsBy(("header",), {
+        "depth": SAME.of("loops around it, and itself"), "blocks": SAME, "entries": SUM.of("entries by waves"),
+        "turns": SUM.of("back edges by waves"),
+        "trips": worked_out(lambda row, _: trips(row["entries"], row["turns"]), "turns of an entry, and one")})}
 
     @hook(lanes="one")
     def count(total: ptr[u64]) -> None:
@@ -51,7 +55,7 @@ class LoopCounts(Tool):
         return {"loops": [{
             "function": name, "header": loop.header.address, "depth": loop.depth, "blocks": len(loop.blocks),
             "entries": counts[2 * number], "turns": counts[2 * number + 1],
-            "trips": 1 + counts[2 * number + 1] / counts[2 * number] if counts[2 * number] else 0.0,
+            "trips": trips(*counts[2 * number : 2 * number + 2]),
         } for number, (loop, name) in enumerate(zip(notes.loops, notes.functions, strict=True))],
             "left_out": left_out_rows(notes.left_out)}
 
@@ -60,5 +64,7 @@ class LoopCounts(Tool):
                 for row in report["loops"]]
         return "\n".join([self.headline(launch), *rows, *left_out_lines(report["left_out"])])
 
-    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        return list(report["loops"])
+
+def trips(entries: int, turns: int) -> float:
+    """Of the loop each time that it is entered."""
+    return 1 + turns / entries if entries else 0.0

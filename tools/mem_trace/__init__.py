@@ -28,7 +28,7 @@ from luthier_py import (
 )
 from luthier_py.intrinsics import active_mask, push
 from luthier_py.ir import Instr
-from luthier_py.tool import InstrPlaces, Omission, lanes_of, left_out_lines, left_out_rows
+from luthier_py.tool import SUM, InstrPlaces, Omission, RowsBy, lanes_of, left_out_lines, left_out_rows
 
 SPACES = ("global", "lds", "scratch")  # words of filters
 
@@ -73,6 +73,7 @@ class MemTrace(Tool):
     """The address of each lane at each memory instruction, a record for each wave."""
 
     name = "mem_trace"
+    amounts = {"accesses": SUM.of("executions by waves"), "sites": RowsBy(("pc",), {"accesses": SUM})}
     spaces = Option(",".join(SPACES), several=SPACES, help="memory whose instructions are traced")
     lines = Option(True, help="0: print no line for each record; with LUTHIER_RECORDS none is printed")
     accesses = Channel(Access)
@@ -118,6 +119,3 @@ class MemTrace(Tool):
         lines = [f"{self.headline(launch)} - {report['accesses']} accesses"]
         lines += [f"  {row['opcode']} at 0x{row['pc']:x} = {row['accesses']}" for row in report["sites"]]
         return "\n".join([*lines, *left_out_lines(report["left_out"])])
-
-    def rows(self, report: Any) -> list[Any]:
-        return list(report["sites"])

@@ -35,12 +35,18 @@ from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, popcount, p
 from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, AddressForm, Space
 from luthier_py.tool import (
+    ANY,
+    FIRST,
+    SAME,
+    SUM,
     Allocations,
     Entry,
     InstrPlace,
     InstrPlaces,
     LiveAllocation,
     Omission,
+    RowsBy,
+    combined,
     group_and_wave,
     lanes_of,
     left_out_lines,
@@ -156,6 +162,8 @@ class MemCheck(Tool):
 
     name = "memcheck"
     finds = True
+    amounts = {"judged": ANY, "bad": RowsBy(("pc",), {
+        "bytes": SAME, "count": SUM.of("lanes, or waves of a scalar load"), "first": FIRST}, ascending=True)}
     guard = Option(True, help="0: make accesses that are told all the same, as a GPU would; else their wave skips them")
     align = Option(False, help="1: tell addresses that are no multiple of the element, or of a dword if it is longer")
     most = Option(16, bounds=(0, 1 << 20), help="lanes of an instruction that are told one by one; all are counted")
@@ -225,13 +233,12 @@ class MemCheck(Tool):
                 "first": lanes[: self.most]}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        rows: dict[int, dict[str, Any]] = {}
+        """With as many examples as of one launch."""
+        first = defaultdict[int, list[Any]](list)
         for row in (row for report in reports for row in report["bad"]):
-            known = rows.setdefault(row["pc"], {**row, "count": 0, "first": []})
-            known["count"] += row["count"]
-            known["first"] = (known["first"] + row["first"])[: self.most]
-        return {**reports[0], "judged": any(report["judged"] for report in reports),
-                "bad": [rows[pc] for pc in sorted(rows)]}
+            first[row["pc"]] += row["first"]
+        found = combined(self.amounts, reports)
+        return {**found, "bad": [{**row, "first": first[row["pc"]][: self.most]} for row in found["bad"]]}
 
     def findings(self, report: dict[str, Any]) -> int:
         return len(report["bad"])

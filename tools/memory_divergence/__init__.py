@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +33,18 @@ from luthier_py.intrinsics import (
     read_lane,
 )
 from luthier_py.report.columns import aligned, percent
-from luthier_py.tool import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows
+from luthier_py.tool import (
+    SUM,
+    Amounts,
+    CountsBy,
+    InstrPlace,
+    InstrPlaces,
+    Omission,
+    RowsBy,
+    left_out_lines,
+    left_out_rows,
+    worked_out,
+)
 
 MOST = 128  # lines of one instruction: two of each lane
 LANES = MOST + 1  # where a row has the active lanes, behind the histogram
@@ -85,10 +95,29 @@ class Accesses:
     counts: Variable
 
 
+def efficiency(row: Mapping[str, Any], report: Mapping[str, Any]) -> dict[int, float | None]:
+    """Above 1 where lanes ask for the same bytes; None where nothing was touched."""
+    return {size: row["bytes"] / (int(size) * count) if count else None for size, count in row["segments"].items()}
+
+
+SUMS: Amounts = {
+    "lanes": SUM.of("lanes that accessed"), "bytes": SUM.of("bytes asked for"),
+    "segments": CountsBy("segments touched, by their bytes"),
+    "efficiency": worked_out(efficiency, "bytes asked for over those of segments", more_is_better=True),
+}  # fmt: skip
+
+
 class MemoryDivergence(Tool):
     """Lines and segments of global memory that each access of a wave touches, and what part of them it asked for."""
 
     name = "memory_divergence"
+    amounts = {
+        "instructions": RowsBy(("pc",), {
+            "executions": SUM.of("executions by waves"), "lines": SUM.of("lines that these touched"), **SUMS,
+            "histogram": CountsBy("executions by how many lines they touched")}),
+        "total": SUMS,
+        "lines": RowsBy(("source",), SUMS),
+    }  # fmt: skip
     aliases = ("memory_efficiency",)
     line = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a line in the histograms")
 
@@ -108,10 +137,6 @@ class MemoryDivergence(Tool):
         values = np.reshape(launch[notes.counts], (-1, ROW)).tolist()
         rows = [_row(*site, counts) for site, counts in zip(notes.sites, values, strict=False)]
         return _summed(rows, left_out_rows(notes.left_out))
-
-    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        rows = [_together(same) for same in zip(*(report["instructions"] for report in reports), strict=True)]
-        return _summed(rows, reports[0]["left_out"])
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         total = report["total"]
@@ -140,10 +165,8 @@ def _row(place: InstrPlace, size_bytes: int, counts: Sequence[int]) -> dict[str,
 
 
 def _efficiency(lanes: int, asked: int, segments: Iterable[int]) -> dict[str, Any]:
-    """Above 1 where lanes ask for the same bytes; None where nothing was touched."""
-    touched = dict(zip(SEGMENTS, segments, strict=True))
-    return {"lanes": lanes, "bytes": asked, "segments": touched, "efficiency": {
-        size: asked / (size * count) if count else None for size, count in touched.items()}}
+    found = {"lanes": lanes, "bytes": asked, "segments": dict(zip(SEGMENTS, segments, strict=True))}
+    return {**found, "efficiency": efficiency(found, {})}
 
 
 def _sums(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -156,13 +179,6 @@ def _summed(rows: list[dict[str, Any]], left_out: list[dict[str, Any]]) -> dict[
     sources = sorted({row["source"] for row in rows if row["source"]})
     lines = [{"source": source, **_sums(row for row in rows if row["source"] == source)} for source in sources]
     return {"total": _sums(rows), "instructions": rows, "left_out": left_out, "lines": lines}
-
-
-def _together(same: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One instruction's rows of several launches."""
-    histogram: Counter[int] = sum((Counter(row["histogram"]) for row in same), Counter())
-    return {**same[0], "executions": sum(row["executions"] for row in same),
-            "lines": sum(row["lines"] for row in same), **_sums(same), "histogram": dict(sorted(histogram.items()))}
 
 
 def _cells(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -34,7 +34,7 @@ from luthier_py.tools.load_balance import unit_registers
 
 from .caches import Hierarchy, cache_shape
 from .distances import ReuseDistances, sampled
-from .results import Counts, Report, Site, Sites, bucket_text, combined_of, report_of, rows_of, text_of
+from .results import AMOUNTS, Counts, Report, Site, Sites, bucket_text, combined_of, report_of, rows_of, text_of
 from .touches import Array, Touches, pieces, touches
 
 AT_LEAST = 1 << 16  # touches for which distances are worked out together
@@ -106,6 +106,7 @@ class MemoryLocality(Tool):
     """Working set, reuse distances and sharing of the lines of global memory, and hits and misses of caches."""
 
     name = "memory_locality"
+    amounts = AMOUNTS
     aliases = ("reuse_distance",)
     line = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a line")
     l1 = Option("", help="a cache of each compute unit, as size:ways:line: 16K:64:64")

@@ -16,7 +16,20 @@ import numpy as np
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
 from luthier_py.report.columns import aligned
-from luthier_py.tool import InstrPlace, Omission, left_out_lines, left_out_rows
+from luthier_py.tool import (
+    MOST,
+    SAME,
+    SO_FAR,
+    SUM,
+    Amounts,
+    CountsBy,
+    InstrPlace,
+    Omission,
+    RowsBy,
+    combined,
+    left_out_lines,
+    left_out_rows,
+)
 
 from .caches import CacheCounts, CacheShape
 from .distances import COLD
@@ -25,6 +38,16 @@ from .touches import Array
 BUCKETS = 50  # 0, 1, 2 to 3, 4 to 7, ...
 CACHE_COUNTS = ("hits", "misses", "evictions", "used_bytes")
 Report = dict[str, Any]
+COUNTED: Amounts = {
+    "lines": MOST.of("lines of a launch that were touched"), "executions": SUM.of("executions by waves"),
+    "touches": SUM.of("lines that these touched"), "cold": SUM.of("first touches"),
+    "reuse": CountsBy("touches by reuse distance"),
+    **{cache: {what: SUM.of(what.replace("_", " ")) for what in CACHE_COUNTS} for cache in ("l1", "l2")},
+}  # fmt: skip
+AMOUNTS: Amounts = {
+    "line": SAME, "sample": SAME, "window": {"launches": SAME, "lines": SO_FAR}, "total": COUNTED,
+    "instructions": RowsBy(("pc",), COUNTED), "sources": {"*": COUNTED},
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +190,7 @@ def _sums(rows: Iterable[Report]) -> Report:
 
 def combined_of(reports: Sequence[Report]) -> Report:
     """Counts add up; of working sets and of sharing the largest launch stands for all."""
-    most = max(reports, key=lambda report: report["total"]["lines"])
-    rows = [_together(same) for same in zip(*(report["instructions"] for report in reports), strict=True)]
-    sources = {name: _together([report["sources"][name] for report in reports]) for name in most["sources"]}
-    return {**most, "total": _together([report["total"] for report in reports]), "instructions": rows,
-            "sources": sources}
-
-
-def _together(same: Sequence[Report]) -> Report:
-    return {**same[0], **_sums(same), "lines": max(row["lines"] for row in same)}
+    return combined(AMOUNTS, sorted(reports, key=lambda report: -report["total"]["lines"]))
 
 
 def text_of(headline: str, report: Report) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from luthier_py import Lane, LaunchResult, Mutator, OpFlag, RegFile, Tool, hook, u32
 from luthier_py.ir import Instr
 from luthier_py.isa import OperandKind
+from luthier_py.tool import SAME
 
 MOVE = "v_mov_b32_e32"
 
@@ -15,6 +16,7 @@ class MovReplace(Tool):
     """Moves of 32 bits between vector registers, made by a hook."""
 
     name = "mov_replace"
+    amounts = {"replaced": SAME.of("moves")}
 
     @hook
     def move(x: Lane[u32]) -> Lane[u32]:

@@ -25,7 +25,7 @@ from luthier_py import (
 from luthier_py.analysis import Edge
 from luthier_py.intrinsics import active_mask, atomic_add, lane_id, popcount
 from luthier_py.ir import Function, Kernel
-from luthier_py.tool import Counted, Following, Stretch
+from luthier_py.tool import Amounts, Counted, CountsBy, Following, Stretch
 
 MARKS, NUMBERS = 2, 12  # wave variables at most
 
@@ -73,6 +73,7 @@ class OpcodeHistogram(Tool):
     """Executions of each opcode, from counters of few blocks: those of others follow."""
 
     name = "opcode_histogram"
+    amounts: ClassVar[Amounts | None] = {"opcodes": CountsBy("executions", most_first=True)}
     per_wave = COUNT_WARP_LEVEL
     active_only = EXCLUDE_PRED_OFF
     with_edges: ClassVar[bool] = False  # whether ways between blocks are counted, too

@@ -12,7 +12,18 @@ from luthier_py import LaunchResult, Mutator, Option, Tool, Variable, WaveVariab
 from luthier_py.analysis import source_lines
 from luthier_py.intrinsics import atomic_add, atomic_cas, atomic_load, read_first_lane
 from luthier_py.ir import Function, Program
-from luthier_py.tool import FunctionPaths, InstrPlaces, Omission, left_out_lines, left_out_rows, paths_of
+from luthier_py.tool import (
+    MOST,
+    SAME,
+    SUM,
+    FunctionPaths,
+    InstrPlaces,
+    Omission,
+    RowsBy,
+    left_out_lines,
+    left_out_rows,
+    paths_of,
+)
 
 SUMS = tuple(WaveVariable(u32, f"PathProfile.sum{depth}") for depth in range(8))
 PROBES = 16
@@ -46,6 +57,13 @@ class PathProfile(Tool):
     """Executions of each acyclic path of each function, by wave."""
 
     name = "path_profile"
+    amounts = {
+        "paths": RowsBy(("function", "path"), {
+            "executions": SUM.of("executions by waves"), "length": SAME.of("instructions"),
+            "instructions": SUM.of("executed instructions")}),
+        "functions": RowsBy(("function",), {"paths": SAME, "taken": MOST.of("paths of a launch that ran")}),
+        "lost": SUM.of("executions of paths that have no room in the table"),
+    }  # fmt: skip
     array = Option(4096, bounds=(0, 1 << 20),
                    help="functions with so many paths have a counter for each, others share the table")
     table = Option(1 << 16, choices=tuple(1 << bits for bits in range(6, 25)), help="paths that the table has room for")

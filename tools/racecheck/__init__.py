@@ -11,7 +11,17 @@ import numpy as np
 from luthier_py import Channel, LaunchResult, Mutator, Option
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
-from luthier_py.tool import InstrPlaces, left_out_lines, left_out_rows, number_waves, place_text
+from luthier_py.tool import (
+    FIRST,
+    SUM,
+    InstrPlaces,
+    RowsBy,
+    combined,
+    left_out_lines,
+    left_out_rows,
+    number_waves,
+    place_text,
+)
 from luthier_py.tools.racecheck.memory import MemoryAccess, MemorySite, trace_memory
 from luthier_py.tools.racecheck.orders import MemoryRace, Recorded, memory_races
 from luthier_py.tools.racecheck.races import Race, races
@@ -24,7 +34,6 @@ from luthier_py.tools.racecheck.trace import (
     LdsTrace,
     Pieces,
     cut,
-    summed,
     waves,
 )
 
@@ -43,6 +52,12 @@ class RaceCheck(LdsTrace):
 
     name = "racecheck"
     finds = True
+    amounts = {
+        "accesses": SUM.of("accesses to LDS, by lane and dword"), "not_judged": SUM.of("work-groups beyond MOST"),
+        "memory_accesses": SUM.of("accesses to memory, by lane and dword"),
+        "cut_off": SUM.of("work-groups of which accesses are beyond MOST"),
+        "races": RowsBy(("kind", "pc", "other_pc"), {"count": SUM.of("times"), "first": FIRST}),
+    }  # fmt: skip
     memory = Option(True, help="0: accesses to LDS alone, which costs less")
     in_memory = Channel(MemoryAccess)
 
@@ -80,8 +95,8 @@ class RaceCheck(LdsTrace):
                 "left_out": left_out_rows(notes.left_out), "not_judged": lost, "cut_off": len(kept.lost)}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        rows = merged(row for report in reports for row in report["races"])
-        return {**reports[0], **summed(reports), "races": rows}
+        """The example is that of the first work-group."""
+        return {**combined(self.amounts, reports), "races": merged(row for each in reports for row in each["races"])}
 
     def findings(self, report: dict[str, Any]) -> int:
         return len(report["races"])

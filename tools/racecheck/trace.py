@@ -7,7 +7,7 @@ it has come to the work-group's barrier, and how often it had waited there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -192,11 +192,6 @@ def waves(launch: LaunchResult) -> int:
     """Of a work-group."""
     notes: LdsSites = launch.notes
     return waves_in_group(launch, notes.wave_size)
-
-
-def summed(reports: Sequence[dict[str, Any]]) -> dict[str, int]:
-    """Of several launches."""
-    return {name: sum(report[name] for report in reports) for name in ("accesses", "not_judged")}
 
 
 def cut(report: dict[str, Any]) -> list[str]:

@@ -30,7 +30,7 @@ from luthier_py import (
 from luthier_py.intrinsics import active_mask, push
 from luthier_py.ir import Instr
 from luthier_py.isa import VCC, RegSet, sgpr
-from luthier_py.tool import lanes_of
+from luthier_py.tool import SAME, SUM, lanes_of
 
 LEAVING = OpFlag.BRANCH | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.END
 FILES = tuple(RegFile)
@@ -71,6 +71,8 @@ class RecordRegVals(Tool):
     """Values of registers: scalars, vectors and accumulators, a record for each register and wave."""
 
     name = "record_reg_vals"
+    amounts = {"records": SUM.of("registers that were recorded"), "instructions": SAME.of("that are recorded"),
+               "without_registers": SAME.of("instructions that are not")}
     when = Option("read,written", several=("read", "written"),
                   help="what is recorded of an instruction: registers that it reads, or has written")
     lines = Option(True, help="0: print no line for each record; with LUTHIER_RECORDS none is printed")

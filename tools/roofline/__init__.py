@@ -26,7 +26,7 @@ from luthier_py.tool.filters import parse_filter
 from luthier_py.tools.opcode_histogram import OpcodeHistogram, Parts
 
 from .page import files_of
-from .rows import combined_of, flat, report_of, text_of
+from .rows import AMOUNTS, flat, report_of, text_of
 from .work import Sites, sites_of
 
 
@@ -46,6 +46,7 @@ class Roofline(OpcodeHistogram):
     """Flops by type, bytes and arithmetic intensity of a kernel's lines, loops, functions and chosen regions."""
 
     name = "roofline"
+    amounts = AMOUNTS
     per_wave = COUNT_WARP_LEVEL.only(True)
     active_only = EXCLUDE_PRED_OFF.only(False)
     regions = Option("", help="filters with ; between them: a row for the work of each")
@@ -103,9 +104,6 @@ class Roofline(OpcodeHistogram):
 
     def rows(self, report: dict[str, Any]) -> Sequence[Mapping[str, Any]]:
         return flat(report)
-
-    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        return combined_of(reports)
 
     def files(self, launch: LaunchResult, report: dict[str, Any]) -> Mapping[str, bytes]:
         folder = SourceFolder(self.selection.sources)

@@ -11,12 +11,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from luthier_py.report.columns import aligned
-from luthier_py.tool import Omission
+from luthier_py.tool import SUM, Amounts, CountsBy, Omission, RowsBy, share
 
 from .work import COUNTED, FLOPS, GLOBAL, Site, Sites
 
 LEVELS = ("regions", "functions", "loops", "lines")
 NO_LINE = "(no line)"
+WORK: Amounts = {
+    **{name: SUM.of(name.replace("_", " ")) for name in COUNTED}, "flops_by_type": CountsBy("flops"),
+    "flops": SUM.of("flops"), "global_bytes": SUM.of("bytes of global memory"),
+    "intensity": share("flops", "global_bytes", "flops per byte of global memory", more_is_better=True),
+}  # fmt: skip
+AMOUNTS: Amounts = {
+    "launches": SUM, "cycles": SUM.of("cycles, with the tool"), "total": WORK,
+    **{level: RowsBy(("name", "source", "function", "header"), WORK) for level in LEVELS},
+    "left_out": RowsBy(("pc",), {"executions": SUM}),
+}  # fmt: skip
 Row = dict[str, Any]
 
 
@@ -65,46 +75,14 @@ def _rows_by(key: str, name: Callable[[Site], str], ran: Mapping[Site, Counter[s
 def _row(head: Row, works: Iterable[Counter[str]]) -> Row:
     total = sum(works, Counter[str]())
     types = {name.removeprefix(FLOPS): total[name] for name in sorted(total) if name.startswith(FLOPS)}
-    return _with_sums({**head, **{name: total[name] for name in COUNTED}, "flops_by_type": types})
-
-
-def _with_sums(row: Row) -> Row:
-    """What follows from the other numbers."""
-    flops, moved = sum(row["flops_by_type"].values()), sum(row[name] for name in GLOBAL.values())
-    return {**row, "flops": flops, "global_bytes": moved, "intensity": flops / moved if moved else None}
+    flops, moved = sum(types.values()), sum(total[name] for name in GLOBAL.values())
+    return {**head, **{name: total[name] for name in COUNTED}, "flops_by_type": types, "flops": flops,
+            "global_bytes": moved, "intensity": flops / moved if moved else None}
 
 
 def _line_order(row: Row) -> tuple[str, int]:
     file, _, lines = row["source"].rpartition(":")
     return file, int(lines.partition("-")[0]) if file else 0
-
-
-def combined_of(reports: Sequence[Row]) -> Row:
-    """Sums of several launches of a kernel."""
-    uncertain: dict[int, Row] = {}
-    for row in (row for report in reports for row in report["left_out"]):
-        times = uncertain[row["pc"]]["executions"] if row["pc"] in uncertain else 0
-        uncertain[row["pc"]] = {**row, "executions": row["executions"] + times}
-    known = [report["cycles"] for report in reports if report["cycles"] is not None]
-    return {
-        "target": reports[0]["target"], "launches": sum(report["launches"] for report in reports),
-        "cycles": sum(known) if known else None, "total": _added([report["total"] for report in reports]),
-        **{level: _merged(row for report in reports for row in report[level]) for level in LEVELS},
-        "left_out": list(uncertain.values()),
-    }  # fmt: skip
-
-
-def _merged(rows: Iterable[Row]) -> list[Row]:
-    alike: dict[tuple[str, int], list[Row]] = {}
-    for row in rows:
-        alike.setdefault((title(row), row.get("header", 0)), []).append(row)
-    return [_added(each) for each in alike.values()]
-
-
-def _added(rows: Sequence[Row]) -> Row:
-    types = sum((Counter(row["flops_by_type"]) for row in rows), Counter[str]())
-    return _with_sums({**rows[0], **{name: sum(row[name] for row in rows) for name in COUNTED},
-                       "flops_by_type": {type: types[type] for type in sorted(types)}})
 
 
 def text_of(headline: str, report: Row) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +23,17 @@ from luthier_py import (
 from luthier_py.errors import how_many
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa.barriers import BarrierPart, barrier_part, meets_elsewhere
-from luthier_py.tool import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows, place_text
+from luthier_py.tool import (
+    FIRST,
+    SUM,
+    InstrPlace,
+    InstrPlaces,
+    Omission,
+    RowsBy,
+    left_out_lines,
+    left_out_rows,
+    place_text,
+)
 
 
 @hook(lanes="one")
@@ -64,6 +72,10 @@ class SyncCheck(Tool):
 
     name = "synccheck"
     finds = True
+    amounts = {
+        "barriers": RowsBy(("pc",), {"waves": SUM.of("that came"), "with_lanes_off": SUM.of("that came so")}),
+        "workgroups": SUM.of("work-groups of which not all waves come to the same"), "first": FIRST,
+    }  # fmt: skip
     ends = LaunchVariable(u32, "wave", 3)
     came = WaveVariable(u32)
     path = WaveVariable(u32)
@@ -95,15 +107,6 @@ class SyncCheck(Tool):
         return {"barriers": barriers, "workgroups": len(differing), "first": differing[0] if differing else None,
                 "left_out": left_out_rows(notes.left_out)}
 
-    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        total: Counter[tuple[int, str]] = Counter()
-        for report in reports:
-            total.update({(row["pc"], name): row[name] for row in report["barriers"] for name in TIMES})
-        barriers = [{**row, **{name: total[row["pc"], name] for name in TIMES}} for row in reports[0]["barriers"]]
-        first = next((report["first"] for report in reports if report["first"]), None)
-        return {**reports[0], "barriers": barriers, "workgroups": sum(each["workgroups"] for each in reports),
-                "first": first}
-
     def findings(self, report: dict[str, Any]) -> int:
         return sum(map(bool, [report["workgroups"], *(row["with_lanes_off"] for row in report["barriers"])]))
 
@@ -117,12 +120,6 @@ class SyncCheck(Tool):
             off = f", {row['with_lanes_off']} of them with lanes off" if row["with_lanes_off"] else ""
             lines.append(f"  {place_text(row)}: {how_many(row['waves'], 'wave')}{off}")
         return "\n".join([*lines, *left_out_lines(report["left_out"])])
-
-    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        return list(report["barriers"])
-
-
-TIMES = ("waves", "with_lanes_off")
 
 
 def parted(group: int, ends: Any) -> dict[str, Any] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ from luthier_py import LaunchResult, Mutator, Tool, Variable, hook, ptr, u64
 from luthier_py.analysis import MissingWait, missing_waits
 from luthier_py.errors import how_many
 from luthier_py.intrinsics import atomic_add
-from luthier_py.tool import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows, place_text
+from luthier_py.tool import SUM, InstrPlace, InstrPlaces, Omission, RowsBy, left_out_lines, left_out_rows, place_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +32,7 @@ class WaitCheck(Tool):
 
     name = "waitcheck"
     finds = True
+    amounts = {"waves": SUM, "missing": RowsBy(("pc", "what"), {"executions": SUM.of("executions by waves")})}
 
     def instrument(self, m: Mutator) -> Places:
         places = InstrPlaces(m.program, inlined=True)
@@ -54,11 +54,6 @@ class WaitCheck(Tool):
                 for (place, what), executions in zip(notes.places, times, strict=True)]
         return {"waves": waves, "missing": rows, "left_out": left_out_rows(notes.left_out)}
 
-    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        same = zip(*(report["missing"] for report in reports), strict=True)
-        rows = [{**each[0], "executions": sum(row["executions"] for row in each)} for each in same]
-        return {**reports[0], "waves": sum(each["waves"] for each in reports), "missing": rows}
-
     def findings(self, report: dict[str, Any]) -> int:
         return len(report["missing"])
 
@@ -68,9 +63,6 @@ class WaitCheck(Tool):
             lines.append(f"  {place_text(row)}")
             lines.append(f"    {row['what']}; {how_many(row['executions'], 'execution')} by waves")
         return "\n".join([*lines, *left_out_lines(report["left_out"])])
-
-    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        return list(report["missing"])
 
 
 def lacking(missing: MissingWait) -> str:

@@ -23,15 +23,21 @@ from luthier_py.errors import Unsupported
 from luthier_py.ir import Function, Instr, Kernel
 from luthier_py.isa import OpFlag
 from luthier_py.storage import cache_key
-from luthier_py.tool import Counted, Region
+from luthier_py.tool import SUM, Amount, Amounts, Counted, OfSeveral, Region, combined, share
 from luthier_py.tools.instr_count.hooks import add, add_lanes, count_steps, flush
 
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 _WRAPS = 1 << 64
 _REMEMBERED = 64  # launches of a kernel that ended in different numbers
-
-
-RATIOS = ("memory_intensity", "activity_factor")
+AMOUNTS: Amounts = {
+    **{name: SUM.of(what) for name, what in {
+        "instructions": "executed instructions", "computed": "executed instructions that were computed",
+        "classes": "waves that were walked", "memory_instructions": "executed instructions",
+        "vector_instructions": "executed instructions", "active_lanes": "lanes that executed",
+        "computed_lanes": "lanes that executed, computed"}.items()},
+    "memory_intensity": share("memory_instructions", "instructions", "of executed instructions", nothing=0.0),
+    "activity_factor": Amount(OfSeveral.WORKED_OUT, "active part of all lanes", more_is_better=True),
+}  # fmt: skip
 
 
 def is_vector(instr: Instr) -> bool:
@@ -89,6 +95,7 @@ class WaveMetrics(Tool):
     """
 
     name = "wave_metrics"
+    amounts = AMOUNTS
     wants_arguments = True
     reports_untouched = True
     per_wave = COUNT_WARP_LEVEL.only(True)
@@ -238,9 +245,8 @@ class WaveMetrics(Tool):
         """Sums; nothing where a launch was not counted."""
         if any("left_out" in report for report in reports):
             return None
-        found = {name: sum(report[name] for report in reports) for name in reports[0] if name not in RATIOS}
+        found = combined(AMOUNTS, reports)
         if self.all:
-            found["memory_intensity"] = ratio(found["memory_instructions"], found["instructions"])
             lanes = [report["active_lanes"] / report["activity_factor"] for report in reports if report["active_lanes"]]
             found["activity_factor"] = ratio(found["active_lanes"], sum(lanes))
         return found

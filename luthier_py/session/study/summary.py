@@ -130,7 +130,7 @@ def _figure(figure: Figure, runs: Sequence[CellRun]) -> Json:
             bar = tuple(demangled(row["kernel"]) if column == "kernel" else getattr(cell, column)
                         for column in figure.bars)
             for quantity in (one for one in wanted if one.tool == cell.tool):
-                numbers = numbers_like(row["report"], quantity.metric)
+                numbers = [number for _, number in numbers_like(row["report"], quantity.metric)]
                 of_bar = sums.setdefault(bar, {})
                 of_bar[quantity] = of_bar.get(quantity, 0) + sum(numbers)
                 missing -= {quantity} if numbers else set()

@@ -74,6 +74,17 @@ def reports(path: Path) -> list[Any]:
     return [launch["report"] for launch in json.loads(path.read_text())["launches"]]
 
 
+def test_launches_are_reported_without_code_and_without_arguments(program: Callable[..., Path], tmp_path: Path) -> None:
+    """`access_patterns` inserts nothing and asks for no arguments; `wave_metrics` asks for them."""
+    scan = program("scan")
+    execute(scan, tmp_path, "access_patterns,wave_metrics", "--output", "both.json")
+    execute(scan, tmp_path, "access_patterns", "--output", "alone.json")
+    alone, both = reports(tmp_path / "alone.json"), reports(tmp_path / "both.json")
+    assert len(alone) == 2 and alone == [report["access_patterns"] for report in both]
+    assert all(report["instructions"] for report in alone)
+    assert all(report["wave_metrics"]["instructions"] > 0 for report in both)
+
+
 def test_under_a_program(program: Callable[..., Path], tmp_path: Path) -> None:
     """Reports, rows and files of each; what was instrumented before is recalled without asking any of the tools."""
     scan, both = program("scan"), "instr_count,branch_edges"

@@ -184,7 +184,7 @@ def test_registers_that_are_none(wrong: Any, matmul: tuple[Program, Facts]) -> N
 
 
 def test_every_method_and_function_is_here() -> None:
-    methods = {name for name, value in vars(Mutator).items() if inspect.isfunction(value) and name[0] != "_"}
+    methods = {name for name, value in inspect.getmembers(Mutator, inspect.isfunction) if name[0] != "_"}
     assert methods - {"edits"} == METHODS.keys()
     for name, given in ALL.items():
         function = getattr(Mutator, name[2:]) if name.startswith("m.") else getattr(luthier_py, name)
