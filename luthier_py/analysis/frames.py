@@ -10,9 +10,10 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
-from luthier_py.analysis.lines import SourceLine, SourceLines, files_of, source_lines, unreadable
+from luthier_py.analysis.lines import SourceLine, SourceLines, files_of, lines_of, unreadable
 from luthier_py.loader import CodeObject
 
 _FUNCTIONS = ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine")
@@ -63,14 +64,28 @@ class Frames:
         lines = [frame.line for frame in around] if around else [self.lines.at(pc)]
         return tuple(line for line in lines if line is not None)
 
+    def text_at(self, pc: int) -> str | None:
+        """The same in a line of text, the outermost first: where in the kernel, and of what was inlined there names of
+        files alone."""
+        *inlined, outermost = self.lines_at(pc) or (None,)
+        if outermost is None:
+            return None
+        inside = (f"{Path(line.file).name}:{line.line}" for line in reversed(inlined) if line is not None)
+        return " > ".join([str(outermost), *inside])
+
 
 def source_frames(obj: CodeObject) -> Frames:
     """All frames of ``obj``; none if it has no debug information that can be read."""
+    return frames_of(obj.data)
+
+
+def frames_of(data: bytes) -> Frames:
+    """The same of any ELF file, also one for the host."""
     try:
-        around = _around(list(_scopes(obj.data)))
+        around = _around(list(_scopes(data)))
     except unreadable():
         around = {}
-    return Frames(source_lines(obj), tuple(around), tuple(around.values()))
+    return Frames(lines_of(data), tuple(around), tuple(around.values()))
 
 
 def _around(scopes: list[_Scope]) -> dict[int, tuple[_Scope, ...]]:

@@ -59,8 +59,13 @@ def unreadable() -> tuple[type[Exception], ...]:
 
 def source_lines(obj: CodeObject) -> SourceLines:
     """All lines of ``obj``; none if it has no line tables that can be read."""
+    return lines_of(obj.data)
+
+
+def lines_of(data: bytes) -> SourceLines:
+    """The same of any ELF file, also one for the host."""
     try:
-        found = dict(_rows(obj.data))
+        found = dict(_rows(data))
     except unreadable():
         found = {}
     addresses = sorted(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -80,7 +81,7 @@ CheckOption = Annotated[str | None, ByName(
 )]
 ErrorExitCode = Annotated[int, ByName(
     "--error-exitcode", type=click.IntRange(0, 255), metavar="N",
-    help="exit code if --check or --shuffle found something"
+    help="exit code if --check, --shuffle or a tool that looks for mistakes found something"
 )]
 TraceOption = Annotated[Path | None, ByName(
     "--trace", metavar="FILE", help="when launches and work-groups ran, by the cycle model, and what streams "
@@ -179,14 +180,20 @@ def echoed_tool(name: str, options: dict[str, str]) -> Tool:
     return loaded
 
 
-def check_settings(settings: RunSettings, there_is_a_tool: bool, error_exitcode: int) -> None:
-    """Invalid for options that say nothing together."""
-    if settings.record is not None and (there_is_a_tool or settings.shuffle):
+
+def check_settings(settings: RunSettings, tool: str, options: Mapping[str, str], error_exitcode: int) -> None:
+    """Invalid for options that say nothing together, and where nobody looks for what --error-exitcode would tell."""
+    if settings.record is not None and (tool != NO_TOOL or settings.shuffle):
         raise Invalid("--record keeps a launch as it is; leave out -t and --shuffle, which `luthier replay` takes")
-    if settings.shuffle and there_is_a_tool:
+    if settings.shuffle and tool != NO_TOOL:
         raise Invalid("--shuffle compares what the program itself writes; leave out -t")
-    if error_exitcode and not settings.shuffle and not settings.launch.checks:
-        raise Invalid("--error-exitcode tells what --check or --shuffle found; give one of them")
+    if not error_exitcode or settings.shuffle or settings.launch.checks:
+        return
+    from luthier_py.tool import load_tool
+
+    if not load_tool(tool, options).finds:
+        raise Invalid("--error-exitcode tells what --check, --shuffle or a tool that looks for mistakes found; give "
+                      "one of them")
 
 
 def tool_options(

@@ -97,14 +97,15 @@ def replay(
 
     tool, option = choice.scripted(NO_TOOL)
     settings = run_settings(device, how.given())
-    check_settings(settings, tool != NO_TOOL, how.error_exitcode)
     options = tool_options(tool != NO_TOOL, option, choice.lines, **results.options())
+    check_settings(settings, tool or NO_TOOL, options, how.error_exitcode)
     if len(files) > 1 and (results.output or results.report):
         raise Invalid("--output and --report have one launch's; give one FILE with them")
     rows = [one_replay(file, required(tool), options, settings, kernel_from, tolerance) for file in files]
     show({"replays": rows} if as_json else replay_table(rows), as_json)
     findings = sum(len(row.get("findings", ())) for row in rows)
     say_summary(settings.launch.checks, len(rows), findings)
+    findings += sum(row["verdict"]["findings"] or 0 for row in rows if row["verdict"] is not None)
     if not all(row.get("same") for row in rows):
         raise Exit(ExitCode.ERROR)
     if any(row["verdict"] is not None and not row["verdict"]["observed"] for row in rows):

@@ -82,10 +82,10 @@ def run(
 
     tool, option = choice.scripted(NO_TOOL)
     settings = run_settings(device, how.given(), shuffle=shuffle, record=record, times=trace is not None)
-    check_settings(settings, tool != NO_TOOL, how.error_exitcode)
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
                     tuple(map(parse_argument, arguments or [])))
     options = tool_options(tool != NO_TOOL, option, choice.lines, **files.options())
+    check_settings(settings, tool or NO_TOOL, options, how.error_exitcode)
     with aside():
         loaded = echoed_tool(required(tool), options) if tool != NO_TOOL else None
         with waiting(not as_json) as bar:
@@ -95,7 +95,8 @@ def run(
     facts = launch_facts(done, launch, *saved, findings_of(done), others)
     show(facts if as_json else launch_table(facts), as_json)
     say_summary(settings.launch.checks, 1, len(findings_of(done)))
-    end_run(done, required(tool), how.error_exitcode if facts["run"]["findings"] or others and others.others else 0)
+    found = findings_of(done) or done.found_by_tool or (others is not None and others.others)
+    end_run(done, required(tool), how.error_exitcode if found else ExitCode.OK)
 
 
 @app.command_of("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -123,7 +124,7 @@ def execute(
     For example: luthier exec -t instr_count --device emulator:TARGET -- ./app arguments
 
     The exit code is the program's own; if that is 0, then 3 if the tool observed nothing, 1 if anything that was
-    asked of it was not delivered, and --error-exitcode's if a check found something.
+    asked of it was not delivered, and --error-exitcode's if a check or a tool found something.
     """
     from luthier_py.session.execute import execute as run_program
     from luthier_py.session.run_settings import run_settings
@@ -131,10 +132,10 @@ def execute(
 
     tool, option = choice.scripted()
     settings = run_settings(device, how.given(), stack, shuffle, times=trace is not None)
-    check_settings(settings, tool is not None, how.error_exitcode)
     options = tool_options(tool is not None, option, choice.lines, LUTHIER_KERNELS=kernels, LUTHIER_RANGE=in_range,
                            LUTHIER_OWN_KERNELS="1" if own_kernels else None, LUTHIER_LIVE=str(live or ""),
                            **files.options())
+    check_settings(settings, tool or NO_TOOL, options, how.error_exitcode)
     if shuffle:
         tell_shuffled(command, settings, how.error_exitcode)
     with aside():
@@ -147,7 +148,7 @@ def execute(
     if tool is not None and not done.observed:
         say(nothing_observed(tool, done.reasons))
         raise Exit(done.exit_code or ExitCode.NOTHING_OBSERVED)
-    found = how.error_exitcode if done.findings else ExitCode.OK
+    found = how.error_exitcode if done.findings or done.found_by_tool else ExitCode.OK
     raise Exit(done.exit_code or (ExitCode.ERROR if done.undelivered else found))
 
 

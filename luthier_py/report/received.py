@@ -69,7 +69,7 @@ class Received:
         self._launches.pop(launch, None)
 
     def count(self, channel: Channel) -> RecordCount:
-        return self.counts.setdefault(channel.attribute, RecordCount())
+        return self.counts.setdefault(self.tool.called(channel), RecordCount())
 
     def take(self, channel: Channel, slots: NDArray[Any]) -> None:
         """Hand on what was taken out of a ring; raises what the tool or a file raises, the first time."""
@@ -101,7 +101,8 @@ class Received:
         path = self.tool.selection.records
         if path is not None:
             if channel not in self._files:
-                self._files[channel] = record_file(path, channel, len(self.tool.channels) == 1)
+                name = self.tool.called(channel) if len(self.tool.channels) > 1 else ""
+                self._files[channel] = record_file(path, channel, name)
             self._files[channel].append(records, number)
 
 

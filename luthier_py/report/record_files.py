@@ -28,10 +28,10 @@ class RecordFile(Protocol):
     def close(self) -> None: ...
 
 
-def record_file(path: Path, channel: Channel, alone: bool) -> RecordFile:
-    """``alone``: the tool has one channel; otherwise its name is put into the file's. Raises OSError."""
-    if not alone:
-        path = path.with_name(f"{path.stem}.{channel.attribute}{path.suffix}")
+def record_file(path: Path, channel: Channel, name: str) -> RecordFile:
+    """``name``: put into the file's, where a tool has several channels. Raises OSError."""
+    if name:
+        path = path.with_name(f"{path.stem}.{name}{path.suffix}")
     return ParquetRecords(path, channel) if path.suffix == ".parquet" else JsonRecords(path)
 
 

@@ -70,6 +70,8 @@ class Verdict:
     """Of these, those whose objects have no line tables, where the options ask for lines."""
     unobserved: dict[str, int] = field(default_factory=dict)
     """Launches in which the tool ran and had nothing to go by, by its reasons."""
+    findings: int = 0
+    """Mistakes that reports tell."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Of all instrumentation, by stage."""
     records: dict[str, RecordCount] = field(default_factory=dict)
@@ -107,8 +109,10 @@ class Verdict:
         if asks_for_lines(self.tool.selection.instrument) and not source_lines(obj):
             self.without_lines.add(kernel)
 
-    def told(self, launch: LaunchResult) -> None:
-        """What is reported of a launch."""
+    def told(self, launch: LaunchResult, report: Any) -> None:
+        """What is reported of a launch; None where that went wrong."""
+        if report is not None:
+            self.findings += self.tool.findings(report)
         if why := self.tool.unobserved(launch):
             self.unobserved[why] = self.unobserved.get(why, 0) + launch.launches
 
@@ -173,6 +177,7 @@ class Verdict:
             "lost_launches": self.lost,
             "observed": self.observed,
             "reasons": self.reasons(),
+            "findings": self.findings if self.tool.finds else None,
             "sites": self.sites,
             "seconds": _rounded(self.seconds),
             "records": {name: count.facts() for name, count in self.records.items()},
@@ -188,6 +193,8 @@ class Verdict:
             + (f", {self.without_code} reported without code" if self.without_code else ""),
             f"{_many(len(self.kernels), 'kernel')}, {_many(self.sites, 'site')}, {len(self.refused)} refused",
         ]
+        if self.tool.finds:
+            parts.append(_many(self.findings, "finding"))
         if self.unseen:
             parts.append(f"{_many(self.unseen, 'more launch', 'more launches')} that the tool did not see")
         if self.kernels:

@@ -22,7 +22,7 @@ from luthier_py.session.execute import Executed, Surroundings, execute
 from luthier_py.session.run_settings import RunSettings, run_settings
 from luthier_py.session.study.keys import Keys, read_keys
 from luthier_py.storage import write_file
-from luthier_py.tool import SUM, Amount, Amounts, amount_at, amounts_of, combined
+from luthier_py.tool import SUM, Amount, Amounts, Tool, amount_at, amounts_of, combined, load_tool
 from luthier_py.tool.names import demangled
 
 LAST_LINES = 5  # of a program that failed
@@ -30,8 +30,15 @@ COUNTED = {
     "instructions": ("instr_count", "instructions"),
     "conflicts": ("lds_bank_conflicts", "total.conflict_cycles"),
     "lds_cycles": ("lds_bank_conflicts", "total.cycles"),
+    "races": ("racecheck", "findings"),
+    "bad_accesses": ("memcheck", "findings"),
+    "unwritten_reads": ("initcheck", "findings"),
+    "lonely_barriers": ("synccheck", "findings"),
+    "missing_waits": ("waitcheck", "findings"),
+    "float_faults": ("floatcheck", "findings"),
 }
-"""Numbers with a name of their own: the tool that counts them, and where they are in its report."""
+"""Numbers with a name of their own: the tool that counts them, and where they are in its report; ``findings``: what it
+finds."""
 STATIC = {"sgprs": "sgprs", "vgprs": "vgprs", "occupancy": "waves_per_simd", "lds": "lds_bytes",
           "scratch": "private_bytes", "code_bytes": "code_bytes"}  # fmt: skip
 """Facts of a kernel without a tool, and their names in verdicts."""
@@ -119,6 +126,7 @@ class Measuring:
             for facts in self._run(tool, self.settings).verdicts:
                 _add_static(found, facts, names)
                 _add_counts(found, facts, metrics, amounts_of(tool))
+                _add_found(found, facts, metrics, load_tool(tool))
         for row in found.values():  # all was delivered: there is nothing of that kind in the kernel
             row.update({name: 0 for name in names if name in COUNTED and name not in row})
         if FINDINGS in names:
@@ -175,6 +183,16 @@ def _add_static(found: dict[str, dict[str, float]], facts: Mapping[str, Any], na
         for name in STATIC.keys() & set(names):
             value, worst = kernel[STATIC[name]][0], min if name in MORE_IS_BETTER else max
             row[name] = worst(row.get(name, value), value)
+
+
+def _add_found(
+    found: dict[str, dict[str, float]], facts: Mapping[str, Any], metrics: Mapping[str, str], tool: Tool
+) -> None:
+    """What the tool finds in all launches of a kernel together."""
+    names = [name for name, metric in metrics.items() if metric == FINDINGS and tool.finds]
+    for launch in facts["reports"] if names else ():
+        row, told = found.setdefault(demangled(launch["kernel"]), {}), tool.findings(launch["report"])
+        row.update({name: row.get(name, 0) + told for name in names})
 
 
 def _add_counts(

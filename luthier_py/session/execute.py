@@ -78,6 +78,11 @@ class Executed:
         return [finding for launch in self.launches for finding in launch["findings"]]
 
     @property
+    def found_by_tool(self) -> int:
+        """Mistakes that a tool has told."""
+        return sum(facts["findings"] or 0 for facts in self.verdicts)
+
+    @property
     def verdict(self) -> Mapping[str, Any] | None:
         """Of the process that launched most."""
         return max(self.verdicts, key=lambda facts: int(facts["launches"]), default=None)

@@ -105,7 +105,7 @@ def launch_on(device: Device, file: Path, code: bytes, launch: Launchable, tool:
     verdict.selected, verdict.instrumented = 1, int(ran.cloned is not None)
     verdict.without_code = int(ran.cloned is None and ran.result is not None)
     if ran.result is not None:
-        verdict.told(ran.result)
+        verdict.told(ran.result, ran.report)
     if ran.cloned is None and ran.result is None:
         verdict.left_alone(launch.kernel, made.obj)
     return Done(file, ran, device, tool, verdict)

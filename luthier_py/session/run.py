@@ -114,6 +114,11 @@ class Done:
         ending = self.tool.ending([] if self.ran.result is None else [self.ran.report])
         return "\n".join(filter(None, [self.ran.text, ending]))
 
+    @property
+    def found_by_tool(self) -> int:
+        """Mistakes that the tool has told."""
+        return 0 if self.verdict is None else self.verdict.findings
+
 
 def run_original(device: Device, code: bytes, launch: Launchable, name: str = "<memory>") -> Ran:
     """Launch the kernel as it is."""

@@ -1,7 +1,7 @@
 """What tool authors import: types, hooks, variables, options, the Tool class and the Mutator."""
 
 from luthier_py.tool.addresses import access_bytes, access_kind, address, bounds
-from luthier_py.tool.allocations import Allocations, LiveAllocation
+from luthier_py.tool.allocations import Allocations, LiveAllocation, unwritten
 from luthier_py.tool.amounts import (
     ANY,
     FIRST,
@@ -117,6 +117,7 @@ __all__ = [
     "holds", "hook", "i8", "i16", "i32", "i64", "intrinsic", "intrinsics", "json_text", "kernel_argument", "lane_id",
     "lanes_of", "lds", "left_out_lines", "left_out_rows", "load_tool", "made_tool", "mask_of", "number_waves",
     "opcode_id", "paths_of", "place_text", "ptr", "reason", "scratch", "share", "site_id", "source", "taken_lanes",
-    "tools", "u8", "u16", "u32", "u64", "visit", "wave_in_group", "wave_in_launch", "wave_size", "waves_in_group",
-    "worked_out", "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id", "workitem_in_launch",
+    "tools", "u8", "u16", "u32", "u64", "unwritten", "visit", "wave_in_group", "wave_in_launch", "wave_size",
+    "waves_in_group", "worked_out", "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id",
+    "workitem_in_launch",
 ]

@@ -13,6 +13,7 @@ from typing import Any
 from luthier_py.errors import HookError
 from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, AddressForm, MemoryAccess, Operand, Reg, RegFile, Space
+from luthier_py.isa.instruction import SRC_NULL
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import Computed, about
 from luthier_py.tool.expected import expect
@@ -181,7 +182,7 @@ def _access(instr: Instr) -> MemoryAccess:
 
 
 def _given(operand: Operand | None) -> Any:
-    return 0 if operand is None else operand
+    return 0 if operand is None or operand.reg is None and operand.value in SRC_NULL else operand
 
 
 def _resource(access: MemoryAccess) -> tuple[object, ...]:

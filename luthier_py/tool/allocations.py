@@ -1,6 +1,7 @@
 """Memory that a launch may access, as hooks and reports see it.
 
-In: what whoever launches knows of: the launch's buffers, and what the code object has in memory itself. Out: a table
+In: what whoever launches knows of: the launch's buffers, or what the program was given, and what the code object has in
+memory itself. Out: a table
 for hooks, and names for reports. Invariant: the table is sorted by addresses, and what is in it does not overlap; where
 nobody knows allocations there is none, which a hook can tell.
 """
@@ -12,8 +13,9 @@ from dataclasses import dataclass
 from struct import pack
 
 from luthier_py.tool.computed import Computed
+from luthier_py.tool.hook import device
 from luthier_py.tool.launch_variable import first_element
-from luthier_py.tool.types import U64, Pointer
+from luthier_py.tool.types import U64, Lane, Pointer, u32, u64
 from luthier_py.tool.variables import Variable
 
 
@@ -24,13 +26,20 @@ class LiveAllocation:
     start: int
     end: int
     name: str
+    writable: bool = True
+
+
+@device
+def unwritten(address: Lane[u64]) -> Lane[u32]:
+    """What the dword at an address holds as long as nobody has written it, under a tool that `marks_memory`."""
+    return u32((address >> 2) * u64(0x9E3779B97F4A7C15) >> 32)
 
 
 class Allocations(Variable):
     """A table of the memory that each launch may access, in the order of addresses.
 
-    A hook takes it as ``ptr[u64]``, or ``Lane[ptr[u64]]``: how many there are, and then start and end of each. Where
-    allocations are not known (under programs) the pointer is 0.
+    A hook takes it as ``ptr[u64]``, or ``Lane[ptr[u64]]``: how many there are, then start and end of each, then
+    for each 1 where it may not be written. Where allocations are not known the pointer is 0.
     """
 
     __slots__ = ()
@@ -51,5 +60,6 @@ class Allocations(Variable):
     @staticmethod
     def encoded(known: Sequence[LiveAllocation]) -> bytes:
         """The table as it is in memory."""
-        ends = (number for each in sorted(known) for number in (each.start, each.end))
-        return pack(f"<{1 + 2 * len(known)}Q", len(known), *ends)
+        rows = sorted(known)
+        ends = (number for each in rows for number in (each.start, each.end))
+        return pack(f"<{1 + 3 * len(rows)}Q", len(rows), *ends, *(not each.writable for each in rows))

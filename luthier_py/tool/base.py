@@ -27,7 +27,7 @@ from luthier_py.tool.launch_variable import LaunchVariable
 from luthier_py.tool.mutator import Mutator
 from luthier_py.tool.options import Option
 from luthier_py.tool.selection import EVERY_TOOL, Selection, option_values
-from luthier_py.tool.variables import LookupTable, Variable, WaveVariable
+from luthier_py.tool.variables import LookupTable, Variable, WaveVariable, inherited_variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class LaunchResult:
     notes: Any = None             # what the tool's `instrument` returned for this kernel's program
     arguments: bytes | None = None  # the kernarg segment, where a tool wants arguments and they are known
     allocations: tuple[LiveAllocation, ...] = ()  # that it may access, by address; empty where they are not known
+    freed: tuple[LiveAllocation, ...] = ()  # before it, the newest first
     ranges: tuple[str, ...] = ()    # that the program had marked and not ended, outermost first; of `launches` all
     program: Callable[[], Program] | None = None  # lifts the kernel's code, for who shows it
 
@@ -89,6 +90,11 @@ class Tool:
     """Launches have their arguments with them."""
     reports_untouched: bool = False
     """Launches of kernels in which nothing was inserted are reported, too."""
+    marks_memory: bool = False
+    """Memory that a program allocates holds numbers made of its addresses until somebody writes it (tool.allocations,
+    `unwritten`)."""
+    finds: bool = False
+    """Whether it looks for mistakes, of which `findings` says how many there are."""
     amounts: ClassVar[Amounts | None] = None
     """What the numbers of its reports are: so those of several launches become one, and runs are compared."""
     asks_first: ClassVar[bool] = False
@@ -101,13 +107,14 @@ class Tool:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         body = list(vars(cls).values())
+        body = [*inherited_variables(cls), *body]
         cls.name = vars(cls).get("name", cls.__name__)
-        cls.channels = (*cls.channels, *(v for v in body if isinstance(v, Channel)))
-        cls.launch_parameters = (*cls.launch_parameters, *(v for v in body if isinstance(v, LaunchParameter)))
+        cls.channels = tuple(v for v in body if isinstance(v, Channel))
+        cls.launch_parameters = tuple(v for v in body if isinstance(v, LaunchParameter))
         special = {*cls.channels, *cls.launch_parameters}
-        cls.variables = (*cls.variables, *(v for v in body if isinstance(v, Variable) and not isinstance(v, LookupTable)
-                           and v not in special))
-        cls.wave_variables = (*cls.wave_variables, *(v for v in body if isinstance(v, WaveVariable)))
+        cls.variables = tuple(v for v in body if isinstance(v, Variable) and not isinstance(v, LookupTable)
+                              and v not in special)
+        cls.wave_variables = tuple(v for v in body if isinstance(v, WaveVariable))
         cls.options = {**cls.options, **{o.name: o for o in body if isinstance(o, Option)}}
         if taken := sorted({name.upper() for name in cls.options} & EVERY_TOOL.keys()):
             raise Invalid(f"tool {cls.name} cannot have an option {taken[0]}: every tool has it already")
@@ -179,6 +186,10 @@ class Tool:
         to know of this one is returned, and comes back as ``launch.notes``."""
         raise ToolError(f"tool {self.name} does not say what to instrument; write a method instrument(self, m)")
 
+    def called(self, channel: Channel) -> str:
+        """The name of a channel in counts of records and files."""
+        return channel.attribute
+
     @property
     def gathered(self) -> dict[Any, Any]:
         """What `received` and `report` keep for each other; `instrument` is not to look at it."""
@@ -204,6 +215,10 @@ class Tool:
     def unobserved(self, launch: LaunchResult) -> str:
         """Why the tool had nothing to go by in a launch, whose report is then no result; empty where it had."""
         return ""
+
+    def findings(self, report: Any) -> int:
+        """How many mistakes a report tells, each place in the code once; of what says that it ``finds``."""
+        return 0
 
     def text(self, launch: LaunchResult, report: Any) -> str:
         """What to print of a launch for people; by default one line for each item of the report."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from luthier_py.analysis import source_lines
+from luthier_py.analysis import source_frames, source_lines
 from luthier_py.errors import EditConflict, HookError
 from luthier_py.ir import Function, Instr, Program
 
@@ -49,8 +49,9 @@ class Omission:
 class InstrPlaces:
     """Those of one program (mutable: collects what is left out)."""
 
-    def __init__(self, program: Program) -> None:
-        self._program, self._lines = program, source_lines(program.obj)
+    def __init__(self, program: Program, inlined: bool = False) -> None:
+        """``inlined``: lines begin with that of the kernel, and go on into what was inlined there."""
+        self._program, self._lines = program, (source_frames if inlined else source_lines)(program.obj)
         self._left_out: list[Omission] = []
 
     @property

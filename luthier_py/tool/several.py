@@ -38,6 +38,8 @@ class Several(Tool):
         self._check_apart()
         self.per_launch = any(part.per_launch for part in parts)
         self.cacheable = all(part.cacheable for part in parts)
+        self.marks_memory = any(part.marks_memory for part in parts)
+        self.finds = any(part.finds for part in parts)
         self.wants_arguments = any(part.wants_arguments for part in parts)
         self.reports_untouched = any(part.reports_untouched for part in parts)
         self.tells_end = any(part.tells_end for part in parts)
@@ -50,8 +52,7 @@ class Several(Tool):
         names: dict[tuple[str, str], str] = {}
         for part in self._parts:
             declared = [*part.variables, *part.wave_variables, *part.channels, *part.launch_parameters]
-            for named in (("tools", part.name), *(("variables", each.name) for each in dict.fromkeys(declared)),
-                          *(("channels", each.attribute) for each in part.channels)):
+            for named in (("tools", part.name), *(("variables", each.name) for each in dict.fromkeys(declared))):
                 if named in names:
                     both = f"{names[named]} and {part.name} do not go into one copy"
                     raise Invalid(f"{both}: two {named[0]} are called {named[1]}; run these tools one after the other")
@@ -100,6 +101,12 @@ class Several(Tool):
         for part, own in self._each(launch):
             part.launching(own)
 
+    def called(self, channel: Channel) -> str:
+        """With its tool's name, where another one has a channel of that name."""
+        alike = sum(each.attribute == channel.attribute for each in self.channels)
+        owner = next((part.name for part in self._parts if channel in part.channels), self.name)
+        return channel.attribute if alike < 2 else f"{owner}.{channel.attribute}"
+
     def received(self, channel: Channel, launch: LaunchResult, records: NDArray[Any]) -> None:
         """Told to the one whose channel it is."""
         for part, own in self._each(launch):
@@ -115,6 +122,10 @@ class Several(Tool):
         """Where none of them had."""
         reasons = [part.unobserved(own) for part, own in self._each(launch)]
         return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""
+
+    def findings(self, report: Mapping[str, Any]) -> int:
+        """Of all."""
+        return sum(part.findings(report[part.name]) for part in self._parts if report[part.name] is not None)
 
     def text(self, launch: LaunchResult, report: Mapping[str, Any]) -> str:
         """One behind the other."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any
@@ -269,3 +270,15 @@ class WaveVariable(_Declared):
         if type not in WAVE_TYPES:
             raise Invalid(f"{caller()}: WaveVariable({type}): give one of {' '.join(map(str, WAVE_TYPES))}")
         super().__init__(type, name)
+
+
+def inherited_variables(cls: type) -> list[_Declared]:
+    """Gives a class variables of its own for those that it inherits, so that two classes that inherit the same ones go
+    into one copy."""
+    found = [(name, value) for base in reversed(cls.__mro__[1:]) for name, value in vars(base).items()
+             if isinstance(value, _Declared)]
+    own = {name: copy(value) for name, value in found if name not in vars(cls)}
+    for name, value in own.items():
+        value.__set_name__(cls, name)
+        setattr(cls, name, value)
+    return list(own.values())

@@ -12,13 +12,13 @@ from dataclasses import astuple
 
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.loader import KernelRecord
-from luthier_py.tool import Channel, LaunchParameter, LaunchVariable, Variable
+from luthier_py.tool import Allocations, Channel, LaunchParameter, LaunchVariable, Variable
 from luthier_py.tool.channel import Full
 from luthier_py.worker.patching import Copy
 from luthier_py.worker.wire import counted
 
 NOT_SELECTED, SELECTED, TOLD = (struct.pack("<I", answer) for answer in range(3))
-_STATE, _CHANNEL, _PARAMETER, _SIZED = range(4)  # tool.h's enum role
+_STATE, _CHANNEL, _PARAMETER, _SIZED, _TABLE = range(5)  # tool.h's enum role
 
 
 def describe_arguments(record: KernelRecord | None) -> bytes:
@@ -45,7 +45,7 @@ def describe_copy(copy: Copy, cloned: ClonedKernel, number: Callable[[Channel], 
 def _declared(variable: Variable, number: Callable[[Channel], int]) -> bytes:
     """What tool.h's struct declared has behind the name."""
     if not isinstance(variable, Channel):
-        roles = {LaunchParameter: _PARAMETER, LaunchVariable: _SIZED}
+        roles = {LaunchParameter: _PARAMETER, LaunchVariable: _SIZED, Allocations: _TABLE}
         return struct.pack("<5I", roles.get(type(variable), _STATE), variable.initial is not None, 0, 0, 0)
     drops = variable.full is not Full.WAIT
     return struct.pack("<5I", _CHANNEL, number(variable), variable.capacity, variable.record.slot_bytes, drops)

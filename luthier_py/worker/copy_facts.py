@@ -12,8 +12,9 @@ from typing import Any
 
 from luthier_py.ir import Program
 from luthier_py.loader import KernelRecord
-from luthier_py.tool import Channel, LaunchParameter, LaunchResult, LaunchVariable, Variable
+from luthier_py.tool import Allocations, Channel, LaunchParameter, LaunchResult, LaunchVariable, Variable
 from luthier_py.tool.launch_variable import launch_bytes
+from luthier_py.worker.allocations import AccessibleCode
 from luthier_py.worker.patching import Copy
 
 
@@ -30,6 +31,8 @@ class CopyFacts:
     has_code: bool = True
     record: KernelRecord | None = None
     """Where each launch is told, with its arguments."""
+    accessible: AccessibleCode | None = None
+    """Where launches come with what they may access."""
 
     def read(self, launch: LaunchResult) -> list[tuple[str, int]]:
         """What is read after a launch, by name, and its bytes."""
@@ -45,13 +48,13 @@ class CopyFacts:
 
 
 def _read_after_launches(variables: Sequence[Variable]) -> list[Variable]:
-    return [variable for variable in variables if not isinstance(variable, (Channel, LaunchParameter))]
+    return [variable for variable in variables if not isinstance(variable, (Allocations, Channel, LaunchParameter))]
 
 
-def facts_of(copy: Copy, record: KernelRecord | None) -> CopyFacts:
+def facts_of(copy: Copy, record: KernelRecord | None, accessible: AccessibleCode | None) -> CopyFacts:
     cloned = copy.made.cloned
     read = _read_after_launches(copy.variables)
     sized = any(isinstance(variable, LaunchVariable) for variable in read)
     fixed = None if sized else [(variable.name, variable.size_bytes) for variable in read]
     return CopyFacts(copy.variables, cloned.wave_size if cloned is not None else 0, copy.notes, copy.program, fixed,
-                     cloned is not None, record)
+                     cloned is not None, record, accessible)

@@ -33,6 +33,7 @@ from luthier_py.runtime.native import protocol
 from luthier_py.runtime.native.protocol import Message
 from luthier_py.storage import write_file
 from luthier_py.tool import (
+    Allocations,
     Channel,
     LaunchParameter,
     LaunchResult,
@@ -43,6 +44,7 @@ from luthier_py.tool import (
 )
 from luthier_py.tool.channel import Full
 from luthier_py.worker import bundles, properties
+from luthier_py.worker.allocations import AccessibleMemory, accessible_code, accessible_memory
 from luthier_py.worker.answers import NOT_SELECTED, describe_arguments, describe_copy
 from luthier_py.worker.copy_facts import CopyFacts, facts_of
 from luthier_py.worker.edge import Refused, guarded, is_on, say
@@ -100,7 +102,7 @@ class ToolRun:
         self.verdict.without_code += result.launches * without_code
         name = type(self.tool).__name__
         report = self.of_launch(f"{name}.report", result, partial(self.tool.report, result))
-        self.of_launch(f"{name}.unobserved", result, partial(self.verdict.told, result))
+        self.of_launch(f"{name}.findings", result, partial(self.verdict.told, result, report))
         if self.reports is not None:
             data = self.of_launch(f"{name}.report", result, partial(as_data, report, f"the report of {name}"))
             self.attempt(VERDICT, partial(self.reports.add, {**launch_row(result), "report": data}))
@@ -155,6 +157,7 @@ class ToolService:
         self._channels: list[Channel] = []  # by number
         self._kept: dict[tuple[int, int, str], CopyFacts] = {}
         self._arguments: dict[int, bytes] = {}  # of launches that have begun, by their numbers
+        self._accessible: dict[int, AccessibleMemory] = {}  # likewise
         if name := os.environ.get(TOOL):
             self._run = open_tool(name, os.environ.get(OPTIONS, ""), self.program, kept_reports())
 
@@ -195,6 +198,8 @@ class ToolService:
             return self._begin(content)
         if request.code == Message.SIZES:
             return self._sizes(content)
+        if request.code == Message.ALLOCATIONS:
+            return self._allocations(content)
         if request.code == Message.RECORDS:
             channel, device, dropped = _RECORDS.unpack_from(content)
             self.run.take(self._channels[channel], device, dropped, content[_RECORDS.size :])
@@ -243,8 +248,8 @@ class ToolService:
         run.write_verdict(ended=False)
         chosen = run.tool.selection
         return struct.pack(
-            "<2Q4I", chosen.start_grid_num, chosen.end_grid_num, chosen.active_from_start, bool(run.tool.per_launch),
-            chosen.own_kernels, bool(chosen.within),
+            "<2Q6I", chosen.start_grid_num, chosen.end_grid_num, chosen.active_from_start, bool(run.tool.per_launch),
+            chosen.own_kernels, bool(chosen.within), bool(run.tool.marks_memory), 0,
         )
 
     def _reports(self, content: bytes) -> bytes:
@@ -283,8 +288,10 @@ class ToolService:
         made = copy.made
         told = run.tool.reports_untouched if made.cloned is None else run.tool.wants_arguments
         wanted = told and run.tool.per_launch and not made.refused
-        record = load(self._code[image, device]).kernel(kernel) if wanted else None
-        self._kept[image, device, kernel] = facts_of(copy, record)
+        own = load(self._code[image, device]).kernel(kernel)
+        record = own if wanted else None
+        accessible = accessible_code(copy, self._code[image, device], own)
+        self._kept[image, device, kernel] = facts_of(copy, record, accessible)
         refused = self._advised(made.refused, self._code[image, device])
         run.verdict.add(() if made.cloned is None else (made.cloned,), refused, copy.seconds, copy.cached)
         if made.cloned is None and record is None and kernel not in run.verdict.refused:
@@ -333,13 +340,22 @@ class ToolService:
         parameters = [variable for variable in known.variables if isinstance(variable, LaunchParameter)]
         return b"".join(parameter.encoded(run.tool, launch.index) for parameter in parameters)
 
+    def _allocations(self, content: bytes) -> bytes:
+        """A launch is prepared: the table of what it may access; nothing where that is not known."""
+        launch, known, at = self._launch(content, {})
+        assert known.accessible is not None
+        found = self._accessible[launch.index] = accessible_memory(content[at:], known.accessible)
+        return Allocations.encoded(found.live) if found.live else b""
+
     def _result(self, content: bytes) -> LaunchResult:
         memory: dict[str, bytes] = {}
         launch, known, at = self._launch(content, memory)
         for name, size in known.read(launch):
             memory[name] = content[at : at + size]
             at += size
-        return replace(launch, arguments=self._arguments.pop(launch.index, None))
+        memory_of = self._accessible.pop(launch.index, AccessibleMemory())
+        return replace(launch, arguments=self._arguments.pop(launch.index, None), allocations=memory_of.live,
+                       freed=memory_of.freed)
 
     def _given(self, content: bytes) -> None:
         """The arguments of a launch; where the tool has no code in the kernel, that is all there is to report."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from luthier_py.ir import Program
 from luthier_py.storage import Shelf, cache_key
-from luthier_py.tool import LAUNCH_NUMBER, Channel, LaunchParameter, LaunchVariable, Tool, Variable
+from luthier_py.tool import LAUNCH_NUMBER, Allocations, Channel, LaunchParameter, LaunchVariable, Tool, Variable
 from luthier_py.tool.origin import Origin
 from luthier_py.tool.printing import PRINTED
 from luthier_py.tool.types import NUMBERS, Scalar
@@ -83,7 +83,7 @@ def remember(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Prog
     declared = _declared(tool)
     if any(declared.get(name, variable) is not variable for name, variable in variables.items()):
         return
-    special = Channel, LaunchParameter, LaunchVariable
+    special = Allocations, Channel, LaunchParameter, LaunchVariable
     own = {name for name, variable in variables.items()
            if isinstance(variable, special) or not isinstance(variable.type, Scalar)}
     if own - declared.keys():

@@ -61,6 +61,7 @@ from luthier_py.tools.floatcheck.device import (
 from luthier_py.tools.floatcheck.numbers import number, operand
 
 MOST_OPERANDS = 3
+FAULTS = {"nan", "infinity", "division_by_zero"}  # that are findings; the others are made on purpose, or passed on
 STEP = "it is a step of a division, whose last instruction is judged"
 EXEC_MASK = RegSet.of(sgpr(EXEC, 2))
 
@@ -89,6 +90,7 @@ class FloatCheck(Tool):
     are made, and where they are passed on."""
 
     name = "floatcheck"
+    finds = True
     amounts = {
         "instructions": RowsBy(("pc",), {"counts": CountsBy("lanes, by what they made"), "first": {"*": FIRST}},
                                ascending=True),
@@ -99,7 +101,7 @@ class FloatCheck(Tool):
     wave = WaveVariable(u32)
 
     def instrument(self, m: Mutator) -> Sites:
-        places, judged = InstrPlaces(m.program), list[Site]()
+        places, judged = InstrPlaces(m.program, inlined=True), list[Site]()
         chosen = list[tuple[Instr, tuple[FloatResult, ...]]]()
         for function in m.functions():
             inside = steps_of_divisions(function)
@@ -174,6 +176,9 @@ class FloatCheck(Tool):
         """Kinds in their own order."""
         found = combined(self.amounts, reports)
         return {**found, "totals": totals(found["instructions"])}
+
+    def findings(self, report: dict[str, Any]) -> int:
+        return sum(not FAULTS.isdisjoint(row["counts"]) for row in report["instructions"])
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         words = ", ".join(f"{count} {kind}" for kind, count in report["totals"].items()) or "nothing to tell"

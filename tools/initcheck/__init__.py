@@ -1,39 +1,84 @@
-"""Finds reads of LDS that nobody had written, whatever the order in which waves ran."""
+"""Finds reads of LDS that nobody had written, whatever the order in which waves ran; and of memory likewise."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from luthier_py import LaunchResult
+from luthier_py import Channel, LaunchResult, Mutator, Option
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
-from luthier_py.tool import FIRST, SUM, RowsBy, left_out_lines, left_out_rows, place_text
+from luthier_py.tool import FIRST, SUM, RowsBy, left_out_lines, left_out_rows, number_waves, place_text
+from luthier_py.tools.initcheck.memory import ReadSites, UnwrittenRead, look_at_reads, unwritten_reads
 from luthier_py.tools.racecheck.races import numbered
-from luthier_py.tools.racecheck.trace import Accesses, Array, LdsSites, LdsTrace, cut
+from luthier_py.tools.racecheck.trace import (
+    Accesses,
+    Array,
+    LdsSites,
+    LdsTrace,
+    cut,
+    waves,
+)
 
 NEVER = np.iinfo(np.int64).max
 
 
+@dataclass(frozen=True, slots=True)
+class InitSites(LdsSites):
+    """``reads``: of memory; None where these are not looked at."""
+
+    reads: ReadSites | None = None
+
+
 class InitCheck(LdsTrace):
-    """Reads of LDS that no wave had written before or between the same barriers."""
+    """Reads of LDS that no wave had written before or between the same barriers, and of memory that nobody had."""
 
     name = "initcheck"
+    finds = True
     amounts = {
         "accesses": SUM.of("accesses to LDS, by lane and dword"), "not_judged": SUM.of("work-groups beyond MOST"),
-        "unwritten": RowsBy(("pc",), {"count": SUM.of("reads of what nobody wrote"), "first": FIRST}, ascending=True),
+        "unwritten": RowsBy(("pc", "space"), {"count": SUM.of("reads of what nobody wrote"), "first": FIRST},
+                            ascending=True),
     }  # fmt: skip
+    memory = Option(True, help="0: reads of LDS alone")
+    in_memory = Channel(UnwrittenRead)
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(**options)
+        self.marks_memory = bool(self.memory)
+
+    def instrument(self, m: Mutator) -> InitSites:
+        lds = super().instrument(m)
+        reads = look_at_reads(m, self.in_memory, self.wave) if self.memory else None
+        if reads is not None and reads.reads and not lds.traced:
+            number_waves(m, self.wave)
+        return InitSites(lds.traced, lds.left_out + (() if reads is None else reads.left_out), lds.wave_size, reads)
+
+    def received(self, channel: Channel, launch: LaunchResult, records: Array) -> None:
+        if channel is not self.in_memory:
+            super().received(channel, launch, records)
+            return
+        kept = self.gathered.setdefault((launch.index, channel), {})
+        for record in records:
+            kept.setdefault(int(record["site"]), record)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
-        notes: LdsSites = launch.notes
+        notes: InitSites = launch.notes
         rows, accesses, lost = list[dict[str, Any]](), 0, self.lost(launch)
         for taken in self.taken(launch):
             accesses += len(taken.order)
-            rows += rows_of(notes, taken)
+            rows += rows_of(notes, taken, waves(launch))
+        kept = self.gathered.pop((launch.index, self.in_memory), {})
+        if notes.reads is not None and notes.reads.reads:
+            rows += unwritten_reads(launch, notes.reads, kept, notes.wave_size)
         return {"accesses": accesses, "unwritten": merged(rows), "left_out": left_out_rows(notes.left_out),
                 "not_judged": lost}
+
+    def findings(self, report: dict[str, Any]) -> int:
+        return len(report["unwritten"])
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         rows = report["unwritten"]
@@ -44,23 +89,24 @@ class InitCheck(LdsTrace):
             first = row["first"]
             who = f"lane {first['lane']} of wave {first['wave']} of work-group {first['workgroup']}"
             times = how_many(row["count"], "time")
-            lines.append(f"    byte {first['address']} of LDS and others, {times}; first: {who}")
+            place = f"byte {first['address']} of LDS" if row["space"] == "LDS" else f"{first['address']:#x} of memory"
+            lines.append(f"    {place} and others, {times}; first: {who}")
         return "\n".join([*lines, *cut(report), *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
-        return [{**{name: row[name] for name in ("pc", "instruction", "line", "count")}, **row["first"]}
+        return [{**{name: row[name] for name in ("pc", "instruction", "line", "space", "count")}, **row["first"]}
                 for row in report["unwritten"]]
 
 
-def rows_of(notes: LdsSites, taken: Accesses) -> Iterator[dict[str, Any]]:
+def rows_of(notes: LdsSites, taken: Accesses, in_group: int) -> Iterator[dict[str, Any]]:
     """One for each instruction, with the first of its reads."""
     unwritten = np.flatnonzero(reads_of_nothing(taken))
     for site in np.unique(taken.site[unwritten]):
         mine = unwritten[taken.site[unwritten] == site]
         first, known = mine[np.lexsort((taken.piece[mine], taken.wave[mine]))[0]], notes.traced[site]
-        yield {**known.place.facts(), "count": len(mine),
+        yield {**known.place.facts(), "space": "LDS", "count": len(mine),
                "first": {"address": int(taken.piece[first]) * taken.piece_bytes, "workgroup": taken.group,
-                         "wave": int(taken.wave[first]), "lane": int(taken.lane[first])}}
+                         "wave": int(taken.wave[first]) % in_group, "lane": int(taken.lane[first])}}
 
 
 def merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

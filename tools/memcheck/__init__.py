@@ -56,7 +56,7 @@ from luthier_py.tool import (
 )
 
 SCALAR = AddressForm.SCALAR, AddressForm.SCALAR_BUFFER
-UNKNOWN = "allocations are not known under programs, so no access was judged; ALIGN=1 judges whether they are aligned"
+UNKNOWN = "what the launch may access is not known, so no access was judged; ALIGN=1 judges whether they are aligned"
 WORDS = {AccessKind.LOAD: "read", AccessKind.STORE: "write", AccessKind.ATOMIC: "atomic"}
 
 
@@ -70,8 +70,9 @@ class BadAccess:
 
 
 @device
-def is_outside(table: ptr[u64], at: Lane[u64], size: u32) -> Lane[bool_]:
-    """The last allocation that begins at or before ``at`` is the one that has all of it, or none has."""
+def is_outside(table: ptr[u64], at: Lane[u64], size: u32, writes: bool_) -> Lane[bool_]:
+    """The last allocation that begins at or before ``at`` is the one that has all of it, or none has; ``writes``: and
+    which may be written."""
     low, high = u32(0), u32(table[0])
     while low < high:
         middle = (low + high) // 2
@@ -79,19 +80,21 @@ def is_outside(table: ptr[u64], at: Lane[u64], size: u32) -> Lane[bool_]:
             low = middle + 1
         else:
             high = middle
-    return low == 0 or table[2 * low] < at + u64(size)
+    if low == 0 or table[2 * low] < at + u64(size):
+        return True
+    return writes and table[2 * u32(table[0]) + low] != 0
 
 
 @device
 def wrong_lanes(
     table: ptr[u64], counts: ptr[u64], out: channel[BadAccess], site: u32, wave: u32, most: u64, at: Lane[u64],
-    size: u32, align: u32, passes: Lane[bool_],
+    size: u32, align: u32, writes: bool_, passes: Lane[bool_],
 ) -> u64:
     """Which lanes may not access ``at``; ``passes``: what the range check of a buffer says. Where no allocations are
     known only ``align`` counts."""
     wrong = (at & u64(align - 1)) != 0
     if u64(table) != 0:
-        wrong = wrong or is_outside(table, at, size)
+        wrong = wrong or is_outside(table, at, size, writes)
     lanes = ballot(wrong and passes)
     if lanes != 0:
         known = u64(0)
@@ -102,12 +105,12 @@ def wrong_lanes(
     return lanes
 
 
-@hook(fold=("size", "align"))
+@hook(fold=("size", "align", "writes"))
 def check(
     table: ptr[u64], counts: ptr[u64], out: channel[BadAccess], site: u32, wave: u32, most: u64, at: Lane[u64],
-    size: u32, align: u32, passes: Lane[bool_],
+    size: u32, align: u32, writes: bool_, passes: Lane[bool_],
 ) -> u32:
-    return u32(wrong_lanes(table, counts, out, site, wave, most, at, size, align, passes) != 0)
+    return u32(wrong_lanes(table, counts, out, site, wave, most, at, size, align, writes, passes) != 0)
 
 
 @device
@@ -116,21 +119,21 @@ def is_own(at: u64, arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32]) 
     return at - u64(arguments) < argument_bytes or at - u64(packet) < 64
 
 
-@hook(lanes="one", fold=("size", "align"))
+@hook(lanes="one", fold=("size", "align", "writes"))
 def watch_scalar(
     table: ptr[u64], counts: ptr[u64], out: channel[BadAccess], site: u32, wave: u32, most: u64, at: u64, size: u32,
-    align: u32, passes: bool_, arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32],
+    align: u32, writes: bool_, passes: bool_, arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32],
 ) -> None:
     made = passes and not is_own(at, arguments, argument_bytes, packet)
-    wrong_lanes(table, counts, out, site, wave, most, at, size, align, made)
+    wrong_lanes(table, counts, out, site, wave, most, at, size, align, writes, made)
 
 
-@hook(fold=("size", "align"))
+@hook(fold=("size", "align", "writes"))
 def watch(
     table: ptr[u64], counts: ptr[u64], out: channel[BadAccess], site: u32, wave: u32, most: u64, at: Lane[u64],
-    size: u32, align: u32, passes: Lane[bool_],
+    size: u32, align: u32, writes: bool_, passes: Lane[bool_],
 ) -> None:
-    wrong_lanes(table, counts, out, site, wave, most, at, size, align, passes)
+    wrong_lanes(table, counts, out, site, wave, most, at, size, align, writes, passes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,7 @@ class MemCheck(Tool):
     """Accesses to global memory out of bounds of what the launch may access, and misaligned ones."""
 
     name = "memcheck"
+    finds = True
     amounts = {"judged": ANY, "bad": RowsBy(("pc",), {
         "bytes": SAME, "count": SUM.of("lanes, or waves of a scalar load"), "first": FIRST}, ascending=True)}
     guard = Option(True, help="0: make accesses that are told all the same, as a GPU would; else their wave skips them")
@@ -172,7 +176,7 @@ class MemCheck(Tool):
         found = [instr for function in m.functions() for instr in m.instrs(function, where="global | scalar")
                  if instr.memory is not None]
         counts = Variable(u64, max(len(found), 1), name="MemCheck.counts")
-        places, checked = InstrPlaces(m.program), list[CheckedSite]()
+        places, checked = InstrPlaces(m.program, inlined=True), list[CheckedSite]()
         for instr in found:
             with places.unless_refused(instr):
                 site = self.checked(instr, places.of(instr))
@@ -192,7 +196,7 @@ class MemCheck(Tool):
 
     def watch(self, m: Mutator, instr: Instr, site: CheckedSite, number: int, counts: Variable) -> None:
         given = (self.known, counts[number], self.bad, number, self.wave, self.told_lanes, address(instr), site.bytes,
-                 site.align if self.align else 1, bounds(instr))
+                 site.align if self.align else 1, site.kind is not AccessKind.LOAD, bounds(instr))
         if site.scalar:
             most = max(kernel.record.descriptor.kernarg_size for kernel in m.kernels)
             m.before(instr, watch_scalar, *given, Entry.KERNARG_PTR, most, Entry.DISPATCH_PTR)
@@ -223,7 +227,7 @@ class MemCheck(Tool):
         for record in sorted(records, key=lambda record: int(record["wave"])):
             group, wave = group_and_wave(launch, notes.wave_size, int(record["wave"]))
             lanes += [{"workgroup": group, "wave": wave, "lane": lane, "address": int(record["address"][lane]),
-                       "what": told(launch.allocations, int(record["address"][lane]), site)}
+                       "what": told(launch, int(record["address"][lane]), site)}
                       for lane in lanes_of(int(record["lanes"]))]
         return {**site.place.facts(), "kind": WORDS[site.kind],
                 "by": "wave" if site.scalar else "lane", "bytes": site.bytes, "count": count,
@@ -236,6 +240,9 @@ class MemCheck(Tool):
             first[row["pc"]] += row["first"]
         found = combined(self.amounts, reports)
         return {**found, "bad": [{**row, "first": first[row["pc"]][: self.told_lanes]} for row in found["bad"]]}
+
+    def findings(self, report: dict[str, Any]) -> int:
+        return len(report["bad"])
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         if not report["judged"]:
@@ -257,18 +264,28 @@ class MemCheck(Tool):
                 for row in report["bad"] for each in row["first"]]
 
 
-def told(allocations: Sequence[LiveAllocation], at: int, site: CheckedSite) -> str:
+def told(launch: LaunchResult, at: int, site: CheckedSite) -> str:
     """What is wrong with an access, by the allocations next to it."""
-    number = bisect_right([each.start for each in allocations], at) - 1
-    before = allocations[number] if number >= 0 else None
-    behind = allocations[number + 1] if number + 1 < len(allocations) else None
-    if not allocations or before is not None and at + site.bytes <= before.end:
+    known = launch.allocations
+    number = bisect_right([each.start for each in known], at) - 1
+    before = known[number] if number >= 0 else None
+    behind = known[number + 1] if number + 1 < len(known) else None
+    inside = before is not None and at + site.bytes <= before.end
+    if before is not None and inside and not before.writable and site.kind is not AccessKind.LOAD:
+        return f"{at - before.start} bytes into {described(before)}, which may not be written"
+    if not known or inside:
         return f"no multiple of {site.align}"
     if before is not None and at < before.end:
-        return f"reaches {at + site.bytes - before.end} bytes past the end of {before.name}"
+        return f"reaches {at + site.bytes - before.end} bytes past the end of {described(before)}"
+    if (gone := next((each for each in launch.freed if each.start <= at < each.end), None)) is not None:
+        return f"{at - gone.start} bytes into {described(gone)}, which was freed"
     past = at - before.end if before is not None else None
     short = behind.start - at if behind is not None else None
     if before is not None and past is not None and (short is None or past <= short):
-        return f"{past} bytes past the end of {before.name}"
+        return f"{past} bytes past the end of {described(before)}"
     assert behind is not None
-    return f"{short} bytes before {behind.name}"
+    return f"{short} bytes before {described(behind)}"
+
+
+def described(allocation: LiveAllocation) -> str:
+    return f"{allocation.name} ({how_many(allocation.end - allocation.start, 'byte')})"

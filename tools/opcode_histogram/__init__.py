@@ -27,8 +27,7 @@ from luthier_py.intrinsics import active_mask, atomic_add, lane_id, popcount
 from luthier_py.ir import Function, Kernel
 from luthier_py.tool import Amounts, Counted, CountsBy, Following, Stretch
 
-MARKS = tuple(WaveVariable(u64, f"OpcodeHistogram.ran{number}") for number in range(2))
-NUMBERS = tuple(WaveVariable(u64, f"OpcodeHistogram.count{number}") for number in range(12))
+MARKS, NUMBERS = 2, 12  # wave variables at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +67,6 @@ class Parts:
 
 def functions_of(m: Mutator, kernels: Iterable[Kernel]) -> Iterable[Function]:
     return dict.fromkeys(function for kernel in kernels for function in m.functions(kernel))
-
-
-def executions_of(counters: int) -> Variable:
-    return Variable(u64, max(counters, 1), name="OpcodeHistogram.executions")
 
 
 class OpcodeHistogram(Tool):
@@ -129,6 +124,12 @@ class OpcodeHistogram(Tool):
     def __init__(self, **options: object) -> None:
         super().__init__(**options)
         self.total: Counter[str] = Counter()
+        own = type(self).__name__
+        self.marks = [WaveVariable(u64, f"{own}.ran{number}") for number in range(MARKS)]
+        self.numbers = [WaveVariable(u64, f"{own}.count{number}") for number in range(NUMBERS)]
+
+    def executions_of(self, counters: int) -> Variable:
+        return Variable(u64, max(counters, 1), name=f"{type(self).__name__}.executions")
 
     def note(self, stretch: Stretch) -> Any:
         """What to keep of a stretch, for the report."""
@@ -146,7 +147,7 @@ class OpcodeHistogram(Tool):
                 m.at_entry(kernel, self.start, into=self.threads)
         components = [(kernels, [m.counting(f, edges=self.with_edges) for f in functions_of(m, kernels)])
                       for kernels in m.components()]
-        executions = executions_of(sum(len(c.counters) for _, countings in components for c in countings))
+        executions = self.executions_of(sum(len(c.counters) for _, countings in components for c in countings))
         parts: list[Part] = []
         first = 0
         for kernels, countings in components:
@@ -166,7 +167,7 @@ class OpcodeHistogram(Tool):
         counting = self.count_if_active if self.per_wave else self.count_lanes
         lanes = (1 << m.program.isa.wave_size) - 1
         stretches = [s for function in m.functions() for block in m.blocks(function) for s in m.stretches(block)]
-        executions = executions_of(len(stretches))
+        executions = self.executions_of(len(stretches))
         for number, stretch in enumerate(stretches):
             m.at_stretch(stretch, counting, executions[number], sgpr(EXEC, 2), lanes, anywhere=True)
         return Parts((Part(tuple(map(self.note, stretches)), tuple(range(len(stretches)))),), executions)
@@ -179,20 +180,20 @@ class OpcodeHistogram(Tool):
         threads: Any = 1 if self.per_wave else self.threads
         width, free = m.program.isa.wave_size, m.spare_scalars(kernels) // 2
         again = sum(counted.again for counted in counters)
-        once = min(len(counters) - again, width * min(free, len(MARKS)))
-        kept = min(again, free - -(-once // width), len(NUMBERS)) if once == len(counters) - again else 0
+        once = min(len(counters) - again, width * min(free, MARKS))
+        kept = min(again, free - -(-once // width), NUMBERS) if once == len(counters) - again else 0
         for at, counter in enumerate(counters):
             if at < once:
-                m.at_counted(counter, self.mark, MARKS[at // width], 1 << at % width, into=MARKS[at // width])
+                m.at_counted(counter, self.mark, self.marks[at // width], 1 << at % width, into=self.marks[at // width])
             elif at < once + kept:
-                m.at_counted(counter, self.add, NUMBERS[at - once], into=NUMBERS[at - once])
+                m.at_counted(counter, self.add, self.numbers[at - once], into=self.numbers[at - once])
             else:
                 m.at_counted(counter, self.count, executions[first + at], threads)
         for kernel in kernels:
             for at in range(0, once, width):
-                m.at_exit(kernel, self.flush_marks, executions[first + at], MARKS[at // width], threads)
+                m.at_exit(kernel, self.flush_marks, executions[first + at], self.marks[at // width], threads)
             for at in range(0, kept, 4):
-                some = NUMBERS[at : min(at + 4, kept)]
+                some = self.numbers[at : min(at + 4, kept)]
                 for number, one in enumerate(some if len(some) < 4 else ()):
                     m.at_exit(kernel, self.flush, executions[first + once + at + number], one, threads)
                 if len(some) == 4:

@@ -137,7 +137,7 @@ class LdsTrace(Tool):
     waited = WaveVariable(u32)
 
     def instrument(self, m: Mutator) -> LdsSites:
-        places, sites = InstrPlaces(m.program), list[LdsSite]()
+        places, sites = InstrPlaces(m.program, inlined=True), list[LdsSite]()
         for function in m.functions():
             for instr in function.instrs:
                 self.count_barriers(m, instr)
@@ -203,7 +203,7 @@ def cut(report: dict[str, Any]) -> list[str]:
 def stored(instr: Instr, element: int) -> object:
     """What a store writes in an element: of several dwords a sum that tells different ones apart."""
     assert instr.memory is not None and instr.memory.bytes is not None
-    name = f"data{element}" if instr.inst.find(f"data{element}") is not None else "data"
+    name = next((each for each in (f"data{element}", "vdata") if instr.inst.find(each) is not None), "data")
     if instr.memory.bytes <= 4:
         return source(instr, name)
     found: object = 0
@@ -212,22 +212,38 @@ def stored(instr: Instr, element: int) -> object:
     return found
 
 
-def accesses(records: Array, sites: LdsSites, group: int) -> Accesses:
-    """From records of a work-group: lanes that were on, each access cut into pieces."""
-    bytes_of = np.array([each.bytes for each in sites.traced], np.int64)
-    kinds = np.array([int(each.kind) for each in sites.traced], np.int64)
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """What lanes access, as columns of equal length. ``record``: a number among the records; ``piece``: a dword, or a
+    byte where any access is of parts of dwords."""
+
+    record: Array
+    lane: Array
+    piece: Array
+    value: Array
+    piece_bytes: int
+
+
+def pieces(records: Array, bytes_of: Array) -> Pieces:
+    """From records of accesses, of which each site's lanes have so many bytes: those that were on, cut into pieces."""
     on = (records["lanes"][:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1) == 1
     row, lane = np.nonzero(on)
     first, size = records["address"][on].astype(np.int64), bytes_of[records["site"][row]]
     piece_bytes = 4 if not ((first | size) & 3).any() else 1
-    pieces = size // piece_bytes
-    again = np.repeat(np.arange(len(row)), pieces)
-    inside = np.arange(len(again)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    taken = row[again]
+    count = size // piece_bytes
+    again = np.repeat(np.arange(len(row)), count)
+    inside = np.arange(len(again)) - np.repeat(np.cumsum(count) - count, count)
     value = records["value"][on].astype(np.int64)
     value &= np.where(size < 4, (1 << 8 * np.minimum(size, 4)) - 1, 0xFFFFFFFF)
-    return Accesses(
-        records["site"][taken].astype(np.int64), records["wave"][taken].astype(np.int64),
-        records["came"][taken].astype(np.int64),
-        records["waited"][taken].astype(np.int64), taken, lane[again], first[again] // piece_bytes + inside,
-        value[again] + (inside << 32), kinds[records["site"][taken]], piece_bytes, group)
+    return Pieces(row[again], lane[again], first[again] // piece_bytes + inside, value[again] + (inside << 32),
+                  piece_bytes)
+
+
+def accesses(records: Array, sites: LdsSites, group: int) -> Accesses:
+    """Those of a work-group."""
+    found = pieces(records, np.array([each.bytes for each in sites.traced], np.int64))
+    kinds = np.array([int(each.kind) for each in sites.traced], np.int64)
+    site, wave, came, waited = (records[name][found.record].astype(np.int64)
+                                for name in ("site", "wave", "came", "waited"))
+    return Accesses(site, wave, came, waited, found.record, found.lane, found.piece, found.value, kinds[site],
+                    found.piece_bytes, group)

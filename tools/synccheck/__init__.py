@@ -71,6 +71,7 @@ class SyncCheck(Tool):
     """Barriers to which not all waves of a work-group come, or not all lanes of a wave."""
 
     name = "synccheck"
+    finds = True
     amounts = {
         "barriers": RowsBy(("pc",), {"waves": SUM.of("that came"), "with_lanes_off": SUM.of("that came so")}),
         "workgroups": SUM.of("work-groups of which not all waves come to the same"), "first": FIRST,
@@ -81,7 +82,7 @@ class SyncCheck(Tool):
     born = WaveVariable(u64)
 
     def instrument(self, m: Mutator) -> Barriers:
-        places = InstrPlaces(m.program)
+        places = InstrPlaces(m.program, inlined=True)
         instrs = [instr for function in m.functions() for instr in function.instrs]
         found = [instr for instr in instrs if barrier_part(instr.inst) & BarrierPart.COMES]
         for instr in filter(lambda instr: meets_elsewhere(instr.inst), instrs):
@@ -105,6 +106,9 @@ class SyncCheck(Tool):
                     for each, (waves, off) in zip(notes.barriers, counts, strict=False)]
         return {"barriers": barriers, "workgroups": len(differing), "first": differing[0] if differing else None,
                 "left_out": left_out_rows(notes.left_out)}
+
+    def findings(self, report: dict[str, Any]) -> int:
+        return sum(map(bool, [report["workgroups"], *(row["with_lanes_off"] for row in report["barriers"])]))
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         lines = [f"{self.headline(launch)}: {how_many(len(report['barriers']), 'barrier')}; in "

@@ -31,10 +31,11 @@ class WaitCheck(Tool):
     """Registers that are used before a wait for their load, and barriers before a wait for LDS, found in the code."""
 
     name = "waitcheck"
+    finds = True
     amounts = {"waves": SUM, "missing": RowsBy(("pc", "what"), {"executions": SUM.of("executions by waves")})}
 
     def instrument(self, m: Mutator) -> Places:
-        places = InstrPlaces(m.program)
+        places = InstrPlaces(m.program, inlined=True)
         chosen = {instr for function in m.functions() for instr in m.instrs(function)}
         found = [each for each in missing_waits(m.program) if each.instr in chosen]
         counts = Variable(u64, len(found) + 1, name="WaitCheck.counts")
@@ -52,6 +53,9 @@ class WaitCheck(Tool):
         rows = [{**place.facts(), "what": what, "executions": executions}
                 for (place, what), executions in zip(notes.places, times, strict=True)]
         return {"waves": waves, "missing": rows, "left_out": left_out_rows(notes.left_out)}
+
+    def findings(self, report: dict[str, Any]) -> int:
+        return len(report["missing"])
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         lines = [f"{self.headline(launch)}: {how_many(len(report['missing']), 'wait')} missing"]

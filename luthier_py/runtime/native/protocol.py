@@ -71,6 +71,8 @@ class Message(IntEnum):
     SIZES = 21  # as BEGIN -> u64 bytes of each variable that this launch sizes; a status: it is to run as it is
     REPORTS = 22  # u32 process, number of a file that it has open; u64 where reports begin there (ReportPlace)
     RANGE = 23  # the name of a range in which there is a launch -> u8 1: launches there are chosen
+    ALLOCATIONS = 24  # as BEGIN, u64 where the copy's table belongs, where the original is (tool.h), its base; of each
+    # allocation u64 start, end, u32 1 if it is freed, bytes of text, text -> the table; nothing: it is not known
     MAP = 18  # u64 address and bytes of reserved pages, offset; then a file's name: its pages are there from now on
     UNMAP = 19  # u64 address, bytes: no longer
     LAUNCH = 64  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative, number and count of the

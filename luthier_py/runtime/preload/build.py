@@ -14,7 +14,7 @@ from luthier_py.runtime.tool import COMMON_TOOL, COMMON_TOOL_SOURCES, baked_in
 
 TOOL_LIBRARY = "libluthier_tool.so"
 HERE = Path(__file__).parent
-OWN = ("hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel")
+OWN = ("hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel", "hipHostMalloc", "hipMallocHost", "hipHostFree")
 """Other names of these are the tool's, too."""
 
 

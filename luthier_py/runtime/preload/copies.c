@@ -90,7 +90,7 @@ static bool load(struct copy *copy, const struct clone *clone)
         struct tool_variable *variable = &copy->variables[copy->variable_count++];
         variable->role = declared->role;
         copy->begins |= variable->role == CHANNEL || variable->role == PARAMETER;
-        copy->sized |= variable->role == SIZED;
+        copy->sized |= variable->role == SIZED || (variable->role == TABLE && settings.per_launch);
         good = REAL(hipModuleGetGlobal)(&variable->address, &variable->bytes, copy->module, declared->name) == hipSuccess;
         if (good && variable->role == STATE && declared->number)
             good = find_initial(copy, declared->name, &variable->initial);
@@ -115,6 +115,7 @@ static bool make_copy(struct copy *copy, struct clone *clone)
     if (needs && !find_original(copy, clone, &base, &known))
         return false;
     bool whole = needs && !known;
+    copy->original = (struct original){whole ? ORIGINAL_IN_COPY : known ? ORIGINAL_AT_BASE : ORIGINAL_UNUSED, base};
     if (whole) {
         clone_free(clone);
         if (ask(copy, whole, clone) != CLONED)

@@ -77,6 +77,12 @@ const struct own_function OWN[] = {
     OURS(hipGraphExecEventRecordNodeSetEvent), OURS(hipGraphExecEventWaitNodeSetEvent),
     OURS(hipGraphExecExternalSemaphoresSignalNodeSetParams), OURS(hipGraphExecExternalSemaphoresWaitNodeSetParams),
     OURS(hipGraphExecBatchMemOpNodeSetParams), OURS(hipDrvGraphExecMemcpyNodeSetParams), OURS(hipDrvGraphExecMemsetNodeSetParams),
+    OURS(hipMalloc), OURS(hipExtMallocWithFlags), OURS(hipMallocManaged), OURS(hipMallocPitch),
+    OURS(hipMemAllocPitch), OURS(hipMalloc3D), OURS(hipHostMalloc), OURS(hipHostAlloc), OURS(hipMallocHost),
+    OURS(hipMallocAsync), OURS(hipMallocFromPoolAsync), OURS(hipFree), OURS(hipHostFree), OURS(hipFreeAsync),
+    OURS(hipHostRegister), OURS(hipHostUnregister), OURS(hipMemMap), OURS(hipMemUnmap),
+    OURS(hipIpcOpenMemHandle), OURS(hipIpcCloseMemHandle), OURS(hipMemPoolImportPointer),
+    OURS(hipGraphAddMemAllocNode), OURS(hipGetSymbolAddress), OURS(hipModuleGetGlobal),
     OURS(hipDeviceReset), OURS(hipStreamDestroy), OURS(hipDeviceSetLimit),
 };
 const size_t OWN_COUNT = sizeof OWN / sizeof *OWN;

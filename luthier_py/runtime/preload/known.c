@@ -98,6 +98,7 @@ void __hipRegisterManagedVar(struct fat_binary *binary, void **pointer, void *in
 {
     REAL(__hipRegisterManagedVar)(binary, pointer, initial, name, bytes, align);
     image_variable(meaning_of(binary).image, name, pointer, true);
+    allocations_managed(pointer, bytes);
 }
 
 static void remember_module(struct module *module, struct image *image)

@@ -1,7 +1,7 @@
 /* The LD_PRELOAD tool at the level of HIP: what its files share.
  *
  * From below: runtime.c finds the runtime's functions; captured.c knows what is captured, images.c the program's code
- * objects; copies.c has the instrumented copies of their kernels, sized.c memory for launches of these, counted.c launches
+ * objects; copies.c has the instrumented copies of their kernels, sized.c memory for launches of these, allocated.c the program's memory, counted.c launches
  * them, told.c has their reports, collected.c asks what they have counted; known.c knows what handles stand for; graphs are graphed.c's, their changes changed.c's, launches launched.c's; marks.c knows the program's ranges;
  * interpose.c puts our functions before the runtime's, redirect.c before a runtime that was loaded without us, attached.c
  * lets a program bring its tool. What is the same for HIP and HSA is in runtime/tool.
@@ -68,7 +68,8 @@ struct copy {
     bool given;     /* the worker wants to know the arguments of each launch */
     struct place *arguments;
     uint32_t argument_count;
-    bool sized;     /* there are variables that are as large as a launch */
+    bool sized;     /* there are variables that are as large as a launch, or say what it may access */
+    struct original original;
     struct told_of unread; /* launches that have added to its variables since these were read; if there are none, it has no ranges */
     uint64_t told;   /* so many slots until its last report was, and the stream on which */
     stream_t told_on;
@@ -94,6 +95,14 @@ void send_results(struct copy *copy); /* when the device has done its launches; 
 bool sized_begin(struct copy *copy, const struct told_of *launch, stream_t stream);
 void sized_end(struct copy *copy, stream_t stream);
 void sized_drop(void); /* the tool goes, and no launch of it is left */
+
+/* allocated.c: memory that kernels may access. */
+void allocations_missed(void); /* there may be some that we have not seen */
+void allocations_managed(void **pointer, size_t bytes);
+void *allocations_table(const struct copy *copy, const struct told_of *launch, const void *cell, size_t *bytes); /* NULL: not known */
+
+/* marked.c: what new memory holds, where the tool wants to know what nobody has written. */
+void memory_mark(void *address, size_t bytes);
 
 /* told.c: reports of single launches for which nobody waits. */
 bool told_later(struct copy *copy, const struct told_of *launch, stream_t stream); /* whether this one is: then `told` or `told_not` comes */

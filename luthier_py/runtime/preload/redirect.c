@@ -161,7 +161,10 @@ bool redirect(void)
 {
     bool preloaded = false;
     dl_iterate_phdr(is_preloaded, &preloaded);
-    return real || preloaded || stand_before(loaded_runtime());
+    if (real || preloaded)
+        return true;
+    allocations_missed();
+    return stand_before(loaded_runtime());
 }
 
 void luthier_tool_runtime(uint64_t (*launches)(void))

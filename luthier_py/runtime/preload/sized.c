@@ -1,4 +1,5 @@
-/* Variables of the tool that are as large as a launch: memory from before it until its values were sent.
+/* Variables of the tool that are as large as a launch: memory from before it until its values were sent. So has the table
+ * of what a launch may access.
  *
  * The worker says how much. It comes from pools of the tool's own, in the order of the stream, so that nothing else waits for
  * it and the program's pools are as it knows them. HIP 5 has pools in which threads get stuck (5.2.3): there it is the
@@ -52,25 +53,42 @@ static bool allocate(struct tool_variable *variable, size_t bytes, int device, s
     return good;
 }
 
+static bool lead_there(const struct tool_variable *variable, stream_t stream)
+{
+    uint64_t address = (uintptr_t)variable->memory;
+    char *cell = variable->address;
+    return REAL(hipMemsetD32Async)(cell, (int)(uint32_t)address, 1, stream) == hipSuccess &&
+           REAL(hipMemsetD32Async)(cell + 4, (int)(uint32_t)(address >> 32), 1, stream) == hipSuccess;
+}
+
 /* Memory of zeros, to which the cell leads. */
 static bool place(struct tool_variable *variable, int device, stream_t stream)
 {
     size_t bytes = variable->memory_bytes ? variable->memory_bytes : 1;
-    if (!allocate(variable, bytes, device, stream))
-        return false;
-    uint64_t address = (uintptr_t)variable->memory;
-    char *cell = variable->address;
-    return REAL(hipMemsetAsync)(variable->memory, 0, bytes, stream) == hipSuccess &&
-           REAL(hipMemsetD32Async)(cell, (int)(uint32_t)address, 1, stream) == hipSuccess &&
-           REAL(hipMemsetD32Async)(cell + 4, (int)(uint32_t)(address >> 32), 1, stream) == hipSuccess;
+    return allocate(variable, bytes, device, stream) &&
+           REAL(hipMemsetAsync)(variable->memory, 0, bytes, stream) == hipSuccess && lead_there(variable, stream);
 }
 
-static bool place_all(struct copy *copy, const uint64_t *sizes, stream_t stream)
+/* The table, to which the cell leads; to nothing where there is none. */
+static bool place_table(const struct copy *copy, struct tool_variable *variable, const struct told_of *launch, stream_t stream)
+{
+    size_t bytes = 0;
+    variable->table = allocations_table(copy, launch, variable->address, &bytes);
+    if (!variable->table)
+        return lead_there(variable, stream);
+    return allocate(variable, bytes, copy->device, stream) &&
+           REAL(hipMemcpyAsync)(variable->memory, variable->table, bytes, COPY_TO_DEVICE, stream) == hipSuccess &&
+           lead_there(variable, stream);
+}
+
+static bool place_all(struct copy *copy, const struct told_of *launch, const uint64_t *sizes, stream_t stream)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
     bool good = true;
     for (uint32_t i = 0; good && i < copy->variable_count; i++) {
         struct tool_variable *variable = &copy->variables[i];
+        if (variable->role == TABLE)
+            good = place_table(copy, variable, launch, stream);
         if (variable->role != SIZED)
             continue;
         variable->memory_bytes = *sizes++;
@@ -89,9 +107,9 @@ bool sized_begin(struct copy *copy, const struct told_of *launch, stream_t strea
     for (uint32_t i = 0; i < copy->variable_count; i++)
         count += copy->variables[i].role == SIZED;
     uint64_t *sizes = calloc(count + 1, sizeof *sizes);
-    bool known = sizes && clone_sizes(launch, sizes, count);
+    bool known = sizes && (!count || clone_sizes(launch, sizes, count));
     launches_explained += !known;
-    bool good = known && place_all(copy, sizes, stream);
+    bool good = known && place_all(copy, launch, sizes, stream);
     if (!good)
         sized_end(copy, stream);
     restore_error(before);
@@ -110,7 +128,8 @@ void sized_end(struct copy *copy, stream_t stream)
             REAL(hipFreeAsync)(variable->memory, stream);
         else if (variable->memory)
             REAL(hipFree)(variable->memory);
-        variable->memory = NULL;
+        free(variable->table);
+        variable->memory = variable->table = NULL;
     }
     if (ordered)
         REAL(hipMemPoolTrimTo)(pool_of(copy->device), 0); /* the program may have it now */

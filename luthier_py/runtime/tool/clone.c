@@ -183,6 +183,25 @@ static bool ask_of_launch(uint32_t code, const struct told_of *launch, void *ans
     return good;
 }
 
+void *clone_allocations(const struct told_of *launch, uint64_t cell, struct original original, const void *rows,
+                        size_t row_bytes, size_t *bytes)
+{
+    uint32_t sizes[2];
+    uint64_t places[] = {cell, original.where, original.base};
+    struct part parts[TOLD_PARTS + 2];
+    struct reply reply;
+    told_parts(launch, parts, sizes);
+    parts[TOLD_PARTS] = (struct part){places, sizeof places};
+    parts[TOLD_PARTS + 1] = (struct part){rows, row_bytes};
+    if (!tool_ask(MESSAGE_ALLOCATIONS, parts, TOLD_PARTS + 2, &reply))
+        return NULL;
+    *bytes = reply.bytes;
+    if (reply.status == 0 && reply.bytes)
+        return reply.data;
+    free(reply.data);
+    return NULL;
+}
+
 bool clone_begins(const struct told_of *launch, uint32_t *values, size_t words)
 {
     return ask_of_launch(MESSAGE_BEGIN, launch, values, words * sizeof *values);

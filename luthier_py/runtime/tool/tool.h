@@ -15,7 +15,7 @@
 #include "wire.h"
 
 /* tool.c */
-struct settings { uint64_t first, end; uint32_t active, per_launch, own_kernels, by_range; };
+struct settings { uint64_t first, end; uint32_t active, per_launch, own_kernels, by_range, marks_memory, reserved; };
 extern struct settings settings; /* of the tool, once a launch was selected */
 bool tool_named(void);              /* there is a tool */
 bool tool_runs(void);               /* its worker was started, and has not ended */
@@ -44,14 +44,16 @@ extern atomic_ulong launches_explained; /* selected, and run as they are: the wo
 
 /* clone.c */
 struct program_variable { char *name; uint64_t where; bool changes; }; /* by its address in the code object */
-/* Cleared and read; where a ring is; set before each launch; where memory is that is as large as the launch. */
-enum role { STATE, CHANNEL, PARAMETER, SIZED };
+/* Cleared and read; where a ring is; set before each launch; where memory is that is as large as the launch; where a
+ * table of what it may access is. */
+enum role { STATE, CHANNEL, PARAMETER, SIZED, TABLE };
 struct declared { char *name; uint32_t role, number, capacity, slot_bytes, drops; }; /* a variable of the tool */
 struct tool_variable {
     void *address;
     size_t bytes;
     enum role role;
     void *initial;       /* what it is set to before launches, in the copy; NULL: zeros */
+    void *table;         /* of a launch: what is in its memory, until that has it */
     void *memory;        /* of a launch that it is as large as; `ordered`: it comes and goes in the order of a stream */
     size_t memory_bytes;
     bool ordered;
@@ -89,6 +91,11 @@ void told_parts(const struct told_of *launch, struct part *parts, uint32_t *size
 bool clone_begins(const struct told_of *launch, uint32_t *values, size_t words);
 /* Bytes that a launch needs for each variable that it sizes; false: it is to run as it is, and the worker says why. */
 bool clone_sizes(const struct told_of *launch, uint64_t *sizes, size_t count);
+/* Where a copy's original is loaded: nowhere that the copy uses, at `base`, or in the copy itself. */
+struct original { enum { ORIGINAL_UNUSED, ORIGINAL_AT_BASE, ORIGINAL_IN_COPY } where; uint64_t base; };
+/* The table of what a launch may access, to be freed: of rows as ALLOCATIONS has them; NULL: it is not known. */
+void *clone_allocations(const struct told_of *launch, uint64_t cell, struct original original, const void *rows,
+                        size_t row_bytes, size_t *bytes);
 /* A launch of a kernel that is told has begun. */
 void clone_given(const struct told_of *launch, const void *arguments, size_t bytes);
 void clone_counted(const struct told_of *launch, const void *values, size_t bytes);

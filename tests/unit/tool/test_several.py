@@ -102,9 +102,6 @@ def test_what_nobody_or_everybody_would_take_is_refused(options, says: str) -> N
 def test_what_could_not_be_told_apart_is_refused() -> None:
     with pytest.raises(Invalid, match="two tools are called First"):
         Several(First(), First())
-    other = type("Other", (Tool,), {"sent": Channel(Sent)})
-    with pytest.raises(Invalid, match="two channels are called sent"):
-        Several(First(), other())
     same = type("First", (Tool,), {"name": "same", "seen": Variable(u64)})
     with pytest.raises(Invalid, match=r"First and same .* two variables are called First\.seen"):
         Several(First(), same())

@@ -1,0 +1,64 @@
+"""What tools find in programs beside the emulator's checks, as an exit code, and in budgets."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from test_execute import DEVICE, Program, luthier
+
+CALLS = {
+    "bounds": "0 bytes past the end of hipMallocManaged, call 3 at .*allocations.hip:36",
+    "constant": "bytes into the code object .*, which may not be written",
+    "freed": "8 bytes into hipMallocManaged, call 3 at .*allocations.hip:36.* which was freed",
+}
+
+
+
+@pytest.mark.parametrize("mistake", ["", *CALLS])
+def test_memory_of_a_program(mistake: str, program: Program, tmp_path: Path) -> None:
+    """Of all kinds, with nothing told of right accesses; the instructions are those of which the check tells."""
+    path = program("allocations", extra=("-gline-tables-only",))
+    done = luthier("exec", "-t", "memcheck", "--error-exitcode", "9", "--device", DEVICE, "--output",
+                   tmp_path / "it.json", "--", path, mistake)
+    assert (done.returncode, done.stdout) == (9 if mistake else 0, "PASSED\n"), done.stderr
+    facts = json.loads((tmp_path / "it.json").read_text())
+    rows = [row for launch in facts["launches"] for row in launch["report"]["bad"]]
+    assert facts["verdict"]["findings"] == len(rows) and bool(rows) == bool(mistake)
+    assert not mistake or any(re.search(CALLS[mistake], each["what"]) for row in rows for each in row["first"])
+    checked = luthier("exec", "--check", "bounds", "--device", DEVICE, "--", path, mistake, LUTHIER_FINDINGS=str(
+        tmp_path / "found"))
+    assert checked.returncode == 0
+    told = [found for line in (tmp_path / "found").read_text().splitlines() for found in json.loads(line)["findings"]]
+    assert {found["at"]["pc"] for found in told} == {row["pc"] for row in rows}
+
+
+@pytest.mark.parametrize("mistake", ["", "unwritten"])
+def test_memory_that_nobody_wrote(mistake: str, program: Program, tmp_path: Path) -> None:
+    """Copies and kernels take away what new memory is filled with."""
+    done = luthier("exec", "-t", "initcheck", "--error-exitcode", "9", "--device", DEVICE, "--output",
+                   tmp_path / "it.json", "--", program("mistakes"), mistake)
+    assert (done.returncode, done.stdout) == (9 if mistake else 0, "PASSED\n"), done.stderr
+    (launch,) = json.loads((tmp_path / "it.json").read_text())["launches"]
+    checked = luthier("exec", "--check", "init", "--device", DEVICE, "--", program("mistakes"), mistake,
+                      LUTHIER_FINDINGS=str(tmp_path / "found"))
+    assert checked.returncode == 0
+    (told,) = map(json.loads, (tmp_path / "found").read_text().splitlines())
+    reads = {row["pc"]: row["count"] for row in launch["report"]["unwritten"]}
+    assert reads == {found["at"]["pc"]: found["count"] for found in told["findings"]} and bool(reads) == bool(mistake)
+
+
+def test_a_budget_of_races(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "budget.toml").write_text('[kernels."turned*"]\nraces = 0\n')
+    for mistake, code in (("", 0), ("race", 1)):
+        command = program("mistakes"), mistake
+        done = luthier("check", "--budget", tmp_path / "budget.toml", "--device", DEVICE, "--", *command)
+        assert done.returncode == code, done.stderr
+        assert re.search(rf"{code} +<= 0 +\+{code} +{'worse' if code else 'kept'} +races", done.stdout), done.stdout
+
+
+def test_a_tool_that_looks_for_no_mistakes_has_no_exit_code(program: Program) -> None:
+    done = luthier("exec", "-t", "instr_count", "--error-exitcode", "9", "--device", DEVICE, "--", program("mistakes"))
+    assert done.returncode == 2 and "a tool that looks for mistakes" in done.stderr

@@ -1,0 +1,117 @@
+"""Reads of memory that holds what it was given when it was allocated: nobody has written it since.
+
+In: the memory instructions of a program. Out: counts of lanes, and the first wave of each instruction. Invariant: what
+is read by the hook is what the access is about to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from luthier_py import (
+    Lane,
+    LaunchResult,
+    Mutator,
+    Variable,
+    access_kind,
+    address,
+    bool_,
+    bounds,
+    channel,
+    device,
+    hook,
+    ptr,
+    u32,
+    u64,
+)
+from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, popcount, push, read_first_lane
+from luthier_py.isa import AccessKind
+from luthier_py.tool import InstrPlace, InstrPlaces, Omission, group_and_wave, lanes_of, unwritten
+from luthier_py.tools.racecheck.memory import SCALAR, followed
+
+
+class UnwrittenRead:
+    """Lanes of the first wave that reads what nobody has written, by an instruction."""
+
+    site: u32
+    wave: u32
+    lanes: u64
+    address: Lane[u64]
+
+
+@device
+def is_unwritten(at: Lane[ptr[u32]], dwords: u32, passes: Lane[bool_]) -> Lane[bool_]:
+    """All of it: compilers load more than they need."""
+    first = ptr[u32](u64(at) & ~u64(3))
+    found = passes
+    for number in range(dwords):
+        if found:
+            found = first[number] == unwritten(u64(first) + u64(4 * number))
+    return found
+
+
+@device
+def tell_unwritten(
+    counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: Lane[ptr[u32]], dwords: u32,
+    passes: Lane[bool_],
+) -> None:
+    found = is_unwritten(at, dwords, passes)
+    lanes = ballot(found)
+    if lanes != 0:
+        known = u64(0)
+        if is_first_lane():
+            known = atomic_add(counts, u64(popcount(lanes)))
+        if read_first_lane(known) == 0 and found:
+            push(out, site, wave, lanes, u64(at))
+
+
+@hook(fold=("dwords",))
+def look(
+    counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: Lane[ptr[u32]], dwords: u32,
+    passes: Lane[bool_],
+) -> None:
+    tell_unwritten(counts, out, site, wave, at, dwords, passes)
+
+
+@hook(lanes="one", fold=("dwords",))
+def look_scalar(
+    counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: ptr[u32], dwords: u32, passes: bool_,
+) -> None:
+    tell_unwritten(counts, out, site, wave, at, dwords, passes)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSites:
+    """Of one program: instructions that read memory."""
+
+    reads: tuple[InstrPlace, ...]
+    left_out: tuple[Omission, ...]
+    counts: Variable
+
+
+def look_at_reads(m: Mutator, out: Any, wave: Any) -> ReadSites:
+    places, reads = InstrPlaces(m.program, inlined=True), list[InstrPlace]()
+    found = [instr for function in m.functions() for instr in m.instrs(function, where="global | scalar")
+             if instr.memory is not None and access_kind(instr) is not AccessKind.STORE]
+    counts = Variable(u64, max(len(found), 1), name="InitCheck.counts")
+    for instr in found:
+        with places.unless_refused(instr):
+            scalar = instr.memory is not None and instr.memory.form in SCALAR
+            m.before(instr, look_scalar if scalar else look, counts[len(reads)], out, len(reads), wave,
+                     address(instr), -(-followed(instr) // 4), bounds(instr))
+            reads.append(places.of(instr))
+    return ReadSites(tuple(reads), places.left_out, counts)
+
+
+def unwritten_reads(launch: LaunchResult, sites: ReadSites, records: Mapping[int, Any], wave_size: int
+                    ) -> Iterator[dict[str, Any]]:
+    """``records``: by site."""
+    for number, (place, count) in enumerate(zip(sites.reads, launch[sites.counts], strict=False)):
+        if count:
+            record = records[number]
+            group, wave = group_and_wave(launch, wave_size, int(record["wave"]))
+            lane = lanes_of(int(record["lanes"]))[0]
+            yield {**place.facts(), "space": "memory", "count": count,
+                   "first": {"address": int(record["address"][lane]), "workgroup": group, "wave": wave, "lane": lane}}

@@ -1,0 +1,114 @@
+"""Accesses to memory as they happen: of which wave, between which barriers, where and what, in an order of all waves.
+
+In: the memory instructions of a program. Out: records. Invariant: an access is recorded
+before it is made, and what it brought by another record when it is there. So a wave that has seen what another one has
+written has its record behind that of the other: no order that there was is missed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from luthier_py import (
+    Lane,
+    Mutator,
+    access_kind,
+    address,
+    bool_,
+    bounds,
+    channel,
+    destination,
+    hook,
+    ptr,
+    u32,
+    u64,
+)
+from luthier_py.errors import HookError
+from luthier_py.intrinsics import active_mask, ballot, push
+from luthier_py.ir import Instr
+from luthier_py.isa import AccessKind, AddressForm, Space
+from luthier_py.isa.coherence import is_coherent
+from luthier_py.tool import Entry, InstrPlace, InstrPlaces
+from luthier_py.tools.racecheck.trace import stored
+
+SCALAR = AddressForm.SCALAR, AddressForm.SCALAR_BUFFER
+BROUGHT = 1 << 31  # beside the site's number
+
+
+class MemoryAccess:
+    """One instruction of a wave. ``value``: as of an access to LDS."""
+
+    site: u32
+    wave: u32
+    came: u32
+    waited: u32
+    lanes: u64
+    address: Lane[u64]
+    value: Lane[u32]
+
+
+@hook
+def trace(
+    out: channel[MemoryAccess], site: u32, wave: u32, came: u32, waited: u32, at: Lane[u64], value: Lane[u32],
+    passes: Lane[bool_],
+) -> None:
+    push(out, site, wave, came, waited, ballot(passes), at, value)
+
+
+@hook(lanes="one")
+def trace_scalar(
+    out: channel[MemoryAccess], site: u32, wave: u32, came: u32, waited: u32, at: u64, passes: bool_,
+    arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32],
+) -> None:
+    """But for what a wave is born with: the kernel's arguments, and the packet that dispatched it."""
+    if passes and at - u64(arguments) >= argument_bytes and at - u64(packet) >= 64:
+        push(out, site, wave, came, waited, active_mask(), at, 0)
+
+
+@hook
+def brought(out: channel[MemoryAccess], site: u32, wave: u32, came: u32, waited: u32, value: Lane[u32]) -> None:
+    push(out, site | u32(BROUGHT), wave, came, waited, u64(0), u64(0), value)
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySite:
+    """A traced instruction. ``acquires``: it is a coherent load, or an atomic that returns something."""
+
+    place: InstrPlace
+    kind: AccessKind
+    bytes: int
+    acquires: bool
+
+
+def trace_memory(m: Mutator, places: InstrPlaces, out: Any, wave: Any, came: Any, waited: Any) -> list[MemorySite]:
+    """What is traced; ``places`` has what is not."""
+    sites = list[MemorySite]()
+    most = max((kernel.record.descriptor.kernarg_size for kernel in m.kernels), default=0)
+    for instr in [each for function in m.functions() for each in m.instrs(function, where="global | scalar")]:
+        given = out, len(sites), wave, came, waited
+        with places.unless_refused(instr):
+            site = MemorySite(places.of(instr), access_kind(instr), followed(instr), acquires(m, instr))
+            if instr.memory is not None and instr.memory.form in SCALAR:
+                m.before(instr, trace_scalar, *given, address(instr), bounds(instr), Entry.KERNARG_PTR, most,
+                         Entry.DISPATCH_PTR)
+            else:
+                value = stored(instr, 0) if site.kind is AccessKind.STORE else 0
+                m.before(instr, trace, *given, address(instr), value, bounds(instr))
+            if site.acquires:
+                m.after(instr, brought, *given, destination(instr, dword=0))
+            sites.append(site)
+    return sites
+
+
+def followed(instr: Instr) -> int:
+    """How many bytes an access has that surely is one of memory, in one place; else HookError."""
+    found = instr.memory
+    if found is None or found.bytes is None or len(found.offsets) != 1 or (
+            found.form not in SCALAR and found.spaces != Space.GLOBAL):
+        raise HookError("it may access private memory or LDS, or its width is not known")
+    return found.bytes
+
+
+def acquires(m: Mutator, instr: Instr) -> bool:
+    return access_kind(instr) is not AccessKind.STORE and is_coherent(instr.inst, m.program.obj.target)
