@@ -93,8 +93,9 @@ def open_service(name: str, wire: Wire) -> Service:
         return DeviceService(wire.program)
     if name == "tool":
         from luthier_py.tool.selection import numbered
-        from luthier_py.worker.instrumentation import VERDICT, ToolService
+        from luthier_py.worker.instrumentation import ToolService
         from luthier_py.worker.reported import ToolWire
+        from luthier_py.worker.tool_run import VERDICT
 
         assert isinstance(wire, ToolWire)
 
