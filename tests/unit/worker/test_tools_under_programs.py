@@ -48,7 +48,8 @@ KNOWN = {
     "compressibility": Known(lambda report: sum(row["executions"] for row in report["stores"]),
                              lambda row: total(row["active_opcodes"], "global_store_dword", "flat_store_dword")),
     "fma_in_double": Known(lambda report: sum(row["results"] for row in report["instructions"]),
-                           lambda row: total(row["lane_opcodes"], "v_fma_f32", "v_fmac_f32")),
+                           lambda row: total(row["lane_opcodes"], "v_fma_f32", "v_fmac_f32")
+                           + 2 * total(row["lane_opcodes"], "v_pk_fma_f32")),
     "none": Known(lambda report: report and "reports something", lambda row: None),
     "opcode_histogram": Known(lambda report: frozenset(report["opcodes"].items()),
                               lambda row: frozenset(row["opcodes"].items())),
