@@ -72,8 +72,8 @@ def _draw(file: Path, kernel: str, counts: Path | None, target: str | None, outp
     obj.kernel(name)
     reports = [] if counts is None else counted_in(counts, name)
     if counts is not None and not has_flow(reports):
-        raise Invalid(f"{counts} has no counts of blocks or of the ways between them; -t hot_blocks and -t branch_edges "
-                      "write some")
+        raise Invalid(f"{counts} has no counts of blocks or of the ways between them; -t hot_blocks and "
+                      "-t branch_edges write some")
     svg = kernel_svg(obj, name, reports)
     if output is None:
         print(svg)
