@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from luthier_py.session.run_settings import RunSettings
 
 
-@app.command_of(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@app.command_of(context_settings={"allow_interspersed_args": False})
 def record(
     command: Annotated[list[str], ByPlace(help="the program and its arguments, after --", metavar="PROGRAM...")],
     output: Annotated[
