@@ -63,13 +63,18 @@ def info(
 def _draw(file: Path, kernel: str, counts: Path | None, target: str | None, output: Path | None) -> None:
     from luthier_py.isa import parse_target_id
     from luthier_py.loader import load, read_code
-    from luthier_py.report.cfg import kernel_svg
+    from luthier_py.report.cfg import has_flow, kernel_svg
     from luthier_py.session.files import counted_in, symbol_of
     from luthier_py.storage import write_file
 
     name = symbol_of(file, kernel)
     obj = load(read_code(file, parse_target_id(target) if target else None, name), str(file))
-    svg = kernel_svg(obj, name, [] if counts is None else counted_in(counts, name))
+    obj.kernel(name)
+    reports = [] if counts is None else counted_in(counts, name)
+    if counts is not None and not has_flow(reports):
+        raise Invalid(f"{counts} has no counts of blocks or of the ways between them; -t hot_blocks and "
+                      "-t branch_edges write some")
+    svg = kernel_svg(obj, name, reports)
     if output is None:
         print(svg)
     else:

@@ -54,7 +54,7 @@ def compare(
     raise Exit(ExitCode.ERROR if fail_on_change and not found.same else ExitCode.OK)
 
 
-@app.command_of(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@app.command_of(context_settings={"allow_interspersed_args": False})
 def check(
     command: Annotated[list[str], ByPlace(help="the program and its arguments, after --", metavar="PROGRAM...")],
     budget: Annotated[Path | None, ByName("--budget", metavar="FILE.toml", help="limits that are to be kept")] = None,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from luthier_py.session.run_settings import RunSettings
 
 
-@app.command_of(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@app.command_of(context_settings={"allow_interspersed_args": False})
 def record(
     command: Annotated[list[str], ByPlace(help="the program and its arguments, after --", metavar="PROGRAM...")],
     output: Annotated[
@@ -105,10 +105,11 @@ def replay(
     show({"replays": rows} if as_json else replay_table(rows), as_json)
     findings = sum(len(row.get("findings", ())) for row in rows)
     say_summary(settings.launch.checks, len(rows), findings)
-    findings += sum(row["verdict"]["findings"] or 0 for row in rows if row["verdict"] is not None)
+    verdicts = [verdict for row in rows if (verdict := row.get("verdict")) is not None]  # none of a damaged file
+    findings += sum(verdict["findings"] or 0 for verdict in verdicts)
     if not all(row.get("same") for row in rows):
         raise Exit(ExitCode.ERROR)
-    if any(row["verdict"] is not None and not row["verdict"]["observed"] for row in rows):
+    if not all(verdict["observed"] for verdict in verdicts):
         say(f"tool {tool} observed nothing")
         raise Exit(ExitCode.NOTHING_OBSERVED)
     raise Exit(how.error_exitcode if findings else ExitCode.OK)

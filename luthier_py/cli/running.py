@@ -99,7 +99,7 @@ def run(
     end_run(done, required(tool), how.error_exitcode if found else ExitCode.OK)
 
 
-@app.command_of("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@app.command_of("exec", context_settings={"allow_interspersed_args": False})
 def execute(
     command: Annotated[list[str], ByPlace(help="the program and its arguments, after --", metavar="PROGRAM...")],
     choice: ToolChoice,

@@ -19,6 +19,8 @@ from luthier_py.report.sources import SourceFolder
 from luthier_py.tool import encoded
 from luthier_py.tool.names import demangled
 
+NO_LINE = "no line"
+"""The name of code that has none."""
 MOST_CURVES = 10
 """In a picture."""
 
@@ -48,15 +50,23 @@ def causal_text(facts: Json) -> str:
     names = _names(facts)
     table = aligned(_columns(facts), ((*_cells(row), names[row["name"]]) for row in facts["candidates"]), left=1)
     left = [f"not tried: {', '.join(facts['left_out'])}"] if facts["left_out"] else []
-    return "\n".join([head, table, *left])
+    lines = ["no source lines are known: compile with -g, or give --by block"] if _has_no_lines(facts) else []
+    return "\n".join([head, table, *left, *lines])
+
+
+def _has_no_lines(facts: Json) -> bool:
+    """Whether lines were asked for, and there are none."""
+    rows = facts["candidates"]
+    return any(row["name"] == NO_LINE for row in rows) and not any(row["line"] for row in rows)
 
 
 def _names(facts: Json) -> dict[str, str]:
-    """How candidates are shown: with where they begin, files below the folder that all of them are in."""
+    """How candidates are shown: with where they begin, files below the folder that all are in, if it is not /."""
     lines = {row["name"]: row["line"] for row in facts["candidates"]}
     folders = [os.path.dirname(line) for line in lines.values() if line]
     above = os.path.commonpath(folders) if folders and len({each[:1] == "/" for each in folders}) == 1 else ""
-    shown = {name: line and (os.path.relpath(line, above) if above else line) for name, line in lines.items()}
+    shown = {name: line and (os.path.relpath(line, above) if above.strip("/") else line)
+             for name, line in lines.items()}
     return {name: line if name == lines[name] else f"{name} [{line}]" if line else name for name, line in shown.items()}
 
 

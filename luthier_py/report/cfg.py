@@ -62,6 +62,12 @@ def flow_counts(reports: Iterable[Any], functions: Iterable[Function]) -> FlowCo
     return FlowCounts(blocks, ways or sides)
 
 
+def has_flow(reports: Iterable[Any]) -> bool:
+    """Whether some report has a table that ``flow_counts`` takes, though it may be empty."""
+    return any(isinstance(report, Mapping) and not report.keys().isdisjoint(("blocks", "ways", "edges"))
+               for report in reports)
+
+
 def _rows(report: Any, name: str, *columns: str) -> Iterator[Mapping[str, int]]:
     rows = report.get(name) if isinstance(report, Mapping) else None
     for row in rows if isinstance(rows, Sequence) and not isinstance(rows, str) else ():

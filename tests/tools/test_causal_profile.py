@@ -239,6 +239,18 @@ def test_slopes_by_hand() -> None:
         "0.800  40.0%   10.0%  block 0x10 [c/d.h:2]",
         "0.020   1.0%   10.0%  k.hip:7",
         "not tried: block 0x20"]
+    apart = {**facts, "candidates": [{**row, "line": line} for row, line in zip(
+        facts["candidates"], ("/a/d.h:2", "/b/k.hip:7"), strict=True)]}
+    assert "block 0x10 [/a/d.h:2]" in causal_text(apart)
+    bare = {**facts, "candidates": [{**facts["candidates"][0], "name": "no line", "line": None}], "left_out": []}
+    assert causal_text(bare).endswith("compile with -g, or give --by block")
+
+
+def test_a_kernel_without_what_is_tried_is_named(tmp_path: Path) -> None:
+    found = sample("saxpy")
+    path = kept(found.path, launch_of(found), tmp_path / "kept.lrec")
+    with pytest.raises(Invalid, match="kernel saxpy executes no loop; give another --by"):
+        campaign(path, 50, kind="loop")
 
 
 def test_what_makes_no_sense_is_named(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Reads of memory that holds what it was given when it was allocated: nobody has written it since.
 
 In: the memory instructions of a program. Out: counts of lanes, and the first wave of each instruction. Invariant: what
-is read by the hook is what the access is about to read.
+is read by the hook is what the access is about to read, and lies in an allocation where these are known: what does not
+is for memcheck to tell, and a hook that read it would end the launch in its place.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from luthier_py import (
 )
 from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, popcount, push, read_first_lane
 from luthier_py.isa import AccessKind
-from luthier_py.tool import InstrPlace, InstrPlaces, Omission, group_and_wave, lanes_of, unwritten
+from luthier_py.tool import Allocations, InstrPlace, InstrPlaces, Omission, group_and_wave, lanes_of, unwritten
+from luthier_py.tools.memcheck import is_outside
 from luthier_py.tools.racecheck.memory import SCALAR, followed
 
 
@@ -54,10 +56,13 @@ def is_unwritten(at: Lane[ptr[u32]], dwords: u32, passes: Lane[bool_]) -> Lane[b
 
 @device
 def tell_unwritten(
-    counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: Lane[ptr[u32]], dwords: u32,
-    passes: Lane[bool_],
+    table: ptr[u64], counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: Lane[ptr[u32]],
+    dwords: u32, passes: Lane[bool_],
 ) -> None:
-    found = is_unwritten(at, dwords, passes)
+    looks = passes
+    if u64(table) != 0:
+        looks = looks and not is_outside(table, u64(at) & ~u64(3), 4 * dwords, False)
+    found = is_unwritten(at, dwords, looks)
     lanes = ballot(found)
     if lanes != 0:
         known = u64(0)
@@ -69,17 +74,18 @@ def tell_unwritten(
 
 @hook(fold=("dwords",))
 def look(
-    counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: Lane[ptr[u32]], dwords: u32,
-    passes: Lane[bool_],
+    table: ptr[u64], counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: Lane[ptr[u32]],
+    dwords: u32, passes: Lane[bool_],
 ) -> None:
-    tell_unwritten(counts, out, site, wave, at, dwords, passes)
+    tell_unwritten(table, counts, out, site, wave, at, dwords, passes)
 
 
 @hook(lanes="one", fold=("dwords",))
 def look_scalar(
-    counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: ptr[u32], dwords: u32, passes: bool_,
+    table: ptr[u64], counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: ptr[u32], dwords: u32,
+    passes: bool_,
 ) -> None:
-    tell_unwritten(counts, out, site, wave, at, dwords, passes)
+    tell_unwritten(table, counts, out, site, wave, at, dwords, passes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,7 @@ class ReadSites:
     counts: Variable
 
 
-def look_at_reads(m: Mutator, out: Any, wave: Any) -> ReadSites:
+def look_at_reads(m: Mutator, known: Allocations, out: Any, wave: Any) -> ReadSites:
     places, reads = InstrPlaces(m.program, inlined=True), list[InstrPlace]()
     found = [instr for function in m.functions() for instr in m.instrs(function, where="global | scalar")
              if instr.memory is not None and access_kind(instr) is not AccessKind.STORE]
@@ -99,7 +105,7 @@ def look_at_reads(m: Mutator, out: Any, wave: Any) -> ReadSites:
     for instr in found:
         with places.unless_refused(instr):
             scalar = instr.memory is not None and instr.memory.form in SCALAR
-            m.before(instr, look_scalar if scalar else look, counts[len(reads)], out, len(reads), wave,
+            m.before(instr, look_scalar if scalar else look, known, counts[len(reads)], out, len(reads), wave,
                      address(instr), -(-followed(instr) // 4), bounds(instr))
             reads.append(places.of(instr))
     return ReadSites(tuple(reads), places.left_out, counts)

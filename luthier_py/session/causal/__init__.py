@@ -19,6 +19,7 @@ from luthier_py.session.causal.bench import CausalBench, causal_bench
 from luthier_py.session.causal.candidates import CONTROL, KINDS, Candidate, candidates, filtered
 from luthier_py.session.run_settings import EMULATOR, RunSettings
 from luthier_py.storage import write_file
+from luthier_py.tool.names import demangled
 
 __all__ = ["CausalCampaign", "parse_speedups", "run_causal"]
 METHODS = "model", "delays"
@@ -89,7 +90,8 @@ def _facts(file: Path, campaign: CausalCampaign, method: str, settings: RunSetti
         ended()
         found = _candidates(bench, campaign)
         if not found:
-            raise Invalid(f"{file}: kernel {record.kernel} executes nothing that was chosen; give another --test")
+            what, other = ("nothing that was chosen", "--test") if campaign.tests else (f"no {campaign.kind}", "--by")
+            raise Invalid(f"{file}: kernel {demangled(record.kernel)} executes {what}; give another {other}")
         tried = [*found[: campaign.most], *([CONTROL] if bench.delays else [])]
         rows = [{**asdict(each), "curve": _curve(bench, each, campaign.speedups, ended)} for each in tried]
     return causal_summary({

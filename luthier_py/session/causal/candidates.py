@@ -15,6 +15,7 @@ from itertools import groupby
 from luthier_py.analysis import loops_of, source_lines
 from luthier_py.ir import Function, Instr, Program
 from luthier_py.isa.costs import cost_of
+from luthier_py.report.causal import NO_LINE
 from luthier_py.tool.filters import passing
 from luthier_py.tool.names import demangled
 
@@ -48,7 +49,7 @@ def _lines(program: Program, function: Function) -> Iterator[tuple[str, Iterable
     lines = source_lines(program.obj)
     for instr in function.instrs:
         line = lines.at(instr.pc)
-        yield "no line" if line is None else str(line), (instr,)
+        yield NO_LINE if line is None else str(line), (instr,)
 
 
 def _blocks(program: Program, function: Function) -> Iterator[tuple[str, Iterable[Instr]]]:

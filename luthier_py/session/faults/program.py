@@ -155,6 +155,9 @@ class ProgramSubject:
                                "choose what is compared with --results or --check")
         if bare.check:
             raise LuthierError(f"{self.name}: without a fault --check ends with {bare.check}")
+        for path, left in zip(self.check.files, bare.files, strict=False):
+            if left is None:
+                raise LuthierError(f"{self.name}: without a fault it writes no {path}; give --results another file")
 
     def again(self, options: Mapping[str, str], settings: RunSettings, launch: int) -> str:
         """The command that does it once more."""

@@ -24,11 +24,15 @@ def test_a_kernel_is_drawn_with_what_a_run_counted(luthier: Any, tmp_path: Path)
 
 def test_what_makes_no_sense(luthier: Any, tmp_path: Path) -> None:
     (tmp_path / "none.json").write_text('{"launches": []}')
+    other = '{"tool": "instr_count", "launches": [{"kernel": "bitonic_sort", "report": {"instructions": 1}}]}'
+    (tmp_path / "other.json").write_text(other)
     for arguments, code, words in (
         (("--cfg", "nothing"), 2, "no kernel nothing; it has 1: bitonic_sort"),
         (("-o", "x.svg"), 2, "-o is for --cfg KERNEL"),
         (("--cfg", "bitonic_sort", "--json"), 2, "--cfg draws one kernel"),
         (("--cfg", "bitonic_sort", "--counts", tmp_path / "none.json"), 1, "is no file that --output FILE.json has"),
+        (("--cfg", "bitonic_sort", "--counts", tmp_path / "other.json"), 2, "has no counts of blocks or of the ways"),
+        (("--cfg", "nothing", "--counts", tmp_path / "other.json"), 2, "no kernel nothing; it has 1: bitonic_sort"),
     ):
         found, _, said = luthier("info", FILE, *arguments)
         assert (found, words in said) == (code, True), said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from test_cli import SAXPY, path
 
 ARGS = ["u32=1000", "f32=0.7", "in:f32[1000]=random:1", "inout:f32[1000]=random:2"]
@@ -44,3 +45,9 @@ def test_what_makes_no_sense(luthier):
                        (("--shuffle", "2", "-t", "instr_count"), "leave out -t")):
         code, _, err = luthier("run", path("saxpy"), *SAXPY, *ARGS, *wrong)
         assert code == 2 and why in err
+
+
+@pytest.mark.parametrize("command", ["exec", "record", "check"])
+def test_an_option_that_there_is_not_is_no_program(command, luthier):
+    code, _, said = luthier(command, "--devise", "emulator:gfx90a", "--", "true")
+    assert code == 2 and "No such option '--devise'" in said and "'--device'" in said

@@ -50,6 +50,16 @@ def test_memory_that_nobody_wrote(mistake: str, program: Program, tmp_path: Path
     assert reads == {found["at"]["pc"]: found["count"] for found in told["findings"]} and bool(reads) == bool(mistake)
 
 
+@pytest.mark.parametrize("tools", ["memcheck,racecheck,initcheck,synccheck,waitcheck", "initcheck,memcheck"])
+@pytest.mark.parametrize("mistake", CALLS)
+def test_tools_together_read_no_memory_that_is_not_there(mistake: str, tools: str, program: Program) -> None:
+    """What memcheck keeps a wave from others do not access in its place."""
+    path = program("allocations", extra=("-gline-tables-only",))
+    done = luthier("exec", "-t", tools, "--error-exitcode", "9", "--device", DEVICE, "--", path, mistake)
+    assert (done.returncode, done.stdout) == (9, "PASSED\n"), done.stderr
+    assert re.search(CALLS[mistake], done.stderr)
+
+
 def test_a_budget_of_races(program: Program, tmp_path: Path) -> None:
     (tmp_path / "budget.toml").write_text('[kernels."turned*"]\nraces = 0\n')
     for mistake, code in (("", 0), ("race", 1)):
