@@ -29,7 +29,7 @@ from luthier_py import (
 from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, popcount, push, read_first_lane
 from luthier_py.isa import AccessKind
 from luthier_py.tool import InstrPlace, InstrPlaces, Omission, group_and_wave, lanes_of, unwritten
-from luthier_py.tools.racecheck.memory import SCALAR, followed
+from luthier_py.tools.racecheck.memory import followed
 
 
 class UnwrittenRead:
@@ -98,7 +98,7 @@ def look_at_reads(m: Mutator, out: Any, wave: Any) -> ReadSites:
     counts = Variable(u64, max(len(found), 1), name="InitCheck.counts")
     for instr in found:
         with places.unless_refused(instr):
-            scalar = instr.memory is not None and instr.memory.form in SCALAR
+            scalar = instr.memory is not None and instr.memory.of_wave
             m.before(instr, look_scalar if scalar else look, counts[len(reads)], out, len(reads), wave,
                      address(instr), -(-followed(instr) // 4), bounds(instr))
             reads.append(places.of(instr))

@@ -10,7 +10,6 @@ import numpy as np
 
 from luthier_py import Channel, LaunchResult, Mutator, Option
 from luthier_py.errors import how_many
-from luthier_py.isa import AccessKind
 from luthier_py.tool import (
     FIRST,
     SUM,
@@ -22,7 +21,7 @@ from luthier_py.tool import (
     number_waves,
     place_text,
 )
-from luthier_py.tools.racecheck.memory import MemoryAccess, MemorySite, trace_memory
+from luthier_py.tools.racecheck.memory import WORDS, MemoryAccess, MemorySite, trace_memory
 from luthier_py.tools.racecheck.orders import MemoryRace, Recorded, memory_races
 from luthier_py.tools.racecheck.races import Race, races
 from luthier_py.tools.racecheck.trace import (
@@ -37,8 +36,6 @@ from luthier_py.tools.racecheck.trace import (
     cut,
     waves,
 )
-
-WORDS = {AccessKind.LOAD: "read", AccessKind.STORE: "write", AccessKind.ATOMIC: "atomic"}
 
 
 @dataclass(frozen=True, slots=True)
