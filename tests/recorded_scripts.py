@@ -158,7 +158,6 @@ def opcode(instr: Instr) -> str:
     return str(instr.op.mnemonic)
 
 
-
 def total(pairs: Iterable[tuple[Any, int]]) -> dict[Any, int]:
     found: Counter[Any] = Counter()
     for key, number in pairs:

@@ -167,7 +167,7 @@ def wrong(tool: str, ran: Ran, profile: LaunchProfile, target: Target) -> str:
     if tool in TRUTHS and not TRUTHS[tool](ran.report, profile, target):
         return "its counts are not the emulator's"
     if tool == "mem_printf":
-        left = {row["pc"] for row in ran.report["not_shown"]}
+        left = {row["pc"] for row in ran.report["left_out"]}
         lanes = sum(count for pc, count in profile.lanes.items()
                     if pc not in left and _touches(profile.insts[pc], Space.GLOBAL))
         lines = sum(count.received for count in ran.records.values())

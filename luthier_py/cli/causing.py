@@ -9,7 +9,7 @@ import click
 
 from luthier_py.cli.app import app
 from luthier_py.cli.console import aside, progress
-from luthier_py.cli.options import AsJson, TimeLimitOption
+from luthier_py.cli.options import AsJson, DeviceOption, TimeLimitOption
 from luthier_py.cli.parameters import ByName, ByPlace
 
 
@@ -38,7 +38,7 @@ def causal(
     output: Annotated[
         Path, ByName("-o", "--output", metavar="FOLDER", help="tables and pages")
     ] = Path("causal"),
-    device: Annotated[str, ByName("--device", help="`emulator`, `emulator:TARGET` or `hip`")] = "emulator",
+    device: DeviceOption = "emulator",
     time_limit: TimeLimitOption = None,
     as_json: AsJson = False,
 ) -> None:

@@ -25,12 +25,11 @@ from luthier_py.cli.options import (
 from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.errors import Invalid
 from luthier_py.worker.edge import say
+from luthier_py.worker.recording import SUFFIX
 
 if TYPE_CHECKING:
     from luthier_py.session.faults.campaign import Subject
     from luthier_py.session.faults.drawing import Campaign
-
-RECORDED = ".lrec"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class ComparedResults:
         from luthier_py.session.faults.campaign import recorded_subjects
         from luthier_py.session.faults.program import ProgramCheck, ProgramSubject
 
-        if what[0].endswith(RECORDED):
+        if what[0].endswith(SUFFIX):
             if self.results or self.check:
                 raise Invalid("--results and --check are of a program; of a recorded launch all memory is compared")
             return [*recorded_subjects([*map(Path, what)], self.tolerance)]
@@ -128,7 +127,7 @@ def faults(
     from luthier_py.session.faults.campaign import run_campaign
     from luthier_py.session.run_settings import run_settings
 
-    of_program = not what[0].endswith(RECORDED)
+    of_program = not what[0].endswith(SUFFIX)
     device = device or (os.environ.get("LUTHIER_DEVICE") if of_program else "emulator")
     settings = run_settings(device, {"--time-limit": time_limit, "--instruction-limit": instruction_limit}, stack)
     subjects, campaign = compared.subjects(what), which.campaign(pairs(option, lines))
@@ -141,4 +140,3 @@ def faults(
     if not facts["all"]["judged"]:
         say("no fault was hit and judged")
         raise Exit(ExitCode.NOTHING_OBSERVED)
-

@@ -180,7 +180,6 @@ def echoed_tool(name: str, options: dict[str, str]) -> Tool:
     return loaded
 
 
-
 def check_settings(settings: RunSettings, tool: str, options: Mapping[str, str], error_exitcode: int) -> None:
     """Invalid for options that say nothing together, and where nobody looks for what --error-exitcode would tell."""
     if settings.record is not None and (tool != NO_TOOL or settings.shuffle):

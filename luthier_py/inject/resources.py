@@ -189,4 +189,3 @@ def occupancy(target: Target, descriptor: KernelDescriptor) -> Resources:
     waves = target.waves_for(vgprs, sgprs, wave_size=descriptor.wave_size)
     memory = descriptor.group_segment_fixed_size, descriptor.private_segment_fixed_size
     return Resources(sgprs, vgprs, waves, *memory)
-

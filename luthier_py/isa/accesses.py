@@ -67,6 +67,11 @@ class MemoryAccess:
     """Of a buffer: vaddr has an offset, in its last register."""
 
     @property
+    def of_wave(self) -> bool:
+        """Whether a wave makes it once, and not each lane."""
+        return self.form in (AddressForm.SCALAR, AddressForm.SCALAR_BUFFER)
+
+    @property
     def total_bytes(self) -> int | None:
         """Of all elements of a lane; of the wave where the access is scalar."""
         return None if self.bytes is None else self.bytes * len(self.offsets)

@@ -80,5 +80,3 @@ def returns(inst: Inst) -> bool:
     """Whether control goes back to a caller."""
     return OpFlag.INDIRECT in inst.op.flags and OpFlag.CALL not in inst.op.flags and (
         inst.reads.sgpr == _RETURN_ADDRESS.bits)
-
-

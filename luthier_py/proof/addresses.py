@@ -169,4 +169,3 @@ def _whole(low: Term, high: Term) -> Term:
         return UNKNOWN
     same = low[0] == "lo" and high[0] == "hi" and low[1] == high[1] & _LOW
     return ("to", high[1]) if same else UNKNOWN if LOST not in (low, high) else LOST
-

@@ -80,4 +80,3 @@ def allocated(target: Target, descriptor: KernelDescriptor) -> int:
         return SCALARS | RegSet.by_file(0, whole, whole).bits
     vgprs, agprs = descriptor.arch_vgpr_count(target), descriptor.agpr_count(target)
     return SCALARS | RegSet.by_file(0, (1 << vgprs) - 1 & whole, (1 << agprs) - 1 & whole).bits
-

@@ -259,4 +259,3 @@ def solved(
                     waiting.add(rank[target])
                     heapq.heappush(work, rank[target])
     return into
-

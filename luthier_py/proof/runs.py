@@ -395,4 +395,3 @@ def _mode_field(inst: Inst, row: Action, now: Now) -> dict[int, Term]:
         if reg is not None and untouched and now.get(reg.index) == ("mode", field_of):
             return {MODE: ("reg", MODE)}
     return {MODE: ("mode but", field_of)} if untouched else {}
-

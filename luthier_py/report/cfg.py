@@ -41,7 +41,6 @@ class FlowCounts:
     blocks: Mapping[int, int] = field(default_factory=dict)
     ways: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
-
     def __bool__(self) -> bool:
         return bool(self.blocks or self.ways)
 

@@ -80,7 +80,7 @@ def fault_text(facts: Json) -> str:
 
 def _table(title: str, rows: Iterable[Json]) -> str:
     return aligned((*FAULT_HEADER, title), ((row["judged"], *(_cell(row[each]) for each in EFFECTS),
-                                                  demangled(row["name"])) for row in rows), left=1)
+                                             demangled(row["name"])) for row in rows), left=1)
 
 
 def fault_cells(facts: Json) -> Iterator[tuple[str, ...]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from luthier_py.report.plain import Json
+from luthier_py.report.trace_events import complete, instant, process_name, track_name
 from luthier_py.runtime.native.protocol import TRACED, Traced
 from luthier_py.tool.names import demangled
 
@@ -166,25 +167,18 @@ def program_events(data: bytes) -> tuple[list[Json], int]:
 
 
 def _event(moment: Moment, track: int, first: int) -> Json:
-    where = {"pid": PROGRAMS + moment.place[0], "tid": track, "ts": (moment.begin - first) / NANOSECONDS}
+    process, start = PROGRAMS + moment.place[0], (moment.begin - first) / NANOSECONDS
     if moment.end is None:
-        return {"name": moment.name, "ph": "i", **where, "s": "t", "args": moment.facts}
-    return {"name": moment.name, "ph": "X", **where, "dur": (moment.end - moment.begin) / NANOSECONDS,
-            "args": moment.facts}  # fmt: skip
+        return instant(moment.name, process, track, start, moment.facts)
+    return complete(moment.name, process, track, start, (moment.end - moment.begin) / NANOSECONDS, moment.facts)
 
 
 def _names(tracks: dict[TrackKey, int], names: dict[TrackKey, str]) -> Iterator[Json]:
     for process in sorted({place[0] for place in tracks}):
-        yield _name("process_name", process, 0, f"program {process}")
+        yield process_name(PROGRAMS + process, f"program {process}")
     for place, number in tracks.items():
         given = names.get(place)
-        yield _name("thread_name", place[0], number, _track(place, names) + (f": {given}" if given else ""))
-        yield {"name": "thread_sort_index", "ph": "M", "pid": PROGRAMS + place[0], "tid": number,
-               "args": {"sort_index": number}}  # fmt: skip
-
-
-def _name(kind: str, process: int, track: int, name: str) -> Json:
-    return {"name": kind, "ph": "M", "pid": PROGRAMS + process, "tid": track, "args": {"name": name}}
+        yield from track_name(PROGRAMS + place[0], number, _track(place, names) + (f": {given}" if given else ""))
 
 
 def _track(place: TrackKey, names: dict[TrackKey, str]) -> str:

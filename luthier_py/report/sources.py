@@ -7,6 +7,7 @@ read but regular text files of bounded size that, with all links followed, lie b
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,6 +46,12 @@ class SourceFolder:
             except ValueError as error:  # UnicodeError, too; and NUL in a name
                 self.read[file] = SourceFile((), str(error))
         return self.read[file]
+
+    def not_shown(self, files: Iterable[str]) -> Iterator[str]:
+        """Notes of a tool's page, for those that have no lines."""
+        for file in files:
+            if why := self.source(file).missing:
+                yield f"Source {file} is not shown: {why}; -O LUTHIER_SOURCES=FOLDER says where sources are."
 
 
 def _lines(folder: Path, file: str) -> list[str]:

@@ -42,8 +42,7 @@ def tool_page(tool: Tool, launch: LaunchResult, report: Any) -> Page | None:
     sources = told_first(source_table(file, source, columns, _beside(_by_line(rows, lines, file), columns))
                          for file in files if (source := folder.source(file)).lines)
     code = [listing(function, lines, folder, columns, beside) for function in functions]
-    notes = [f"Source {file} is not shown: {why}; -O LUTHIER_SOURCES=FOLDER says where sources are."
-             for file in files if (why := folder.source(file).missing)]
+    notes = [*folder.not_shown(files)]
     if left_out := names[MOST_COLUMNS:]:
         notes.append(f"Not shown, but in {tool.name}.json: {', '.join(left_out)}.")
     tables = [_table(name, members, texts, lines) for name, members in lists.items()]

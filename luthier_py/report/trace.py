@@ -17,6 +17,7 @@ from typing import Any
 
 from luthier_py.report.plain import Json
 from luthier_py.report.program_trace import program_events
+from luthier_py.report.trace_events import complete, process_name, track_name
 from luthier_py.storage import write_file
 from luthier_py.tool.names import demangled
 
@@ -55,9 +56,9 @@ def _stages(verdicts: Iterable[Mapping[str, Any]]) -> Iterator[Json]:
     for kernel in (kernel for facts in verdicts for kernel in facts["kernels"]):
         start, name = now, demangled(kernel["name"])
         for stage, seconds in kernel["seconds"].items():
-            yield _event(stage, INSTRUMENTATION, LAUNCHES + 1, now, seconds * MICROSECONDS, {"kernel": name})
+            yield complete(stage, INSTRUMENTATION, LAUNCHES + 1, now, seconds * MICROSECONDS, {"kernel": name})
             now += seconds * MICROSECONDS
-        yield _event(name, INSTRUMENTATION, LAUNCHES, start, now - start, {"sites": kernel["sites"]})
+        yield complete(name, INSTRUMENTATION, LAUNCHES, start, now - start, {"sites": kernel["sites"]})
 
 
 def _device_events(launches: Iterable[Mapping[str, Any]]) -> Iterator[Json]:
@@ -65,7 +66,7 @@ def _device_events(launches: Iterable[Mapping[str, Any]]) -> Iterator[Json]:
         if times := launch.get("times"):
             device, groups = DEVICES + launch["device"], len(times["units"])
             facts = {"launch": number, "work_groups": groups, "left_out": max(0, groups - MOST_GROUPS)}
-            yield _event(demangled(launch["kernel"]), device, LAUNCHES, times["begin"], times["end"] - times["begin"],
+            yield complete(demangled(launch["kernel"]), device, LAUNCHES, times["begin"], times["end"] - times["begin"],
                          facts)  # fmt: skip
             yield from _groups(device, times)
 
@@ -79,24 +80,15 @@ def _groups(device: int, times: Mapping[str, Any]) -> Iterator[Json]:
         slot = next(slot for slot in range(len(rows)) if free.get((unit, slot), begin) <= begin)
         free[unit, slot] = end
         ran = [cycles for cycles in waves if cycles >= 0]
-        yield _event(f"work-group {group}", device, 1 + unit * SLOTS + slot, begin, end - begin, {"wave_cycles": ran})
-
-
-def _event(name: str, process: int, track: int, start: float, duration: float, facts: Json) -> Json:
-    return {"name": name, "ph": "X", "pid": process, "tid": track, "ts": start, "dur": duration, "args": facts}
+        yield complete(f"work-group {group}", device, 1 + unit * SLOTS + slot, begin, end - begin, {"wave_cycles": ran})
 
 
 def _names(tracks: Iterable[tuple[int, int]]) -> Iterator[Json]:
     processes = dict.fromkeys(process for process, _ in tracks)
     for process in processes:
-        yield _name("process_name", process, LAUNCHES, _process(process))
+        yield process_name(process, _process(process))
     for process, track in sorted(tracks):
-        yield _name("thread_name", process, track, _track(process, track))
-        yield {"name": "thread_sort_index", "ph": "M", "pid": process, "tid": track, "args": {"sort_index": track}}
-
-
-def _name(kind: str, process: int, track: int, name: str) -> Json:
-    return {"name": kind, "ph": "M", "pid": process, "tid": track, "args": {"name": name}}
+        yield from track_name(process, track, _track(process, track))
 
 
 def _process(process: int) -> str:

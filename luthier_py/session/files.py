@@ -1,9 +1,10 @@
-"""Arrays as files, whole or not there; and names of kernels in files, as people write them."""
+"""Arrays as files, whole or not there; and files and kernels in them, as people name them."""
 
 from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,13 @@ def write_array(path: Path, data: NDArray[Any]) -> None:
     buffer = io.BytesIO()
     np.save(buffer, data, allow_pickle=False)
     write_file(path, buffer.getvalue())
+
+
+def each_once(files: Sequence[Path]) -> Sequence[Path]:
+    """The same; Invalid where one is named twice."""
+    if doubled := next((file for at, file in enumerate(files) if file in files[:at]), None):
+        raise Invalid(f"{doubled} is named twice")
+    return files
 
 
 def counted_in(path: Path, kernel: str) -> list[Any]:

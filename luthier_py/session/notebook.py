@@ -155,5 +155,3 @@ def _told(ran: Ran, text: str, report: Any) -> Shown:
             svg = cfg_svg(functions, counts, source_lines(program.obj))
             html += _SCROLLED.format(svg)
     return Shown(html, svg)
-
-

@@ -44,6 +44,14 @@ class RunSettings:
         """Whether a program has our HIP runtime."""
         return self.device is not None and self.stack == LUTHIER
 
+    @property
+    def words(self) -> list[str]:
+        """Of a command line that has the same device, stack and limits."""
+        given = {"--device": self.device if self.device != EMULATOR else None,
+                 "--stack": self.stack if self.stack != LUTHIER else None,
+                 "--time-limit": self.launch.time_limit, "--instruction-limit": self.launch.instruction_limit}
+        return [word for name, value in given.items() if value is not None for word in (name, str(value))]
+
     def by(self, schedule: Schedule | None) -> RunSettings:
         """The same by this schedule."""
         return replace(self, launch=replace(self.launch, schedule=schedule))

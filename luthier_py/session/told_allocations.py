@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from luthier_py.loader import SegmentFlag, load
+from luthier_py.loader import load
 from luthier_py.pipeline import Instrumented
 from luthier_py.runtime import Device, Module
-from luthier_py.tool.allocations import Allocations, LiveAllocation
+from luthier_py.tool.allocations import Allocations, LiveAllocation, loaded_segments
 
 Ready = Callable[[Sequence[LiveAllocation]], None]
 """Told of a launch's allocations, before it begins."""
@@ -29,9 +29,7 @@ def own_memory(module: Module, made: Instrumented, tables: Sequence[Allocations]
     symbol = load(made.data).symbol(tables[0].name)
     assert symbol is not None
     base = module.variable(tables[0].name).address - symbol.address
-    return [LiveAllocation(base + each.address, base + each.address + each.memory_size, made.obj.name,
-                           SegmentFlag.WRITE in each.flags)
-            for each in made.obj.segments if each.load and each.memory_size]
+    return loaded_segments(made.obj, base, made.obj.name)
 
 
 @contextmanager

@@ -1,9 +1,8 @@
 """Memory that a launch may access, as hooks and reports see it.
 
 In: what whoever launches knows of: the launch's buffers, or what the program was given, and what the code object has in
-memory itself. Out: a table
-for hooks, and names for reports. Invariant: the table is sorted by addresses, and what is in it does not overlap; where
-nobody knows allocations there is none, which a hook can tell.
+memory itself. Out: a table for hooks, and names for reports. Invariant: the table is sorted by addresses, and what is
+in it does not overlap; where nobody knows allocations there is none, which a hook can tell.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from struct import pack
 
+from luthier_py.loader import CodeObject, SegmentFlag
 from luthier_py.tool.computed import Computed
 from luthier_py.tool.hook import device
 from luthier_py.tool.launch_variable import first_element
@@ -27,6 +27,12 @@ class LiveAllocation:
     end: int
     name: str
     writable: bool = True
+
+
+def loaded_segments(obj: CodeObject, base: int, name: str) -> list[LiveAllocation]:
+    """What a code object has in memory, where it is loaded at ``base``."""
+    return [LiveAllocation(base + each.address, base + each.end, name, SegmentFlag.WRITE in each.flags)
+            for each in obj.segments if each.load and each.memory_size]
 
 
 @device

@@ -26,7 +26,7 @@ class InstrPlace:
     line: str | None
 
     def facts(self) -> dict[str, Any]:
-        """The begin of a row of findings, as the emulator's checks have it."""
+        """The begin of a row of findings, with the keys that the emulator's checks have."""
         return {"pc": self.pc, "instruction": self.text, "line": self.line}
 
     def row(self) -> dict[str, Any]:

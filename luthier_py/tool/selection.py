@@ -191,4 +191,3 @@ def _unknown(tool: str, name: str, own: Mapping[str, Option[Any]]) -> str:
     if name.upper() in COUNTING:
         return f"tool {tool} does not count by {name.upper()}: leave it out"
     return f"tool {tool} has no option {name}; it has {', '.join((*own, *EVERY_TOOL))}"
-

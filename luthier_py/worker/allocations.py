@@ -14,8 +14,9 @@ from io import BytesIO
 from pathlib import Path
 
 from luthier_py.analysis.frames import Frames, frames_of
-from luthier_py.loader import KernelRecord, SegmentFlag, load
+from luthier_py.loader import load
 from luthier_py.tool import Allocations, LiveAllocation
+from luthier_py.tool.allocations import loaded_segments
 from luthier_py.worker.patching import Copy
 
 _PLACES = struct.Struct("<3Q")
@@ -51,17 +52,15 @@ class AccessibleMemory:
     freed: tuple[LiveAllocation, ...] = ()
 
 
-def accessible_code(copy: Copy, code: bytes, record: KernelRecord) -> AccessibleCode | None:
+def accessible_code(copy: Copy, code: bytes, kernel: str) -> AccessibleCode | None:
     """None where the tool asks for no allocations."""
     table = next((variable for variable in copy.variables if isinstance(variable, Allocations)), None)
     symbol = load(copy.made.data).symbol(table.name) if table is not None and copy.made.cloned is not None else None
     if symbol is None:
         return None
-    segments = (LiveAllocation(each.address, each.address + each.memory_size, "the code object",
-                               SegmentFlag.WRITE in each.flags)
-                for each in load(code).segments if each.load and each.memory_size)
-    secret = {arg.value_kind for arg in record.args} & SECRET
-    return AccessibleCode(tuple(segments), symbol.address, tuple(sorted(secret)))
+    obj = load(code)
+    secret = {arg.value_kind for arg in obj.kernel(kernel).args} & SECRET
+    return AccessibleCode(tuple(loaded_segments(obj, 0, "the code object")), symbol.address, tuple(sorted(secret)))
 
 
 def accessible_memory(content: bytes, code: AccessibleCode) -> AccessibleMemory:

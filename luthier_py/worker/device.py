@@ -58,7 +58,6 @@ _OF_MEMORY = {FaultKind.BAD_ADDRESS, FaultKind.READ_ONLY, FaultKind.MISALIGNED, 
 _RANGE = struct.Struct("<3Q")
 
 
-
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A code object on one of the devices."""

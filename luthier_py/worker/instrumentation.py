@@ -187,9 +187,8 @@ class ToolService:
         made = copy.made
         told = run.tool.reports_untouched if made.cloned is None else run.tool.wants_arguments
         wanted = told and run.tool.per_launch and not made.refused
-        own = load(self._code[image, device]).kernel(kernel)
-        record = own if wanted else None
-        accessible = accessible_code(copy, self._code[image, device], own)
+        record = load(self._code[image, device]).kernel(kernel) if wanted else None
+        accessible = accessible_code(copy, self._code[image, device], kernel)
         self._kept[image, device, kernel] = facts_of(copy, record, accessible)
         refused = self._advised(made.refused, self._code[image, device])
         run.verdict.add(() if made.cloned is None else (made.cloned,), refused, copy.seconds, copy.cached)

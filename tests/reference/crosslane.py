@@ -302,5 +302,3 @@ def _elements(wave: Wave, reg: Reg | None, row: Matrix, flushes: bool, kind: str
                 part = widened(small, part, scale, "f32")
             found[lane, element] = part
     return found
-
-

@@ -328,5 +328,3 @@ def _same_float(notes: frozenset[str], width: int, a: int, b: int) -> bool:
         return True
     near = abs(a - b) <= 1 and not floats.is_nan(a, width) and not floats.is_nan(b, width)
     return NEAR in notes and near and floats.negative(a, width) == floats.negative(b, width)
-
-

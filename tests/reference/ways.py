@@ -84,5 +84,3 @@ def variants(op: OpInfo, every: bool) -> list[tuple[tuple[str, int] | None, bool
     one = isinstance(meaning(op), Scalar)  # a case has one number, where others have one for each lane
     return [(None, False), *((None, True) for _ in range(12 if one else 6 if OpFlag.VALU in op.flags else 3)),
             *((way, bool(number % 2)) for number, way in enumerate(ways[1:]))]
-
-

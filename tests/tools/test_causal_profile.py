@@ -216,6 +216,16 @@ def test_the_same_each_time_and_by_each_kind(tmp_path: Path) -> None:
         "kept.csv", "kept.html", "kept.json", "kept.txt"]
 
 
+def test_files_of_one_name_in_two_folders(tmp_path: Path) -> None:
+    found, paths = sample("transpose"), [tmp_path / name / "kept.lrec" for name in ("before", "after")]
+    for path in paths:
+        path.parent.mkdir()
+        kept(found.path, launch_of(found), path)
+    both = run_causal(paths, CausalCampaign((50,), most=1), tmp_path / "out", run_settings("emulator"), lambda: None)
+    assert len({name for facts in both for name in facts["files"]}) == len([*(tmp_path / "out").iterdir()]) == 8
+    assert [facts["file"] for facts in both] == [*map(str, paths)]
+
+
 def test_another_memory_is_an_error(tmp_path: Path) -> None:
     found = sample("transpose")
     path = kept(found.path, launch_of(found), tmp_path / "kept.lrec")

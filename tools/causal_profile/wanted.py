@@ -113,4 +113,3 @@ class _Walk:
         self._order.begin_here()
         self._base = max(now, until)
         return self._base - now
-

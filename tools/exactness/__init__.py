@@ -156,4 +156,3 @@ def verdict(decided: list[dict[str, Any]], unknown: tuple[str, ...]) -> str:
     words = ", ".join(f"{counts[word]} {word if counts[word] == 1 else many}" for word, many in plural.items()
                       if counts[word])
     return f"verdict: results that may differ may have decided {words}{rest}"
-

@@ -15,6 +15,7 @@ from luthier_py.tool import FIRST, SUM, Allocations, RowsBy, left_out_lines, lef
 from luthier_py.tools.initcheck.memory import ReadSites, UnwrittenRead, look_at_reads, unwritten_reads
 from luthier_py.tools.racecheck.races import numbered
 from luthier_py.tools.racecheck.trace import (
+    LDS_AMOUNTS,
     Accesses,
     Array,
     LdsSites,
@@ -39,7 +40,7 @@ class InitCheck(LdsTrace):
     name = "initcheck"
     finds = True
     amounts = {
-        "accesses": SUM.of("accesses to LDS, by lane and dword"), "not_judged": SUM.of("work-groups beyond MOST"),
+        **LDS_AMOUNTS,
         "unwritten": RowsBy(("pc", "space"), {"count": SUM.of("reads of what nobody wrote"), "first": FIRST},
                             ascending=True),
     }  # fmt: skip

@@ -31,7 +31,7 @@ from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, popcount, p
 from luthier_py.isa import AccessKind
 from luthier_py.tool import Allocations, InstrPlace, InstrPlaces, Omission, group_and_wave, lanes_of, unwritten
 from luthier_py.tools.memcheck import is_outside
-from luthier_py.tools.racecheck.memory import SCALAR, followed
+from luthier_py.tools.racecheck.memory import followed
 
 
 class UnwrittenRead:
@@ -104,7 +104,7 @@ def look_at_reads(m: Mutator, known: Allocations, out: Any, wave: Any) -> ReadSi
     counts = Variable(u64, max(len(found), 1), name="InitCheck.counts")
     for instr in found:
         with places.unless_refused(instr):
-            scalar = instr.memory is not None and instr.memory.form in SCALAR
+            scalar = instr.memory is not None and instr.memory.of_wave
             m.before(instr, look_scalar if scalar else look, known, counts[len(reads)], out, len(reads), wave,
                      address(instr), -(-followed(instr) // 4), bounds(instr))
             reads.append(places.of(instr))

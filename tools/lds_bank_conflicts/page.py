@@ -59,8 +59,7 @@ def _page(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], pictures:
                 for function in counted.reached(launch.kernel)]
     notes = [line[0].upper() + line[1:] + "." for line in advice_text(report)]
     notes += [] if plots.available() else ["Install luthier-py[plot] for a plot of the worst instructions."]
-    notes += [f"Source {file} is not shown: {why}; -O LUTHIER_SOURCES=FOLDER says where sources are."
-              for file in files if (why := folder.source(file).missing)]
+    notes += folder.not_shown(files)
     notes += [f"Left out: {row['instruction']} at {row['pc']:#x}, as {row['why']}." for row in report["left_out"]]
     panes = [pane for pane in (sources, listings) if pane]
     return Page(f"LDS bank conflicts of {kernel}", facts, [_summary(by_pc.values())], pictures, notes, panes)

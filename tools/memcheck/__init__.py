@@ -30,10 +30,10 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.errors import HookError, how_many
+from luthier_py.errors import how_many
 from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, popcount, push, read_first_lane
 from luthier_py.ir import Instr
-from luthier_py.isa import AccessKind, AddressForm, Space
+from luthier_py.isa import AccessKind
 from luthier_py.tool import (
     ANY,
     FIRST,
@@ -54,10 +54,9 @@ from luthier_py.tool import (
     number_waves,
     place_text,
 )
+from luthier_py.tools.racecheck.memory import WORDS, followed, is_own, own_arguments
 
-SCALAR = AddressForm.SCALAR, AddressForm.SCALAR_BUFFER
 UNKNOWN = "what the launch may access is not known, so no access was judged; ALIGN=1 judges whether they are aligned"
-WORDS = {AccessKind.LOAD: "read", AccessKind.STORE: "write", AccessKind.ATOMIC: "atomic"}
 
 
 class BadAccess:
@@ -111,12 +110,6 @@ def check(
     size: u32, align: u32, writes: bool_, passes: Lane[bool_],
 ) -> u32:
     return u32(wrong_lanes(table, counts, out, site, wave, most, at, size, align, writes, passes) != 0)
-
-
-@device
-def is_own(at: u64, arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32]) -> bool_:
-    """Whether it is of what a wave is born with: the kernel's arguments, and the packet that dispatched it."""
-    return at - u64(arguments) < argument_bytes or at - u64(packet) < 64
 
 
 @hook(lanes="one", fold=("size", "align", "writes"))
@@ -176,30 +169,28 @@ class MemCheck(Tool):
         found = [instr for function in m.functions() for instr in m.instrs(function, where="global | scalar")
                  if instr.memory is not None]
         counts = Variable(u64, max(len(found), 1), name="MemCheck.counts")
-        places, checked = InstrPlaces(m.program, inlined=True), list[CheckedSite]()
+        places, checked, own = InstrPlaces(m.program, inlined=True), list[CheckedSite](), own_arguments(m)
         for instr in found:
             with places.unless_refused(instr):
                 site = self.checked(instr, places.of(instr))
-                self.watch(m, instr, site, len(checked), counts)
+                self.watch(m, instr, site, own, (counts[len(checked)], self.bad, len(checked)))
                 checked.append(site)
         if checked:
             number_waves(m, self.wave)
         return CheckedSites(tuple(checked), places.left_out, counts, m.program.isa.wave_size)
 
     def checked(self, instr: Instr, place: InstrPlace) -> CheckedSite:
-        memory = instr.memory
-        scalar = memory is not None and memory.form in SCALAR
-        if memory is None or not scalar and memory.spaces != Space.GLOBAL or memory.bytes is None:
-            raise HookError("it may access private memory or LDS, or its width is not known")
-        longest = memory.bytes if memory.kind is AccessKind.ATOMIC else min(memory.bytes, 4)
-        return CheckedSite(place, access_kind(instr), memory.bytes, longest & -longest, scalar)
+        size, kind, memory = followed(instr), access_kind(instr), instr.memory
+        longest = size if kind is AccessKind.ATOMIC else min(size, 4)
+        return CheckedSite(place, kind, size, longest & -longest, memory is not None and memory.of_wave)
 
-    def watch(self, m: Mutator, instr: Instr, site: CheckedSite, number: int, counts: Variable) -> None:
-        given = (self.known, counts[number], self.bad, number, self.wave, self.told_lanes, address(instr), site.bytes,
+    def watch(self, m: Mutator, instr: Instr, site: CheckedSite, own: tuple[Entry, int, Entry],
+              out: tuple[object, ...]) -> None:
+        """``out``: where hooks count and tell, and the site's number."""
+        given = (self.known, *out, self.wave, self.told_lanes, address(instr), site.bytes,
                  site.align if self.align else 1, site.kind is not AccessKind.LOAD, bounds(instr))
         if site.scalar:
-            most = max(kernel.record.descriptor.kernarg_size for kernel in m.kernels)
-            m.before(instr, watch_scalar, *given, Entry.KERNARG_PTR, most, Entry.DISPATCH_PTR)
+            m.before(instr, watch_scalar, *given, *own)
         elif self.guard:
             m.skip_if(instr, check, *given)
         else:

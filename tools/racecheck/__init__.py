@@ -10,7 +10,6 @@ import numpy as np
 
 from luthier_py import Channel, LaunchResult, Mutator, Option
 from luthier_py.errors import how_many
-from luthier_py.isa import AccessKind
 from luthier_py.tool import (
     FIRST,
     SUM,
@@ -22,10 +21,11 @@ from luthier_py.tool import (
     number_waves,
     place_text,
 )
-from luthier_py.tools.racecheck.memory import MemoryAccess, MemorySite, trace_memory
+from luthier_py.tools.racecheck.memory import WORDS, MemoryAccess, MemorySite, trace_memory
 from luthier_py.tools.racecheck.orders import MemoryRace, Recorded, memory_races
 from luthier_py.tools.racecheck.races import Race, races
 from luthier_py.tools.racecheck.trace import (
+    LDS_AMOUNTS,
     Accesses,
     Array,
     Kept,
@@ -36,8 +36,6 @@ from luthier_py.tools.racecheck.trace import (
     cut,
     waves,
 )
-
-WORDS = {AccessKind.LOAD: "read", AccessKind.STORE: "write", AccessKind.ATOMIC: "atomic"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +51,9 @@ class RaceCheck(LdsTrace):
     name = "racecheck"
     finds = True
     amounts = {
-        "accesses": SUM.of("accesses to LDS, by lane and dword"), "not_judged": SUM.of("work-groups beyond MOST"),
+        **LDS_AMOUNTS,
         "memory_accesses": SUM.of("accesses to memory, by lane and dword"),
-        "cut_off": SUM.of("work-groups of which accesses are beyond MOST"),
+        "cut_off": SUM.of("work-groups of which accesses are beyond MOST_RECORDS"),
         "races": RowsBy(("kind", "pc", "other_pc"), {"count": SUM.of("times"), "first": FIRST}),
     }  # fmt: skip
     memory = Option(True, help="0: accesses to LDS alone, which costs less")
@@ -109,8 +107,8 @@ class RaceCheck(LdsTrace):
             lines += [f"    {place_text(each)}" for each in row["where"]]
         lines += cut(report)
         if report["cut_off"]:
-            lines.append(f"  of {how_many(report['cut_off'], 'work-group')} accesses to memory beyond MOST were not "
-                         "looked at")
+            lines.append(f"  of {how_many(report['cut_off'], 'work-group')} accesses to memory beyond MOST_RECORDS "
+                         "were not looked at")
         return "\n".join([*lines, *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """Accesses to memory as they happen: of which wave, between which barriers, where and what, in an order of all waves.
 
-In: the memory instructions of a program. Out: records. Invariant: an access is recorded
-before it is made, and what it brought by another record when it is there. So a wave that has seen what another one has
-written has its record behind that of the other: no order that there was is missed.
+In: the memory instructions of a program. Out: records. Invariant: an access is recorded before it is made, and what it
+brought by another record when it is there. So a wave that has seen what another one has written has its record behind
+that of the other: no order that there was is missed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from luthier_py import (
     bounds,
     channel,
     destination,
+    device,
     hook,
     ptr,
     u32,
@@ -27,12 +28,12 @@ from luthier_py import (
 from luthier_py.errors import HookError
 from luthier_py.intrinsics import active_mask, ballot, push
 from luthier_py.ir import Instr
-from luthier_py.isa import AccessKind, AddressForm, Space
+from luthier_py.isa import AccessKind, Space
 from luthier_py.isa.coherence import is_coherent
 from luthier_py.tool import Entry, InstrPlace, InstrPlaces
 from luthier_py.tools.racecheck.trace import stored
 
-SCALAR = AddressForm.SCALAR, AddressForm.SCALAR_BUFFER
+WORDS = {AccessKind.LOAD: "read", AccessKind.STORE: "write", AccessKind.ATOMIC: "atomic"}
 BROUGHT = 1 << 31  # beside the site's number
 
 
@@ -48,6 +49,18 @@ class MemoryAccess:
     value: Lane[u32]
 
 
+@device
+def is_own(at: u64, arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32]) -> bool_:
+    """Whether it is of what a wave is born with: the kernel's arguments, and the packet that dispatched it."""
+    return at - u64(arguments) < argument_bytes or at - u64(packet) < 64
+
+
+def own_arguments(m: Mutator) -> tuple[Entry, int, Entry]:
+    """What hooks are given for `is_own`, of kernels with as many bytes of arguments as any here."""
+    most = max((kernel.record.descriptor.kernarg_size for kernel in m.kernels), default=0)
+    return Entry.KERNARG_PTR, most, Entry.DISPATCH_PTR
+
+
 @hook
 def trace(
     out: channel[MemoryAccess], site: u32, wave: u32, came: u32, waited: u32, at: Lane[u64], value: Lane[u32],
@@ -61,8 +74,7 @@ def trace_scalar(
     out: channel[MemoryAccess], site: u32, wave: u32, came: u32, waited: u32, at: u64, passes: bool_,
     arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32],
 ) -> None:
-    """But for what a wave is born with: the kernel's arguments, and the packet that dispatched it."""
-    if passes and at - u64(arguments) >= argument_bytes and at - u64(packet) >= 64:
+    if passes and not is_own(at, arguments, argument_bytes, packet):
         push(out, site, wave, came, waited, active_mask(), at, 0)
 
 
@@ -83,15 +95,13 @@ class MemorySite:
 
 def trace_memory(m: Mutator, places: InstrPlaces, out: Any, wave: Any, came: Any, waited: Any) -> list[MemorySite]:
     """What is traced; ``places`` has what is not."""
-    sites = list[MemorySite]()
-    most = max((kernel.record.descriptor.kernarg_size for kernel in m.kernels), default=0)
+    sites, own = list[MemorySite](), own_arguments(m)
     for instr in [each for function in m.functions() for each in m.instrs(function, where="global | scalar")]:
         given = out, len(sites), wave, came, waited
         with places.unless_refused(instr):
             site = MemorySite(places.of(instr), access_kind(instr), followed(instr), acquires(m, instr))
-            if instr.memory is not None and instr.memory.form in SCALAR:
-                m.before(instr, trace_scalar, *given, address(instr), bounds(instr), Entry.KERNARG_PTR, most,
-                         Entry.DISPATCH_PTR)
+            if instr.memory is not None and instr.memory.of_wave:
+                m.before(instr, trace_scalar, *given, address(instr), bounds(instr), *own)
             else:
                 value = stored(instr, 0) if site.kind is AccessKind.STORE else 0
                 m.before(instr, trace, *given, address(instr), value, bounds(instr))
@@ -105,7 +115,7 @@ def followed(instr: Instr) -> int:
     """How many bytes an access has that surely is one of memory, in one place; else HookError."""
     found = instr.memory
     if found is None or found.bytes is None or len(found.offsets) != 1 or (
-            found.form not in SCALAR and found.spaces != Space.GLOBAL):
+            not found.of_wave and found.spaces != Space.GLOBAL):
         raise HookError("it may access private memory or LDS, or its width is not known")
     return found.bytes
 

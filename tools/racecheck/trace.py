@@ -37,10 +37,13 @@ from luthier_py.intrinsics import active_mask, push
 from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, AddressForm
 from luthier_py.isa.barriers import BarrierPart, barrier_part
-from luthier_py.tool import InstrPlace, InstrPlaces, Omission, number_waves, waves_in_group
+from luthier_py.tool import SUM, Amounts, InstrPlace, InstrPlaces, Omission, number_waves, waves_in_group
 
 Array = NDArray[Any]
 MOST = 1 << 17  # records of half a kilobyte
+LDS_AMOUNTS: Amounts = {
+    "accesses": SUM.of("accesses to LDS, by lane and dword"), "not_judged": SUM.of("work-groups beyond MOST_RECORDS"),
+}  # fmt: skip
 
 
 class LdsAccess:
@@ -197,7 +200,8 @@ def waves(launch: LaunchResult) -> int:
 def cut(report: dict[str, Any]) -> list[str]:
     """What a report says of work-groups that were too much."""
     groups = report["not_judged"]
-    return [f"  not judged: {how_many(groups, 'work-group')}, of which records are beyond MOST"] if groups else []
+    text = f"  not judged: {how_many(groups, 'work-group')}, of which records are beyond MOST_RECORDS"
+    return [text] if groups else []
 
 
 def stored(instr: Instr, element: int) -> object:

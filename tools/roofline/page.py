@@ -60,8 +60,7 @@ def _page(tool: Tool, launch: LaunchResult, report: Numbers, pictures: list[Pict
     sources = told_first(_source(file, source, report["lines"]) for file in files
                          if (source := folder.source(file)).lines)
     notes = [f"{line}." for line in doubts(report)]
-    notes += [f"Source {file} is not shown: {why}; -O LUTHIER_SOURCES=FOLDER says where sources are."
-              for file in files if (why := folder.source(file).missing)]
+    notes += folder.not_shown(files)
     peaks = _peaks(report)
     assumed = f" Assumed are {peaks.assumed}." if peaks.assumed else ""
     if report["total"]["intensity"]:

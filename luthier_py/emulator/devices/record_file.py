@@ -165,4 +165,3 @@ def _pages(numbers: list[Any], kinds: bytes, contents: bytes) -> Iterator[Record
         if kind & _CHANGED:
             after, place = contents[place : place + PAGE_BYTES], place + PAGE_BYTES
         yield RecordedPage(number * PAGE_BYTES, before, after)
-

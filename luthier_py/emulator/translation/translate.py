@@ -48,8 +48,6 @@ _SKIPPED = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS  # by S_SETVSKIP (Vega ISA, 12
 _JUMPS = Action.SETPC, Action.ADD_PC, Action.SWAPPC, Action.CALL
 
 
-
-
 def _leaves(inst: Inst) -> bool:
     """Whether its code says where the wave goes on, or that it does not."""
     row = meaning(inst.op)

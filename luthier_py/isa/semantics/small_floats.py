@@ -260,4 +260,3 @@ def _stochastic_bf16(situation: Situation) -> Compute:
 
 variants("V_CVT_SR_F16_F32", "f32 u32 -> u16", _stochastic_f16)
 variants("V_CVT_SR_BF16_F32", "f32 u32 -> u16", _stochastic_bf16)
-

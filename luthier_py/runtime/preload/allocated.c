@@ -18,7 +18,7 @@ struct given { uint64_t start, end; unsigned long call; const char *function; co
 static struct given *live, freed[FREED]; /* by address; in a ring */
 static size_t count, room;
 static unsigned long calls, frees;
-static bool missed;
+static atomic_bool missed;
 static struct managed { void **pointer; size_t bytes; } *managed; /* variables, which get their memory later */
 static size_t managed_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all of these */
@@ -115,20 +115,18 @@ static void takes(const void *address)
     pthread_mutex_unlock(&lock);
 }
 
-#define GIVES(name, declared, passed, bytes)                                                          \
-    hipError_t name declared                                                                          \
-    {                                                                                                 \
-        hipError_t error = REAL(name) passed;                                                         \
-        return gave(error, error ? NULL : *address, bytes, #name, __builtin_return_address(0));       \
+/* `bytes` may ask what the call has written, so it is looked at behind success alone; `then` is done with the memory. */
+#define GIVES_AND(name, declared, passed, bytes, then)                                                          \
+    hipError_t name declared                                                                                    \
+    {                                                                                                           \
+        hipError_t error = REAL(name) passed;                                                                   \
+        if (error)                                                                                              \
+            return error;                                                                                       \
+        then;                                                                                                   \
+        return gave(error, *address, bytes, #name, __builtin_return_address(0));                                \
     }
-#define GIVES_MARKED(name, declared, passed, bytes)                                                   \
-    hipError_t name declared                                                                          \
-    {                                                                                                 \
-        hipError_t error = REAL(name) passed;                                                         \
-        if (!error && *address)                                                                       \
-            memory_mark(*address, bytes);                                                             \
-        return gave(error, error ? NULL : *address, bytes, #name, __builtin_return_address(0));       \
-    }
+#define GIVES(name, declared, passed, bytes) GIVES_AND(name, declared, passed, bytes, (void)0)
+#define GIVES_MARKED(name, declared, passed, bytes) GIVES_AND(name, declared, passed, bytes, memory_mark(*address, bytes))
 #define TAKES(name, declared, passed)                                                                 \
     hipError_t name declared                                                                          \
     {                                                                                                 \
@@ -270,7 +268,10 @@ static char *rows_now(size_t *bytes)
     for (unsigned long i = frees > FREED ? frees - FREED : 0; i < frees; i++)
         tell_row(out, &freed[i % FREED], 1);
     pthread_mutex_unlock(&lock);
-    return fclose(out) == 0 ? rows : NULL;
+    if (fclose(out) == 0)
+        return rows;
+    free(rows);
+    return NULL;
 }
 
 void *allocations_table(const struct copy *copy, const struct told_of *launch, const void *cell, size_t *bytes)

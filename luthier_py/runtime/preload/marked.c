@@ -10,7 +10,7 @@ enum { AT_ONCE = 1 << 20 }; /* dwords */
 
 void memory_mark(void *address, size_t bytes)
 {
-    if (bytes > MOST_BYTES || !tool_named() || !tool_on() || !settings.marks_memory)
+    if (!address || bytes > MOST_BYTES || !tool_named() || !tool_on() || !settings.marks_memory)
         return;
     hipError_t before = REAL(hipPeekAtLastError)();
     size_t dwords = bytes / 4, room = dwords < AT_ONCE ? dwords : AT_ONCE;

@@ -1,10 +1,12 @@
 /* The LD_PRELOAD tool at the level of HIP: what its files share.
  *
  * From below: runtime.c finds the runtime's functions; captured.c knows what is captured, images.c the program's code
- * objects; copies.c has the instrumented copies of their kernels, sized.c memory for launches of these, allocated.c the program's memory, counted.c launches
- * them, told.c has their reports, collected.c asks what they have counted; known.c knows what handles stand for; graphs are graphed.c's, their changes changed.c's, launches launched.c's; marks.c knows the program's ranges;
- * interpose.c puts our functions before the runtime's, redirect.c before a runtime that was loaded without us, attached.c
- * lets a program bring its tool. What is the same for HIP and HSA is in runtime/tool.
+ * objects; copies.c has the instrumented copies of their kernels, sized.c memory for launches of these; allocated.c knows
+ * the program's memory, marked.c fills what is new; counted.c launches copies, told.c has their reports, collected.c asks
+ * what they have counted; known.c knows what handles stand for; graphs are graphed.c's, their changes changed.c's, launches
+ * launched.c's; ranges.c keeps the program's ranges, marks.c hears of them; interpose.c puts our functions before the
+ * runtime's, redirect.c before a runtime that was loaded without us, attached.c lets a program bring its tool. What is the
+ * same for HIP and HSA is in runtime/tool.
  */
 #ifndef LUTHIER_PRELOADED_H
 #define LUTHIER_PRELOADED_H

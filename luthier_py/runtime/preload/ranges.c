@@ -46,7 +46,10 @@ static struct range *made(const char *name, uint64_t id, struct range *below)
 int range_push(const char *name)
 {
     struct range *range = made(name, 0, innermost());
-    return range && pthread_setspecific(pushed, range) == 0 ? range->level : -1;
+    if (range && pthread_setspecific(pushed, range) == 0)
+        return range->level;
+    free(range);
+    return -1;
 }
 
 int range_pop(void)

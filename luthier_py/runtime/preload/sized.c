@@ -70,14 +70,14 @@ static bool place(struct tool_variable *variable, int device, stream_t stream)
 }
 
 /* The table, to which the cell leads; to nothing where there is none. */
-static bool place_table(const struct copy *copy, struct tool_variable *variable, const struct told_of *launch, stream_t stream)
+static bool place_table(const struct copy *copy, struct tool_variable *variable, const struct told_of *launch, stream_t stream,
+                        size_t *bytes)
 {
-    size_t bytes = 0;
-    variable->table = allocations_table(copy, launch, variable->address, &bytes);
+    variable->table = allocations_table(copy, launch, variable->address, bytes);
     if (!variable->table)
         return lead_there(variable, stream);
-    return allocate(variable, bytes, copy->device, stream) &&
-           REAL(hipMemcpyAsync)(variable->memory, variable->table, bytes, COPY_TO_DEVICE, stream) == hipSuccess &&
+    return allocate(variable, *bytes, copy->device, stream) &&
+           REAL(hipMemcpyAsync)(variable->memory, variable->table, *bytes, COPY_TO_DEVICE, stream) == hipSuccess &&
            lead_there(variable, stream);
 }
 
@@ -87,15 +87,16 @@ static bool place_all(struct copy *copy, const struct told_of *launch, const uin
     bool good = true;
     for (uint32_t i = 0; good && i < copy->variable_count; i++) {
         struct tool_variable *variable = &copy->variables[i];
+        size_t bytes = 0;
         if (variable->role == TABLE)
-            good = place_table(copy, variable, launch, stream);
-        if (variable->role != SIZED)
-            continue;
-        variable->memory_bytes = *sizes++;
-        good = place(variable, copy->device, stream);
+            good = place_table(copy, variable, launch, stream, &bytes);
+        if (variable->role == SIZED) {
+            bytes = variable->memory_bytes = *sizes++;
+            good = place(variable, copy->device, stream);
+        }
         if (!good && !atomic_flag_test_and_set(&said))
             say("luthier: launches run as they are, as one of kernel %s: there are no %zu bytes for what the tool keeps of it",
-                copy->name, variable->memory_bytes);
+                copy->name, bytes);
     }
     return good;
 }

@@ -14,9 +14,11 @@ from pathlib import Path
 from luthier_py.emulator.devices.record_file import read_record
 from luthier_py.errors import Invalid
 from luthier_py.report.causal import causal_files, causal_summary
+from luthier_py.report.names import FileNames
 from luthier_py.report.plain import Json
 from luthier_py.session.causal.bench import CausalBench, causal_bench
 from luthier_py.session.causal.candidates import CONTROL, KINDS, Candidate, candidates, filtered
+from luthier_py.session.files import each_once
 from luthier_py.session.run_settings import EMULATOR, RunSettings
 from luthier_py.storage import write_file
 from luthier_py.tool.names import demangled
@@ -61,8 +63,6 @@ def run_causal(files: Sequence[Path], campaign: CausalCampaign, folder: Path, se
                ended: Callable[[], object]) -> list[Json]:
     """The facts of each launch, and the names of its files, which are written to ``folder``. ``ended`` is called for
     each run."""
-    if doubled := [name for name in map(str, files) if list(map(str, files)).count(name) > 1]:
-        raise Invalid(f"{doubled[0]} is named twice")
     emulated = (settings.device or "").startswith(EMULATOR)
     method = campaign.method or ("model" if emulated else "delays")
     if method == "model" and not emulated:
@@ -70,7 +70,9 @@ def run_causal(files: Sequence[Path], campaign: CausalCampaign, folder: Path, se
     if method == "delays" and campaign.speedups[-1] > MOST_DELAYED:
         raise Invalid(f"--speedups {campaign.speedups[-1]}: with delays at most {MOST_DELAYED}, since all other code "
                       "is made slower")
-    return [_written(_facts(file, campaign, method, settings, ended), folder / file.stem) for file in files]
+    names = FileNames()  # of files in several folders, too
+    return [_written(_facts(file, campaign, method, settings, ended), folder / names.of(file.stem))
+            for file in each_once(files)]
 
 
 def _written(facts: Json, base: Path) -> Json:

@@ -7,6 +7,7 @@ made the kernel write.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import astuple, dataclass, field, replace
@@ -188,7 +189,8 @@ class RecordedSubject:
 
     def again(self, options: Mapping[str, str], settings: RunSettings, launch: int) -> str:
         """The command that does it once more."""
-        return f"luthier replay {self.path} -t {TOOL} {as_words(options)}"
+        words = shlex.join(["luthier", "replay", *settings.words, str(self.path), "-t", TOOL])
+        return f"{words} {as_words(options)}"
 
 
 def instrumented(record: RecordedLaunch, path: Path, tool: Tool, original: EmulatorModule) -> Instrumented:

@@ -21,6 +21,7 @@ from luthier_py.session.faults.bench import RecordedSubject
 from luthier_py.session.faults.drawing import Campaign, drawn
 from luthier_py.session.faults.judging import Bench, JudgedFault, judged
 from luthier_py.session.faults.store import FaultStore, campaign_identity
+from luthier_py.session.files import each_once
 from luthier_py.session.run_settings import EMULATOR, RunSettings
 from luthier_py.storage import write_file
 
@@ -45,9 +46,7 @@ class Subject(Protocol):
 
 
 def recorded_subjects(files: Sequence[Path], tolerance: float) -> list[RecordedSubject]:
-    if doubled := [name for name in map(str, files) if list(map(str, files)).count(name) > 1]:
-        raise Invalid(f"{doubled[0]} is named twice")
-    return [RecordedSubject(file, read_record(file), tolerance) for file in files]
+    return [RecordedSubject(file, read_record(file), tolerance) for file in each_once(files)]
 
 
 def run_campaign(subjects: Sequence[Subject], campaign: Campaign, folder: Path, settings: RunSettings,

@@ -6,6 +6,7 @@ follows from the seed and its own number, so that a campaign of 2,000 begins wit
 
 from __future__ import annotations
 
+import shlex
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -113,5 +114,4 @@ def drawn(number: int, seed: int, models: Sequence[str], written: WrittenRegiste
 
 def as_words(options: Mapping[str, str]) -> str:
     """As a command line has them."""
-    return " ".join(f"-O {name}={value}" if " " not in value else f"-O '{name}={value}'"
-                    for name, value in options.items())
+    return shlex.join(word for name, value in options.items() for word in ("-O", f"{name}={value}"))

@@ -161,8 +161,8 @@ class ProgramSubject:
 
     def again(self, options: Mapping[str, str], settings: RunSettings, launch: int) -> str:
         """The command that does it once more."""
-        words = as_words({**options, **of_launch(launch)})
-        return f"luthier exec --device {settings.device} -t {TOOL} {words} -- {self.name}"
+        words = shlex.join(["luthier", "exec", *settings.words, "-t", TOOL])
+        return f"{words} {as_words({**options, **of_launch(launch)})} -- {self.name}"
 
     def run(self, settings: RunSettings, options: Mapping[str, str] | None, variables: Mapping[str, str] | None = None,
             seconds: float | None = None) -> ProgramRun:

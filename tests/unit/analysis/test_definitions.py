@@ -201,5 +201,3 @@ def test_uniform_registers() -> None:
     last = i[-1]
     uniform = {reg: facts.uniform_before(last, reg) for reg in (vgpr(1), vgpr(2), vgpr(3), sgpr(4), vgpr(1, 2))}
     assert uniform == {vgpr(1): True, vgpr(2): False, vgpr(3): True, sgpr(4): True, vgpr(1, 2): False}
-
-

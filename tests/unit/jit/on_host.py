@@ -67,4 +67,3 @@ def _callable(code: llvm.HostCode, index: int, hook: Hook, ir: HookIr) -> Callab
 
     call.code = code  # type: ignore[attr-defined]  # keeps the machine code alive
     return call
-

@@ -79,8 +79,6 @@ def test_there_are_as_many_as_the_driver_has(tmp_path: Path) -> None:
     assert drive(text, tmp_path, before=EVENTS).splitlines() == ["4095 ENOSPC 4095", "True"]
 
 
-
-
 def test_who_waits_for_an_event_that_is_destroyed_is_told(tmp_path: Path) -> None:
     text = """
     event, found = create(1), []

@@ -135,7 +135,6 @@ def test_what_cannot_be_made_is_no_explanation():
     assert done.exit_code != 0
 
 
-
 def test_as_data():
     path = str(sample("reduce").path)
     done = CliRunner().invoke(app, ["explain", path, "-t", "branch_edges", "--json"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -66,6 +67,17 @@ def test_a_launch_that_fails(program: Program) -> None:
         found = slow.inject(FLIP.options(), 0)
         assert (found.effect, found.side) == (FaultEffect.HANG, FaultSide.DEVICE)
         assert "limit of 50 instructions" in found.why
+
+
+def test_the_command_for_a_fault_is_as_the_campaign_was() -> None:
+    """A shell takes it as it is: device, stack, limits, and a filter with all that means something to shells."""
+    settings = run_settings(DEVICE, {"--instruction-limit": 5000}, "rocm")
+    text = ProgramSubject(("./my app", "$x"), PRINTED).again({"INSTRUMENT": "memory&width>=8|pc=0x10"}, settings, 3)
+    assert shlex.split(text) == [
+        "luthier", "exec", "--device", DEVICE, "--stack", "rocm", "--instruction-limit", "5000",
+        "-t", "fault_injection", "-O", "INSTRUMENT=memory&width>=8|pc=0x10", "-O", "START_GRID_NUM=3",
+        "-O", "END_GRID_NUM=4", "--", "./my app", "$x"]
+    assert "'INSTRUMENT=memory&width>=8|pc=0x10'" in text and "'$x'" in text
 
 
 def test_a_program_that_takes_too_long_is_killed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ CALLS = {
     "constant": "bytes into the code object .*, which may not be written",
     "freed": "8 bytes into hipMallocManaged, call 3 at .*allocations.hip:36.* which was freed",
 }
-
 
 
 @pytest.mark.parametrize("mistake", ["", *CALLS])
@@ -58,6 +58,14 @@ def test_tools_together_read_no_memory_that_is_not_there(mistake: str, tools: st
     done = luthier("exec", "-t", tools, "--error-exitcode", "9", "--device", DEVICE, "--", path, mistake)
     assert (done.returncode, done.stdout) == (9, "PASSED\n"), done.stderr
     assert re.search(CALLS[mistake], done.stderr)
+
+
+def test_a_call_that_fails_has_written_nothing() -> None:
+    """Where a program asks for no pitch there is none to look at."""
+    program = ("import ctypes; hip = ctypes.CDLL('libamdhip64.so'); "
+               "print(hip.hipMallocPitch(ctypes.byref(ctypes.c_void_p()), None, 16, 16))")
+    done = luthier("exec", "-t", "memcheck", "--device", DEVICE, "--", sys.executable, "-c", program)
+    assert (done.returncode, done.stdout) == (3, "1\n"), done.stderr
 
 
 def test_a_budget_of_races(program: Program, tmp_path: Path) -> None:
