@@ -42,7 +42,7 @@ finds."""
 STATIC = {"sgprs": "sgprs", "vgprs": "vgprs", "occupancy": "waves_per_simd", "lds": "lds_bytes",
           "scratch": "private_bytes", "code_bytes": "code_bytes"}  # fmt: skip
 """Facts of a kernel without a tool, and their names in verdicts."""
-FINDINGS = "findings"
+FINDINGS, BAD = "findings", "bad_accesses"
 OUTPUT = "LUTHIER_OUTPUT"
 NUMBERS = (*COUNTED, *STATIC, FINDINGS)
 WRITTEN = ("instructions", "conflicts", "vgprs", "occupancy", "scratch", "code_bytes", FINDINGS)
@@ -123,7 +123,7 @@ class Measuring:
         names = list(dict.fromkeys(wanted))
         found: dict[str, dict[str, float]] = {}
         for tool, metrics in _tools_for(names).items():
-            for facts in self._run(tool, self.settings).verdicts:
+            for facts in self._under(tool, found).verdicts:
                 _add_static(found, facts, names)
                 _add_counts(found, facts, metrics, amounts_of(tool))
                 _add_found(found, facts, metrics, load_tool(tool))
@@ -132,6 +132,17 @@ class Measuring:
         if FINDINGS in names:
             self._add_findings(found)
         return found
+
+    def _under(self, tool: str, found: Mapping[str, Mapping[str, float]]) -> Executed:
+        """``found`` before: a kernel that accesses what is not there runs under no tool but the one that finds that."""
+        try:
+            return self._run(tool, self.settings)
+        except LuthierError as error:
+            bad = [name for name, row in found.items() if row.get(BAD)]
+            if not bad:
+                raise
+            raise LuthierError(f"{COUNTED[BAD][0]} finds bad accesses in kernel {', '.join(bad)}, and without it the "
+                               f"program does not come to its end: mend these first ({error.message})") from error
 
     def _add_findings(self, found: dict[str, dict[str, float]]) -> None:
         if self.checking is None:
@@ -164,11 +175,11 @@ def measuring(command: Sequence[str], device: str | None, stack: str | None = No
     return Measuring(command, settings, checking, level)
 
 
-def _tools_for(names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """The metrics of each tool, by the numbers' names. One of the tools meets every kernel that runs."""
+def _tools_for(names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The metrics of each tool, by the numbers' names. The first of the tools meets every kernel that runs."""
     found: dict[str, dict[str, str]] = {}
     if any(name in STATIC or name in COUNTED for name in names):
-        found[COUNTED["instructions"][0]] = {}
+        found[COUNTED[BAD if BAD in names else "instructions"][0]] = {}
     for name in names:
         if name in COUNTED or ":" in name:
             tool, metric = COUNTED[name] if name in COUNTED else name.split(":", 1)

@@ -15,6 +15,7 @@ from luthier_py.errors import Invalid, Malformed, one_line
 from luthier_py.loader import CodeObject, load_each, open_code
 from luthier_py.storage import write_file
 from luthier_py.tool.names import demangled
+from luthier_py.tool.sources import spellings
 
 
 def write_array(path: Path, data: NDArray[Any]) -> None:
@@ -45,10 +46,11 @@ def counted_in(path: Path, kernel: str) -> list[Any]:
 
 
 def symbol_of(path: Path, kernel: str) -> str:
-    """The symbol of a kernel in a file, of which ``kernel`` is the symbol or the C++ name; ``kernel`` where none is."""
-    if kernel.isidentifier():
-        return kernel
+    """The symbol of a kernel in a file, of which ``kernel`` is the symbol or the C++ name, or the name without scopes,
+    result and parameters, if one kernel alone is called so; ``kernel`` where none is."""
     with open_code(path) as data:
         parts = (part for part in load_each(data, str(path)) if isinstance(part, CodeObject))
-        found = (record.name for part in parts for record in part.kernels)
-        return next((name for name in found if demangled(name) == kernel), kernel)
+        names = dict.fromkeys(record.name for part in parts for record in part.kernels)
+    called = [name for name in names if kernel in spellings(name)]
+    exact = [name for name in called if kernel in (name, demangled(name))]
+    return exact[0] if exact else called[0] if len(called) == 1 else kernel

@@ -105,14 +105,29 @@ static void add_managed(void)
     }
 }
 
-/* Before it is given back: then another thread may get it at once. */
-static void takes(const void *address)
+/* Before it is given back: then another thread may get it at once. What it was; from 0 on: nothing that is known. */
+static struct given takes(const void *address)
 {
+    struct given taken = {0};
     pthread_mutex_lock(&lock);
     size_t at = place_of((uintptr_t)address);
-    if (address && at < count && live[at].start == (uintptr_t)address)
+    if (address && at < count && live[at].start == (uintptr_t)address) {
+        taken = live[at];
         remove_rows(at, 1);
+    }
     pthread_mutex_unlock(&lock);
+    return taken;
+}
+
+/* The runtime keeps what it fails to take. */
+static hipError_t took(hipError_t error, struct given taken)
+{
+    if (error && taken.start) {
+        pthread_mutex_lock(&lock);
+        add(taken);
+        pthread_mutex_unlock(&lock);
+    }
+    return error;
 }
 
 /* `bytes` may ask what the call has written, so it is looked at behind success alone; `then` is done with the memory. */
@@ -130,8 +145,8 @@ static void takes(const void *address)
 #define TAKES(name, declared, passed)                                                                 \
     hipError_t name declared                                                                          \
     {                                                                                                 \
-        takes(address);                                                                               \
-        return REAL(name) passed;                                                                     \
+        struct given taken = takes(address);                                                          \
+        return took(REAL(name) passed, taken);                                                        \
     }
 
 GIVES_MARKED(hipMalloc, (void **address, size_t bytes), (address, bytes), bytes)
@@ -152,9 +167,8 @@ TAKES(hipIpcCloseMemHandle, (void *address), (address))
 
 hipError_t hipFreeAsync(void *address, stream_t stream)
 {
-    if (!capturing(stream))
-        takes(address);
-    return REAL(hipFreeAsync)(address, stream);
+    struct given taken = capturing(stream) ? (struct given){0} : takes(address);
+    return took(REAL(hipFreeAsync)(address, stream), taken);
 }
 
 hipError_t hipMalloc3D(struct pitched *pitched, struct extent extent)
@@ -182,8 +196,8 @@ hipError_t hipHostRegister(void *address, size_t bytes, unsigned flags)
 
 hipError_t hipHostUnregister(void *address)
 {
-    takes(on_device(address));
-    return REAL(hipHostUnregister)(address);
+    struct given taken = takes(on_device(address));
+    return took(REAL(hipHostUnregister)(address), taken);
 }
 
 hipError_t hipMemMap(void *address, size_t bytes, size_t offset, backing_t backing, unsigned long long flags)

@@ -77,6 +77,18 @@ def test_a_budget_of_races(program: Program, tmp_path: Path) -> None:
         assert re.search(rf"{code} +<= 0 +\+{code} +{'worse' if code else 'kept'} +races", done.stdout), done.stdout
 
 
+def test_a_budget_of_bad_accesses(program: Program, tmp_path: Path) -> None:
+    """Under no other tool such a program comes to its end."""
+    budget, command = tmp_path / "budget.toml", (program("allocations"), next(iter(CALLS)))
+    for limits, out, err in (
+        ("", r"3 +<= 0 +\+3 +worse +bad_accesses", ""),
+        ("instructions = 9\n", "", "memcheck finds bad accesses in kernel .*: mend these first"),
+    ):
+        budget.write_text(f'[kernels."*"]\nbad_accesses = 0\n{limits}')
+        done = luthier("check", "--budget", budget, "--device", DEVICE, "--", *command)
+        assert done.returncode == 1 and re.search(out, done.stdout) and re.search(err, done.stderr), done
+
+
 def test_a_tool_that_looks_for_no_mistakes_has_no_exit_code(program: Program) -> None:
     done = luthier("exec", "-t", "instr_count", "--error-exitcode", "9", "--device", DEVICE, "--", program("mistakes"))
     assert done.returncode == 2 and "a tool that looks for mistakes" in done.stderr
