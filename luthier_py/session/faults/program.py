@@ -153,6 +153,9 @@ class ProgramSubject:
         if differing := [*self.differences(bare, counted.results)]:
             raise LuthierError(f"{self.name}: twice without a fault it comes to different results: {differing[0]}; "
                                "choose what is compared with --results or --check")
+        if set(bare.files) == {None}:
+            missing = ", ".join(map(str, self.check.files))
+            raise LuthierError(f"{self.name}: without a fault it leaves no {missing}; give --results what it writes")
         if bare.check:
             raise LuthierError(f"{self.name}: without a fault --check ends with {bare.check}")
 

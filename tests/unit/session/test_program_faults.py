@@ -81,6 +81,7 @@ def test_programs_that_cannot_be_judged(tmp_path: Path, monkeypatch: pytest.Monk
         ("date +%N", PRINTED, "twice without a fault it comes to different results: what it prints: other from byte"),
         ("true", PRINTED, "nothing to inject a fault into: no kernel was launched"),
         (f"{program('vector_add')}", ProgramCheck(command="false"), "without a fault --check ends with 1"),
+        (f"{program('vector_add')}", ProgramCheck((Path("mistyped"),)), "without a fault it leaves no mistyped"),
     ):
         with pytest.raises(Exception, match=words):
             faults_of(ProgramSubject(("sh", "-c", script), check), campaign, tmp_path, SETTINGS, lambda: None)
