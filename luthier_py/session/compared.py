@@ -111,18 +111,21 @@ def _output(path: Path, kernels: re.Pattern[str]) -> RunSide:
         if document["schema"] != SCHEMA:
             raise Invalid(f"{path}: its schema is {document['schema']}, and this reads {SCHEMA}")
         tool, options, verdict, launches = (document[name] for name in WRITTEN)
-    except (ValueError, KeyError) as error:
+        reports: dict[str, list[Any]] = {}
+        for row in launches:
+            reports.setdefault(demangled(row["kernel"]), []).append(row["report"])
+        how = {name: value for name, value in options.items() if name not in OUTPUT}
+        run = document.get("run") or {}
+        measured = {name: value for name, value in run.items() if name.startswith("device_")}
+        whose = demangled(run["kernel"]) if run else ""
+        refused = tuple(_refused(path, verdict))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise Invalid(f"{path} is no output of Luthier-py ({type(error).__name__}: {error}); {TAKES}") from None
-    reports: dict[str, list[Any]] = {}
-    for row in launches:
-        reports.setdefault(demangled(row["kernel"]), []).append(row["report"])
     found = {name: _tallied(each, name, str(tool)) for name, each in reports.items()}
-    if run := document.get("run"):
-        own = found.setdefault(demangled(run["kernel"]), {})
-        own.update(tally([{name: value for name, value in run.items() if name.startswith("device_")}]))
-    how = {name: value for name, value in options.items() if name not in OUTPUT}
+    if run:
+        found.setdefault(whose, {}).update(tally([measured]))
     what = tool or "a run without a tool"
-    return RunSide(str(path), what, _chosen(found, kernels), how, tuple(_refused(path, verdict)))
+    return RunSide(str(path), what, _chosen(found, kernels), how, refused)
 
 
 def _tallied(reports: Sequence[Any], kernel: str, tool: str) -> dict[NumberName, float]:

@@ -29,6 +29,7 @@ typedef unsigned u32;
 """
 RACING = {
     "stores": "a[X] = G;",
+    "one_place": "a[0] = G * 256 + X;",
     "neighbour": "a[G * 256 + X] = b[X]; b[X] = a[(G * 256 + X + 256) % 1024];",
     "no_barrier": "a[G * 256 + X] = X; b[G * 256 + X] = a[G * 256 + 255 - X];",
     "counter": "if (X == 0) a[0] = a[0] + 1;",

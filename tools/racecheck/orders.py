@@ -20,7 +20,7 @@ from .races import numbered
 from .trace import Array, Pieces, pieces
 
 NEVER = np.iinfo(np.int64).max
-EACH = 32  # accesses of one instruction to one place that are compared with others
+EACH = 32  # accesses of one instruction to one place that are compared with others, of each wave the first ones first
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +204,16 @@ def chosen(cell: Array, site: Array, wave: Array, kind: Array) -> Array:
     np.maximum.at(high, cell, wave)
     found = np.flatnonzero((written & (low != high))[cell])
     key = numbered(cell[found], site[found])
+    turn = np.lexsort((rank_in(numbered(key, wave[found])), key))
+    return np.sort(found[turn[rank_in(key[turn]) < EACH]])
+
+
+def rank_in(key: Array) -> Array:
+    """How many before each have the same number."""
     turn = np.argsort(key, kind="stable")
-    rank = np.arange(len(turn)) - np.searchsorted(key[turn], key[turn])
-    return np.sort(found[turn[rank < EACH]])
+    rank = np.empty(len(turn), np.int64)
+    rank[turn] = np.arange(len(turn)) - np.searchsorted(key[turn], key[turn])
+    return rank
 
 
 def pairs(bucket: Array) -> tuple[Array, Array]:

@@ -229,6 +229,10 @@ def test_a_study_is_compared_with_another(tmp_path: Path) -> None:
     ('{"schema": 2, "launches": []}', "its schema is 2"), ('{"launches": []}', "no output of Luthier-py"),
     ("[1]", "not an ELF file"),
     ('{"schema": 1, "tool": "t", "options": {}, "launches": [], "verdict": null}', "no kernel"),
+    ('{"schema": 1, "tool": "t", "options": [], "launches": [], "verdict": null}', "no output of Luthier-py"),
+    ('{"schema": 1, "tool": "t", "options": {}, "launches": 1, "verdict": null}', "no output of Luthier-py"),
+    ('{"schema": 1, "tool": "t", "options": {}, "launches": [{}], "verdict": null}', "no output of Luthier-py"),
+    ('{"schema": 1, "tool": "t", "options": {}, "launches": [], "verdict": {"refused": [3]}}', "no output of Luthier"),
 ])
 def test_other_files_are_refused(content: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(content)
