@@ -11,7 +11,7 @@ import numpy as np
 from luthier_py import Channel, LaunchResult, Mutator, Option
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
-from luthier_py.tool import FIRST, SUM, RowsBy, left_out_lines, left_out_rows, number_waves, place_text
+from luthier_py.tool import FIRST, SUM, Allocations, RowsBy, left_out_lines, left_out_rows, number_waves, place_text
 from luthier_py.tools.initcheck.memory import ReadSites, UnwrittenRead, look_at_reads, unwritten_reads
 from luthier_py.tools.racecheck.races import numbered
 from luthier_py.tools.racecheck.trace import (
@@ -45,6 +45,7 @@ class InitCheck(LdsTrace):
     }  # fmt: skip
     memory = Option(True, help="0: reads of LDS alone")
     in_memory = Channel(UnwrittenRead)
+    known = Allocations()
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)
@@ -52,7 +53,7 @@ class InitCheck(LdsTrace):
 
     def instrument(self, m: Mutator) -> InitSites:
         lds = super().instrument(m)
-        reads = look_at_reads(m, self.in_memory, self.wave) if self.memory else None
+        reads = look_at_reads(m, self.in_memory, self.wave, self.known) if self.memory else None
         if reads is not None and reads.reads and not lds.traced:
             number_waves(m, self.wave)
         return InitSites(lds.traced, lds.left_out + (() if reads is None else reads.left_out), lds.wave_size, reads)

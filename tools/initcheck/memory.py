@@ -28,7 +28,7 @@ from luthier_py import (
 )
 from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, popcount, push, read_first_lane
 from luthier_py.isa import AccessKind
-from luthier_py.tool import InstrPlace, InstrPlaces, Omission, group_and_wave, lanes_of, unwritten
+from luthier_py.tool import InstrPlace, InstrPlaces, Omission, group_and_wave, is_outside, lanes_of, unwritten
 from luthier_py.tools.racecheck.memory import SCALAR, followed
 
 
@@ -42,10 +42,13 @@ class UnwrittenRead:
 
 
 @device
-def is_unwritten(at: Lane[ptr[u32]], dwords: u32, passes: Lane[bool_]) -> Lane[bool_]:
-    """All of it: compilers load more than they need."""
+def is_unwritten(table: ptr[u64], at: Lane[ptr[u32]], dwords: u32, parts: bool_, passes: Lane[bool_]) -> Lane[bool_]:
+    """All of it: compilers load more than they need. ``parts``: it may read parts of dwords; what is not all in
+    memory that the launch may access has no mark, and is not read."""
     first = ptr[u32](u64(at) & ~u64(3))
     found = passes
+    if parts and u64(table) != 0:
+        found = found and not is_outside(table, u64(first), 4 * dwords, False)
     for number in range(dwords):
         if found:
             found = first[number] == unwritten(u64(first) + u64(4 * number))
@@ -54,10 +57,10 @@ def is_unwritten(at: Lane[ptr[u32]], dwords: u32, passes: Lane[bool_]) -> Lane[b
 
 @device
 def tell_unwritten(
-    counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: Lane[ptr[u32]], dwords: u32,
-    passes: Lane[bool_],
+    table: ptr[u64], counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: Lane[ptr[u32]],
+    dwords: u32, parts: bool_, passes: Lane[bool_],
 ) -> None:
-    found = is_unwritten(at, dwords, passes)
+    found = is_unwritten(table, at, dwords, parts, passes)
     lanes = ballot(found)
     if lanes != 0:
         known = u64(0)
@@ -67,19 +70,20 @@ def tell_unwritten(
             push(out, site, wave, lanes, u64(at))
 
 
-@hook(fold=("dwords",))
+@hook(fold=("dwords", "parts"))
 def look(
-    counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: Lane[ptr[u32]], dwords: u32,
-    passes: Lane[bool_],
+    table: ptr[u64], counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: Lane[ptr[u32]],
+    dwords: u32, parts: bool_, passes: Lane[bool_],
 ) -> None:
-    tell_unwritten(counts, out, site, wave, at, dwords, passes)
+    tell_unwritten(table, counts, out, site, wave, at, dwords, parts, passes)
 
 
-@hook(lanes="one", fold=("dwords",))
+@hook(lanes="one", fold=("dwords", "parts"))
 def look_scalar(
-    counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: ptr[u32], dwords: u32, passes: bool_,
+    table: ptr[u64], counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: ptr[u32], dwords: u32,
+    parts: bool_, passes: bool_,
 ) -> None:
-    tell_unwritten(counts, out, site, wave, at, dwords, passes)
+    tell_unwritten(table, counts, out, site, wave, at, dwords, parts, passes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ class ReadSites:
     counts: Variable
 
 
-def look_at_reads(m: Mutator, out: Any, wave: Any) -> ReadSites:
+def look_at_reads(m: Mutator, out: Any, wave: Any, known: Any) -> ReadSites:
     places, reads = InstrPlaces(m.program, inlined=True), list[InstrPlace]()
     found = [instr for function in m.functions() for instr in m.instrs(function, where="global | scalar")
              if instr.memory is not None and access_kind(instr) is not AccessKind.STORE]
@@ -99,8 +103,9 @@ def look_at_reads(m: Mutator, out: Any, wave: Any) -> ReadSites:
     for instr in found:
         with places.unless_refused(instr):
             scalar = instr.memory is not None and instr.memory.form in SCALAR
-            m.before(instr, look_scalar if scalar else look, counts[len(reads)], out, len(reads), wave,
-                     address(instr), -(-followed(instr) // 4), bounds(instr))
+            size = followed(instr)
+            m.before(instr, look_scalar if scalar else look, known if size % 4 else 0, counts[len(reads)], out,
+                     len(reads), wave, address(instr), -(-size // 4), size % 4 != 0, bounds(instr))
             reads.append(places.of(instr))
     return ReadSites(tuple(reads), places.left_out, counts)
 
