@@ -1,7 +1,7 @@
 """What tool authors import: types, hooks, variables, options, the Tool class and the Mutator."""
 
 from luthier_py.tool.addresses import access_bytes, access_kind, address, bounds
-from luthier_py.tool.allocations import Allocations, LiveAllocation, unwritten
+from luthier_py.tool.allocations import Allocations, LiveAllocation, is_outside, unwritten
 from luthier_py.tool.amounts import (
     ANY,
     FIRST,
@@ -114,10 +114,10 @@ __all__ = [
     "access_bytes", "access_kind", "active_lanes", "address", "amount_at", "amounts_of", "array", "as_data", "asm",
     "bf16", "bits_below", "bool_", "bounds", "channel", "combined", "computed", "declared_at", "declared_numbers",
     "destination", "device", "encoded", "f16", "f32", "f64", "grid_size", "group_and_wave", "hardware_register",
-    "holds", "hook", "i8", "i16", "i32", "i64", "intrinsic", "intrinsics", "json_text", "kernel_argument", "lane_id",
-    "lanes_of", "lds", "left_out_lines", "left_out_rows", "load_tool", "made_tool", "mask_of", "number_waves",
-    "opcode_id", "paths_of", "place_text", "ptr", "reason", "scratch", "share", "site_id", "source", "taken_lanes",
-    "tools", "u8", "u16", "u32", "u64", "unwritten", "visit", "wave_in_group", "wave_in_launch", "wave_size",
-    "waves_in_group", "worked_out", "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id",
+    "holds", "hook", "i8", "i16", "i32", "i64", "intrinsic", "intrinsics", "is_outside", "json_text", "kernel_argument",
+    "lane_id", "lanes_of", "lds", "left_out_lines", "left_out_rows", "load_tool", "made_tool", "mask_of",
+    "number_waves", "opcode_id", "paths_of", "place_text", "ptr", "reason", "scratch", "share", "site_id", "source",
+    "taken_lanes", "tools", "u8", "u16", "u32", "u64", "unwritten", "visit", "wave_in_group", "wave_in_launch",
+    "wave_size", "waves_in_group", "worked_out", "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id",
     "workitem_in_launch",
 ]

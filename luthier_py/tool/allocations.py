@@ -15,7 +15,7 @@ from luthier_py.loader import CodeObject, SegmentFlag
 from luthier_py.tool.computed import Computed
 from luthier_py.tool.hook import device
 from luthier_py.tool.launch_variable import first_element
-from luthier_py.tool.types import U64, Lane, Pointer, u32, u64
+from luthier_py.tool.types import U64, Lane, Pointer, bool_, ptr, u32, u64
 from luthier_py.tool.variables import Variable
 
 
@@ -39,6 +39,22 @@ def loaded_segments(obj: CodeObject, base: int, name: str) -> list[LiveAllocatio
 def unwritten(address: Lane[u64]) -> Lane[u32]:
     """What the dword at an address holds as long as nobody has written it, under a tool that `marks_memory`."""
     return u32((address >> 2) * u64(0x9E3779B97F4A7C15) >> 32)
+
+
+@device
+def is_outside(table: ptr[u64], at: Lane[u64], size: u32, writes: bool_) -> Lane[bool_]:
+    """The last allocation that begins at or before ``at`` is the one that has all of it, or none has; ``writes``: and
+    which may be written."""
+    low, high = u32(0), u32(table[0])
+    while low < high:
+        middle = (low + high) // 2
+        if table[1 + 2 * middle] <= at:
+            low = middle + 1
+        else:
+            high = middle
+    if low == 0 or table[2 * low] < at + u64(size):
+        return True
+    return writes and table[2 * u32(table[0]) + low] != 0
 
 
 class Allocations(Variable):

@@ -206,6 +206,26 @@ def test_an_access_that_is_told_is_not_made():
         ran("memcheck", data, launch, guard=False)
 
 
+BYTES = """
+extern "C" __attribute__((global)) void turned(unsigned char *in, unsigned short *out) {
+    unsigned x = __builtin_amdgcn_workitem_id_x(); if (x < 190) out[x] = in[189 - x]; }
+"""
+
+
+@pytest.mark.parametrize("target", ["gfx90a", pytest.param("gfx1201", marks=pytest.mark.slow)])
+def test_bytes_at_the_end_of_memory_are_read_alone(target, require_tool, tmp_path):
+    """initcheck compares dwords; the last one has two bytes that nobody has allocated."""
+    (tmp_path / "k.hip").write_text(BYTES)
+    subprocess.run([require_tool("clang-22"), *OPTIONS, "-O1", f"--offload-arch={target}", "k.hip", "-o", "k.co"],
+                   cwd=tmp_path, check=True)
+    arguments = tuple(map(parse_argument, ("in:u8[190]=random:1", "out:u16[190]")))
+    launch = Launch("turned", (1, 1, 1), (256, 1, 1), arguments)
+    after = ran("initcheck", (tmp_path / "k.co").read_bytes(), launch)
+    (taken,) = after.outputs.values()
+    assert taken.tolist() == launch.arguments[0].data[::-1].tolist()
+    assert after.report["unwritten"] == [] == after.report["left_out"]
+
+
 def test_races_are_counted_without_their_pairs():
     """Beside every pair of random accesses that differ, looked at one by one."""
     rng = np.random.default_rng(3)

@@ -29,8 +29,16 @@ from luthier_py import (
 )
 from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, popcount, push, read_first_lane
 from luthier_py.isa import AccessKind
-from luthier_py.tool import Allocations, InstrPlace, InstrPlaces, Omission, group_and_wave, lanes_of, unwritten
-from luthier_py.tools.memcheck import is_outside
+from luthier_py.tool import (
+    Allocations,
+    InstrPlace,
+    InstrPlaces,
+    Omission,
+    group_and_wave,
+    is_outside,
+    lanes_of,
+    unwritten,
+)
 from luthier_py.tools.racecheck.memory import followed
 
 

@@ -48,6 +48,7 @@ from luthier_py.tool import (
     RowsBy,
     combined,
     group_and_wave,
+    is_outside,
     lanes_of,
     left_out_lines,
     left_out_rows,
@@ -66,22 +67,6 @@ class BadAccess:
     wave: u32
     lanes: u64
     address: Lane[u64]
-
-
-@device
-def is_outside(table: ptr[u64], at: Lane[u64], size: u32, writes: bool_) -> Lane[bool_]:
-    """The last allocation that begins at or before ``at`` is the one that has all of it, or none has; ``writes``: and
-    which may be written."""
-    low, high = u32(0), u32(table[0])
-    while low < high:
-        middle = (low + high) // 2
-        if table[1 + 2 * middle] <= at:
-            low = middle + 1
-        else:
-            high = middle
-    if low == 0 or table[2 * low] < at + u64(size):
-        return True
-    return writes and table[2 * u32(table[0]) + low] != 0
 
 
 @device

@@ -143,6 +143,29 @@ def test_metrics_of_bitsandbytes(
         assert report["memory_divergence"]["total"] == touched(accesses.get(row["launch"], []), sizes)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", ("memcheck", "racecheck", "initcheck"))
+def test_mistakes_of_bitsandbytes(
+    tool: str, bitsandbytes: tuple[Path, Path], tooled: Callable[..., Any], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """None, but for first loads of compare-and-swap loops, which atomics on floats have become."""
+    monkeypatch.setattr("conftest.SECONDS", 600)
+    library, stubs = bitsandbytes
+    path = os.pathsep.join([str(runtime_folder()), str(stubs)])
+    done = tooled(sys.executable, HERE / "bitsandbytes_program.py", library, "few", tool=tool, LD_LIBRARY_PATH=path,
+                  LUTHIER_DEVICE="emulator:gfx90a")
+    assert (done.out, done.verdict["refused"]) == ("PASSED\n", []), done.out + done.err
+    assert len(done.verdict["reports"]) == done.verdict["launches"] > 0
+    reports = [(row["kernel"], row["report"]) for row in done.verdict["reports"]]
+    if tool != "racecheck":
+        assert not any(report["bad" if tool == "memcheck" else "unwritten"] for _, report in reports)
+        return
+    races = [(kernel, race) for kernel, report in reports for race in report["races"]]
+    assert len(races) == 2 and all("kPreconditionOptimizer32bit2State" in kernel for kernel, _ in races)
+    assert all([place["instruction"].split()[0] for place in race["where"]] == [
+        "global_load_dword", "global_atomic_cmpswap"] for _, race in races)
+
+
 def touched(records: list[dict[str, Any]], sizes: dict[int, int]) -> dict[str, Any]:
     """Of one launch, as the tool has it in JSON. ``sizes``: bytes of a lane's access, by instruction."""
     lanes, asked, segments = 0, 0, dict.fromkeys((32, 64, 128), 0)
