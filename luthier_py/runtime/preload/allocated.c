@@ -246,8 +246,9 @@ hipError_t hipGetSymbolAddress(void **address, const void *symbol)
 
 hipError_t hipModuleGetGlobal(void **address, size_t *bytes, struct module *module, const char *name)
 {
-    hipError_t error = REAL(hipModuleGetGlobal)(address, bytes, module, name);
-    return gave(error, error || !address || !bytes ? NULL : *address, bytes ? *bytes : 0, "hipModuleGetGlobal", __builtin_return_address(0));
+    size_t unasked = 0, *size = bytes ? bytes : &unasked;
+    hipError_t error = REAL(hipModuleGetGlobal)(address, size, module, name);
+    return gave(error, error || !address ? NULL : *address, *size, "hipModuleGetGlobal", __builtin_return_address(0));
 }
 
 /* -- before a launch ------------------------------------------------------------------------------------------------ */
