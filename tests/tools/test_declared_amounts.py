@@ -35,8 +35,9 @@ from luthier_py.tool import (
     tools,
 )
 
-OPTIONS = {"mem_trace": {"lines": "0"}, "record_reg_vals": {"lines": "0"}, "memory_locality": {"l1": "16K:64:64"}}
-UNDECLARED = {"none", "script", "mem_printf", "load_balance", "fault_injection"}
+OPTIONS = {"mem_trace": {"print_records": "0"}, "record_reg_vals": {"print_records": "0"},
+           "memory_locality": {"l1": "16K:64:64"}}
+UNDECLARED = {"none", "script", "mem_printf", "load_balance", "fault_injection", "causal_profile"}
 TWICE = {each: 2 if each is OfSeveral.SUM else 1 for each in OfSeveral}
 
 
