@@ -44,7 +44,7 @@ class InitCheck(LdsTrace):
         "unwritten": RowsBy(("pc", "space"), {"count": SUM.of("reads of what nobody wrote"), "first": FIRST},
                             ascending=True),
     }  # fmt: skip
-    memory = Option(True, help="0: reads of LDS alone")
+    memory = Option(True, help="0: LDS alone, which costs less")
     in_memory = Channel(UnwrittenRead)
     known = Allocations()
 

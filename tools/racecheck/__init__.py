@@ -56,7 +56,7 @@ class RaceCheck(LdsTrace):
         "cut_off": SUM.of("work-groups of which accesses are beyond MOST_RECORDS"),
         "races": RowsBy(("kind", "pc", "other_pc"), {"count": SUM.of("times"), "first": FIRST}),
     }  # fmt: skip
-    memory = Option(True, help="0: accesses to LDS alone, which costs less")
+    memory = Option(True, help="0: LDS alone, which costs less")
     in_memory = Channel(MemoryAccess)
 
     def instrument(self, m: Mutator) -> RaceSites:
