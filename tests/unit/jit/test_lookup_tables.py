@@ -241,7 +241,7 @@ def test_variables_begin_as_what_they_are_given() -> None:
             m.at_entry(m.kernels[0], hooks.changes)
 
     done = launch(Changes(), LANES)
-    assert done[Begun.parts] == (1, 2, 3, 4, 5, 8) and done[Begun.sum] == 3.5 and done[Begun.nothing] == (0, 0, 0)
+    assert done[Changes.parts] == (1, 2, 3, 4, 5, 8) and done[Changes.sum] == 3.5 and done[Changes.nothing] == (0, 0, 0)
     assert (done[hooks.one], done[hooks.half], done[hooks.zero]) == (13, 1.5, (0, 5, 0))
     assert done[hooks.few] == (1, (1 << 40) + 1, *[0] * 17, 7) and done[hooks.less] == (-1, -2, -4)
 

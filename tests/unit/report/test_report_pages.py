@@ -56,7 +56,7 @@ def test_no_title_stands_twice() -> None:
     figure = {"name": "f", "title": "Shares", "unit": "", "share": True, "stack": True, "missing": [], "parts": ["a"],
               "rows": [{"bar": "x", "values": [100.0]}]}  # fmt: skip
     facts = {"title": "Study", "runs": 0, "groups": [], "figures": [figure], "tables": [], "statuses": {},
-             "failures": [], "differences": []}  # fmt: skip
+             "failures": [], "differences": [], "campaigns": []}  # fmt: skip
     for pictures in (study_pictures(facts), {}):
         found = headings(render(study_page(facts, pictures)))
         assert len(found) == len(set(found)) == (4 if pictures else 3)
