@@ -24,7 +24,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"luthier_py.samples": "tests/data", "luthier_py.tools": "tools", "luthier_py.intrinsics": "intrinsics"}
 LIBRARIES = {"comgr": "libamd_comgr.so.2"}
 # Files that take longest, those first that take most: one that began last would keep one process busy, the others idle.
+# Before them what is to run in a process in which tools of other tests were not loaded.
 LONGEST = """
+unit/worker/test_recall.py
 reference/test_reference.py unit/worker/test_tools_under_programs.py tools/test_compressibility.py
 unit/stack/test_rocm_channels.py differential/test_table.py unit/stack/test_rocm_hsa_tool.py
 unit/worker/test_channels_under_programs.py unit/stack/test_rocm_programs.py conformance/test_conformance.py
