@@ -15,8 +15,9 @@ from luthier_py.session.run_settings import RunSettings, run_settings
 from luthier_py.worker.launch_settings import LAUNCH_VARIABLES, launch_environment, launch_options
 from luthier_py.worker.settings import device_settings
 
-EVERY = LaunchOptions(0.25, ClockKind.MODEL, Schedule(7), Checks.RACES | Checks.WAITS)
-GIVEN = {"--time-limit": "0.25", "--clock": "model", "--schedule": "seed=7", "--check": "waits,races"}
+EVERY = LaunchOptions(0.25, ClockKind.MODEL, Schedule(7), Checks.RACES | Checks.WAITS, instruction_limit=900)
+GIVEN = {"--time-limit": "0.25", "--instruction-limit": "900", "--clock": "model", "--schedule": "seed=7",
+         "--check": "waits,races"}  # fmt: skip
 SET = dict(zip(LAUNCH_VARIABLES, GIVEN.values(), strict=True))
 
 
@@ -33,7 +34,7 @@ def test_an_option_goes_before_its_variable() -> None:
     assert launch_options({}) == LaunchOptions()
     assert launch_options({}, GIVEN) == launch_options(SET) == EVERY
     other = launch_options(SET, {"--schedule": "default", "--check": "bounds"})
-    assert other == LaunchOptions(0.25, ClockKind.MODEL, None, Checks.BOUNDS)
+    assert other == LaunchOptions(0.25, ClockKind.MODEL, None, Checks.BOUNDS, instruction_limit=900)
 
 
 @pytest.mark.parametrize(("option", "variable"), list(zip(GIVEN, LAUNCH_VARIABLES, strict=True)))

@@ -18,8 +18,8 @@ from luthier_py.runtime.hip import runtime_folder
 Program = Callable[..., Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-MOST = 90
-"""Modules of this package; 76 when this was written, and 200 before."""
+MOST = 110
+"""Modules of this package; 92 when this was written, rooms among them, and 200 before."""
 NEVER = ("luthier_py.isa.semantics", "luthier_py.isa.decode", "luthier_py.isa.text", "luthier_py.isa.assembly",
          "luthier_py.emulator.translation.translat(e|ing)$", "luthier_py.emulator.launches.dispatch",
          "luthier_py.emulator.native.accesses", "luthier_py.emulator.native.scheduler", "luthier_py.analysis",
