@@ -50,7 +50,11 @@ def symbol_of(path: Path, kernel: str) -> str:
     result and parameters, if one kernel alone is called so; ``kernel`` where none is."""
     with open_code(path) as data:
         parts = (part for part in load_each(data, str(path)) if isinstance(part, CodeObject))
-        names = dict.fromkeys(record.name for part in parts for record in part.kernels)
+        names = dict[str, None]()
+        for part in parts:
+            names |= dict.fromkeys(record.name for record in part.kernels)
+            if kernel in names:
+                return kernel  # the rest of a library need not be read
     called = [name for name in names if kernel in spellings(name)]
-    exact = [name for name in called if kernel in (name, demangled(name))]
+    exact = [name for name in called if kernel == demangled(name)]
     return exact[0] if exact else called[0] if len(called) == 1 else kernel
