@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 BAR = "#f2540d66"
 TEMPLATES = Path(__file__).with_name("templates")
+SVG = "image/svg+xml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,28 +56,17 @@ class HtmlTable:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """``title`` is in the picture. ``table`` has its numbers, which are shown on request."""
+    """``title`` is in the picture. ``table`` has its numbers, which are shown on request. ``form``: its media type; SVG
+    is shown as large as it is."""
 
     title: str
-    png: bytes
+    image: bytes
     table: HtmlTable | None = None
+    form: str = "image/png"
 
     @property
     def source(self) -> str:
-        return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """A picture of lines and texts, as large as it is."""
-
-    title: str
-    svg: str
-    table: HtmlTable | None = None
-
-    @property
-    def source(self) -> str:
-        return f"data:image/svg+xml;base64,{base64.b64encode(self.svg.encode()).decode()}"
+        return f"data:{self.form};base64,{base64.b64encode(self.image).decode()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +76,7 @@ class Page:
     title: str
     facts: tuple[tuple[str, str], ...]
     tables: Sequence[HtmlTable] = ()
-    pictures: Sequence[Picture | Drawing] = ()
+    pictures: Sequence[Picture] = ()
     notes: Sequence[str] = ()
     panes: Sequence[Sequence[HtmlTable]] = ()
 

@@ -52,16 +52,10 @@ def ranges(labels: Sequence[str], numbers: Sequence[tuple[float, float, float]],
 
 def curves(lines: Mapping[str, Sequence[tuple[float, float]]], title: str, across: str, up: str) -> bytes:
     """One curve through the points of each label."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 6), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = _plane(title, across, up)
     for label, points in lines.items():
         axes.plot(*zip(*points, strict=True), marker="o", label=label)
-    axes.set_xlabel(across)
-    axes.set_ylabel(up)
-    axes.set_title(title)
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    _legend_beside(axes)
     return _png(figure)
 
 
@@ -70,10 +64,7 @@ def roofline(
 ) -> bytes:
     """Flops a cycle over flops per byte: at most ``slope`` bytes a cycle, and of ``roofs`` flops a cycle. ``points``
     are flops per byte; each stands as high as bytes and the highest roof let it, since how fast it was is not known."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 6), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = _plane(title, "flops per byte of global memory", "flops a cycle, at most")
     highest = max(roofs.values(), default=0.0)
     ends = [highest / slope[1], *points.values()]
     across = min(min(ends) / 4, 1 / 16), max(max(ends) * 4, 16)
@@ -85,11 +76,20 @@ def roofline(
         height = min(intensity * slope[1], top)
         axes.loglog([intensity], [height], marker="o", linestyle="none", label=label)
         axes.axvline(intensity, ymax=0.98, color="grey", linewidth=0.5, linestyle=":")
-    axes.set_xlabel("flops per byte of global memory")
-    axes.set_ylabel("flops a cycle, at most")
-    axes.set_title(title)
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    _legend_beside(axes)
     return _png(figure)
+
+
+def _plane(title: str, across: str, up: str) -> tuple[Figure, Axes]:
+    """Axes for two numbers."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 6), layout="constrained")
+    axes = figure.subplots()
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.set_title(title)
+    return figure, axes
 
 
 def _rows(labels: Sequence[str], title: str, unit: str) -> tuple[Figure, Axes]:
@@ -108,7 +108,11 @@ def _rows(labels: Sequence[str], title: str, unit: str) -> tuple[Figure, Axes]:
 def _legend(axes: Axes, parts: Mapping[str, Sequence[float]]) -> None:
     """Beside the bars; one part alone needs none."""
     if len(parts) > 1:
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+        _legend_beside(axes)
+
+
+def _legend_beside(axes: Axes) -> None:
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def _png(figure: Figure) -> bytes:

@@ -28,7 +28,7 @@ def study_files(facts: Json) -> dict[str, bytes]:
     return {
         "summary.txt": encoded(f"{study_text(facts)}\n"),
         "index.html": encoded(page),
-        **{f"{name}.png": picture.png for name, picture in pictures.items()},
+        **{f"{name}.png": picture.image for name, picture in pictures.items()},
     }
 
 

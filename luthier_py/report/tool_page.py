@@ -12,7 +12,7 @@ from typing import Any
 from luthier_py.analysis.lines import SourceLines, source_lines
 from luthier_py.report.annotated import Beside, listing, source_table, told_first
 from luthier_py.report.cfg import cfg_svg, flow_counts, kernel_functions
-from luthier_py.report.html import Drawing, HtmlRow, HtmlTable, Page
+from luthier_py.report.html import SVG, HtmlRow, HtmlTable, Page, Picture
 from luthier_py.report.plain import Json, flat, is_number
 from luthier_py.report.sources import SourceFolder
 from luthier_py.report.tallies import ADDRESSES, AddedUp, NumberName, numbers_of
@@ -50,7 +50,7 @@ def tool_page(tool: Tool, launch: LaunchResult, report: Any) -> Page | None:
              ("launches", str(launch.launches)), *_facts(data))
     title = f"{tool.name} of {tool.selection.shown(launch.kernel)}"
     counts, drawn = flow_counts([data], functions), kernel_functions(program, program.kernel(launch.kernel))
-    pictures = [Drawing("control flow", cfg_svg(drawn, counts, lines))] if counts else []
+    pictures = [Picture("control flow", cfg_svg(drawn, counts, lines).encode(), form=SVG)] if counts else []
     return Page(title, facts, tables, pictures, notes, [pane for pane in (sources, code) if pane])
 
 

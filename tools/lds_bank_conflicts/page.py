@@ -27,7 +27,7 @@ def files_of(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], worst:
     files = {f"{tool.name}.csv": encoded(comma_separated(report["instructions"]))}
     pictures = [_plot(report["instructions"], worst)] if plots.available() and worst > 0 else []
     for picture in pictures:
-        files[f"{tool.name}.png"] = picture.png
+        files[f"{tool.name}.png"] = picture.image
     files[f"{tool.name}.html"] = encoded(render(_page(tool, launch, report, pictures, folder)))
     return files
 

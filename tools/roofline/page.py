@@ -29,7 +29,7 @@ def files_of(tool: Tool, launch: LaunchResult, report: Numbers, folder: SourceFo
     computes = bool(report["total"]["intensity"])  # what does nothing with what it moves stands nowhere in the plot
     pictures = [_plot(tool.selection.shown(launch.kernel), report)] if computes and plots.available() else []
     for picture in pictures:
-        files[f"{tool.name}.png"] = picture.png
+        files[f"{tool.name}.png"] = picture.image
     files[f"{tool.name}.html"] = encoded(render(_page(tool, launch, report, pictures, folder)))
     return files
 
