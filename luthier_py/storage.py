@@ -234,20 +234,44 @@ def cache_key(*parts: str | bytes) -> str:
     return found.hexdigest()
 
 
+_CONTENTS = Shelf("sources", 1 << 20)
+
+
 @cache
-def sources() -> str:
-    """All files of this package as they are, by name, size and time: what another version makes is something else."""
-    return cache_key(sys.version, *sorted(_sources(os.path.dirname(__file__))))
+def sources(*rooms: str) -> str:
+    """A name for what is in these rooms' files, or in the whole package's: other sources make something else.
+
+    The content is read once for files of these names, sizes and times: that is looked up with one ``stat`` of each.
+    """
+    package = os.path.dirname(__file__)
+    files = sorted(_files(package, rooms) if rooms else _sources(package))
+    key = cache_key(sys.version, *(f"{path} {found.st_size} {found.st_mtime_ns}" for path, found in files))
+    if (kept := _CONTENTS.read(key)) is not None:
+        return kept.decode()
+    contents = (part for path, _ in files for part in (os.path.relpath(path, package), Path(path).read_bytes()))
+    content = cache_key(sys.version, *contents)
+    if all(os.stat(path).st_mtime_ns == found.st_mtime_ns for path, found in files):  # nobody wrote meanwhile
+        _CONTENTS.write(key, content.encode())
+    return content
 
 
-def _sources(folder: str) -> Iterator[str]:
+def _files(package: str, rooms: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+    """A room is a folder or a module of the package."""
+    for room in rooms:
+        folder = os.path.join(package, room)
+        if os.path.isdir(folder):
+            yield from _sources(folder)
+        else:
+            yield f"{folder}.py", os.stat(f"{folder}.py")
+
+
+def _sources(folder: str) -> Iterator[tuple[str, os.stat_result]]:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir() and entry.name != "__pycache__":
                 yield from _sources(entry.path)
             elif entry.name.endswith((".py", ".gz", ".json")):
-                found = entry.stat()
-                yield f"{entry.path} {found.st_size} {found.st_mtime_ns}"
+                yield entry.path, entry.stat()
 
 
 def digest(path: str) -> str:

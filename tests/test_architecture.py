@@ -15,13 +15,27 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from source_tree import (
+    BUILT_INS,
+    PACKAGE,
+    ROOT,
+    circles,
+    constant,
+    imports,
+    module_of,
+    modules_below,
+    name_of,
+    product,
+    reached,
+    room_of,
+    sources,
+)
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "luthier_py"
 ROOMS = (
     "exports errors llvm storage isa clang loader proof ir analysis runtime emulator tool jit wanted inject link "
     "pipeline report worker session cli"
@@ -32,7 +46,6 @@ EMULATOR_ROOMS = (
 DEVICES = {"runtime", "emulator"}
 REWRITER = {"tool", "jit", "wanted", "inject", "link"}
 PROOF = {"proof", "errors", "isa", "loader"}  # all that it believes
-BUILT_INS = {"intrinsics": "intrinsics", "samples": "tests/data", "tools": "tools"}
 MAINTAINERS = {"luthier_py.isa.generate"}  # packages that only a checkout has
 IMPORT_NAMES = {"hip-python": "hip", "pyelftools": "elftools"}
 # Types that have a name in two modules, each with why; whoever can rename one takes its line away.
@@ -44,76 +57,6 @@ FUNCTION_TWINS = {"header", "joined", "main", "rows_of"}
 """Public functions of one name in one room; none is exported by the room."""
 FILE_LINES = 400
 FUNCTION_LINES = 60
-
-
-def sources(*folders: str) -> list[Path]:
-    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
-
-
-def product() -> list[Path]:
-    """Everything that is installed."""
-    return sources("luthier_py", *BUILT_INS.values())
-
-
-def name_of(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
-
-
-def package_of(path: Path) -> tuple[str, ...]:
-    """The package that a file belongs to when it is installed."""
-    for name, folder in BUILT_INS.items():
-        if path.is_relative_to(ROOT / folder):
-            return ("luthier_py", name, *path.relative_to(ROOT / folder).parent.parts)
-    return path.relative_to(ROOT).parent.parts
-
-
-def room_of(path: Path) -> str:
-    """Folder or module directly below luthier_py; "" for luthier_py/__init__.py and __main__.py."""
-    first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    return "" if first in ("__init__", "__main__") else first
-
-
-def imports(path: Path) -> Iterator[str]:
-    """Dotted names that a file imports, wherever the statement stands; relative ones resolved."""
-    package = package_of(path)
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else ()
-            module = ".".join((*base, *([node.module] if node.module else [])))
-            yield from (f"{module}.{alias.name}" for alias in node.names)
-
-
-def module_of(path: Path) -> str:
-    """Dotted name under which a file is imported."""
-    return ".".join((*package_of(path), *([] if path.stem == "__init__" else [path.stem])))
-
-
-def circles(uses: dict[str, set[str]]) -> list[list[str]]:
-    """Groups of two or more in which each reaches each other (Tarjan's strongly connected components)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    found = []
-
-    def visit(name: str) -> None:
-        index[name] = low[name] = len(index)
-        stack.append(name)
-        for other in sorted(uses[name]):
-            if other not in index:
-                visit(other)
-            if other in stack:
-                low[name] = min(low[name], low[other])
-        if low[name] == index[name]:
-            group = stack[stack.index(name):]
-            del stack[stack.index(name):]
-            found.append(sorted(group))
-
-    for name in sorted(uses):
-        if name not in index:
-            visit(name)
-    return [group for group in found if len(group) > 1]
 
 
 def rooms_imported(path: Path) -> Iterator[str]:
@@ -168,6 +111,21 @@ def test_no_module_imports_itself_in_a_circle() -> None:
         names = {name if name in paths else name.rpartition(".")[0] for name in imports(path)}
         uses[module] = names & paths.keys() - {module}
     assert circles(uses) == []
+
+
+def rooms_that_decide(starts: list[str], without: set[str]) -> set[str]:
+    return {name.split(".")[1] for name in reached(starts, without) if "." in name}
+
+
+def test_what_is_kept_depends_on_the_sources_of_all_rooms_that_make_it() -> None:
+    """A room that decides what a kept translation or copy is, and is not in its key, would leave stale ones."""
+    rooms = constant("luthier_py/emulator/options/translator.py", "ROOMS")
+    writers = [name for room in ("translation", "native", "strips", "instructions")
+               for name in modules_below(f"luthier_py/emulator/{room}")]
+    text = {"luthier_py.emulator.reading.text"}  # says which bytes there are, and they are in the key
+    assert rooms_that_decide(writers, text) <= {*rooms, "exports", "storage", "loader"}
+    makers = ["luthier_py.worker.patching", *modules_below("intrinsics")]
+    assert rooms_that_decide(makers, set()) <= set(constant("luthier_py/worker/patching.py", "COPY_ROOMS"))
 
 
 def test_circles_are_found() -> None:

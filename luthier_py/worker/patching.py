@@ -34,6 +34,11 @@ UNIT_ID = "__hip_cuid_"  # clang's mark of a compilation unit; nothing reads it
 MANAGED = ".managed"  # the initial value of a managed variable; the runtime has moved it
 PLAIN = ".initial"  # as long
 SHELF = Shelf("copies", 1 << 30)
+COPY_ROOMS = (
+    "analysis clang errors exports inject intrinsics ir isa jit link llvm loader pipeline proof storage tool wanted "
+    "worker"
+).split()
+"""Whose sources decide what a copy is, beside the tool's own (tests/test_architecture.py follows the imports)."""
 _HEAD_BYTES = 8
 
 
@@ -135,7 +140,7 @@ def without_managed(data: bytes) -> bytes:
 @cache
 def installation() -> str:
     """Another version makes other copies."""
-    return cache_key(version("llvmlite"), sources())
+    return cache_key(version("llvmlite"), sources(*COPY_ROOMS))
 
 
 def pack(made: Made) -> bytes:

@@ -20,6 +20,7 @@ from luthier_py.emulator.memory.device_memory import read_bytes
 from luthier_py.emulator.records.layout import Outcome
 from luthier_py.emulator.records.words import Words, address_of, zero_words
 from luthier_py.runtime.native.protocol import Control
+from luthier_py.storage import sources
 from luthier_py.worker.futex import futex_wake
 from luthier_py.worker.ticket_code import (
     ENTRIES,
@@ -132,16 +133,21 @@ class Tickets:
         futex_wake(self._control + Control.POSTED)
 
 
+_ROOMS = ("worker", "runtime")
+"""Whose sources decide what ticket_code writes, beside the translator's."""
+
+
 @cache
 def _function() -> Any:
     kinds = ctypes.c_uint64, ctypes.c_uint64
-    return ctypes.CFUNCTYPE(ctypes.c_uint64, *kinds)(native_function("luthier_tickets", native_tickets, _libc()))
+    address = native_function("luthier_tickets", native_tickets, _libc(), sources(*_ROOMS))
+    return ctypes.CFUNCTYPE(ctypes.c_uint64, *kinds)(address)
 
 
 @cache
 def _sleep() -> Any:
     kinds = ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64
-    return ctypes.CFUNCTYPE(None, *kinds)(native_function("luthier_sleep", native_sleep, _libc()))
+    return ctypes.CFUNCTYPE(None, *kinds)(native_function("luthier_sleep", native_sleep, _libc(), sources(*_ROOMS)))
 
 
 @cache

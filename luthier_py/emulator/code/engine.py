@@ -1,7 +1,7 @@
 """LLVM IR to callable code, through a cache on disk.
 
 In: IR text. Out: machine code in this process. Support functions are compiled when generated code first mentions them;
-those that were compiled before are found by name and by the sources of this package, without their text. Invariant:
+those that were compiled before are found by name and by the translator's sources, without their text. Invariant:
 the cache key is everything that the machine code depends on, so a stale entry cannot be met; a damaged one is compiled
 again.
 """
@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 
 from luthier_py import llvm
 from luthier_py.emulator.native.clocks import WALL_CLOCK, host_functions
+from luthier_py.emulator.options.translator import translator
 from luthier_py.llvm import Effort
-from luthier_py.storage import Shelf, cache_key, sources
+from luthier_py.storage import Shelf, cache_key
 
 _SHELF = Shelf("host", 1 << 30)
 _NAMED = Shelf("named", 1 << 24)
@@ -55,7 +56,7 @@ def begin_address() -> int:
 
 def native_function(name: str, text: Callable[[], str], imports: Mapping[str, int], variant: object = None) -> int:
     """Address of a hand-written function; ``imports``: of what it calls. Compiled if this is the first time; ``text``
-    depends on name and variant alone."""
+    depends on name, variant and the translator's sources alone."""
     with llvm.LOCK:
         if (name, variant) not in _ready:
             code, _ = _named(name, variant, text)
@@ -89,7 +90,7 @@ def _support(symbol: str, wave_size: int) -> int:
 
 def _named(name: str, variant: object, text: Callable[[], str]) -> tuple[bytes, list[str]]:
     """Machine code of what these sources define under a name, and the support functions that it calls."""
-    key = cache_key(sources(), llvm.host_identity(), name, repr(variant))
+    key = cache_key(translator(), llvm.host_identity(), name, repr(variant))
     if (kept := _NAMED.read(key)) is not None:
         digest, *called = kept.decode().split()
         if (code := kept_code(digest, Effort.OPTIMISE)) is not None:

@@ -3,7 +3,7 @@
 In: a text, settings, the address of a function. Out: its Translation, if this version of the translator has made it
 before. Two steps: the first bytes of a function name the runs of code that functions with such a beginning were found
 to have; what is in these runs now names the translation. Invariant: a translation is found only by all bytes it was
-made of, the settings, and the sources of this package; what cannot be read is ignored, which is said once.
+made of, the settings, and the sources of the translator; what cannot be read is ignored, which is said once.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import json
 
 from luthier_py.emulator.options import sizes
 from luthier_py.emulator.options.settings import Settings
+from luthier_py.emulator.options.translator import translator
 from luthier_py.emulator.reading.text import Text
 from luthier_py.emulator.translation.translated import CodeRun, Translation, unpacked
 from luthier_py.errors import Malformed
-from luthier_py.storage import Shelf, cache_key, sources, tell_damaged
+from luthier_py.storage import Shelf, cache_key, tell_damaged
 
 SHELF = Shelf("translations", 256 << 20)
 BEGINNING_BYTES = 128
@@ -56,7 +57,7 @@ def keep(text: Text, settings: Settings, entry: int, translation: Translation) -
 
 def _subject(settings: Settings, entry: int) -> tuple[str, ...]:
     """All that a translation depends on beside code."""
-    return sources(), repr(settings), f"{sizes.BLOCK} {sizes.PART} {sizes.LARGE}", hex(entry)
+    return translator(), repr(settings), f"{sizes.BLOCK} {sizes.PART} {sizes.LARGE}", hex(entry)
 
 
 def _beginning(text: Text, subject: tuple[str, ...], entry: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_architecture import circles
+from source_tree import circles
 
 from luthier_py.runtime import hip, hiprtc
 from luthier_py.runtime.hip import table

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from luthier_py.storage import Shelf, cache_folder, cache_key, do_without, write_file
+from luthier_py import storage
+from luthier_py.storage import Shelf, cache_folder, cache_key, do_without, sources, write_file
 
 
 @pytest.fixture(autouse=True)
@@ -201,3 +202,34 @@ def test_a_full_disk_is_said_with_the_name(tmp_path: Path) -> None:
     link.symlink_to("/dev/full")
     with pytest.raises(OSError, match=f"No space left on device: '{link}'"):
         write_file(link, bytes(1 << 20))
+
+
+def test_sources_are_named_by_what_is_in_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So another checkout with the same files, or a change of other rooms, finds what was kept."""
+
+    def named(folder: str, *rooms: str) -> str:
+        monkeypatch.setattr(storage, "__file__", str(tmp_path / folder / "storage.py"))
+        sources.cache_clear()
+        return sources(*rooms)
+
+    def write(path: str, text: str) -> None:
+        place = tmp_path / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+
+    try:
+        for folder in ("here", "there"):
+            for name in ("isa/deep/a.py", "isa/table.json", "report/b.py", "llvm.py"):
+                write(f"{folder}/{name}", f"# {name}")
+        rooms = named("here", "isa", "llvm")
+        assert rooms == named("there", "isa", "llvm") != named("here")
+        write("here/report/b.py", "# another")
+        assert named("here", "isa", "llvm") == rooms and named("here") != named("there")
+        for name in ("isa/deep/a.py", "isa/table.json", "llvm.py", "isa/new.py"):
+            write(f"there/{name}", "# changed")
+            assert named("there", "isa", "llvm") not in (rooms, named("here", "isa", "llvm"))
+            rooms = named("there", "isa", "llvm")
+        (tmp_path / "there/isa/new.py").rename(tmp_path / "there/isa/newer.py")
+        assert named("there", "isa", "llvm") != rooms
+    finally:
+        sources.cache_clear()

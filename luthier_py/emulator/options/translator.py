@@ -1,0 +1,16 @@
+"""What decides how code is translated, beside the code and the settings: the sources of the translator.
+
+Invariant: whatever writes a translation is in ROOMS (tests/test_architecture.py follows the imports), so that a change
+of anything else leaves what was translated as it is.
+"""
+
+from __future__ import annotations
+
+from luthier_py.storage import sources
+
+ROOMS = ("emulator", "errors", "isa", "llvm")
+
+
+def translator() -> str:
+    """A name for the sources of these rooms."""
+    return sources(*ROOMS)
