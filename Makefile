@@ -1,5 +1,10 @@
 # make demo    see it work: sample kernels instrumented and run on the emulator
-# make test    all tests, JOBS=2 files at a time (what compares with LLVM's own tools is skipped where these are missing)
+# make check   what needs no kernel run and no child process: a minute, for pre-commit
+# make test    all short tests, and of the others those that a change can reach and some at random: ten minutes; JOBS=2
+#              processes, SEED=1 for order and choice, SECONDS=150 of chosen tests (what compares with LLVM's own tools is
+#              skipped where these are missing)
+# make nightly every test, and what make test chooses by: PART=3/8, SECONDS=3600 of tests at random, SEED=1 (docs/testing.md)
+# make coverage lines and branches that a tier executes: TIER=check
 # make test-isa  every row, every opcode and the samples on every target against LLVM (half an hour)
 # make test-reference  every row that has a meaning, emulator against reference reader (an hour or two)
 # make test-stacks  programs and tools on the ROCm of Debian's suites, fetched and unpacked into build/stacks (2 GB): benchmarks/stacks.md
@@ -26,15 +31,30 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+SEED ?= $(shell date +%s)
+JOBS ?= 2
 
-.PHONY: demo test test-isa test-reference test-stacks compare test-cupy lint fuzz damage pressure mutations mutants bench programs soak docs studies samples clean libraries foreign table
+# Where it is set, each process that a test starts compiles all of the package again: a second for each.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo check test nightly coverage test-isa test-reference test-stacks compare test-cupy lint fuzz damage pressure mutations mutants bench programs soak docs studies samples clean libraries foreign table
 
 demo: .venv/installed
 	$(BIN)/luthier demo
 
-# In the order of tests/conftest.py, not those files first that have most tests.
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --randomly-seed=$(SEED)
+check: .venv/installed-test
+	$(PYTEST) --tier check -q $(ARGS)
+
 test: .venv/installed-test
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(PYTEST) --tier test $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
+
+nightly: .venv/installed-test
+	$(BIN)/python tests/suite/nightly.py --jobs $(JOBS) --seed $(SEED) $(if $(PART),--part $(PART)) \
+		$(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
+
+coverage: .venv/installed-test
+	$(BIN)/python tests/suite/covered.py $(or $(TIER),check) $(ARGS)
 
 test-isa: .venv/installed-test
 	LUTHIER_TEST_ISA=1 $(BIN)/python -m pytest tests/differential/test_isa_llvm.py tests/differential/test_isa_kernels.py \
@@ -67,8 +87,6 @@ lint: .venv/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy luthier_py
 
-SEED ?= $(shell date +%s)
-JOBS ?= 2
 fuzz: .venv/installed-test
 	$(BIN)/python tests/fuzz --seed $(SEED) --jobs $(JOBS) --output build/fuzz/table.md \
 		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(MUTANTS),--mutants $(MUTANTS)) $(if $(ONLY),--only $(ONLY))

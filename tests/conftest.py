@@ -20,22 +20,11 @@ from rocm_stack import VARIABLE, RocmStack, find_stack, lacking
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as where tests run side by side: what they start is to hear it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+pytest_plugins = ["suite.plugin"]
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"luthier_py.samples": "tests/data", "luthier_py.tools": "tools", "luthier_py.intrinsics": "intrinsics"}
 LIBRARIES = {"comgr": "libamd_comgr.so.2"}
-# Files that take longest, those first that take most: one that began last would keep one process busy, the others idle.
-# Before them what is to run in a process in which tools of other tests were not loaded.
-LONGEST = """
-unit/worker/test_recall.py
-reference/test_reference.py unit/worker/test_tools_under_programs.py tools/test_compressibility.py
-unit/stack/test_rocm_channels.py differential/test_table.py unit/stack/test_rocm_hsa_tool.py
-unit/worker/test_channels_under_programs.py unit/stack/test_rocm_programs.py conformance/test_conformance.py
-unit/semantics/test_scaled_wave_matrix.py unit/emulator/test_tiers.py unit/report/test_explain.py
-unit/worker/test_launch_variables.py unit/worker/test_preload.py unit/jit/test_recursion.py
-unit/emulator/test_defects_found.py fuzz/test_damage.py test_architecture.py unit/session/test_channels_in_hip.py
-unit/pipeline/test_effective_addresses.py differential/test_pipeline_targets.py unit/semantics/test_gfx1250.py
-unit/worker/test_compiler.py unit/report/test_output.py
-""".split()
 
 
 def import_mapped(name: str, folder: Path) -> None:
@@ -53,12 +42,6 @@ for mapped_name, mapped_folder in FOLDERS.items():
     import_mapped(mapped_name, ROOT / mapped_folder)
 
 from luthier_py.samples import SAMPLES, Sample  # noqa: E402  (importable only now)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first; all others stay in their order."""
-    places = {ROOT / "tests" / name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 def find_tool(name: str) -> str | None:

@@ -313,12 +313,6 @@ def test_every_package_folder_is_installed() -> None:
     assert sorted(listed - folders) == [], "to remove from pyproject.toml"
 
 
-def test_files_that_are_to_be_tested_first_are_there() -> None:
-    tests = ROOT / "tests"
-    (names,) = re.findall(r'LONGEST = """(.*?)"""', (tests / "conftest.py").read_text(), re.DOTALL)
-    assert len(names.split()) > 10 and not [name for name in names.split() if not (tests / name).is_file()]
-
-
 def test_every_import_is_a_declared_dependency() -> None:
     declared = project()["project"]
     extras = declared["optional-dependencies"]

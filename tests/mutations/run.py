@@ -43,6 +43,8 @@ COPIED = ("luthier_py", "tests", "tools", "intrinsics", "pyproject.toml", "docs"
 SHARED = (("tests/golden", "tests/unit/pipeline", "tests/fuzz/test_damage.py"), ("tests/property", "tests/tools"))
 """What all rooms have in common, behind their own tests, the fast ones first."""
 SLOW = ("test_wild_addresses.py", "test_counting_random.py")  # about the emulator
+OPTIONS = "-x -q -p no:cacheprovider -p no:randomly --tb=no --tier=test --seconds=0".split()
+"""Those tests alone that `make test` runs whatever was changed."""
 SECONDS = 1200
 PASSES = (0, 4, 5)  # pytest's codes: all passed; there is no such file, or no such test, any more
 NOTHING = "**nothing**"
@@ -117,7 +119,7 @@ def _tests(tree: Path, paths: Sequence[str], writing: Connection) -> None:
     sys.path[:] = [str(tree), *(path for path in sys.path if not path.startswith(str(ROOT)))]
     found = Failure()
     ignored = [f"--ignore=tests/property/{name}" for name in SLOW]
-    code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--tb=no", *paths, *ignored], [found])
+    code = pytest.main([*OPTIONS, *paths, *ignored], [found])
     writing.send(found.test or ("" if code in PASSES else f"{paths[0]} ends with {code}"))
     os._exit(0)
 

@@ -1,0 +1,67 @@
+"""Files of tests, and what of the tests' own folder each of them is made of.
+
+In: the text below tests. Out: a digest for each file of tests, which changes with the file, with its conftest, with
+the modules of tests that it imports, with programs (tests/programs/NAME.hip) that these name, and with what lies in
+its folder and is no Python (cases, goldens).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from suite.kept import ROOT, digest
+
+TESTS = ROOT / "tests"
+PROGRAMS = TESTS / "programs"
+_IMPORTS = re.compile(r"^\s*(?:from|import) ([\w.]+)", re.MULTILINE)
+_WORDS = re.compile(r"[\"'](\w+)[\"']")
+
+
+def file_digests() -> dict[str, str]:
+    """By name."""
+    return {path.relative_to(ROOT).as_posix(): _digest(path) for path in sorted(TESTS.rglob("test_*.py"))}
+
+
+def _digest(path: Path) -> str:
+    parts = sorted({*_made_of(path), *_beside(path.parent)})
+    return digest(b"".join(_content(part) for part in parts))
+
+
+@cache
+def _beside(folder: Path) -> tuple[Path, ...]:
+    if folder == TESTS:
+        return ()
+    return tuple(path for path in folder.rglob("*") if path.suffix not in (".py", ".pyc") and path.is_file())
+
+
+def _made_of(path: Path) -> set[Path]:
+    found, left = set[Path](), [path, *path.parent.glob("conftest.py")]
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            if one.suffix == ".py":
+                left += _used(one)
+    return found
+
+
+@cache
+def _used(path: Path) -> tuple[Path, ...]:
+    text = path.read_text()
+    names = {f"{name.partition('.')[0]}.py" for name in _IMPORTS.findall(text)}
+    modules = [folder / name for name in names for folder in (path.parent, TESTS)]
+    programs = [_programs()[word] for word in set(_WORDS.findall(text)) & _programs().keys()]
+    return tuple(one for one in (*modules, *programs) if one.is_file())
+
+
+@cache
+def _programs() -> Mapping[str, Path]:
+    return {path.stem: path for path in PROGRAMS.glob("*.hip")}
+
+
+@cache
+def _content(path: Path) -> bytes:
+    return path.read_bytes()

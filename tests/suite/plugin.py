@@ -1,0 +1,154 @@
+"""The suite's part of a pytest run: which tests run, in which order, on which process, and what is kept of them.
+
+In: ``--tier check|test|nightly`` (none: what was named, but for tests marked slow), ``--part K/N``, ``--seconds``,
+``--results``. Out: the chosen tests, long groups first and all others in random order; a line of results for each.
+Invariant: every process of a run chooses and orders alike: all depends on the seed, the kept files and the sources.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suite.choosing import Choice, choose, rank_files
+from suite.files import file_digests
+from suite.kept import Durations, read_durations, read_reach, source_files
+from suite.order import group_of, order
+from suite.tiers import Tier, tier_of
+
+CHOSEN_SECONDS = 150.0
+"""Of tests, on one process, that `make test` chooses beside its own."""
+
+
+def part(text: str) -> tuple[int, int]:
+    number, _, parts = text.partition("/")
+    if not (number.isdigit() and parts.isdigit() and 1 <= int(number) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no part: K/N, as 3/8")
+    return int(number), int(parts)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("suite")
+    group.addoption("--tier", choices=[tier.name.lower() for tier in Tier], help="docs/testing.md")
+    group.addoption("--part", type=part, metavar="K/N", help="of the nightly tests: this part of so many")
+    group.addoption("--seconds", type=float, help="how long chosen tests may take on one process; nightly: no limit")
+    group.addoption("--results", type=Path, help="add a line of JSON for each test to this file")
+
+
+def seed_of(config: pytest.Config) -> int:
+    """That of pytest-randomly, which prints it; 0 without it."""
+    return int(getattr(config.option, "randomly_seed", 0) or 0)
+
+
+class Suite:
+    """Mutable: one run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        tier = config.option.tier
+        self.tier = Tier[tier.upper()] if tier else None
+        self.durations: Durations = read_durations()
+        self.choice: Choice | None = None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Behind pytest-randomly, which shuffles, and pytest, which keeps tests of one fixture together."""
+        marks = {item.nodeid: {mark.name for mark in item.iter_markers()} for item in items}
+        wanted = self._wanted(marks)
+        left = [item for item in items if item.nodeid not in wanted]
+        if left:
+            self.config.hook.pytest_deselected(items=left)
+        kept = {item.nodeid: item for item in items if item.nodeid in wanted}
+        items[:] = [kept[name] for name in order(list(kept), self.durations)]
+
+    def _wanted(self, marks: dict[str, set[str]]) -> set[str]:
+        if self.tier is None:
+            return {test for test in marks if self.config.option.markexpr or "slow" not in marks[test]}
+        tiers = {test: tier_of(test, names, self.durations) for test, names in marks.items()}
+        wanted = {test for test, tier in tiers.items() if tier <= self.tier}
+        slow = {test: "slow" in marks[test] for test in marks}
+        if self.tier is Tier.TEST:
+            reach, files = read_reach(), file_digests()
+            edited = {file for file, digest in files.items() if reach.digests.get(file) != digest}
+            ranks = rank_files(files, reach, reach.changed(source_files()), edited)
+            seconds = self.config.option.seconds
+            self.choice = choose(
+                {test: slow[test] for test in marks if test not in wanted}, self.durations, ranks,
+                CHOSEN_SECONDS if seconds is None else seconds, seed_of(self.config))  # fmt: skip
+            wanted |= self.choice.tests
+        if self.tier is Tier.NIGHTLY:
+            wanted = self._part(sorted(wanted), slow)
+        return wanted
+
+    def _part(self, tests: list[str], slow: dict[str, bool]) -> set[str]:
+        """Of tests in the order of their names: the part that is asked for, as long as the others."""
+        seconds = [self.durations.seconds(test, slow[test]) for test in tests]
+        number, parts = self.config.option.part or (1, 1)
+        found, before, total = set[str](), 0.0, sum(seconds)
+        for test, one in zip(tests, seconds, strict=True):
+            if number - 1 <= before / total * parts < number:
+                found.add(test)
+            before += one
+        if self.config.option.seconds is not None:
+            found &= choose(dict.fromkeys(sorted(found), False), self.durations, {}, self.config.option.seconds,
+                            seed_of(self.config)).tests  # fmt: skip
+        return found
+
+    def pytest_report_header(self) -> list[str]:
+        if self.tier is None:
+            return []
+        kept = f"durations of {self.durations.date}" if self.durations.date else "no durations are kept yet"
+        return [f"tier {self.tier.name.lower()}: {kept}"]
+
+    def pytest_sessionfinish(self) -> None:
+        """A process of xdist tells the one that reports."""
+        output = getattr(self.config, "workeroutput", None)
+        if output is not None and self.choice is not None:
+            output["choice"] = self.choice.numbers
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        if found := getattr(node, "workeroutput", {}).get("choice"):
+            self.told = found
+
+    told: list[float] | None = None
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        told = self.told
+        if told is None and self.choice is not None:
+            told = self.choice.numbers
+        if told is not None:
+            reached, at_random, left, seconds = told
+            terminalreporter.write_line(
+                f"of the nightly tests {reached:.0f} that a change since {self.durations.date or 'the beginning'} can "
+                f"reach and {at_random:.0f} at random (some {seconds:.0f} s); {left:.0f} that it can reach are left "
+                f"to make nightly")  # fmt: skip
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        from xdist.scheduler import LoadScopeScheduling
+
+        durations = self.durations
+
+        class Groups(LoadScopeScheduling):
+            """Tests of a group run on one process, one after another."""
+
+            def _split_scope(self, nodeid: str) -> str:
+                return group_of(nodeid, durations)
+
+        config.option.loadscopereorder = False  # the order is order.py's
+        return Groups(config, log)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.tier == "test" and sys.flags.optimize:
+        raise pytest.UsageError("python -O leaves assertions out")
+    config.pluginmanager.register(Suite(config), "suite")
+    if config.option.results is not None:
+        from suite.measuring import Measuring
+
+        config.pluginmanager.register(Measuring(config), "measuring")
