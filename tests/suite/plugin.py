@@ -54,6 +54,14 @@ class Suite:
         self.durations: Durations = read_durations()
         self.choice: Choice | None = None
 
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        """For `make check` a file is not even imported in which no test is so quick."""
+        if self.tier is not Tier.CHECK or collection_path.suffix != ".py":
+            return None
+        file = collection_path.relative_to(self.config.rootpath).as_posix()
+        known = file in self.durations.files and not self.durations.quick.get(file)
+        return True if known and "mark.check" not in collection_path.read_text() else None
+
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Behind pytest-randomly, which shuffles, and pytest, which keeps tests of one fixture together."""

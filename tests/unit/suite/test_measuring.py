@@ -1,0 +1,57 @@
+"""What a run keeps of each test, seen in a small suite of its own, on two processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+TESTS = Path(__file__).parents[2]
+SUITE = '''
+import subprocess, sys, time
+import pytest
+
+@pytest.fixture(scope="module")
+def shared():
+    time.sleep(0.3)
+
+def test_quick(): pass
+def test_process(): subprocess.run([sys.executable, "-c", ""], check=True)
+def test_one(shared): pass
+def test_other(shared): time.sleep(0.05)
+def test_fails(shared): assert False
+def test_skipped(): pytest.skip("why")
+@pytest.mark.slow
+def test_slow(): pass
+'''
+
+
+def rows(folder: Path, *words: str) -> dict[str, dict[str, object]]:
+    (folder / "test_small.py").write_text(SUITE)
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
+    results = folder / "results.jsonl"
+    command = [sys.executable, "-m", "pytest", "-p", "suite.plugin", f"--results={results}", "-q", *words]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_ADDOPTS": ""}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = [json.loads(line) for line in results.read_text().splitlines()]
+    assert len({row["id"] for row in found}) == len(found)
+    return {row["id"].partition("::test_")[2]: row for row in found}
+
+
+def test_rows(tmp_path: Path) -> None:
+    found = rows(tmp_path, "-n", "2", "--tier", "nightly")
+    assert found.keys() == {"quick", "process", "one", "other", "fails", "skipped", "slow"}
+    outcomes = {name: row["outcome"] for name, row in found.items()}
+    assert outcomes == {**dict.fromkeys(found, "passed"), "fails": "failed", "skipped": "skipped"}
+    assert {name for name, row in found.items() if row["marks"]} == {"process"} and found["process"]["marks"] == "p"
+    for name in ("one", "other", "fails"):
+        assert found[name]["shared"] >= 0.3, name
+    assert found["other"]["seconds"] >= 0.05
+    assert all(row["shared"] == 0.0 for name, row in found.items() if name not in ("one", "other", "fails"))
+
+
+def test_what_is_slow_is_left_out_where_no_tier_is_named(tmp_path: Path) -> None:
+    assert "slow" not in rows(tmp_path)
