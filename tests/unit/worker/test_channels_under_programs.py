@@ -143,7 +143,8 @@ def test_prints_and_assertions_under_a_program(program: Program, tooled: Tooled,
         assert "assertion in device code" in done.verdict["failed"]
 
 
-@pytest.mark.parametrize("target", ("gfx900", "gfx906", "gfx908", "gfx942", "gfx950"))
+@pytest.mark.parametrize("target", [
+    "gfx900", "gfx942", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gfx906", "gfx908", "gfx950"))])
 def test_other_targets(target: str, program: Program, tooled: Tooled) -> None:
     """Each has its own way to make caches forget and write back."""
     done = tooled(program("jacobi", targets=(target,)), tool=TOOL, LUTHIER_DEVICE=f"emulator:{target}")
