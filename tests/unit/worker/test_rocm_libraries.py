@@ -53,13 +53,13 @@ def bitsandbytes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("target", [
-    "gfx942", "gfx1100", *(pytest.param(name, marks=pytest.mark.slow) for name in (
-        "gfx90a", "gfx950", "gfx1010", "gfx1030", "gfx1201"))])
+    "gfx1100", *(pytest.param(name, marks=pytest.mark.slow) for name in (
+        "gfx90a", "gfx942", "gfx950", "gfx1010", "gfx1030", "gfx1201"))])
 def test_bitsandbytes(
     target: str, bitsandbytes: tuple[Path, Path], tooled: Callable[..., Any],
     counted: Callable[..., list[dict[str, Any]]],
 ) -> None:
-    """Compressed fat binaries of ROCm 7, in code object version 6."""
+    """Compressed fat binaries of ROCm 7, in code object version 6. With waves of 64: test_bitsandbytes_foreseen."""
     library, stubs = bitsandbytes
     path = os.pathsep.join([str(runtime_folder()), str(stubs)])
     environment = {"LD_LIBRARY_PATH": path, "LUTHIER_DEVICE": f"emulator:{target}"}
