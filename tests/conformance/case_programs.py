@@ -7,7 +7,6 @@ or hangs costs itself only: the program is started again with the cases after it
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import selectors
@@ -18,13 +17,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from compiled_programs import FUNCTIONS, Recipe, headers_key, key_of
 from program_builder import builder
+
+from luthier_py.runtime.hip import runtime_folder
 
 HERE = Path(__file__).parent
 TARGET = "gfx90a"
-SILENCE = float(os.environ.get("LUTHIER_CONFORMANCE_SECONDS", "60"))
+SILENCE = float(os.environ.get("LUTHIER_CONFORMANCE_SECONDS", "600"))
 """A program that prints nothing for so long hangs."""
-ENDING = 20.0
+ENDING = 120.0
 """So long a program may take to end after its last word."""
 UNABLE = 3  # exit code of a program whose device cannot go on after a case, see case.h
 _CASE = re.compile(r"^(CASE|ALONE)\((\w+)\)", re.MULTILINE)
@@ -50,23 +52,20 @@ def device_of(program: str) -> str:
     return f"emulator:{TARGET}*2" if program.endswith("_devices") else f"emulator:{TARGET}"
 
 
-def build(source: Path, folder: Path, headers: Path, libraries: Path, key: str = "", **how: object) -> Path:
-    """The program, compiled unless this very one was; a function that the library lacks fails where it is called (lld).
+def recipe(source: Path, headers: Path, libraries: Path | None = None, **how: object) -> Recipe:
+    """A program in which a function that the library lacks fails where it is called (lld).
 
-    ``key``: what else the result depends on. ``how``: see builder.build.
+    ``libraries``: another folder than that of our libamdhip64. ``how``: see builder.build.
     """
-    text = source.read_text()
-    parts = [*sorted(HERE.glob("*.h")), Path(__file__), Path(builder.__file__), builder.HERE / "device_library.h"]
-    content = b"\0".join([text.encode(), *(part.read_bytes() for part in parts), f"{key}{headers}{how}".encode()])
-    output = folder / f"{source.stem}-{hashlib.sha256(content).hexdigest()[:16]}"
-    if not output.exists():
-        found = _OPTIONS.search(text)
-        extra = found[1].split() if found else []
-        made = folder / f"{output.name}.{os.getpid()}.part"
+    found = _OPTIONS.search(source.read_text())
+    extra = found[1].split() if found else []
+
+    def make(path: Path) -> None:
         lazy = "-fuse-ld=lld", "-Wl,--unresolved-symbols=ignore-all", "-Wl,-z,lazy", "-ldl"
-        builder.build(source, made, headers, libraries, (TARGET,), extra, link=lazy, **how)
-        made.rename(output)
-    return output
+        builder.build(source, path, headers, libraries or runtime_folder(), (TARGET,), extra, link=lazy, **how)
+
+    parts = source, *sorted(HERE.glob("*.h")), Path(__file__), Path(builder.__file__), builder.HERE / "device_library.h"
+    return Recipe(source.stem, key_of(*parts, headers_key(headers), libraries or FUNCTIONS.read_text(), how), make)
 
 
 def run(program: Path, names: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +25,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import case_programs  # noqa: E402  (these lie where the path leads only now)
+from compiled_programs import compiled  # noqa: E402
 from program_builder import builder  # noqa: E402
 from rocm_stack import ABI, CODE_OBJECT, RocmStack, find_stack  # noqa: E402
 
@@ -49,13 +49,14 @@ def known() -> dict[str, dict[str, Any]]:
     return {row["case"]: row for row in rows}
 
 
-def built(stack: RocmStack, folder: Path, names: list[str]) -> Iterator[tuple[str, Future[Path]]]:
+def built(stack: RocmStack, names: list[str]) -> Iterator[tuple[str, Future[Path]]]:
     library = next(filter(None, map(builder.device_library, builder.header_folders())), None)
     how = {"abi": ABI, "code_object": CODE_OBJECT, "library": library}
     pool = ThreadPoolExecutor(os.cpu_count())
     for source in case_programs.sources():
         if not names or source.stem in names:
-            yield source.stem, pool.submit(case_programs.build, source, folder, stack.headers, stack.libraries, **how)
+            recipe = case_programs.recipe(source, stack.headers, stack.libraries, **how)
+            yield source.stem, pool.submit(compiled, recipe)
 
 
 def compared(program: Path, name: str, stack: RocmStack) -> Iterator[Result]:
@@ -77,14 +78,13 @@ def main(names: list[str]) -> int:
     if stack is None:
         sys.exit("no ROCm: unpack Debian's packages as .ci/run does, and set LUTHIER_ROCM_STACK")
     explained, results = known(), []
-    with tempfile.TemporaryDirectory() as folder:
-        for name, program in list(built(stack, Path(folder), names)):
-            print(f"{name}...", file=sys.stderr, flush=True)
-            try:
-                results += list(compared(program.result(), name, stack))
-            except RuntimeError as error:
-                words = [line for line in str(error).splitlines() if "error:" in line] or [str(error)]
-                print(f"{name}: not with these headers: {words[0][-160:]}")
+    for name, program in list(built(stack, names)):
+        print(f"{name}...", file=sys.stderr, flush=True)
+        try:
+            results += list(compared(program.result(), name, stack))
+        except RuntimeError as error:
+            words = [line for line in str(error).splitlines() if "error:" in line] or [str(error)]
+            print(f"{name}: not with these headers: {words[0][-160:]}")
     absent = [row for row in results if "undefined symbol" in row.rocm]
     results = [row for row in results if row not in absent]
     different = {row.case: row for row in results if bool(row.ours) != bool(row.rocm)}

@@ -1,5 +1,5 @@
 """Tools run under programs of tests/programs."""
 
-from hip_programs import program
+from compiled_programs import program
 
 __all__ = ["program"]

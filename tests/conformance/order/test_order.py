@@ -9,9 +9,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import case_programs
 import numpy as np
 import pytest
-from program_builder import builder
+from compiled_programs import HEADERS, NO_HEADERS, compiled
+from rocm_stack import lacking
 
 from luthier_py.runtime.hip import runtime_folder
 
@@ -81,15 +83,12 @@ def number(vector: np.ndarray) -> int:
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory, require_tool: Callable[[str], str]) -> Path:
+def program(require_tool: Callable[[str], str]) -> Path:
     require_tool("clang++-22")
     require_tool("cc")
-    found = builder.header_folders()
-    if not found:
-        pytest.skip("no HIP headers")
-    output = tmp_path_factory.mktemp("order") / "order"
-    source = Path(__file__).with_name("order.hip")
-    return builder.build(source, output, max(found, key=builder.hip_major), runtime_folder(), ("gfx90a",))
+    if not HEADERS:
+        lacking(NO_HEADERS)
+    return compiled(case_programs.recipe(Path(__file__).with_name("order.hip"), HEADERS[max(HEADERS)]))
 
 
 @pytest.mark.parametrize("seed", (1,))

@@ -87,7 +87,7 @@ class Ring:
     def read_index(self):
         return ctypes.c_uint64.from_address(self.read).value
 
-def until(condition, seconds=20):
+def until(condition, seconds=300):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "in vain"
@@ -105,7 +105,7 @@ def drive(text: str, folder: Path, device: str = "emulator:gfx90a", before: str 
     program.write_text(PRELUDE + before + textwrap.dedent(text))
     environment = {**os.environ, "LD_PRELOAD": str(device_library()), "LUTHIER_DEVICE": device, **variables}
     done = subprocess.run(
-        [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr + done.stdout
     return done.stdout

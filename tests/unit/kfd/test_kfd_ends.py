@@ -14,7 +14,7 @@ from driven import PRELUDE
 
 from luthier_py.runtime.kfd import device_library
 
-SECONDS = 20
+SECONDS = 300
 WORK = """
 ring = Ring(kfd, drm, ARENA + (1 << 20), 1)
 own = place(64 * PAGE)

@@ -63,7 +63,7 @@ def load(
         [sys.executable, "-c", textwrap.dedent(PROGRAM), str(hsa_tool_library()), str(core), str(amd), entry,
          *map(str, preloaded)],
         env={"LUTHIER_TOOL": tool, "LUTHIER_LEVEL": level, "PATH": "/usr/bin:/bin"},
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     refused, changed, untouched = re.fullmatch(r"(\d) \[(.*)\] (True|False)\n", done.stdout).groups()  # type: ignore[union-attr]

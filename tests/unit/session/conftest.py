@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hip_programs import program
+from compiled_programs import program
 
 from luthier_py import cli
 

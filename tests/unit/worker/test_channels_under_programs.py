@@ -92,7 +92,7 @@ def test_records_of_graphs_go_to_their_kernels(name: str, program: Program, tool
 
 @pytest.mark.parametrize("full", ("drop", "stop"))
 def test_full_channels_that_do_not_wait(full: str, program: Program, tooled: Tooled) -> None:
-    done = tooled(program("vector_add"), tool=TOOL, LUTHIER_TOOL_OPTIONS="slow=0.05", WAVE_TRACE_FULL=full)
+    done = tooled(program("vector_add"), tool=TOOL, LUTHIER_TOOL_OPTIONS="slow=0.5", WAVE_TRACE_FULL=full)
     assert (done.code, done.out) == (0, "PASSED\n"), done.err
     items, reported = done.verdict["records"]["items"], sum(row["report"]["items"] for row in done.verdict["reports"])
     assert items["dropped"] > 0 and items["pushed"] == items["kept"] + items["dropped"]
@@ -143,7 +143,8 @@ def test_prints_and_assertions_under_a_program(program: Program, tooled: Tooled,
         assert "assertion in device code" in done.verdict["failed"]
 
 
-@pytest.mark.parametrize("target", ("gfx900", "gfx906", "gfx908", "gfx942", "gfx950"))
+@pytest.mark.parametrize("target", [
+    "gfx900", "gfx942", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gfx906", "gfx908", "gfx950"))])
 def test_other_targets(target: str, program: Program, tooled: Tooled) -> None:
     """Each has its own way to make caches forget and write back."""
     done = tooled(program("jacobi", targets=(target,)), tool=TOOL, LUTHIER_DEVICE=f"emulator:{target}")

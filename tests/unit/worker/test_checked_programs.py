@@ -58,7 +58,7 @@ def test_findings_by_many_seeds_count(program: Program) -> None:
 def test_who_stops_it_stops_all_schedules(program: Program, tmp_path: Path) -> None:
     """Ctrl-C of a terminal goes to all of the group."""
     marks = tmp_path / "marks"
-    script = f"echo began >> {marks}; exec sleep 60"
+    script = f"echo began >> {marks}; exec sleep 600"
     options = ("--device", DEVICE, "--shuffle", "5")
     command = (sys.executable, "-m", "luthier_py", "exec", *options, "--", "sh", "-c", script)
     with subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE) as running:
@@ -66,7 +66,7 @@ def test_who_stops_it_stops_all_schedules(program: Program, tmp_path: Path) -> N
             assert running.poll() is None
             time.sleep(0.05)
         os.killpg(running.pid, signal.SIGINT)
-        assert running.wait(60) == 130
+        assert running.wait(500) == 130
     assert marks.read_text() == "began\n"
 
 

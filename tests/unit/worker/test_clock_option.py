@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
+from loaded_command import run_luthier
 
 from luthier_py.isa import target
 from luthier_py.tool.names import demangled
 from luthier_py.worker.properties import properties
-
-LUTHIER = sys.executable, "-c", "from luthier_py.cli import main; main()"
 
 
 def profiles(run, program, path, **environment):
@@ -40,9 +37,9 @@ def test_exec_says_how_long_each_kernel_took(program, tmp_path):
     """As the profile has it, launch by launch, under a tool, too; other clocks say nothing."""
     for name, tool in (("transpose", ()), ("vector_add", ("-t", "none"))):
         profile = tmp_path / name
-        command = [*LUTHIER, "exec", "--device", "emulator:gfx90a", *tool, "--clock"]
-        done = subprocess.run([*command, "model", "--", program(name)], capture_output=True, text=True, timeout=120,
-                              env={**os.environ, "LUTHIER_DEVICE_PROFILE": str(profile)})
+        command = ["exec", "--device", "emulator:gfx90a", *tool, "--clock"]
+        done = run_luthier(*command, "model", "--", program(name),
+                           environment={**os.environ, "LUTHIER_DEVICE_PROFILE": str(profile)})
         assert done.returncode == 0 if not tool else 3, done.stderr
         rows = [json.loads(line) for line in profile.read_text().splitlines()]
         told = {kernel: int(cycles) for kernel, cycles in re.findall(
@@ -53,7 +50,7 @@ def test_exec_says_how_long_each_kernel_took(program, tmp_path):
         assert told == expected and list(told.values()) == sorted(told.values(), reverse=True)
         if len(told) > 1:
             assert f"all {len(told)} kernels: {sum(told.values())} cycles in {len(rows)} launches" in done.stderr
-    plain = subprocess.run([*command, "instructions", "--", program(name)], capture_output=True, text=True, timeout=120)
+    plain = run_luthier(*command, "instructions", "--", program(name), environment=os.environ)
     assert "cycles" not in plain.stderr
 
 

@@ -257,7 +257,7 @@ def told(calls: str, major: int = 7, **environment: str) -> list[str]:
     """Lines of a program without a device."""
     inherited = {name: value for name, value in os.environ.items() if name != "LUTHIER_DEVICE"}
     text = CALLS % {"major": major, "source": SOURCE.encode()} + calls
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, env={
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=600, env={
         **inherited, "LD_LIBRARY_PATH": str(runtime_folder()), **environment})  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -311,7 +311,7 @@ def test_fork_does_not_wait_for_another_thread_s_compilation(tools: Search, tmp_
 folder={tmp_path}
 case " $* " in *" -print"*) ;; *)
     if mkdir $folder/begun 2> /dev/null; then
-        for _ in $(seq 400); do [ -e $folder/forked ] || sleep 0.05; done
+        for _ in $(seq 8000); do [ -e $folder/forked ] || sleep 0.05; done
         [ -e $folder/forked ] || touch $folder/late
     fi ;;
 esac

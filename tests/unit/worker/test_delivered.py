@@ -6,11 +6,11 @@ import csv
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from loaded_command import run_luthier
 
 Program = Callable[..., Path]
 DEVICE = "emulator:gfx90a"
@@ -46,10 +46,8 @@ class Broken(Tool):
 
 
 def luthier(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "--device", DEVICE]
     environment = {**os.environ, "LUTHIER_DEVICE": ""}
-    return subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, timeout=60, cwd=cwd,
-                          env=environment)  # fmt: skip
+    return run_luthier("exec", "--device", DEVICE, *arguments, environment=environment, cwd=cwd)
 
 
 def tool(folder: Path, **places: str) -> Path:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from luthier_py.errors import Invalid
+from luthier_py.worker.settings import chosen_memory
+
 HostProgram = Callable[..., Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -27,8 +30,11 @@ def test_what_is_free_can_be_had(settings: dict[str, str], total: int, host_prog
     assert total - (1 << 20) < int(done.stdout.splitlines()[0]) <= total
 
 
-@pytest.mark.parametrize("size", ("0", "-1", "much", "4X", "1.5G"))
-def test_wrong_sizes(size: str, host_program: HostProgram, run: Run) -> None:
+def test_wrong_sizes(host_program: HostProgram, run: Run) -> None:
+    for size in ("0", "-1", "much", "4X"):
+        with pytest.raises(Invalid, match=f"LUTHIER_DEVICE_MEMORY=`{size}`: give"):
+            chosen_memory(size)
+    size = "1.5G"
     done = run(host_program("memory_program"), "limits", LUTHIER_DEVICE_MEMORY=size)
     assert done.returncode == 1 and f"LUTHIER_DEVICE_MEMORY=`{size}`: give" in done.stderr
     assert len(done.stderr.splitlines()) == 1

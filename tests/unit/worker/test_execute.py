@@ -11,17 +11,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from loaded_command import run_luthier
+
 Program = Callable[..., Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 DEVICE = "emulator:gfx90a"
+SECONDS = 600
+"""Only what hangs meets it."""
 LANES = ("-O", "COUNT_WARP_LEVEL=0", "-O", "EXCLUDE_PRED_OFF=1")
 
 
 def luthier(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from luthier_py.cli import main; main()", *map(str, arguments)]
-    settings = {**os.environ, "LUTHIER_DEVICE": "", **environment}
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=settings)
+    return run_luthier(*arguments, environment={**os.environ, "LUTHIER_DEVICE": "", **environment})
 
 
 def test_exec(program: Program) -> None:
@@ -79,7 +81,7 @@ def test_the_exit_code_where_the_parent_ignores_its_children() -> None:
     """A process that ignores SIGCHLD hands that on, and the kernel then keeps no exit codes."""
     command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "--", "sh", "-c", "exit 7"]
     ignoring = lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # noqa: E731
-    assert subprocess.run(command, timeout=60, preexec_fn=ignoring).returncode == 7
+    assert subprocess.run(command, timeout=SECONDS, preexec_fn=ignoring).returncode == 7
 
 
 def test_time_limit(program: Program) -> None:
@@ -127,7 +129,7 @@ def test_the_readme_s_commands_preload_on_the_emulator(program: Program, tmp_pat
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         ["sh", "-ec", "\n".join([build, *lines[start:]])], cwd=tmp_path, env={**os.environ, "PATH": path},
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=SECONDS,
     )  # fmt: skip
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "PASSED"), done.stderr
     assert "1 instrumented by instr_count" in done.stderr

@@ -50,8 +50,10 @@ def test_memory_that_nobody_wrote(mistake: str, program: Program, tmp_path: Path
     assert reads == {found["at"]["pc"]: found["count"] for found in told["findings"]} and bool(reads) == bool(mistake)
 
 
-@pytest.mark.parametrize("tools", ["memcheck,racecheck,initcheck,synccheck,waitcheck", "initcheck,memcheck"])
-@pytest.mark.parametrize("mistake", CALLS)
+@pytest.mark.parametrize(("mistake", "tools"), [
+    *((mistake, "memcheck,racecheck,initcheck,synccheck,waitcheck") for mistake in CALLS),
+    ("bounds", "initcheck,memcheck"),
+    *(pytest.param(mistake, "initcheck,memcheck", marks=pytest.mark.slow) for mistake in ("constant", "freed"))])
 def test_tools_together_read_no_memory_that_is_not_there(mistake: str, tools: str, program: Program) -> None:
     """What memcheck keeps a wave from others do not access in its place."""
     path = program("allocations", extra=("-gline-tables-only",))

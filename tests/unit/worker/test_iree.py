@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import missing
+from rocm_stack import lacking
 
 PROGRAM = Path(__file__).with_name("iree_kernels.py")
 TARGET = {"LUTHIER_DEVICE": "emulator:gfx942"}
@@ -19,7 +19,7 @@ TARGET = {"LUTHIER_DEVICE": "emulator:gfx942"}
 @pytest.fixture(autouse=True)
 def installed() -> None:
     if not all(importlib.util.find_spec(name) for name in ("iree", "iree.compiler", "iree.runtime")):
-        missing("no iree in this Python: pip install iree-base-compiler iree-base-runtime")
+        lacking("no iree in this Python: pip install iree-base-compiler iree-base-runtime")
 
 
 @pytest.mark.parametrize("kernels", ("matmul f16", "softmax"))

@@ -19,6 +19,8 @@ from luthier_py.worker.orphan import ProgramWatch, new_folder, remove_abandoned
 
 HostProgram = Callable[..., Path]
 TOOL = ("-t", "instr_count")
+SECONDS = 600
+"""Only what hangs meets it."""
 
 
 class Run:
@@ -47,7 +49,7 @@ class Run:
 
     def leaves_nothing(self) -> bool:
         """Workers end after their program."""
-        for _ in range(400):
+        for _ in range(20 * SECONDS):
             if not self.alive() and not list(self.folder.iterdir()):
                 return True
             time.sleep(0.05)
@@ -71,7 +73,7 @@ def started(host_program: HostProgram, tmp_path: Path) -> Iterator[Callable[...,
     for run in runs:
         for process in run.alive():
             os.kill(process, signal.SIGKILL)
-        run.process.communicate(timeout=60)
+        run.process.communicate(timeout=SECONDS)
 
 
 @pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
@@ -79,7 +81,7 @@ def test_the_program_gets_the_signal(number: signal.Signals, started: Callable[.
     run = started("PROGRAM")
     assert len(run.alive()) == 4  # exec, the program, two workers
     os.kill(run.process.pid, number)
-    _, err = run.process.communicate(timeout=60)
+    _, err = run.process.communicate(timeout=SECONDS)
     assert run.process.returncode == 128 + number and "1 launch, 1 selected, 1 instrumented" in err
     assert run.leaves_nothing()
 
@@ -87,7 +89,7 @@ def test_the_program_gets_the_signal(number: signal.Signals, started: Callable[.
 def test_the_program_decides_what_a_signal_does(started: Callable[..., Run]) -> None:
     run = started("PROGRAM", str(int(signal.SIGTERM)))
     os.kill(run.process.pid, signal.SIGTERM)
-    _, err = run.process.communicate(timeout=60)
+    _, err = run.process.communicate(timeout=SECONDS)
     assert run.process.returncode == 42 and "1 instrumented" in err and run.leaves_nothing()
 
 
@@ -127,7 +129,7 @@ def test_without_exec_nothing_is_killed(folder: str | None, tmp_path: Path, monk
     if folder is not None:
         monkeypatch.setenv("LUTHIER_EXEC", folder)
     (tmp_path / "lock").touch()
-    with subprocess.Popen(["sleep", "60"]) as program:
+    with subprocess.Popen(["sleep", "600"]) as program:
         ProgramWatch(program.pid).remove_folder()
         with pytest.raises(subprocess.TimeoutExpired):
             program.wait(0.3)

@@ -127,8 +127,8 @@ def test_growing_variables(under: Tooled, tmp_path: Path) -> None:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """A worker ends after its program."""
-    for _ in range(200):
+    """A worker ends after its program; only one that hangs meets the bound, ten minutes."""
+    for _ in range(12000):
         if condition():
             return
         time.sleep(0.05)

@@ -27,12 +27,6 @@ def test_compressed_code(version: int, program: Program, run: Run) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
 
 
-@pytest.mark.parametrize("devices", ("emulator:gfx90a*3", "emulator:gfx906, emulator:gfx90a"))
-def test_several_devices(devices: str, program: Program, run: Run) -> None:
-    done = run(program("devices", targets=("gfx906", "gfx90a")), LUTHIER_DEVICE=devices)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
-
-
 @pytest.mark.parametrize("target", ("gfx900", "gfx906", "gfx908", "gfx942"))
 def test_other_targets(target: str, program: Program, run: Run) -> None:
     done = run(program("grid_sync", targets=(target,)), LUTHIER_DEVICE=f"emulator:{target}")

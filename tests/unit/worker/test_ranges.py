@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loaded_command import run_luthier
 
 from luthier_py.errors import Invalid
 from luthier_py.samples import FOLDER
@@ -118,8 +119,8 @@ def test_programs_without_a_tool_find_roctx_too(marking: Path, counted: Counted)
 
 def test_exec_takes_a_range(marking: Path, tmp_path: Path) -> None:
     def under(*options: str) -> subprocess.CompletedProcess[str]:
-        command = sys.executable, "-m", "luthier_py", "exec", "-t", "instr_count", "--device", "emulator:gfx90a"
-        return subprocess.run([*command, *options, "--", marking, CODE, "threads"], capture_output=True, text=True)
+        command = "exec", "-t", "instr_count", "--device", "emulator:gfx90a"
+        return run_luthier(*command, *options, "--", marking, CODE, "threads", environment=os.environ)
 
     assert under("--range", "^forward", "--output", str(tmp_path / "counts.csv")).returncode == 0
     rows = list(csv.DictReader((tmp_path / "counts.csv").read_text().splitlines()))

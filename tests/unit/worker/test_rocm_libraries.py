@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import missing
+from rocm_stack import lacking
 from stand_ins import stand_in
 
 from luthier_py.runtime.hip import runtime_folder
@@ -36,7 +36,7 @@ def test_debian(
     library: str, name: str, tooled: Callable[..., Any], counted: Callable[..., list[dict[str, Any]]]
 ) -> None:
     if not any(found for folder in FOLDERS for found in Path(folder).glob(f"lib{library}.so.?")):
-        missing(f"no lib{library}: see LUTHIER_ROCM_LIBRARIES in tests/differential/test_elf_real.py")
+        lacking(f"no lib{library}: see LUTHIER_ROCM_LIBRARIES in tests/differential/test_elf_real.py")
     path = os.pathsep.join([str(runtime_folder()), *FOLDERS])
     check([sys.executable, HERE / f"{library}_program.py", name], {"LD_LIBRARY_PATH": path}, tooled, counted)
 
@@ -46,18 +46,20 @@ def bitsandbytes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Its library, and a folder with the libraries that this one wants and that none of the calls here needs."""
     spec = importlib.util.find_spec("bitsandbytes")
     if spec is None or spec.origin is None:
-        missing("no bitsandbytes: pip install --no-deps bitsandbytes")
+        lacking("no bitsandbytes: pip install --no-deps bitsandbytes")
     library, folder = Path(spec.origin).parent / "libbitsandbytes_rocm715.so", tmp_path_factory.mktemp("stubs")
     stand_in(library, folder)
     return library, folder
 
 
-@pytest.mark.parametrize("target", ("gfx90a", "gfx942", "gfx950", "gfx1010", "gfx1030", "gfx1100", "gfx1201"))
+@pytest.mark.parametrize("target", [
+    "gfx1100", *(pytest.param(name, marks=pytest.mark.slow) for name in (
+        "gfx90a", "gfx942", "gfx950", "gfx1010", "gfx1030", "gfx1201"))])
 def test_bitsandbytes(
     target: str, bitsandbytes: tuple[Path, Path], tooled: Callable[..., Any],
     counted: Callable[..., list[dict[str, Any]]],
 ) -> None:
-    """Compressed fat binaries of ROCm 7, in code object version 6."""
+    """Compressed fat binaries of ROCm 7, in code object version 6. With waves of 64: test_bitsandbytes_foreseen."""
     library, stubs = bitsandbytes
     path = os.pathsep.join([str(runtime_folder()), str(stubs)])
     environment = {"LD_LIBRARY_PATH": path, "LUTHIER_DEVICE": f"emulator:{target}"}
@@ -77,10 +79,9 @@ PROFILES: dict[str, Callable[[Any], int]] = {
 @pytest.mark.parametrize("target", ("gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"))
 def test_profiles_of_bitsandbytes(
     target: str, tool: str, bitsandbytes: tuple[Path, Path], tooled: Callable[..., Any],
-    counted: Callable[..., list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch,
+    counted: Callable[..., list[dict[str, Any]]],
 ) -> None:
     """Of its first launches."""
-    monkeypatch.setattr("conftest.SECONDS", 600)
     library, stubs = bitsandbytes
     path = os.pathsep.join([str(runtime_folder()), str(stubs)])
     environment = {"LD_LIBRARY_PATH": path, "LUTHIER_DEVICE": f"emulator:{target}"}
@@ -113,11 +114,10 @@ def test_bitsandbytes_foreseen(
 @pytest.mark.parametrize("target", ("gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"))
 def test_metrics_of_bitsandbytes(
     target: str, bitsandbytes: tuple[Path, Path], tooled: Callable[..., Any],
-    counted: Callable[..., list[dict[str, Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    counted: Callable[..., list[dict[str, Any]]], tmp_path: Path,
 ) -> None:
     """Four tools in one copy: instructions and lanes are the emulator's of the bare run, in the order of launches, and
     segments those that NumPy finds in the addresses of the same run."""
-    monkeypatch.setattr("conftest.SECONDS", 600)
     library, stubs = bitsandbytes
     command = [sys.executable, HERE / "bitsandbytes_program.py", library, "few"]
     environment = {"LD_LIBRARY_PATH": os.pathsep.join([str(runtime_folder()), str(stubs)]),
@@ -146,10 +146,9 @@ def test_metrics_of_bitsandbytes(
 @pytest.mark.slow
 @pytest.mark.parametrize("tool", ("memcheck", "racecheck", "initcheck"))
 def test_mistakes_of_bitsandbytes(
-    tool: str, bitsandbytes: tuple[Path, Path], tooled: Callable[..., Any], monkeypatch: pytest.MonkeyPatch,
+    tool: str, bitsandbytes: tuple[Path, Path], tooled: Callable[..., Any],
 ) -> None:
     """None, but for first loads of compare-and-swap loops, which atomics on floats have become."""
-    monkeypatch.setattr("conftest.SECONDS", 600)
     library, stubs = bitsandbytes
     path = os.pathsep.join([str(runtime_folder()), str(stubs)])
     done = tooled(sys.executable, HERE / "bitsandbytes_program.py", library, "few", tool=tool, LD_LIBRARY_PATH=path,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from loaded_command import run_luthier
 
 from luthier_py.errors import Invalid
 from luthier_py.worker.kfd.driver import DriverService
@@ -36,11 +35,9 @@ WRONG_OF_OURS = {"LUTHIER_MEMORY_GRANULARITY": "5", "LUTHIER_FINE_ATOMICS": "som
 
 @pytest.mark.parametrize(("name", "value"), (WRONG | WRONG_OF_OURS).items())
 def test_nothing_is_started(name: str, value: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "--device", "emulator:gfx90a"]
     started = tmp_path / "started"
-    done = subprocess.run(
-        [*command, "--", "touch", started], env={**os.environ, name: value}, capture_output=True, text=True, timeout=60
-    )
+    done = run_luthier("exec", "--device", "emulator:gfx90a", "--", "touch", started,
+                       environment={**os.environ, name: value})
     assert done.returncode == 2 and f"{name}=" in done.stderr and not started.exists()
 
 

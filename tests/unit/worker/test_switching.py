@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from loaded_command import run_luthier
 
 from luthier_py.errors import Invalid
 from luthier_py.session.switching import switch
@@ -20,7 +21,7 @@ LUTHIER = [sys.executable, "-c", "from luthier_py.cli import main; main()"]
 
 
 def luthier(*words: object) -> str:
-    done = subprocess.run([*LUTHIER, *map(str, words)], capture_output=True, text=True, timeout=60)
+    done = run_luthier(*map(str, words), environment=os.environ)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -59,7 +60,7 @@ def test_launches_in_between_are_the_programs_own(host_program: Callable[..., Pa
 
 def test_who_does_not_listen_is_left_alone() -> None:
     """It would end by the signal."""
-    with subprocess.Popen(["sleep", "60"], env={**os.environ, "LUTHIER_SIGNAL": "USR1"}) as sleeping:
+    with subprocess.Popen(["sleep", "600"], env={**os.environ, "LUTHIER_SIGNAL": "USR1"}) as sleeping:
         with pytest.raises(Invalid, match=f"process {sleeping.pid} has no tool that listens: start"):
             switch(sleeping.pid, True)
         assert sleeping.poll() is None
@@ -70,7 +71,7 @@ def test_who_does_not_listen_is_left_alone() -> None:
 
 def test_what_another_thread_has_started_is_told() -> None:
     listening = ("import os, signal, time; signal.signal(10, lambda *_: (print('told', flush=True), os._exit(0))); "
-                 "print('ready', flush=True); time.sleep(60)")
+                 "print('ready', flush=True); time.sleep(600)")
     starting = ("import subprocess, sys, threading; "
                 f"threading.Thread(target=subprocess.run, args=([sys.executable, '-c', {listening!r}],)).start()")
     with subprocess.Popen([sys.executable, "-c", starting], text=True, stdout=subprocess.PIPE,

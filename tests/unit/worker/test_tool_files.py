@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from loaded_command import run_luthier
 
 Program = Callable[..., Path]
 DEVICE = "emulator:gfx90a"
@@ -18,11 +18,8 @@ DEVICE = "emulator:gfx90a"
 def exec_with(tool: str, program: Path, **options: object) -> str:
     """``luthier exec``; stderr."""
     given = [text for name, value in options.items() for text in ("-O", f"{name}={value}")]
-    command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "-t", tool, *given]
-    done = subprocess.run(
-        [*command, "--device", DEVICE, "--", program], capture_output=True, text=True, timeout=120,
-        env={**os.environ, "LUTHIER_DEVICE": ""},
-    )  # fmt: skip
+    environment = {**os.environ, "LUTHIER_DEVICE": ""}
+    done = run_luthier("exec", "-t", tool, *given, "--device", DEVICE, "--", program, environment=environment)
     assert (done.returncode, done.stdout[-7:]) == (0, "PASSED\n"), done.stdout + done.stderr
     return done.stderr
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import missing
+from rocm_stack import lacking
 
 from luthier_py.runtime.hip import runtime_folder
 
@@ -21,7 +21,7 @@ KERNELS = ["softmax", "multiply", "count"]
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for name in ("triton", "hip"):
         if importlib.util.find_spec(name) is None:
-            missing(f"no {name} in this Python: pip install --no-deps triton, pip install luthier-py[hip]")
+            lacking(f"no {name} in this Python: pip install --no-deps triton, pip install luthier-py[hip]")
     folder = tmp_path_factory.getbasetemp() / "triton"
     return {"ROCM_PATH": str(runtime_folder()), "TRITON_CACHE_DIR": str(folder), "TRITON_DEFAULT_FP_FUSION": "1"}
 
