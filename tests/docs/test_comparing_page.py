@@ -4,39 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import pytest
 
-from luthier_py import cli
-
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.compile(r"(?:^    .*\n|^\n(?=    ))+", re.MULTILINE)
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
-    """A shell's line with the command, in a folder of its own that has the page's files."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "tests").symlink_to(ROOT / "tests")
-
-    def run(line: str) -> Done:
-        monkeypatch.setattr("sys.argv", shlex.split(line))
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        return Done(int(stop.value.code or 0), *capsys.readouterr())
-
-    return run
 
 
 def section(title: str, page: str = "comparing") -> list[str]:
@@ -49,7 +25,7 @@ def lines(block: str) -> list[str]:
     return block.replace("\\\n", "").splitlines()
 
 
-def test_two_runs_and_two_builds(typed: Callable[..., Done]) -> None:
+def test_two_runs_and_two_builds(typed: Callable[[str], Any]) -> None:
     _, commands, runs, code, builds = section("Two runs, two builds")
     done = [typed(line) for line in lines(commands)]
     assert [each.code for each in done] == [0, 0, 0]
@@ -59,7 +35,7 @@ def test_two_runs_and_two_builds(typed: Callable[..., Done]) -> None:
     assert typed("luthier compare before.json before.json --fail-on-change").code == 0
 
 
-def test_budgets(typed: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_budgets(typed: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
     _, command, budget, verdict = section("Budgets")
     [written] = lines(command)
@@ -71,7 +47,7 @@ def test_budgets(typed: Callable[..., Done], tmp_path: Path, monkeypatch: pytest
     assert (done.code, done.out.rstrip()) == (1, verdict)
 
 
-def test_traces(typed: Callable[..., Done], tmp_path: Path) -> None:
+def test_traces(typed: Callable[[str], Any], tmp_path: Path) -> None:
     blocks = section("Traces", "time")
     at = next(at for at, block in enumerate(blocks) if "--trace" in block)
     [command] = lines(blocks[at])
