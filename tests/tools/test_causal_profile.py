@@ -167,8 +167,8 @@ def test_a_hot_line_that_nobody_waits_for(clang: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "test", "speedup"), [
-    ("mandelbrot", "vector_alu", 75), ("bitonic_sort", "lds", 50), ("reduce", "barrier | lds", 75),
-    ("nbody", "transcendental", 50)])
+    ("mandelbrot", "vector_alu", 75), pytest.param("bitonic_sort", "lds", 50, marks=pytest.mark.slow),
+    ("reduce", "barrier | lds", 75), pytest.param("nbody", "transcendental", 50, marks=pytest.mark.slow)])
 def test_delays_take_what_costs_say(name: str, test: str, speedup: int, tmp_path: Path) -> None:
     """In kernels whose time is no memory's."""
     found = sample(name)
@@ -181,7 +181,7 @@ def test_delays_take_what_costs_say(name: str, test: str, speedup: int, tmp_path
 
 @pytest.mark.parametrize(("target", "size"), [
     pytest.param("gfx942", 64, marks=pytest.mark.slow), pytest.param("gfx1030", 32, marks=pytest.mark.slow),
-    ("gfx1100", 32), ("gfx1201", 32)])
+    ("gfx1100", 32), pytest.param("gfx1201", 32, marks=pytest.mark.slow)])
 def test_delays_on_other_targets(target: str, size: int, clang: str, tmp_path: Path) -> None:
     path = CompiledSamples(clang, tmp_path).path("mandelbrot", target, size)
     path = kept(path, launch_of(sample("mandelbrot")), tmp_path / "kept.lrec")
