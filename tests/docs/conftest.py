@@ -1,4 +1,4 @@
-"""What tests of pages share: commands that are typed, in this process; the tutorial's program is one of tests/programs."""
+"""What tests of pages share: commands are typed in this process; the tutorial's program is one of tests/programs."""
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from luthier_py.session.execute import execute
+
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.compile(r"(?:^    .*\n|^\n(?=    ))+", re.MULTILINE)
 
@@ -35,8 +37,21 @@ def test_two_runs_and_two_builds(typed: Callable[[str], Any]) -> None:
     assert typed("luthier compare before.json before.json --fail-on-change").code == 0
 
 
+def cache_by_tool(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The two commands run one program: under each tool once."""
+    runs: dict[str | None, Any] = {}
+
+    def runner(command: Any, settings: Any, tool: str | None, *more: Any, **given: Any) -> Any:
+        if tool not in runs:
+            runs[tool] = run(command, settings, tool, *more, **given)
+        return runs[tool]
+
+    return runner
+
+
 def test_budgets(typed: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
+    monkeypatch.setattr("luthier_py.session.budget.execute", cache_by_tool(execute))
     _, command, budget, verdict = section("Budgets")
     [written] = lines(command)
     assert typed(written).code == 0 and (tmp_path / "budget.toml").read_text().rstrip() == budget

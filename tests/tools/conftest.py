@@ -1,4 +1,4 @@
-"""Tools run under programs of tests/programs, and on sample kernels: on those that differ most always, on all slowly."""
+"""Tools run under programs of tests/programs, and on sample kernels: some of these always, the others with -m slow."""
 
 from __future__ import annotations
 

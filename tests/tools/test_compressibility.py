@@ -1,4 +1,4 @@
-"""Bits of what is stored: on every sample kernel those of Python's Huffman codes of a trace of all stored values."""
+"""Bits of what is stored: on sample kernels those of Python's Huffman codes of a trace of all stored values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from luthier_py.session.run import run_instrumented, run_original
 from luthier_py.tool import Channel, Lane, Mutator, Tool, channel, hook, load_tool, source, u32, u64
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "compressibility"
-ALWAYS = "device_call", "lds_widths", "reduce", "saxpy"  # calls, wide stores, LDS and few lanes, waves that are not full
+ALWAYS = "device_call", "lds_widths", "reduce", "saxpy"  # calls, wide stores, few lanes, waves that are not full
 
 
 @pytest.fixture(autouse=True)
