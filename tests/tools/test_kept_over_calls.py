@@ -13,7 +13,7 @@ import pytest
 
 from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
 from luthier_py.analysis import Facts
-from luthier_py.emulator import EmulatorDevice, LaunchProfile
+from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import CheckFailed
 from luthier_py.intrinsics import atomic_add, is_first_lane
 from luthier_py.ir import Instr, Program, lift
@@ -98,29 +98,23 @@ def addresses(program: Program) -> Iterator[tuple[str, int]]:
             yield function.name, builder.getpc.inst["sdst"].reg.index
 
 
-def original(code: bytes, launch: Launch) -> tuple[list[bytes], LaunchProfile]:
-    device = EmulatorDevice(load(code).target)
-    outputs = run_original(device, code, launch).outputs
-    assert device.profile is not None
-    return [each.tobytes() for each in outputs.values()], device.profile
-
-
 def test_counts_and_memory(code: bytes) -> None:
     program = lift(load(code))
     low = [place for place in addresses(program) if place[1] < 32]
     assert len({name for name, _ in low} & {*KERNELS}) > 3  # or else the compiler does not what this is about
     indirect = {function.name for function in program.functions for site in program.calls(function) if site.indirect}
     assert indirect == {"shown", "stored"}  # what looks at the address otherwise must see the original's
-    arguments = parse_argument("out:u32[256]"), parse_argument("u32=5")
-    launches = {kernel: Launch(kernel, (2, 1, 1), (128, 1, 1), arguments) for kernel in KERNELS}
-    originals = {kernel: original(code, launch) for kernel, launch in launches.items()}
     for name, agrees in TOOLS.items():
         tool = EachInstruction() if name == "each instruction" else load_tool(name)
         made = instrument(code, tool)
         assert {each.name for each in made.patched.report} == {*KERNELS}
-        for kernel, (outputs, profile) in originals.items():
-            ran = run_instrumented(EmulatorDevice(load(code).target), made, tool, launches[kernel])
-            assert [each.tobytes() for each in ran.outputs.values()] == outputs
+        for kernel in KERNELS:
+            launch = Launch(kernel, (2, 1, 1), (128, 1, 1), (parse_argument("out:u32[256]"), parse_argument("u32=5")))
+            device = EmulatorDevice(load(code).target)
+            outputs = run_original(device, code, launch).outputs
+            profile = device.profile
+            ran = run_instrumented(device, made, tool, launch)
+            assert [each.tobytes() for each in ran.outputs.values()] == [each.tobytes() for each in outputs.values()]
             assert agrees(tool, ran, profile), (name, kernel)
 
 

@@ -16,7 +16,7 @@ TOOL = str(TOOLS / "wave_trace.py")
 
 
 @pytest.mark.parametrize("name, level", some(product(("vector_add", "jacobi"), LEVELS), {
-    ("vector_add", "hip"), ("jacobi", "hsa")}))
+    ("vector_add", "hip"), ("vector_add", "hsa")}))
 def test_every_launch_has_its_records(name: str, level: str, programs: Any, stacked: Any) -> None:
     done = stacked.under(TOOL, programs.hip(name), level=level)
     assert (done.code, done.out) == (0, "PASSED\n"), done.err
