@@ -1,7 +1,6 @@
 """The sample kernels compiled for other targets: lifted, instrumented, checked and linked, as LLVM's tools see it.
 
-Nothing is run: test_table does that. A part runs always; ``-m slow`` takes every sample on every
-target here.
+Nothing is run: test_table does that. A part runs always; ``-m slow`` takes every sample on every target here.
 """
 
 from __future__ import annotations
@@ -31,6 +30,9 @@ TARGETS = (
 )
 TOOLS = ("instr_count", "opcode_histogram")
 LOOPS = "matmul"  # whose steps are counted behind them
+SOME = [pytest.param(*each, marks=() if each in (
+    ("gfx803", 64), ("gfx942", 64), ("gfx1030", 32), ("gfx1100", 64), ("gfx1201", 32), ("gfx1250", 32),
+) else pytest.mark.slow) for each in TARGETS]  # one of each generation always
 FEW = ("function_pointers", "histogram", LOOPS)  # indirect calls and atomics, LDS
 Compiled = Callable[[str, str, int], bytes]
 
@@ -52,8 +54,9 @@ def tried(code: bytes, tool: Tool | str, tmp_path: Path, require_tool) -> Instru
     return made
 
 
-@pytest.mark.parametrize(("target", "wave_size"), TARGETS)
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize(("target", "wave_size", "tool"), [
+    *((*each, "instr_count") for each in TARGETS),
+    *(pytest.param(*each.values, "opcode_histogram", marks=each.marks) for each in SOME)])
 def test_some_samples(target: str, wave_size: int, tool: str, compiled, tmp_path, require_tool) -> None:
     source = LOOPS if tool == "instr_count" else FEW[TARGETS.index((target, wave_size)) % len(FEW)]
     made = tried(compiled(source, target, wave_size), tool, tmp_path, require_tool)
@@ -97,7 +100,7 @@ class EveryEdit(Tool):
             m.insert("v_not_b32 v0, v0\n v_not_b32 v0, v0", after=instr, writes=vgpr(0))
 
 
-@pytest.mark.parametrize(("target", "wave_size"), TARGETS)
+@pytest.mark.parametrize(("target", "wave_size"), SOME)
 def test_edits(target: str, wave_size: int, compiled, tmp_path, require_tool) -> None:
     """All of them together in one kernel, proved."""
     source = FEW[TARGETS.index((target, wave_size)) % len(FEW)]
@@ -188,7 +191,7 @@ class Branches(Tool):
                 m.at_block(block, self.add, self.total)
 
 
-@pytest.mark.parametrize(("target", "wave_size"), TARGETS)
+@pytest.mark.parametrize(("target", "wave_size"), SOME)
 def test_hooks_that_change_exec(target: str, wave_size: int, compiled) -> None:
     made = instrument(compiled("histogram", target, wave_size), Branches())
     assert sum("_saveexec_b" in text or text.startswith("v_cmpx") for text in clone_of(made)) > 2
@@ -228,8 +231,8 @@ def test_kernels_that_share_nothing(tool: str, require_tool, tmp_path: Path) -> 
     assert len(made.patched.report) == 2
 
 
-@pytest.mark.parametrize(("target", "wave_size"), TARGETS)
-@pytest.mark.parametrize("tool", ("mem_trace", "mem_printf"))
+@pytest.mark.parametrize(("target", "wave_size"), SOME)
+@pytest.mark.parametrize("tool", ("mem_trace", pytest.param("mem_printf", marks=pytest.mark.slow)))
 def test_channels(
     tool: str, target: str, wave_size: int, compiled: Compiled, tmp_path: Path,
     require_tool: Callable[[str], str],

@@ -1,6 +1,7 @@
 """A part of `make table`: for each target and wave size a sample and a program, at levels and under tools by lot.
 
-LUTHIER_TEST_SEED is another lot. What judges the tools of samples is tested by tests/tools/test_pressure_truth.
+Some of each wave size run always, ``-m slow`` takes the others. LUTHIER_TEST_SEED is another lot. What judges the tools
+of samples is tested by tests/tools/test_pressure_truth.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -21,9 +23,15 @@ TARGETS = [f"{name}/{size}" for name, size in (
     ("gfx803", 64), ("gfx900", 64), ("gfx906", 64), ("gfx908", 64), ("gfx90a", 64), ("gfx942", 64), ("gfx950", 64),
     ("gfx1010", 32), ("gfx1010", 64), ("gfx1030", 32), ("gfx1030", 64), ("gfx1100", 32), ("gfx1100", 64),
     ("gfx1151", 32), ("gfx1151", 64), ("gfx1201", 32), ("gfx1201", 64), ("gfx1250", 32))]
+SAMPLED = "gfx90a/64", "gfx950/64", "gfx1100/32", "gfx1100/64", "gfx1201/32", "gfx1250/32"
+PROGRAMMED = "gfx90a/64", "gfx1201/32"
 SMALL = ("vector_add", "saxpy", "reduce", "histogram", "device_call", "function_pointers", "scratch", "transpose")
 PROGRAMS = ("vector_add", "reduction", "scan", "symbols", "pointers", "nearest_neighbour")
 TOOLS = 1
+
+
+def always(some: tuple[str, ...]) -> list[Any]:
+    return [pytest.param(where, marks=() if where in some else pytest.mark.slow) for where in TARGETS]
 
 
 @pytest.fixture(scope="module")
@@ -62,14 +70,14 @@ def test_targets_are_those_of_the_table(table: ModuleType) -> None:
     assert [f"{name}/{size}" for name, size in table.TARGETS] == TARGETS
 
 
-@pytest.mark.parametrize("where", TARGETS)
+@pytest.mark.parametrize("where", always(SAMPLED))
 def test_a_sample(table: ModuleType, where: str) -> None:
     cell = cell_of(table, "sample", where)
     rows = table.tried((cell, tools_of(table, cell)))
     assert len(rows) == 1 + TOOLS and not [row for row in rows if row.sort in ("wrong", "crash", "not compiled")]
 
 
-@pytest.mark.parametrize("where", TARGETS)
+@pytest.mark.parametrize("where", always(PROGRAMMED))
 def test_a_program(table: ModuleType, where: str) -> None:
     cell = cell_of(table, "program", where)
     rows = table.tried((cell, tools_of(table, cell)))

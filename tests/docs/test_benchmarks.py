@@ -6,10 +6,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks"
@@ -26,19 +25,43 @@ def test_make_bench_leaves_none_out() -> None:
     assert [name for name in NAMES if f"| {name}.py |" not in page] == []
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_scripts_find_what_they_import(name: str) -> None:
-    run = f"import runpy, sys; sys.path.insert(0, {str(FOLDER)!r}); runpy.run_path({str(FOLDER / name)!r} + '.py')"
-    subprocess.run([sys.executable, "-c", run], check=True)
+EACH = """
+import contextlib, io, re, runpy, sys, traceback
+folder, others, how, wanted, *names = sys.argv[1:]
+path, modules = [folder, *sys.path], set(sys.modules)
+for name in names:
+    sys.path[:], sys.argv[:], printed = path, [name], io.StringIO()
+    for other in {*sys.modules} - modules:  # that one script found something helps no other
+        if str(getattr(sys.modules[other], "__file__", None)).startswith((folder, others)):
+            del sys.modules[other]
+    try:
+        with contextlib.redirect_stdout(printed):
+            runpy.run_path(f"{folder}/{name}.py", run_name=how)
+        code = 0
+    except SystemExit as stop:
+        code = stop.code or 0
+    except Exception:
+        code = traceback.format_exc()
+    if code != 0 or not re.search(wanted, printed.getvalue()):
+        print(f"{name}: {code}\\n{printed.getvalue()}")
+"""
 
 
-@pytest.mark.parametrize("name", COMPILES)
-def test_what_is_missing_is_said(name: str) -> None:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("LUTHIER_ROCM")}
-    done = subprocess.run([sys.executable, str(FOLDER / f"{name}.py")], env={**environment, "PATH": "/nonexistent"},
-                          capture_output=True, text=True, timeout=60)
+def failures(how: str, wanted: str, names: Sequence[str], **environment: str) -> str:
+    """What scripts say that end badly or print other things, one after the other in a process of their own."""
+    settings = {key: value for key, value in os.environ.items() if not key.startswith("LUTHIER_ROCM")}
+    command = [sys.executable, "-c", EACH, str(FOLDER), str(ROOT / "tests"), how, wanted, *names]
+    done = subprocess.run(command, env={**settings, **environment}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert re.search("left out: .*needs|nothing to measure", done.stdout), done.stdout
+    return done.stdout
+
+
+def test_scripts_find_what_they_import() -> None:
+    assert failures("imported", "", NAMES) == ""
+
+
+def test_what_is_missing_is_said() -> None:
+    assert failures("__main__", "left out: .*needs|nothing to measure", COMPILES, PATH="/nonexistent") == ""
 
 
 def test_every_registered_tool_is_measured_and_judged() -> None:

@@ -4,39 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import pytest
 
-from luthier_py import cli
+from luthier_py.session.execute import execute
 
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.compile(r"(?:^    .*\n|^\n(?=    ))+", re.MULTILINE)
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
-    """A shell's line with the command, in a folder of its own that has the page's files."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "tests").symlink_to(ROOT / "tests")
-
-    def run(line: str) -> Done:
-        monkeypatch.setattr("sys.argv", shlex.split(line))
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        return Done(int(stop.value.code or 0), *capsys.readouterr())
-
-    return run
 
 
 def section(title: str, page: str = "comparing") -> list[str]:
@@ -49,7 +27,7 @@ def lines(block: str) -> list[str]:
     return block.replace("\\\n", "").splitlines()
 
 
-def test_two_runs_and_two_builds(typed: Callable[..., Done]) -> None:
+def test_two_runs_and_two_builds(typed: Callable[[str], Any]) -> None:
     _, commands, runs, code, builds = section("Two runs, two builds")
     done = [typed(line) for line in lines(commands)]
     assert [each.code for each in done] == [0, 0, 0]
@@ -59,8 +37,21 @@ def test_two_runs_and_two_builds(typed: Callable[..., Done]) -> None:
     assert typed("luthier compare before.json before.json --fail-on-change").code == 0
 
 
-def test_budgets(typed: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def cache_by_tool(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The two commands run one program: under each tool once."""
+    runs: dict[str | None, Any] = {}
+
+    def runner(command: Any, settings: Any, tool: str | None, *more: Any, **given: Any) -> Any:
+        if tool not in runs:
+            runs[tool] = run(command, settings, tool, *more, **given)
+        return runs[tool]
+
+    return runner
+
+
+def test_budgets(typed: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
+    monkeypatch.setattr("luthier_py.session.budget.execute", cache_by_tool(execute))
     _, command, budget, verdict = section("Budgets")
     [written] = lines(command)
     assert typed(written).code == 0 and (tmp_path / "budget.toml").read_text().rstrip() == budget
@@ -71,7 +62,7 @@ def test_budgets(typed: Callable[..., Done], tmp_path: Path, monkeypatch: pytest
     assert (done.code, done.out.rstrip()) == (1, verdict)
 
 
-def test_traces(typed: Callable[..., Done], tmp_path: Path) -> None:
+def test_traces(typed: Callable[[str], Any], tmp_path: Path) -> None:
     blocks = section("Traces", "time")
     at = next(at for at, block in enumerate(blocks) if "--trace" in block)
     [command] = lines(blocks[at])

@@ -12,6 +12,8 @@ import pytest
 
 import luthier_py
 from luthier_py import Mutator, intrinsics
+from luthier_py.isa import target
+from luthier_py.report.coverage import coverage_facts
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -24,12 +26,22 @@ def generator() -> ModuleType:
     spec.loader.exec_module(module)
     return module
 
-PAGES = ["reference.md", "edits.md", "arguments.md", "filters.md", "coverage.md", "hip.md", "time-model.md"]
+COVERAGE = pytest.param("coverage.md", marks=pytest.mark.slow)  # of every target
+PAGES = ["reference.md", "edits.md", "arguments.md", "filters.md", COVERAGE, "hip.md", "time-model.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_are_up_to_date(generator: ModuleType, page: str) -> None:
     assert (DOCS / page).read_text("utf-8") == generator.PAGES[page](), "run `make docs`"
+
+
+@pytest.mark.parametrize("name", ["gfx90a", "gfx1100", "gfx1201"])
+def test_coverage_of_a_target_is_up_to_date(name: str) -> None:
+    """By its counts: whoever changes a meaning is told here that pages are to be made again."""
+    facts = coverage_facts(target(name))
+    row = next(line for line in (DOCS / "coverage.md").read_text("utf-8").splitlines()
+               if line.startswith("|") and name in line.split(" | ")[0].strip("| ").split(", "))
+    assert row.strip("| ").split(" | ")[1:] == [str(facts["operations"]), *map(str, facts["counts"].values())]
 
 
 def test_every_public_name_is_in_the_reference(generator: ModuleType) -> None:

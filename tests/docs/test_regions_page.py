@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).parents[2]
+PAGE = Path(__file__).parents[2] / "docs" / "regions.md"
 
 
-def test_the_example(tmp_path: Path, require_tool: Callable[[str], str]) -> None:
+def test_the_example(tmp_path: Path, typed: Callable[[str], Any], require_tool: Callable[[str], str]) -> None:
     require_tool("clang-22")
-    text = (ROOT / "docs" / "regions.md").read_text("utf-8")
-    shown = [line.removeprefix("    ") for line in text.splitlines() if line.startswith("    ")]
-    (tmp_path / "luthier_py").symlink_to(ROOT / "luthier_py")
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    shown = [line.removeprefix("    ") for line in PAGE.read_text("utf-8").splitlines() if line.startswith("    ")]
     printed: list[str] = []
     checked = 0
     for line in shown:
-        if re.match("clang-22 |luthier ", line):
-            done = subprocess.run(line, shell=True, cwd=tmp_path, env={**os.environ, "PATH": path}, text=True,
-                                  timeout=300, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            assert done.returncode == 0, done.stdout
-            printed = [each.rstrip() for each in done.stdout.splitlines()]
+        if line.startswith("clang-22 "):
+            subprocess.run(line, shell=True, cwd=tmp_path, check=True)
+        elif line.startswith("luthier "):
+            done = typed(line)
+            assert done.code == 0, done.err
+            printed = [each.rstrip() for each in (done.out + done.err).splitlines()]
         else:
             assert line in printed
             checked += 1

@@ -41,7 +41,7 @@ def shell(program: Callable[..., Path], tmp_path: Path) -> Callable[[str], str]:
 
     def run(line: str) -> str:
         done = subprocess.run(
-            line, shell=True, cwd=tmp_path, env={**os.environ, "PATH": path}, text=True, timeout=120,
+            line, shell=True, cwd=tmp_path, env={**os.environ, "PATH": path}, text=True, timeout=600,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         return CHANGING.sub("instrumented", done.stdout)

@@ -100,11 +100,11 @@ def row(facts: Json, name: str) -> Json:
     return found
 
 
-def held(path: Path, test: str) -> int:
+def held(path: Path, facts: Json, test: str) -> int:
     """Cycles for which the instructions that a filter chooses hold their SIMD, once each."""
     program = lift(load(read_record(path).code))
     costs = {instr.pc: cost_of(program.obj.target, instr.inst, 64) for f in program.functions for instr in f.instrs}
-    chosen = row(campaign(path, 50, tests=(test,)), test)["pcs"]
+    chosen = row(facts, test)["pcs"]
     return sum(costs[pc].held for pc in chosen if costs[pc].pipe is not None)
 
 
@@ -130,8 +130,9 @@ def test_a_division_that_becomes_a_multiplication(clang: str, tmp_path: Path) ->
     slow, quick = (launched(compiled(clang, tmp_path, DIVISION, **{"DIVIDE(x,y)": text}), "division", 64, arguments)
                    for text in ("(x/y)", "(x*__builtin_amdgcn_rcpf(y))"))
     division, loop = line(DIVISION, "DIVIDE(x, turn)"), line(DIVISION, "turn <= turns")
-    faster = round(100 * (1 - held(quick, division) / held(slow, division)))
-    facts, fast = campaign(slow, faster, tests=(division, loop)), campaign(quick, 50, tests=(division,))
+    known, fast = (campaign(path, 50, tests=(division,)) for path in (slow, quick))
+    faster = round(100 * (1 - held(quick, fast, division) / held(slow, known, division)))
+    facts = campaign(slow, faster, tests=(division, loop))
     assert 60 < faster < 75 and saved(facts, fast) > 0.5
     predicted = row(facts, division)["curve"][0]["gain"]
     assert predicted == pytest.approx(saved(facts, fast), abs=0.01)
@@ -167,8 +168,8 @@ def test_a_hot_line_that_nobody_waits_for(clang: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "test", "speedup"), [
-    ("mandelbrot", "vector_alu", 75), ("bitonic_sort", "lds", 50), ("reduce", "barrier | lds", 75),
-    ("nbody", "transcendental", 50)])
+    ("mandelbrot", "vector_alu", 75), pytest.param("bitonic_sort", "lds", 50, marks=pytest.mark.slow),
+    ("reduce", "barrier | lds", 75), pytest.param("nbody", "transcendental", 50, marks=pytest.mark.slow)])
 def test_delays_take_what_costs_say(name: str, test: str, speedup: int, tmp_path: Path) -> None:
     """In kernels whose time is no memory's."""
     found = sample(name)
@@ -181,7 +182,7 @@ def test_delays_take_what_costs_say(name: str, test: str, speedup: int, tmp_path
 
 @pytest.mark.parametrize(("target", "size"), [
     pytest.param("gfx942", 64, marks=pytest.mark.slow), pytest.param("gfx1030", 32, marks=pytest.mark.slow),
-    ("gfx1100", 32), ("gfx1201", 32)])
+    ("gfx1100", 32), pytest.param("gfx1201", 32, marks=pytest.mark.slow)])
 def test_delays_on_other_targets(target: str, size: int, clang: str, tmp_path: Path) -> None:
     path = CompiledSamples(clang, tmp_path).path("mandelbrot", target, size)
     path = kept(path, launch_of(sample("mandelbrot")), tmp_path / "kept.lrec")

@@ -11,6 +11,7 @@ import pytest
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
+from luthier_py.samples import SAMPLES
 from luthier_py.samples import sample as sample_called
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_instrumented, run_original
@@ -40,10 +41,19 @@ def run_bare(sample, launch):
     return device, code, launch, outputs, device.profile
 
 
+@pytest.fixture(scope="module")
+def runs():
+    """What each sample wrote and executed as it is, by name."""
+    return {}
+
+
 @pytest.fixture
-def original(sample):
-    """The sample run as it is."""
-    return run_bare(sample, launch_of(sample))
+def original(sample, runs):
+    """The sample as it is, on a device of its own."""
+    if sample.name not in runs:
+        runs[sample.name] = run_bare(sample, launch_of(sample))
+    device, code, launch, outputs, profile = runs[sample.name]
+    return EmulatorDevice(device.target), code, launch, outputs, profile
 
 
 def run(original, name, **options):
@@ -57,6 +67,10 @@ def run(original, name, **options):
     return tool, ran
 
 
+every_sample = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+
+
+@every_sample
 def test_outputs_agree_with_numpy(sample, original):
     _, _, launch, outputs, _ = original
     expected = sample.reference([argument.data for argument in launch.arguments])
@@ -65,6 +79,7 @@ def test_outputs_agree_with_numpy(sample, original):
         assert sample.agrees(got, want)
 
 
+@every_sample
 def test_the_empty_tool_reproduces_the_file(sample):
     code = sample.path.read_bytes()
     assert instrument(code, load_tool("none")).data == code

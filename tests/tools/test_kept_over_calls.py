@@ -48,10 +48,12 @@ KERNEL shown(u32 *out, u32 n) { u32 x = mixed(I, n); out[I] = x + mixed(x, I) + 
 KERNEL stored(u32 *out, u32 n) { u32 x = mixed(I, n); out[I] = I & 1 ? x : (u32)(long)&mixed; }
 """
 KERNELS = "two", "chains", "looped", "tails", "trees", "pointed", "shown", "stored"
-TARGETS = ("gfx90a", 64), ("gfx1100", 32), ("gfx1100", 64), ("gfx1201", 32)
+TARGETS = [pytest.param(where, id="/".join(map(str, where)), marks=() if always else pytest.mark.slow)
+           for where, always in ((("gfx90a", 64), True), (("gfx1100", 32), True), (("gfx1100", 64), False),
+                                 (("gfx1201", 32), False))]
 
 
-@pytest.fixture(scope="module", params=TARGETS, ids=lambda where: "/".join(map(str, where)))
+@pytest.fixture(scope="module", params=TARGETS)
 def code(request: pytest.FixtureRequest, require_tool, tmp_path_factory) -> bytes:
     name, wave_size = request.param
     folder = tmp_path_factory.mktemp("kept")

@@ -57,6 +57,10 @@ RIGHT = {
 }
 TARGETS = ("gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201")
 KERNELS = {**RACING, **RIGHT}
+FEW = ("stores", "no_barrier", "counter", "plain_read", "bytes", "flag_too_early", "second_phase", "barrier", "atomics",
+       "own_bytes", "last_group", "flag")
+CASES = [pytest.param("gfx90a", FEW, id="gfx90a"),
+         *(pytest.param(target, KERNELS, id=f"{target}, all", marks=pytest.mark.slow) for target in TARGETS)]
 
 
 @pytest.fixture(scope="module")
@@ -87,12 +91,11 @@ def told_apart(data, tool, made, kernel):
     return emulators, {frozenset((each["pc"], each["other_pc"])) for each in rows}, after.report
 
 
-@pytest.mark.parametrize("target", [pytest.param(each, marks=() if each == "gfx90a" else pytest.mark.slow)
-                                    for each in TARGETS])
-def test_beside_the_emulators_check(target, compiled):
+@pytest.mark.parametrize(("target", "kernels"), CASES)
+def test_beside_the_emulators_check(target, kernels, compiled):
     data, tool = compiled(target), load_tool("racecheck")
     made = instrument(data, tool)
-    for kernel in KERNELS:
+    for kernel in kernels:
         emulators, tools, report = told_apart(data, tool, made, kernel)
         assert bool(emulators) == bool(tools) == (kernel in RACING), (kernel, emulators, tools)
         assert emulators <= tools, (kernel, emulators, tools)

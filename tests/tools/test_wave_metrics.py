@@ -96,7 +96,7 @@ def test_under_a_program(program, tmp_path):
     command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "-t", "wave_metrics",
                "--device", "emulator:gfx90a", "--output", str(counts), "--", str(program("scan"))]
     plain, profile = {**os.environ, "LUTHIER_DEVICE": ""}, tmp_path / "profile"
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True,
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True,
                           env={**plain, "LUTHIER_DEVICE_PROFILE": str(profile)})
     assert done.stdout == "PASSED\n" and "2 reported without code" in done.stderr
     facts = json.loads(counts.read_text())

@@ -53,8 +53,7 @@ def compiled(require_tool: Callable[[str], str], tmp_path_factory: pytest.TempPa
 
 
 @pytest.mark.parametrize(("name", "target", "wave_size"), [
-    ("histogram", "gfx90a", 64), ("function_pointers", "gfx942", 64), ("matmul", "gfx1100", 32),
-    ("function_pointers", "gfx1201", 64), *(
+    ("histogram", "gfx90a", 64), ("matmul", "gfx1100", 32), ("function_pointers", "gfx1201", 64), *(
         pytest.param(sample.name, target, 32 if target == "gfx1100" and sample.name != "lds_widths" else 64,
                      marks=pytest.mark.slow)  # lds_widths' work-items rely on being one wave
         for sample in SAMPLES for target in ("gfx90a", "gfx942", "gfx1100", "gfx1201")),

@@ -19,7 +19,7 @@ FOUND = {"LD_LIBRARY_PATH": "/somewhere/lib", "ROCM_PATH": "/somewhere"}
 def seen(*arguments: str, **environment: str) -> dict[str, str]:
     command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", *arguments, "--", "env"]
     settings = {**os.environ, "LUTHIER_DEVICE": "", "LUTHIER_STACK": "", **FOUND, **environment}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=settings)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=settings)
     assert (done.returncode, done.stderr) == (0, "")
     return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
 

@@ -44,7 +44,7 @@ def test_a_tool(traps: Path, program: Callable[..., Path]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", script, "exec", "--device", "emulator:gfx90a", "-t", "mine/tool.py", "--",
          program("vector_add")],
-        cwd=traps, capture_output=True, text=True, timeout=60,
+        cwd=traps, capture_output=True, text=True, timeout=600,
         env={**os.environ, "PYTHONPATH": str(traps / "lib"), "LUTHIER_DEVICE": ""},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "PASSED\n"), done.stderr

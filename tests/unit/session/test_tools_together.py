@@ -66,7 +66,7 @@ def execute(program: Path, folder: Path, tools: str, *more: str) -> None:
     command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "-t", tools, "--device",
                "emulator:gfx90a", *more, "--", str(program)]
     settings = {**os.environ, "LUTHIER_VERDICT": str(folder / "verdict.json")}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=settings, cwd=folder)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=settings, cwd=folder)
     assert done.returncode == 0, done.stderr
 
 

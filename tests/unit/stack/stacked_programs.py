@@ -12,10 +12,11 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from program_builder import builder
 from rocm_stack import ABI, CODE_OBJECT, RocmStack
 
@@ -25,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "tests" / "programs"
 TARGET = "gfx90a"
 DEVICE = f"emulator:{TARGET}"
-SECONDS = 100
+SECONDS = 600  # until a program hangs, on a machine that is busy with others
 OPENMP = "clang-19"
 RUNTIME = "-Wl,-rpath,/usr/lib/llvm-19/lib"  # libomptarget is in no folder that programs look into
 TOOLS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
@@ -38,6 +39,12 @@ TOOLS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 """What a tool reports of a launch, and where the emulator's own count of the same is."""
 OWN = "__amd_rocclr_", "kernel@"  # kernels of ROCclr for copies and fills, and of ROCr, which are in no code object
+
+
+def some(cases: Iterable[Any], always: Collection[Any]) -> list[Any]:
+    """Cases as parameters: those of ``always`` run always, the others with ``-m slow``."""
+    return [pytest.param(*(case if isinstance(case, tuple) else (case,)),
+                         marks=() if case in always else pytest.mark.slow) for case in cases]
 
 
 class Done(NamedTuple):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
 import pytest
+from stacked_programs import some
 
 TOOLS = Path(__file__).resolve().parents[1] / "worker"
+LEVELS = "hip", "hsa"
 TOOL = str(TOOLS / "wave_trace.py")
 
 
-@pytest.mark.parametrize("level", ("hip", "hsa"))
-@pytest.mark.parametrize("name", ("vector_add", "jacobi"))
+@pytest.mark.parametrize("name, level", some(product(("vector_add", "jacobi"), LEVELS), {
+    ("vector_add", "hip"), ("vector_add", "hsa")}))
 def test_every_launch_has_its_records(name: str, level: str, programs: Any, stacked: Any) -> None:
     done = stacked.under(TOOL, programs.hip(name), level=level)
     assert (done.code, done.out) == (0, "PASSED\n"), done.err
@@ -27,7 +30,7 @@ def test_every_launch_has_its_records(name: str, level: str, programs: Any, stac
     assert done.verdict["records"]["items"] == {"pushed": items, "kept": items, "dropped": 0, "failed": 0}
 
 
-@pytest.mark.parametrize("level", ("hip", "hsa"))
+@pytest.mark.parametrize("level", some(LEVELS, {"hsa"}))
 def test_launch_parameters(level: str, programs: Any, stacked: Any) -> None:
     """The launches of one queue and of several have what was set for each."""
     done = stacked.under(str(TOOLS / "weighed.py"), programs.hip("jacobi"), level=level)
@@ -46,8 +49,9 @@ def test_where_nobody_waits_for_launches(programs: Any, stacked: Any) -> None:
     assert done.verdict["records"]["begun"] == {"pushed": waves, "kept": waves, "dropped": 0, "failed": 0} and waves
 
 
-@pytest.mark.parametrize("level", ("hip", "hsa"))
-@pytest.mark.parametrize("name", ("vector_add", "jacobi", "threads", "devices", "rocm/graph"))
+@pytest.mark.parametrize("name, level", some(
+    product(("vector_add", "jacobi", "threads", "devices", "rocm/graph"), LEVELS),
+    {("vector_add", "hsa"), ("threads", "hsa"), ("devices", "hip"), ("rocm/graph", "hip")}))
 def test_launch_variables(name: str, level: str, programs: Any, stacked: Any) -> None:
     """Every wave, work-group and work-item of every launch has a place of its own."""
     done = stacked.under(str(TOOLS / "balanced.py"), programs.hip(name), level=level, options=("-O", "whole=0"))
@@ -65,7 +69,7 @@ def test_launches_that_need_too_much_run_as_they_are(programs: Any, stacked: Any
     assert done.verdict["reports"] == [] and done.verdict["lost_launches"] == 0
 
 
-@pytest.mark.parametrize("level", ("hip", "hsa"))
+@pytest.mark.parametrize("level", some(LEVELS, {"hsa"}))
 def test_variables_that_do_not_begin_as_zeros(level: str, programs: Any, stacked: Any, clang: str) -> None:
     """Each launch has them as they are given; what it reads of tables is in the copy."""
     done = stacked.under(str(TOOLS / "looking_up.py"), programs.hip("jacobi"), level=level)
