@@ -6,7 +6,6 @@ import ast
 from collections import Counter
 from pathlib import Path
 
-import pytest
 from mutation import Mutation
 from mutations import MUTATIONS, ROOMS
 from nearest import NEAREST
@@ -14,11 +13,21 @@ from nearest import NEAREST
 PACKAGE = Path(__file__).resolve().parents[2] / "luthier_py"
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: f"{each.file}: {each.after[:30]}")
-def test_each_stands_once_in_its_file_and_leaves_python(mutation: Mutation) -> None:
-    text = (PACKAGE / mutation.file).read_text()
-    assert text.count(mutation.before) == 1
-    ast.parse(text.replace(mutation.before, mutation.after))
+def fault(mutation: Mutation, text: str) -> str:
+    """Why it cannot be tried on the file with this text."""
+    if (count := text.count(mutation.before)) != 1:
+        return f"stands {count} times"
+    try:
+        ast.parse(text.replace(mutation.before, mutation.after))
+    except SyntaxError as error:
+        return str(error)
+    return ""
+
+
+def test_each_stands_once_in_its_file_and_leaves_python() -> None:
+    texts = {file: (PACKAGE / file).read_text() for file in {each.file for each in MUTATIONS}}
+    faults = {f"{each.file}: {each.after[:30]}": fault(each, texts[each.file]) for each in MUTATIONS}
+    assert not {name: why for name, why in faults.items() if why}
 
 
 def test_there_are_enough_of_every_room() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from emulated import LANES, Bench, code_object
+from every_case import check_all
 from random_kernels import INPUT_BYTES, PROBES, SLOT_BYTES, kernel
 
 from luthier_py import Mutator, Tool, Variable, WaveVariable, hook, ptr, u32, u64
@@ -117,9 +118,8 @@ def test_the_order_of_recording_does_not_matter(bench, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5000, 5100))
-def test_many_orders_of_recording(bench, seed):
-    check(bench, seed)
+def test_many_orders_of_recording(bench):
+    check_all(lambda seed: check(bench, seed), range(5000, 5100))
 
 
 @pytest.mark.parametrize("name", ("saxpy", "device_call"))

@@ -1,7 +1,8 @@
 """The emulator against the reference reader: every row that has a meaning, on every target that is emulated.
 
-A selection, another for each target, runs always; ``make test-reference`` (those that are marked slow) takes every row,
-with every overlap of sources and results. Results are equal bit for bit, but for what the manuals leave open:
+A selection runs always, on targets of both families and sizes of a wave; those that are marked slow take another
+selection for each target, and, as ``make test-reference``, every row, with every overlap of sources and results.
+Results are equal bit for bit, but for what the manuals leave open:
 
 | what | the manual's words |
 |---|---|
@@ -33,6 +34,7 @@ from luthier_py.storage import CACHE
 from reference.campaign import rows, run_campaign
 
 SHARE = 20  # one row of so many in the selection
+ALWAYS = ("gfx90a", "gfx1030/32", "gfx1100")
 PARTS = 8   # of a target's rows, to see how far it is
 SEED = int(os.environ.get("LUTHIER_TEST_SEED", "1"))
 
@@ -45,7 +47,8 @@ def compare(name: str, ops: list, every: bool) -> None:
     assert outcome.cases >= len(ops) > 50
 
 
-@pytest.mark.parametrize("name", COMPARED)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.slow)
+                                  for name in COMPARED])
 def test_selection(name: str) -> None:
     every = rows(instructions(name))
     random.Random(f"{name} {SEED}").shuffle(every)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import networkx as nx
 import pytest
 from emulated import code_object
 
@@ -98,6 +97,8 @@ def reaches(function: Function, start: Block, without: Block | None, stops: set[
 
 @pytest.mark.parametrize("one", SAMPLES, ids=lambda one: one.name)
 def test_dominators_and_graphs(one: Any) -> None:
+    from networkx import immediate_dominators  # takes long to import
+
     program = lift(load(one.path.read_bytes()))
     for function in program.functions:
         graph, ends = block_graph(function), {block for block in function.blocks if not block.successors}
@@ -105,7 +106,7 @@ def test_dominators_and_graphs(one: Any) -> None:
         assert all(set(function.predecessors(b)) == set(graph.predecessors(b)) for b in function.blocks)
         if len(function.entries) == 1:
             entry = function.block(function.entries[0])
-            known = {k: v for k, v in nx.immediate_dominators(graph, entry).items() if k is not entry}
+            known = {k: v for k, v in immediate_dominators(graph, entry).items() if k is not entry}
             assert {k: v for k, v in dominators(function).items() if k is not entry} == known
         found = post_dominators(function)
         for block in function.blocks:
@@ -143,12 +144,14 @@ def test_a_call_writes_what_those_touch_that_it_runs() -> None:
 
 
 def test_calls() -> None:
+    from networkx import descendants
+
     program: Program = lift(load(sample("device_call").path.read_bytes()))
     graph = call_graph(program)
     assert graph.number_of_edges() == sum(len(s.targets) for f in program.functions for s in program.calls(f)) > 0
     assert all(target in data["site"].targets for _, target, data in graph.edges(data=True))
     kernel = program.kernels[0].function
-    assert {kernel, *nx.descendants(graph, kernel)} == set(program.reachable(kernel))
+    assert {kernel, *descendants(graph, kernel)} == set(program.reachable(kernel))
 
 
 def test_trip_counts_are_those_of_the_emulator() -> None:
@@ -178,7 +181,10 @@ def test_trip_counts_are_those_of_the_emulator() -> None:
     (5, 1, "s_cmp_eq_u32", 9, "s_cbranch_scc0", 4), (7, 1, "s_cmp_lg_u32", 7, "s_cbranch_scc1", None),
     (7, 0, "s_cmp_lg_u32", 8, "s_cbranch_scc1", None),
 ])
-def test_trip_counts(start: int, step: int, compare: str, limit: int, branch: str, trips: int | None) -> None:
+def test_trip_counts(
+    start: int, step: int, compare: str, limit: int, branch: str, trips: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("luthier_py.analysis.trips.MOST", 1 << 10)
     function, facts, _ = lifted([
         ("s_mov_b32", sgpr(20), start), "loop:", ("v_add_u32", vgpr(1), 1, vgpr(1)),
         ("s_add_u32", sgpr(20), sgpr(20), step), (compare, sgpr(20), limit), (branch, "loop"), ("s_endpgm", 0)])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 from compiled_samples import CompiledSamples
+from every_case import check_all
 from synthetic import build
 from test_loops import END, random_rows
 
@@ -73,14 +74,17 @@ def searched(function: Function, own: Mapping[int, int]) -> dict[int, LineRange]
     return ranges
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_random_graphs(seed: int) -> None:
+def check_random_graph(seed: int) -> None:
     rng = random.Random(seed)
     function = lift(build({"k": random_rows(rng)})).kernel("k").function
     pcs = [instr.pc for instr in function.instrs]
     own = {pc: rng.randrange(1, 99) for pc in pcs if rng.random() < 0.3}
     found = line_ranges(function, with_lines(function, [own.get(pc, 0) for pc in pcs]))
     assert found == searched(function, own)
+
+
+def test_random_graphs() -> None:
+    check_all(check_random_graph, range(20))
 
 
 @pytest.mark.parametrize("target", ["gfx90a", "gfx1201"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-import pytest
+from every_case import check_all
 from synthetic import build
 
 from luthier_py.analysis import dominators, edges_of, loops_of
@@ -42,8 +42,7 @@ def reached(blocks, entry, without=None):
     return seen
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_a_block_dominates_what_is_not_reached_without_it(seed):
+def check_dominators(seed):
     f = function(random_rows(random.Random(seed)))
     blocks = {block.address: block for block in f.blocks}
     there, found = reached(blocks, f.address), dominators(f)
@@ -56,8 +55,11 @@ def test_a_block_dominates_what_is_not_reached_without_it(seed):
         assert chain == {a for a in there if a == block.address or block.address not in reached(blocks, f.address, a)}
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_control_comes_into_a_loop_through_its_header_and_goes_round_by_its_back_edges(seed):
+def test_a_block_dominates_what_is_not_reached_without_it():
+    check_all(check_dominators, range(60))
+
+
+def check_loops(seed):
     f = function(random_rows(random.Random(seed)))
     blocks = {block.address: block for block in f.blocks}
     edges, loops = edges_of(f), loops_of(f)
@@ -77,6 +79,10 @@ def test_control_comes_into_a_loop_through_its_header_and_goes_round_by_its_back
         assert set(loop.exits) == {e for e in edges if e.source in loop.blocks and e.target not in loop.blocks}
         assert loop.begins == (loop.header.address == f.address)
         assert loop.depth == sum(loop.header in other.blocks for other in loops)
+
+
+def test_control_comes_into_a_loop_through_its_header_and_goes_round_by_its_back_edges():
+    check_all(check_loops, range(60))
 
 
 def test_both_sides_of_a_branch_to_what_comes_next_are_edges():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-import pytest
+from every_case import check_all
 
 from luthier_py.analysis import OUTSIDE, estimated, going_round, spanning
 
@@ -60,8 +60,7 @@ def walk(rng, following):
     return None
 
 
-@pytest.mark.parametrize("seed", range(150))
-def test_random_walks_agree(seed):
+def check_walks(seed):
     rng = random.Random(seed)
     pieces = rng.randint(1, 10)
     flow = [(IN, 0)] + [(n, n + 1) for n in range(pieces - 1)] + [(pieces - 1, OUT)]
@@ -76,14 +75,17 @@ def test_random_walks_agree(seed):
             assert found[a] != found[b] or all(counts[a] == counts[b] for counts in walks)
 
 
+def test_random_walks_agree():
+    check_all(check_walks, range(150))
+
+
 def graph(rng):
     pieces = rng.randint(1, 10)
     flow = [(IN, 0)] + [(n, n + 1) for n in range(pieces - 1)] + [(pieces - 1, OUT)]
     return pieces, flow + [(rng.randrange(pieces), rng.randrange(-1, pieces)) for _ in range(rng.randint(0, 6))]
 
 
-@pytest.mark.parametrize("seed", range(150))
-def test_all_executions_follow_from_those_of_few(seed):
+def check_executions(seed):
     rng = random.Random(seed)
     pieces, flow = graph(rng)
     following = {}
@@ -97,6 +99,10 @@ def test_all_executions_follow_from_those_of_few(seed):
         assert found.executions({piece: counts[piece] for piece in found.counted}) == [counts[p] for p in range(pieces)]
         assert sum(weights[p] * counts[p] for p in found.counted) == sum(values[p] * counts[p] for p in range(pieces))
         assert all(again[piece] for piece, count in counts.items() if count > 1)
+
+
+def test_all_executions_follow_from_those_of_few():
+    check_all(check_executions, range(150))
 
 
 def test_what_runs_often_is_not_counted_where_something_else_can_be():

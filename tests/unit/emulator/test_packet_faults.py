@@ -184,7 +184,7 @@ def waiting(compiled, kernel, out, answer):
     host.buffer = buffer  # the address is needed while the kernel runs
 
     def host_thread():
-        assert told.wait(20)
+        assert told.wait(120)
         assert read_bytes(places[0], 1) == b"\1", "what the wave wrote before is there"
         answer(host, places[0])
 
@@ -223,7 +223,7 @@ def test_a_queue_that_is_destroyed_while_its_kernel_runs(compiled):
     host = Host(interrupt=begun.set)
 
     def destroy():
-        assert begun.wait(20)
+        assert begun.wait(120)
         host.device.halt(host.queue + 64)  # another's
         host.device.halt(host.queue)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 
 import pytest
 
-from luthier_py.isa import OpFlag, OpInfo, instruction_set, targets
+from luthier_py.isa import OpFlag
+from luthier_py.isa.table import Row, load_table
 
 FROM_LANES = {
     "V_PERMLANE16_B32", "V_PERMLANEX16_B32", "V_PERMLANE64_B32", "V_PERMLANE16_VAR_B32", "V_PERMLANEX16_VAR_B32",
@@ -25,8 +27,10 @@ LISTS = {
 
 
 @cache
-def all_rows() -> tuple[OpInfo, ...]:
-    return tuple(op for target in targets() for size in target.wave_sizes for op in instruction_set(target, size).ops)
+def all_rows() -> tuple[Row, ...]:
+    """Of all targets: each table has the records of all."""
+    return tuple(row._replace(flags=OpFlag(row.flags)) for row in (
+        Row(*json.loads(line)) for line in load_table("gfx90a", 64).records.row_lines))
 
 
 @pytest.mark.parametrize("flag", LISTS, ids=lambda flag: flag.name)

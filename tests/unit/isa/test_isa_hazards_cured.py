@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from each_target import EACH_TARGET
 
-from luthier_py.isa import Inst, InstructionSet, instruction_set, target, targets
+from luthier_py.isa import Inst, InstructionSet, instruction_set, target
 from luthier_py.isa.chains import cured_rows, left, possible_chains
 from luthier_py.isa.owed import NOTHING, missing, possible
 from luthier_py.isa.registers import RegSet
@@ -71,7 +72,7 @@ def anything(isa: InstructionSet) -> Inst:
     return isa.parse("v_mov_b32 v1, v2")
 
 
-@pytest.mark.parametrize("row", targets(), ids=lambda row: row.name)
+@pytest.mark.parametrize("row", EACH_TARGET)
 def test_every_cure_ends_what_it_is_for(row) -> None:
     for wave_size in row.wave_sizes:
         isa = instruction_set(row, wave_size)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from each_target import EACH_TARGET
 
-from luthier_py.isa import Counter, instruction_set, target, targets
+from luthier_py.isa import Counter, instruction_set, target
 from luthier_py.isa.waitcnt import counters_of, waits_for
 
 
-@pytest.mark.parametrize("row", targets(), ids=lambda row: row.name)
+@pytest.mark.parametrize("row", EACH_TARGET)
 def test_instructions_wait_for_what_is_asked(row) -> None:
     isa = instruction_set(row)
     for count in (0, 2):

@@ -1,4 +1,7 @@
-"""Hooks compiled for a target, as text; the disk cache is not the user's."""
+"""Hooks compiled for a target, as text; the disk cache is not the user's, but one for all tests here.
+
+What counts how often something is compiled, or how it is found, asks for ``own_cache``, which begins empty.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,18 @@ from luthier_py.tool import Constant, Hook
 Compile = Callable[..., Payload]
 
 
+@pytest.fixture(scope="session")
+def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("hooks") / "cache"
+
+
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(session_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LUTHIER_CACHE_DIR", str(session_cache))
+
+
+@pytest.fixture
+def own_cache(cache: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 

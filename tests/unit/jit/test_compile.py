@@ -15,6 +15,8 @@ from luthier_py.isa import InstructionSet, OpFlag, instruction_set, target
 from luthier_py.jit import PayloadKey, compile, compile_hooks, compile_keys, payload_key
 from luthier_py.tool import Constant, Edits, Hook, Insertion, Place, Variable, WaveVariable, f32, hook, ptr, u32, u64
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 
 @hook
 def add(count: u64, n: u32) -> u64:

@@ -9,13 +9,14 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from each_target import EACH_TARGET
 from executables import executable
 from observing import LANES, launch, observe
 
 from luthier_py import intrinsics
 from luthier_py.clang.search import CLANG
 from luthier_py.errors import HookError, LuthierError, Unsupported
-from luthier_py.isa import instruction_set, target, targets, vgpr
+from luthier_py.isa import Target, instruction_set, target, vgpr
 from luthier_py.jit import PayloadKey, compile_keys
 from luthier_py.tool import (
     Hook,
@@ -247,10 +248,10 @@ def test_more_of_the_header() -> None:
         assert found[128 + 2 * x] | found[129 + 2 * x] << 32 == min((x << 40) + 3 ^ 1, 1 << 62)
 
 
-@pytest.mark.parametrize("name", [row.name for row in targets()])
-def test_every_target(hooks: Hooks, name: str) -> None:
-    for wave_size in target(name).wave_sizes:
-        isa = instruction_set(target(name), wave_size)
+@pytest.mark.parametrize("row", EACH_TARGET)
+def test_every_target(hooks: Hooks, row: Target) -> None:
+    for wave_size in row.wave_sizes:
+        isa = instruction_set(row, wave_size)
         chosen = hooks.count, hooks.pair, hooks.lanes
         keys = [PayloadKey(one, (None,) * len(one.signature.parameters)) for one in chosen]
         try:
@@ -334,6 +335,7 @@ def test_bitcode_that_is_there(hooks: Hooks, clang: str, tmp_path: Path) -> None
         dir(Hooks.from_bitcode(tmp_path / "broken.bc"))
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv(CLANG)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -349,6 +351,7 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         dir(Hooks.from_hip(TEXT))
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_it_is_compiled_once(clang: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log, header = tmp_path / "log", tmp_path / "own.h"
     script = f'#!/bin/sh\ncase "$*" in *" -E "*|*-print*|*--version*) ;; *) echo >> {log};; esac\nexec {clang} "$@"\n'

@@ -7,12 +7,13 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
+from each_target import EACH_TARGET
 from hook_files import load_text
 from observing import LANES, launch, observe
 
 from luthier_py.errors import HookError, Unsupported
 from luthier_py.intrinsics import read_lane
-from luthier_py.isa import Inst, instruction_set, target, targets, vgpr
+from luthier_py.isa import Inst, instruction_set, target, vgpr
 from luthier_py.jit import PayloadKey, compile_keys
 from luthier_py.jit.frontend import hook_ir
 from luthier_py.tool import (
@@ -151,7 +152,7 @@ def reversed_bits(x: Lane[u32], n: u32) -> Lane[u32]:
     return asm("v_bfrev_b32 {0}, {1}", x + n, result=Lane[u32])
 
 
-@pytest.mark.parametrize("row", targets(), ids=str)
+@pytest.mark.parametrize("row", EACH_TARGET)
 def test_every_target(row: object) -> None:
     name, waves = row.name, row.wave_sizes  # type: ignore[attr-defined]
     for wave_size in waves:

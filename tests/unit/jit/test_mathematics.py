@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
+from each_target import EACH_TARGET
 from hook_files import load_text
 from observing import LANES, observe
 
 from luthier_py.clang import Search
 from luthier_py.errors import HookError, Unsupported
-from luthier_py.isa import instruction_set, target, targets
+from luthier_py.isa import Target, instruction_set, target
 from luthier_py.jit import PayloadKey, compile_keys
 from luthier_py.jit.frontend import hook_ir
 from luthier_py.jit.mathematics import NAMES
@@ -43,6 +45,12 @@ def h(out: ptr[u32], x: Lane[u32]) -> None:
     out[2 * x] = u32(bits)
     out[2 * x + 1] = u32(bits >> 32)
 """
+
+
+def in_turn(names: Iterable[str]) -> list[Any]:
+    """Each function with one type, and marked slow with the other."""
+    return [pytest.param(name, type, marks=() if place % 2 == turn else pytest.mark.slow, id=f"{name}-{type}")
+            for place, name in enumerate(names) for turn, type in enumerate((F32, F64))]
 
 
 @pytest.fixture
@@ -76,8 +84,7 @@ def test_what_is_rounded_correctly(tmp_path: Path, name: str, type: Scalar) -> N
         assert found == type(EXACT[name](a)), a
 
 
-@pytest.mark.parametrize("type", [F32, F64], ids=str)
-@pytest.mark.parametrize("name", CLOSE)
+@pytest.mark.parametrize(("name", "type"), in_turn(CLOSE))
 def test_functions_of_the_library(library: None, tmp_path: Path, name: str, type: Scalar) -> None:
     low, high = CLOSE[name]
     for a, _, found in computed(tmp_path, type, f"math.{name}(a)", low, high):
@@ -85,8 +92,7 @@ def test_functions_of_the_library(library: None, tmp_path: Path, name: str, type
         assert abs(found - want) <= ULPS * ulp(type, want), (a, found, want)
 
 
-@pytest.mark.parametrize("type", [F32, F64], ids=str)
-@pytest.mark.parametrize("name", TWO)
+@pytest.mark.parametrize(("name", "type"), in_turn(TWO))
 def test_functions_of_two_numbers(library: None, tmp_path: Path, name: str, type: Scalar) -> None:
     low, high = TWO[name]
     for a, b, found in computed(tmp_path, type, f"math.{name}(a, b)", low, high):
@@ -113,14 +119,14 @@ def test_tests_and_literals() -> None:
     assert set(observe([tests], LANES, LANES)) == {7 + 128 + 256}
 
 
-def test_every_target_has_them(library: None) -> None:
+@pytest.mark.parametrize("row", EACH_TARGET)
+def test_every_target_has_them(library: None, row: Target) -> None:
     @hook
     def several(out: ptr[f32], x: Lane[f32], y: Lane[f64]) -> None:
         out[0] = math.sin(x) + f32(math.pow(y, 1.5)) + math.exp(x)
 
-    for row in targets():
-        key = PayloadKey(several, (None, None, None))
-        assert compile_keys({key: None}, instruction_set(target(row.name), row.wave_sizes[0]))[key].instrs
+    key = PayloadKey(several, (None, None, None))
+    assert compile_keys({key: None}, instruction_set(row, row.wave_sizes[0]))[key].instrs
 
 
 REFUSED = [
@@ -139,6 +145,7 @@ def test_refusals(tmp_path: Path, call: str, words: str) -> None:
         hook_ir(load_text(tmp_path, text).h, (None,), instruction_set(target("gfx90a"), 64))
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_without_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere(*given: object) -> Path:
         raise Unsupported("no device library: install it")

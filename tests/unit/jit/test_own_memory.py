@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
+import os
 
 import pytest
+from each_target import EACH_TARGET
 from observing import LANES, launch, observe
 
 from luthier_py.intrinsics import read_first_lane
-from luthier_py.isa import instruction_set, sgpr, target, targets, vgpr
+from luthier_py.isa import Target, instruction_set, sgpr, target, vgpr
 from luthier_py.isa.vector_modes import moves_relative
 from luthier_py.jit import PayloadKey, compile_keys
 from luthier_py.tool import (
@@ -71,14 +72,15 @@ def counted_together(out: ptr[u32], x: Lane[u32]) -> None:
     out[x] = counts[read_first_lane(x) + 4]
 
 
-def test_elements_that_one_number_names_for_all_lanes() -> None:
+@pytest.mark.parametrize("row", EACH_TARGET)
+def test_elements_that_one_number_names_for_all_lanes(row: Target) -> None:
     """LLVM would find them by the number of a register, which is another one when the hook has been put in place."""
-    for row in targets():
-        key = PayloadKey(counted_together, (None, None))
-        isa = instruction_set(target(row.name), row.wave_sizes[0])
-        (made,) = compile_keys({key: None}, isa).values()
-        assert not any(map(moves_relative, made.instrs)) and made.frame_bytes >= 48
+    (made,) = compile_keys({PayloadKey(counted_together, (None, None)): None},
+                           instruction_set(row, row.wave_sizes[0])).values()
+    assert not any(map(moves_relative, made.instrs)) and made.frame_bytes >= 48
 
+
+def test_such_elements_are_found() -> None:
     class Observer(Tool):
         out = Variable(u32, LANES)
 
@@ -159,9 +161,9 @@ def two_large(out: ptr[u32], x: Lane[u32]) -> None:
 
 
 def test_large_arrays_are_zeroed_by_loops() -> None:
-    """A store of each element takes LLVM minutes."""
-    began = time.monotonic()
+    """A store of each element takes LLVM minutes: of the processor, this process's and its children's."""
+    began = sum(os.times()[:4])
     (made,) = compile_keys({PayloadKey(two_large, (None, None)): None}, instruction_set(target("gfx90a"))).values()
-    assert time.monotonic() - began < 20 and len(made.instrs) < 200 and made.frame_bytes >= 1 << 16
+    assert sum(os.times()[:4]) - began < 20 and len(made.instrs) < 200 and made.frame_bytes >= 1 << 16
     found = observe([two_large], LANES, LANES)
     assert found == tuple(7 * (x == 1) + 144 * (x == 0) for x in range(LANES))

@@ -234,7 +234,8 @@ def test_what_cannot_be_in_a_frame_is_refused(text: str, words: str) -> None:
                      instruction_set(target("gfx90a"), 64))
 
 
-@pytest.mark.parametrize("name", ["gfx906", "gfx950", "gfx1030", "gfx1151", "gfx1201", "gfx1250"])
+@pytest.mark.parametrize("name", ["gfx950", "gfx1201", *(
+    pytest.param(name, marks=pytest.mark.slow) for name in ("gfx906", "gfx1030", "gfx1151", "gfx1250"))])
 def test_every_target(hooks: Hooks, name: str) -> None:
     for wave_size in target(name).wave_sizes:
         keys = [PayloadKey(one, (None,) * len(one.signature.parameters)) for one in (hooks.fibonaccis, hooks.sums)]

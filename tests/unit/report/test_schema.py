@@ -10,7 +10,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -43,6 +42,8 @@ def run(*more: str, command: Sequence[str] = SAXPY) -> Any:
 
 
 def check(document: Any) -> None:
+    import jsonschema  # takes long
+
     jsonschema.validate(document, SPECIFIED, jsonschema.Draft202012Validator)
 
 
@@ -59,6 +60,8 @@ def used(document: Any) -> set[str]:
 
 
 def test_the_schema_is_one_itself() -> None:
+    import jsonschema
+
     jsonschema.Draft202012Validator.check_schema(SPECIFIED)
     assert SPECIFIED["properties"]["schema"]["const"] == SCHEMA
 
@@ -86,6 +89,8 @@ def test_a_run_without_a_tool_follows_the_schema() -> None:
 
 @pytest.mark.parametrize("change", [{"schema": 2}, {"launches": [{}]}, {"more": 1}, {"verdict": {}}, {"tool": 1}])
 def test_the_schema_refuses_other_documents(change: dict[str, Any]) -> None:
+    import jsonschema
+
     document = {"schema": 1, "tool": None, "options": {}, "launches": [], "verdict": None}
     check(document)
     with pytest.raises(jsonschema.ValidationError):

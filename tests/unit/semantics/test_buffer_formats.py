@@ -1,4 +1,8 @@
-"""Typed and formatted buffers of every generation against NumPy, format by format."""
+"""Typed and formatted buffers of every generation against NumPy, format by format.
+
+Code for each format is large, and made for it alone: what always runs has each format once, on targets in turn; every
+format on every target is marked slow.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from luthier_py.isa.names import DATA_FORMATS, NUMBER_FORMATS, unified_formats
 
 TARGETS = ("gfx803", "gfx810", "gfx900", "gfx90a", "gfx942", "gfx1010", "gfx1030", "gfx1100", "gfx1201")
 TABLES = ("gfx803", "gfx900", "gfx1010", "gfx1100", "gfx1201")  # one of each table of formats, and way to store
+EVERY = [False, pytest.param(True, marks=pytest.mark.slow, id="every format")]
 IDENTITY = 4 | 5 << 3 | 6 << 6 | 7 << 9
 RAW = 3 << 28  # OOB_SELECT
 
@@ -29,6 +34,17 @@ def names(isa: InstructionSet) -> dict[str, int]:
     pairs = {f"{data}_{number}": DATA_FORMATS.index(data) | NUMBER_FORMATS.index(number) << 4
              for data in DATA_FORMATS for number in NUMBER_FORMATS}
     return {name: pairs[name] for name in oldest if name in pairs}
+
+
+def tried(where: str, every: bool) -> dict[str, int]:
+    """Of ``names`` those whose turn it is on this target, or all."""
+    known = {name: names(set_of(name)) for name in TABLES}
+    assert len(known[where]) > 60
+    turns = dict[str, str]()
+    for number, name in enumerate(sorted(set().union(*known.values()))):
+        having = [each for each in TABLES if name in known[each]]
+        turns[name] = having[number % len(having)]
+    return {name: code for name, code in known[where].items() if every or turns[name] == where}
 
 
 def shape(name: str) -> tuple[list[int], str]:
@@ -81,13 +97,12 @@ def quiet(bits: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("where", TABLES)
-def test_every_format_is_loaded(where: str) -> None:
+@pytest.mark.parametrize("every", EVERY)
+def test_every_format_is_loaded(where: str, every: bool) -> None:
     isa = set_of(where)
-    known = names(isa)
-    assert len(known) > 60
     data = RNG.integers(0, 256, 64 * 16 + 64).astype(np.uint8)
     checked = 3 << 28 if isa.target.generation >= 10 else 0
-    for name, code in known.items():
+    for name, code in tried(where, every).items():
         widths, numbers = shape(name)
         size = sum(widths) // 8
         offsets = (LANES * size).astype(np.uint32)
@@ -106,12 +121,13 @@ def test_every_format_is_loaded(where: str) -> None:
 
 
 @pytest.mark.parametrize("where", TABLES)
-def test_every_format_is_stored(where: str) -> None:
+@pytest.mark.parametrize("every", EVERY)
+def test_every_format_is_stored(where: str, every: bool) -> None:
     """Two components of a format with more leave the others at 0, on RDNA 4 at the first one's value."""
     isa = set_of(where)
     data = np.zeros(64 * 16, np.uint8)
     checked = 3 << 28 if isa.target.generation >= 10 else 0
-    for name, code in names(isa).items():
+    for name, code in tried(where, every).items():
         widths, numbers = shape(name)
         if "SCALED" in numbers:
             continue

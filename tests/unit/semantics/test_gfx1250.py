@@ -1,4 +1,8 @@
-"""Lane by lane operations that gfx1250 adds, against integers, NumPy and exact fractions."""
+"""Lane by lane operations that gfx1250 adds, against integers, NumPy and exact fractions.
+
+Code of conversions of 8 and 16 numbers is large: what always runs has each pair of formats once, and each rounding and
+choice of a scale with each format; the other combinations are marked slow.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +39,14 @@ def joined(rows, lane):
     return sum(int(row[lane]) << 32 * number for number, row in enumerate(rows))
 
 
-@pytest.mark.parametrize("small,count", ONE_BY_ONE)
-@pytest.mark.parametrize("wide", WIDE)
-@pytest.mark.parametrize("stochastic", [False, True])
+def in_turn(choices):
+    """(format, numbers, wide format, choice): all combinations, of which one of each pair of formats is not slow."""
+    return [pytest.param(small, count, wide, choice, marks=() if (i + j) % len(choices) == k else pytest.mark.slow)
+            for i, (small, count) in enumerate(ONE_BY_ONE) for j, wide in enumerate(WIDE)
+            for k, choice in enumerate(choices)]
+
+
+@pytest.mark.parametrize("small,count,wide,stochastic", in_turn([False, True]))
 def test_narrowed_with_a_scale(small, count, wide, stochastic):
     """8 or 16 numbers, divided by the scale, packed from the lowest bit on."""
     size, source_dwords = SIZES[small], count * SIZES[wide] // 32
@@ -57,9 +66,7 @@ def test_narrowed_with_a_scale(small, count, wide, stochastic):
                 FORMATS[small], bits, wide, int(scales[lane]), seed, False), (lane, number)
 
 
-@pytest.mark.parametrize("small,count", ONE_BY_ONE)
-@pytest.mark.parametrize("wide", WIDE)
-@pytest.mark.parametrize("scale_sel", [0, 2, 4, 6])
+@pytest.mark.parametrize("small,count,wide,scale_sel", in_turn([0, 2, 4, 6]))
 def test_widened_with_a_scale_of_the_row(small, count, wide, scale_sel):
     """A byte of the lane with the same number modulo 16: fp8 and bf8 one for both halves of the wave, others two."""
     size, dwords = SIZES[small], count * SIZES[wide] // 32

@@ -13,6 +13,7 @@ from waves import ISA, run
 from luthier_py.errors import Unsupported
 from luthier_py.isa import agpr, instruction_set, target, vgpr
 
+pytestmark = pytest.mark.usefixtures("compiled_fast")
 # name, size, depth, blocks, elements of a lane, kind
 SHAPES = [
     ("f32_32x32x1f32", 32, 1, 2, 1, "f32"),
@@ -198,8 +199,9 @@ def place_codes(codes, bits):
     return {word: np.array([lane >> 32 * word & 0xFFFFFFFF for lane in lanes], np.uint32) for word in range(bits)}
 
 
-@pytest.mark.parametrize("size,further", [(16, 1), (16, 0), (32, 3)])
-@pytest.mark.parametrize("first", range(5))
+@pytest.mark.parametrize("first,further,size", [
+    pytest.param(first, further, size, marks=() if (further, size) == (1, 16) or first == 2 else pytest.mark.slow)
+    for further, size in ((1, 16), (0, 16), (3, 32)) for first in range(5)])
 def test_mixed_formats(first, further, size):
     second = (first + further) % 5
     isa, kinds = instruction_set(target("gfx950")), ["fp8", "bf8", "fp6", "bf6", "fp4"]

@@ -19,6 +19,7 @@ from waves import run
 from luthier_py.errors import Unsupported
 from luthier_py.isa import instruction_set, target, vgpr
 
+pytestmark = pytest.mark.usefixtures("compiled_fast")
 RNG = np.random.default_rng(7)
 ISA = instruction_set(target("gfx1250"), 32)
 KINDS = ["fp8", "bf8", "fp6", "bf6", "fp4"]

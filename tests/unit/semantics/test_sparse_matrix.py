@@ -11,6 +11,7 @@ from waves import run
 
 from luthier_py.isa import instruction_set, target, vgpr
 
+pytestmark = pytest.mark.usefixtures("compiled_fast")
 SPARSE = [
     ("gfx942", "f32_16x16x32_f16", 16, 32, "f16"), ("gfx950", "f32_32x32x16_bf16", 32, 16, "bf16"),
     ("gfx942", "i32_16x16x64_i8", 16, 64, "i8"), ("gfx950", "i32_32x32x32_i8", 32, 32, "i8"),

@@ -16,6 +16,7 @@ from waves import run
 from luthier_py.errors import Unsupported
 from luthier_py.isa import instruction_set, target, vgpr
 
+pytestmark = pytest.mark.usefixtures("compiled_fast")
 RNG = np.random.default_rng(5)
 WIDTHS = {"f32": 32, "f16": 16, "bf16": 16, "iu8": 8, "iu4": 4, "fp8": 8, "bf8": 8}
 HALVES = [("f32", "f16"), ("f32", "bf16"), ("f16", "f16"), ("bf16", "bf16")]
@@ -40,6 +41,7 @@ NEWEST = [*shapes([("f32", "f32")], [4]), *shapes(HALVES, [32], [64]), *shapes([
 CASES = [(gpu, size, *shape) for gpu, sizes, rows in (
     ("gfx1100", (32, 64), OLD), ("gfx1151", (32,), OLD[:1]), ("gfx1201", (32, 64), NEW), ("gfx1250", (32,), NEWEST))
     for size in sizes for shape in rows]  # fmt: skip
+BY_NIGHT = (("gfx1100", 32), ("gfx1151", 32), ("gfx1201", 64))  # other sizes and targets of the same shapes
 
 
 class Bench:
@@ -220,7 +222,9 @@ class Product:
             np.testing.assert_allclose(actual, self.expected, rtol=relative, atol=relative)
 
 
-@pytest.mark.parametrize("gpu,size,name,kinds,out,depth,sparse", CASES, ids=[f"{c[0]}w{c[1]}_{c[2]}" for c in CASES])
+@pytest.mark.parametrize("gpu,size,name,kinds,out,depth,sparse", [
+    pytest.param(*case, id=f"{case[0]}w{case[1]}_{case[2]}", marks=pytest.mark.slow if case[:2] in BY_NIGHT else ())
+    for case in CASES])
 def test_shape(gpu, size, name, kinds, out, depth, sparse):
     modifiers = {"neg_lo": 1} if out == "i32" else {}
     case = Product(Bench(gpu, size), name, kinds, out, depth, sparse, modifiers)

@@ -6,12 +6,15 @@ import pytest
 from emulated import code_object
 
 from luthier_py.ir import Instr, lift
-from luthier_py.isa import instruction_set, target
+from luthier_py.isa import OpInfo, instruction_set, target
 from luthier_py.isa.classes import InstructionClass, class_of
 from luthier_py.isa.semantics.readers.work import flops, flops_by_type
 from luthier_py.loader import load
 
-OPS = {op.mnemonic: op for op in instruction_set(target("gfx90a")).ops}
+
+@pytest.fixture(scope="module")
+def ops() -> dict[str, OpInfo]:
+    return {op.mnemonic: op for op in instruction_set(target("gfx90a")).ops}
 
 
 @pytest.mark.parametrize(("name", "wanted"), [
@@ -26,8 +29,8 @@ OPS = {op.mnemonic: op for op in instruction_set(target("gfx90a")).ops}
     ("v_div_fmas_f32", 2), ("v_div_scale_f64", 0), ("v_div_fixup_f32", 0), ("v_ldexp_f64", 0), ("v_fract_f32_e32", 0),
     ("v_cvt_pknorm_i16_f32", 0), ("v_rcp_f64_e32", 1),
 ])
-def test_operations_on_floats(name: str, wanted: int) -> None:
-    assert flops(OPS[name]) == wanted
+def test_operations_on_floats(name: str, wanted: int, ops: dict[str, OpInfo]) -> None:
+    assert flops(ops[name]) == wanted
 
 
 @pytest.mark.parametrize(("name", "text", "wanted"), [

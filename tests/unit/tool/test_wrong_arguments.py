@@ -7,10 +7,10 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from every_case import check_all
 
 import luthier_py
 from luthier_py import LuthierError, Mutator, Reg, Variable, WaveVariable, computed, device, hook, sgpr, u32, u64, vgpr
@@ -41,19 +41,32 @@ class Record:
     x: u64
 
 
-def parts_of(program: Program, facts: Facts) -> SimpleNamespace:
-    """A mutator, and one of each thing that it gives."""
-    m = Mutator(program, facts)
-    kernel = m.kernels[0]
-    function = kernel.function
-    [loop, *_] = m.loops(function)
-    scalar = next(i for i in m.instrs(function) if i.op.mnemonic == "s_add_i32")
-    return SimpleNamespace(
-        m=m, kernel=kernel, function=function, loop=loop, scalar=scalar, count=WaveVariable(u32, name="count"),
-        memory=m.instrs(function, "global & load")[0], block=m.blocks(function)[0], edge=m.edges(function)[0],
-        stretch=m.stretches(m.blocks(function)[0])[0], region=m.regions(function)[0],
-        counted=m.counting(function).counters[0], branch=m.instrs(function, "branch & conditional")[0],
-    )  # fmt: skip
+PARTS: dict[str, Callable[[Mutator], Any]] = {
+    "m": lambda m: m,
+    "kernel": lambda m: m.kernels[0],
+    "function": lambda m: m.kernels[0].function,
+    "loop": lambda m: m.loops(m.kernels[0].function)[0],
+    "scalar": lambda m: next(i for i in m.instrs(m.kernels[0].function) if i.op.mnemonic == "s_add_i32"),
+    "count": lambda m: WaveVariable(u32, name="count"),
+    "memory": lambda m: m.instrs(m.kernels[0].function, "global & load")[0],
+    "block": lambda m: m.blocks(m.kernels[0].function)[0],
+    "edge": lambda m: m.edges(m.kernels[0].function)[0],
+    "stretch": lambda m: m.stretches(m.blocks(m.kernels[0].function)[0])[0],
+    "region": lambda m: m.regions(m.kernels[0].function)[0],
+    "counted": lambda m: m.counting(m.kernels[0].function).counters[0],
+    "branch": lambda m: m.instrs(m.kernels[0].function, "branch & conditional")[0],
+}
+
+
+class Parts(dict[str, Any]):
+    """A mutator, and one of each thing that it gives, made when it is asked for."""
+
+    def __init__(self, program: Program, facts: Facts) -> None:
+        super().__init__(m=Mutator(program, facts))
+
+    def __missing__(self, name: str) -> Any:
+        self[name] = made = PARTS[name](self["m"])
+        return made
 
 
 def call(at: str, **more: str) -> dict[str, str]:
@@ -104,7 +117,6 @@ FUNCTIONS: dict[str, dict[str, str]] = {
 }
 NAMES = {"one": one, "same": same, "u32": u32, "Record": Record}
 ALL = {**{f"m.{name}": given for name, given in METHODS.items()}, **FUNCTIONS}
-CASES = [(name, parameter) for name, given in ALL.items() for parameter in given]
 
 
 @pytest.fixture(scope="module")
@@ -113,13 +125,13 @@ def matmul() -> tuple[Program, Facts]:
     return program, analyse(program)
 
 
-def made(name: str, parts: SimpleNamespace, changed: Mapping[str, Any]) -> Any:
+def made(name: str, parts: Parts, changed: Mapping[str, Any]) -> Any:
     """Calls it with good arguments but for those that are changed."""
     if name.startswith("m."):
-        function: Callable[..., Any] = getattr(parts.m, name[2:])
+        function: Callable[..., Any] = getattr(parts["m"], name[2:])
     else:
         function = getattr(luthier_py, name)
-    given = {key: eval(text, NAMES, vars(parts)) for key, text in ALL[name].items()} | changed
+    given = {key: eval(text, NAMES, parts) for key, text in ALL[name].items()} | changed
     positions, several = [], ()
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -131,51 +143,59 @@ def made(name: str, parts: SimpleNamespace, changed: Mapping[str, Any]) -> Any:
     if name == "hook":
         return found(doubled)
     if name == "computed":
-        parts.m.before(parts.scalar, one, found, into=parts.count)
+        parts["m"].before(parts["scalar"], one, found, into=parts["count"])
     return found
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_good_arguments_are_taken(name: str, matmul: tuple[Program, Facts]) -> None:
-    parts = parts_of(*matmul)
+    parts = Parts(*matmul)
     made(name, parts, {})
-    parts.m.edits()
+    parts["m"].edits()
 
 
-@pytest.mark.parametrize(("name", "parameter"), CASES)
-def test_an_object_that_is_nothing_is_refused_at_once(name: str, parameter: str, matmul: tuple[Program, Facts]) -> None:
+def check_nothing(name: str, parameter: str, matmul: tuple[Program, Facts]) -> None:
     several = parameter in ("args", "inputs", "kernels", "writes", "choices", "several", "bounds")
     for wrong in [object(), [object()]] if several else [object()]:
         with pytest.raises(LuthierError) as found:
-            made(name, parts_of(*matmul), {parameter: wrong if parameter not in ("args", "inputs") else (object(),)})
+            made(name, Parts(*matmul), {parameter: wrong if parameter not in ("args", "inputs") else (object(),)})
         assert NAMED.match(found.value.message), found.value.message
 
 
-@pytest.mark.parametrize(("name", "parameter"), CASES)
-def test_whatever_is_given_nothing_else_is_raised(name: str, parameter: str, matmul: tuple[Program, Facts]) -> None:
+@pytest.mark.parametrize("name", ALL)
+def test_an_object_that_is_nothing_is_refused_at_once(name: str, matmul: tuple[Program, Facts]) -> None:
+    check_all(lambda parameter: check_nothing(name, parameter, matmul), ALL[name])
+
+
+def check_whatever(name: str, parameter: str, matmul: tuple[Program, Facts]) -> None:
     refused = 0
-    for wrong in (*WRONG, *vars(parts_of(*matmul)).values()):
-        parts = parts_of(*matmul)
+    for wrong in (*WRONG, *map(Parts(*matmul).__getitem__, PARTS)):
+        parts = Parts(*matmul)
         try:
             made(name, parts, {parameter: (wrong,) if parameter in ("args", "inputs") else wrong})
-            parts.m.edits()
+            parts["m"].edits()
         except LuthierError:
             refused += 1
     assert refused or parameter in ("help", "env", "name")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_whatever_is_given_nothing_else_is_raised(name: str, matmul: tuple[Program, Facts]) -> None:
+    check_all(lambda parameter: check_whatever(name, parameter, matmul), ALL[name])
 
 
 @pytest.mark.parametrize("wrong", [
     sgpr("3"), sgpr(3.5), sgpr(-1), sgpr(3, 0), sgpr(3, "1"), sgpr(300), vgpr(256), vgpr(255, 2), vgpr("1"),
     Reg("SGPR", 3)], ids=repr)
 def test_registers_that_are_none(wrong: Any, matmul: tuple[Program, Facts]) -> None:
-    parts = parts_of(*matmul)
-    m, instr = parts.m, parts.scalar
+    parts = Parts(*matmul)
+    m, instr = parts["m"], parts["scalar"]
     calls: list[Callable[[], None]] = [
-        lambda: m.before(instr, one, wrong, into=parts.count), lambda: m.before(instr, one, 1, into=wrong),
-        lambda: m.at_region(parts.region, one, wrong, into=parts.count),
-        lambda: m.before(instr, one, computed(same, wrong), into=parts.count),
+        lambda: m.before(instr, one, wrong, into=parts["count"]), lambda: m.before(instr, one, 1, into=wrong),
+        lambda: m.at_region(parts["region"], one, wrong, into=parts["count"]),
+        lambda: m.before(instr, one, computed(same, wrong), into=parts["count"]),
         lambda: m.insert("s_nop 0", before=instr, writes=wrong), lambda: m.change(instr, src0=wrong),
-        lambda: m.replace(instr, one, 1, into=wrong), lambda: m.skip_if(parts.memory, one, wrong)]
+        lambda: m.replace(instr, one, 1, into=wrong), lambda: m.skip_if(parts["memory"], one, wrong)]
     for call in calls:
         with pytest.raises(LuthierError) as found:
             call()
