@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import pytest
 from program_builder import builder
 from rocm_stack import lacking
+from suite.kept import COMPILING
 
 from luthier_py.runtime.hip import runtime_folder
 
@@ -113,7 +114,7 @@ def begin(recipes: Iterable[Recipe]) -> None:
 
     if left:
         throw_away_unused()
-        threading.Thread(target=compile_all, daemon=True).start()
+        threading.Thread(target=compile_all, name=COMPILING, daemon=True).start()
 
 
 def throw_away_unused() -> None:

@@ -12,7 +12,7 @@ ALL = [case for source in case_programs.sources() for case in case_programs.case
 
 
 @pytest.mark.parametrize("case", [
-    pytest.param(case, id=f"{case.program}-{case.name}", marks=pytest.mark.xdist_group(case.program)) for case in ALL])
+    pytest.param(case, id=f"{case.program}-{case.name}") for case in ALL])
 def test_case(case, outcomes) -> None:
     wrong = outcomes.of(case)
     if wrong:

@@ -23,6 +23,8 @@ QUICK = 0.1
 """Seconds."""
 PROCESS, KERNEL = "p", "k"
 """Marks of a test that starts a process, or runs a kernel in its own."""
+COMPILING = "compiles programs"
+"""The thread that compiles programs for later tests (compiled_programs.py): what it starts is no test's."""
 SOURCES = ("luthier_py", "tools", "intrinsics")
 UNKNOWN_SECONDS = 5.0
 """What a test that is marked slow may take of which no duration is kept."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from suite.kept import KERNEL, PROCESS, split
+from suite.kept import COMPILING, KERNEL, PROCESS, split
 from suite.reach import CONTEXT, folder_of
 
 PROCESSES = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"}
@@ -40,7 +41,11 @@ class Measuring:
         self.setting_up = 0.0
         self.rows: dict[str, dict[str, Any]] = {}
         self.watched: set[str] = set()
-        sys.addaudithook(lambda event, arguments: self.marks.add(PROCESS) if event in PROCESSES else None)
+        sys.addaudithook(self.hear)
+
+    def hear(self, event: str, arguments: Any) -> None:
+        if event in PROCESSES and threading.current_thread().name != COMPILING:
+            self.marks.add(PROCESS)
 
     def watch_devices(self) -> None:
         """As soon as their modules are there."""
