@@ -134,7 +134,7 @@ def test_a_hook_of_one_lane_sends_one_record() -> None:
 
 def test_a_slow_host_is_waited_for_and_is_no_deadlock() -> None:
     tool = Sender()
-    tool.slow = 0.2  # all waves stand still meanwhile
+    tool.slow = 0.05  # all waves stand still meanwhile
     ran = run(tool)
     assert ran.records["lanes"].kept == 3 * WAVES * LANES
 
