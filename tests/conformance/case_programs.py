@@ -65,7 +65,7 @@ def recipe(source: Path, headers: Path, libraries: Path | None = None, **how: ob
         builder.build(source, path, headers, libraries or runtime_folder(), (TARGET,), extra, link=lazy, **how)
 
     parts = source, *sorted(HERE.glob("*.h")), Path(__file__), Path(builder.__file__), builder.HERE / "device_library.h"
-    return Recipe(source.stem, key_of(*parts, headers_key(headers), libraries or FUNCTIONS.read_text(), how), make)
+    return Recipe(source.stem, key_of(*parts, headers_key(headers), str(libraries or FUNCTIONS.read_text()), how), make)
 
 
 def run(program: Path, names: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:

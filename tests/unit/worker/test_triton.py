@@ -26,7 +26,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"ROCM_PATH": str(runtime_folder()), "TRITON_CACHE_DIR": str(folder), "TRITON_DEFAULT_FP_FUSION": "1"}
 
 
-@pytest.mark.parametrize("target", ("gfx908", "gfx90a", "gfx942", "gfx950"))
+@pytest.mark.parametrize("target", [
+    "gfx90a", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gfx908", "gfx942", "gfx950"))])
 def test_counts(
     target: str, environment: dict[str, str], tooled: Callable[..., Any], counted: Callable[..., list[dict[str, Any]]]
 ) -> None:
@@ -39,7 +40,8 @@ def test_counts(
     assert [kernel for kernel, _ in found] == KERNELS and not done.verdict["refused"]
 
 
-@pytest.mark.parametrize("target", ("gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250"))
+@pytest.mark.parametrize("target", [
+    "gfx942", "gfx1201", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gfx950", "gfx1100", "gfx1250"))])
 def test_more_kernels(target: str, environment: dict[str, str], run: Callable[..., Any]) -> None:
     """Dot products of small floats, scans, sorting, atomics, mathematics: as NumPy's."""
     done = run(sys.executable, PROGRAM.with_name("triton_kernels.py"), **environment,
