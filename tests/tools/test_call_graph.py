@@ -8,8 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from io import BytesIO
 
-import jsonschema
-import networkx as nx
 import pytest
 from block_traces import TARGETS, compiled, launched, walks
 
@@ -130,6 +128,9 @@ def test_callers_are_not_told_apart_where_that_takes_too_much(code, monkeypatch:
 
 
 def test_inlined_functions_are_frames_and_files_agree(code) -> None:
+    from jsonschema import validate  # takes long to import, as NetworkX does
+    from networkx import read_graphml
+
     data = code(*TARGETS[3], "-g")
     ran, counts, tool = run(data, launched("chains"))
     frames, expected = source_frames(load(data)), Counter()
@@ -145,13 +146,13 @@ def test_inlined_functions_are_frames_and_files_agree(code) -> None:
     stacks = {tuple(row["stack"]): row["instructions"] for row in ran.report["stacks"]}
     assert {tuple(stack.split(";")): int(n) for stack, _, n in lines} == stacks
     scope = json.loads(files["call_graph.speedscope.json"])
-    jsonschema.validate(scope, SPEEDSCOPE)
+    validate(scope, SPEEDSCOPE)
     (profile,) = scope["profiles"]
     names = [frame["name"] for frame in scope["shared"]["frames"]]
     assert {tuple(names[n] for n in sample): weight
             for sample, weight in zip(profile["samples"], profile["weights"], strict=True)} == stacks
     assert profile["endValue"] == sum(counts.values())
-    graph = nx.read_graphml(BytesIO(files["call_graph.graphml"]))
+    graph = read_graphml(BytesIO(files["call_graph.graphml"]))
     assert {name: node["exclusive"] for name, node in graph.nodes(data=True)} == {
         row["function"]: row["exclusive"] for row in ran.report["functions"]}  # fmt: skip
     assert sum(n for _, _, n in graph.edges(data="calls")) == sum(row["count"] for row in ran.report["calls"])
