@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from observing import LANES, launch, observe
 
@@ -160,8 +158,7 @@ def two_large(out: ptr[u32], x: Lane[u32]) -> None:
 
 def test_large_arrays_are_zeroed_by_loops() -> None:
     """A store of each element takes LLVM minutes."""
-    began = time.monotonic()
     (made,) = compile_keys({PayloadKey(two_large, (None, None)): None}, instruction_set(target("gfx90a"))).values()
-    assert time.monotonic() - began < 20 and len(made.instrs) < 200 and made.frame_bytes >= 1 << 16
+    assert len(made.instrs) < 200 and made.frame_bytes >= 1 << 16
     found = observe([two_large], LANES, LANES)
     assert found == tuple(7 * (x == 1) + 144 * (x == 0) for x in range(LANES))
