@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow.parquet as pq
 import pytest
@@ -228,6 +229,7 @@ def content(tool: Path) -> str:
     return subprocess.run(command, text=True, timeout=PATIENCE, stdout=subprocess.PIPE, check=True).stdout
 
 
+@patch.dict(os.environ)  # Dask's nannies change it
 def test_on_a_cluster(study: Study, summary: Callable[[], Any], tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
