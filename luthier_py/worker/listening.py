@@ -3,35 +3,42 @@
 In: the time in which it is asked. Out: whether there was anything of that kind. Invariant: what is written reaches the
 streams all the same. Python tells of files that are opened, folders that are listed, modules that are looked for,
 programs that are started and connections; of clocks, the environment and whether a file is there it does not. What
-compiles hooks that were there before does not count: their sources are keyed with the tool.
+compiles hooks that were there before does not count: their sources are keyed with the tool. Nor does what threads of
+this package do, as those in which the emulator compiles what runs often; threads of others might be the tool's.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
+from threading import get_ident
+from types import FrameType
 from typing import Any, TextIO, cast
 
 from luthier_py.storage import cache_folder
 from luthier_py.tool.hip import MADE_EVENT
 from luthier_py.tool.hip import __name__ as HIP
 
-_ASKING = frozenset(("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.connect", "sqlite3.connect",
-                     MADE_EVENT))  # fmt: skip
+_ASKING = frozenset(("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.connect",
+                     "sqlite3.connect", MADE_EVENT))  # fmt: skip
 _LISTING = frozenset(("os.listdir", "os.scandir"))
 _TOLD = _ASKING | _LISTING | {"open", "import"}
 _IMPORTERS = ("_frozen_importlib_external", "importlib._bootstrap_external")  # one module, whose modules are keyed
+_PACKAGE = __name__.partition(".")[0]
 _OURS = os.path.dirname(os.path.dirname(__file__))
 
 
 @dataclass(slots=True)
 class Heard:
-    """Mutable. ``opened``: files and folders, but for those of this package. ``imported``: names of modules."""
+    """Mutable. ``thread``: who asks the tool. ``opened``: files and folders, but for those of this package.
+    ``imported``: names of modules."""
 
+    thread: int = field(default_factory=get_ident)
     silent: bool = True
     opened: set[str] = field(default_factory=set)
     imported: set[str] = field(default_factory=set)
@@ -83,12 +90,25 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
     if not _listeners or event not in _TOLD or event != MADE_EVENT and _compiles_hooks():
         return
     for heard in _listeners:
+        if heard.thread != get_ident() and _began_here():
+            continue
         if event in _ASKING:
             heard.silent = False
         elif event == "import":
             heard.imported.add(args[0])
         elif (event == "open" or event in _LISTING) and (path := _named(args[0] or ".")):
             heard.opened.add(path)
+
+
+def _began_here() -> bool:
+    """Whether this thread runs what this package has begun, whatever that has called."""
+    frame: FrameType | None = sys._getframe(2)
+    begun = ""
+    while frame is not None:
+        if (name := frame.f_globals.get("__name__")) != threading.__name__:
+            begun = str(name)
+        frame = frame.f_back
+    return begun.startswith(f"{_PACKAGE}.")
 
 
 def _compiles_hooks() -> bool:

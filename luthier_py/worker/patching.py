@@ -23,7 +23,7 @@ from luthier_py.ir import Program, lift
 from luthier_py.jit import fingerprint
 from luthier_py.link import Binding
 from luthier_py.loader import CodeObject, SegmentFlag, SymbolType, load
-from luthier_py.pipeline import Instrumented, Planned, carry_out, plan
+from luthier_py.pipeline import Instrumented, Planned, carry_out, plan, uncollected
 from luthier_py.storage import Shelf, cache_key, sources
 from luthier_py.tool import Refusal, Tool, Variable
 from luthier_py.tool.origin import importing, origin_of
@@ -77,7 +77,7 @@ def patch(code: bytes, tool: Tool, kernel: str, whole: bool = False) -> Copy:
     if known is not None and (made := _kept(known.copy)) is not None:
         seconds = {"cache": time.perf_counter() - start}
         return Copy(made, known.variables, known.program_variables, seconds, True, known.notes, program)
-    with listening() as heard, importing():
+    with uncollected(), listening() as heard, importing():  # what garbage of others does at its end is not the tool's
         planned = plan(code, tool, "code object", [kernel])
     copy, key = _by_edits(planned, kernel, whole, subject, program)
     after = origin_of(tool, origin) if origin is not None and heard.nothing_but(tool.declared_files) else None

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from compiled_samples import OPTIONS, CompiledSamples
 from emulated import code_object
+from patience import PATIENCE
 
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
 from luthier_py.ir import lift
@@ -96,7 +97,7 @@ def test_under_a_program(program, tmp_path):
     command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "-t", "wave_metrics",
                "--device", "emulator:gfx90a", "--output", str(counts), "--", str(program("scan"))]
     plain, profile = {**os.environ, "LUTHIER_DEVICE": ""}, tmp_path / "profile"
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True,
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True,
                           env={**plain, "LUTHIER_DEVICE_PROFILE": str(profile)})
     assert done.stdout == "PASSED\n" and "2 reported without code" in done.stderr
     facts = json.loads(counts.read_text())

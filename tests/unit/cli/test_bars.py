@@ -6,13 +6,13 @@ import os
 import pty
 import subprocess
 import sys
-import time
 from io import StringIO
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from patience import PATIENCE, until
 from rich.console import Console
 
 from luthier_py.cli.waiting import waiting
@@ -40,11 +40,7 @@ def drawn(console: Console) -> str:
 
 
 def await_drawn(console: Console, text: str) -> None:
-    for _ in range(6000):
-        if text in drawn(console):
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"{text} is not drawn: {drawn(console)}")
+    until(lambda: text in drawn(console))
 
 
 def test_every_stage_is_told() -> None:
@@ -95,7 +91,8 @@ def test_json_has_no_bar() -> None:
     ours, theirs = pty.openpty()
     command = ["run", sample("saxpy").path, "--kernel", "saxpy", "--grid", "4", "--block", "256", "--json", *ARGUMENTS]
     script = "from luthier_py.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", script, *command], stdout=subprocess.PIPE, stderr=theirs, timeout=60)
+    words = [sys.executable, "-c", script, *command]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=theirs, timeout=PATIENCE)
     os.close(theirs)
     assert done.returncode == 0
     with pytest.raises(OSError):  # the other side is closed, and nothing was written

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from patience import PATIENCE
 
 from luthier_py import cli
 from luthier_py.samples import sample
@@ -116,7 +117,7 @@ def test_tracebacks_on_demand(luthier: Luthier, tool: Path) -> None:
 def test_output_that_nobody_can_take(command: list[str | Path]) -> None:
     def ended(stdout: int) -> tuple[int, str]:
         script = [sys.executable, "-c", "from luthier_py.cli import main; main()", *command]
-        done = subprocess.run(script, text=True, timeout=60, stderr=subprocess.PIPE, stdout=stdout)
+        done = subprocess.run(script, text=True, timeout=PATIENCE, stderr=subprocess.PIPE, stdout=stdout)
         os.close(stdout)
         return done.returncode, done.stderr
 
@@ -131,7 +132,7 @@ def test_stdout_that_is_closed() -> None:
     def ended(*command: str | Path) -> tuple[int, str]:
         script = [sys.executable, "-c", "from luthier_py.cli import main; main()", *map(str, command)]
         closing = ["sh", "-c", 'exec "$@" >&-', "sh", *script]
-        done = subprocess.run(closing, text=True, timeout=60, stderr=subprocess.PIPE)
+        done = subprocess.run(closing, text=True, timeout=PATIENCE, stderr=subprocess.PIPE)
         return done.returncode, done.stderr
 
     for command in (["info", sample("nbody").path], ["info", sample("nbody").path, "--json"], ["tools"]):

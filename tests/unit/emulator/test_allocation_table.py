@@ -93,9 +93,9 @@ def test_thousands_of_allocations_cost_a_launch_nothing():
     def fastest(act):
         times = []
         for _ in range(50):
-            began = time.perf_counter()
+            began = time.thread_time()
             act()
-            times.append(time.perf_counter() - began)
+            times.append(time.thread_time() - began)
         return min(times)
 
     def read():

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 from test_checks import BARRIER, END, LDS_READ, LDS_WRITE, NEXT_WAVES, WAIT, load_at, made, run, store_at
 
 from luthier_py.emulator.launches import watch
@@ -58,7 +59,7 @@ print("alive")
 """
     path = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[2]), *sys.path])
     done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path}, text=True,
-                          capture_output=True, timeout=300)
+                          capture_output=True, timeout=PATIENCE)
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
 
 

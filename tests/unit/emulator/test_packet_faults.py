@@ -10,6 +10,7 @@ import pytest
 from emulated import ISA, code_object
 from launching import compile_hip
 from packets import Host
+from patience import PATIENCE
 
 from luthier_py.emulator import LaunchOptions
 from luthier_py.emulator.memory.device_memory import Allocation, read_bytes, write_bytes
@@ -173,7 +174,7 @@ def test_no_end(compiled):
 def waiting(compiled, kernel, out, answer):
     """Dispatch a kernel that interrupts the host, which answers with ``answer(address of out)``."""
     told = threading.Event()
-    host = Host(interrupt=told.set, options=LaunchOptions(time_limit=20))
+    host = Host(interrupt=told.set, options=LaunchOptions(time_limit=PATIENCE))
     places = []
     taken = host.buffer
 
@@ -184,7 +185,7 @@ def waiting(compiled, kernel, out, answer):
     host.buffer = buffer  # the address is needed while the kernel runs
 
     def host_thread():
-        assert told.wait(120)
+        assert told.wait(PATIENCE)
         assert read_bytes(places[0], 1) == b"\1", "what the wave wrote before is there"
         answer(host, places[0])
 
@@ -223,7 +224,7 @@ def test_a_queue_that_is_destroyed_while_its_kernel_runs(compiled):
     host = Host(interrupt=begun.set)
 
     def destroy():
-        assert begun.wait(120)
+        assert begun.wait(PATIENCE)
         host.device.halt(host.queue + 64)  # another's
         host.device.halt(host.queue)
 
@@ -258,6 +259,6 @@ def test_kernels_that_wait_for_each_other(compiled):
 @pytest.mark.parametrize("block", [64, 128])
 def test_a_wave_that_interrupts_all_the_time_does_not_stop_others(compiled, block):
     told, out = [], np.zeros(1, np.uint32)
-    host = Host(interrupt=lambda: told.append(1), options=LaunchOptions(time_limit=20))
+    host = Host(interrupt=lambda: told.append(1), options=LaunchOptions(time_limit=PATIENCE))
     host.dispatch(host.place(compiled), load(compiled).kernel("loud"), [out], (128, 1, 1), (block, 1, 1))
     assert out[0] == 1 and told

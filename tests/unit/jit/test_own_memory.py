@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from each_target import EACH_TARGET
 from observing import LANES, launch, observe
@@ -161,9 +159,8 @@ def two_large(out: ptr[u32], x: Lane[u32]) -> None:
 
 
 def test_large_arrays_are_zeroed_by_loops() -> None:
-    """A store of each element takes LLVM minutes: of the processor, this process's and its children's."""
-    began = sum(os.times()[:4])
+    """A store of each element takes LLVM minutes."""
     (made,) = compile_keys({PayloadKey(two_large, (None, None)): None}, instruction_set(target("gfx90a"))).values()
-    assert sum(os.times()[:4]) - began < 20 and len(made.instrs) < 200 and made.frame_bytes >= 1 << 16
+    assert len(made.instrs) < 200 and made.frame_bytes >= 1 << 16
     found = observe([two_large], LANES, LANES)
     assert found == tuple(7 * (x == 1) + 144 * (x == 0) for x in range(LANES))

@@ -12,9 +12,11 @@ import sys
 import textwrap
 from pathlib import Path
 
+from patience import PATIENCE
+
 from luthier_py.runtime.kfd import device_library
 
-PRELUDE = '''
+PRELUDE = f"PATIENCE = {PATIENCE / 2}" + '''
 import ctypes, errno, fcntl, mmap, os, struct, sys, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
@@ -87,8 +89,8 @@ class Ring:
     def read_index(self):
         return ctypes.c_uint64.from_address(self.read).value
 
-def until(condition, seconds=300):
-    end = time.monotonic() + seconds
+def until(condition):
+    end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, "in vain"
         time.sleep(0.001)
@@ -105,7 +107,7 @@ def drive(text: str, folder: Path, device: str = "emulator:gfx90a", before: str 
     program.write_text(PRELUDE + before + textwrap.dedent(text))
     environment = {**os.environ, "LD_PRELOAD": str(device_library()), "LUTHIER_DEVICE": device, **variables}
     done = subprocess.run(
-        [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=600, check=False
+        [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr + done.stdout
     return done.stdout

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from driven import PRELUDE
+from patience import PATIENCE, until
 
 from luthier_py.runtime.kfd import device_library
 
-SECONDS = 300
 WORK = """
 ring = Ring(kfd, drm, ARENA + (1 << 20), 1)
 own = place(64 * PAGE)
@@ -42,13 +42,6 @@ def marked(mark: str) -> set[int]:
     return found
 
 
-def until_none(mark: str) -> set[int]:
-    end = time.monotonic() + SECONDS
-    while (left := marked(mark)) and time.monotonic() < end:
-        time.sleep(0.01)
-    return left
-
-
 @pytest.mark.parametrize("whom", ["program", "worker"])
 def test_nothing_is_left_of_what_is_killed(whom: str, tmp_path: Path) -> None:
     mark = f"LUTHIER_TEST_MARK={tmp_path}"
@@ -67,10 +60,10 @@ def test_nothing_is_left_of_what_is_killed(whom: str, tmp_path: Path) -> None:
         assert len(workers) == 1, "a worker beside the program"
         time.sleep(0.03 * turn)  # into its work, each time elsewhere
         os.kill(running.pid if whom == "program" else workers.pop(), signal.SIGKILL)
-        _, said = running.communicate(timeout=SECONDS)
+        _, said = running.communicate(timeout=PATIENCE)
         if whom == "program":
             assert (running.returncode, said) == (-signal.SIGKILL, "")
         else:
             assert running.returncode == 1 and "luthier: the worker process has ended" in said
-        assert until_none(mark) == set()
+        until(lambda: not marked(mark))
     assert os.listdir(scratch) == []

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+
+from patience import until
 
 from luthier_py.worker.kfd.queues import BARRIER_AND, INVALID, PACKET_BYTES, AqlQueue, DriverQueue, QueueMemory
 
@@ -23,13 +23,6 @@ class Nobody:
 
     def failed(self, queue: DriverQueue, error: Exception) -> None:
         raise error
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end, "in vain"
-        time.sleep(0.001)
 
 
 def test_packets_that_were_not_told_wait() -> None:

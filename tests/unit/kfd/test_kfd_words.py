@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from patience import PATIENCE
+
 PROGRAM = """
 import ctypes, sys, threading
 from luthier_py.worker.kfd import words
@@ -24,5 +26,5 @@ print(-word.value % (1 << 64))
 
 
 def test_several_threads_may_be_the_first() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stdout) == (0, "180\n"), done.stderr

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 
 from luthier_py.report.output import Output, flat_rows
 from luthier_py.report.verdict import Verdict
@@ -168,7 +169,7 @@ def test_what_a_killed_process_leaves(tmp_path: Path) -> None:
             output.launch(LaunchResult(index, "k", (1, 1, 1), (64, 1, 1), {{}}), index * 10, "")
         os._exit(1)
     """
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 1
+    assert subprocess.run([sys.executable, "-c", code], timeout=PATIENCE).returncode == 1
     (path,) = tmp_path.iterdir()
     assert path.name.startswith(".out.json.") and path.suffix == ".rows"
     assert [json.loads(line)["report"] for line in path.read_text().splitlines()] == [0, 10, 20]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 from rich.console import Console
 
 from luthier_py.report.doctor import doctor_tables
@@ -26,7 +27,7 @@ OWN_STACK = "exec on the emulator (own HIP runtime)"
 
 def doctor(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "doctor", *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, env={**os.environ, **environment})
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, **environment})
 
 
 def computer(root: Path, files: dict[str, str], **environment: str) -> Machine:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 from luthier_py.errors import Invalid
 from luthier_py.session.levels import AUTO, HIP, HSA, chosen_level
@@ -23,7 +24,7 @@ def exec_(*arguments: str | Path, **environment: str) -> tuple[int, str]:
     """Exit code and stderr."""
     command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", *map(str, arguments)]
     settings = {**os.environ, "LUTHIER_DEVICE": "", "LUTHIER_STACK": "", "LUTHIER_LEVEL": "", **environment}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=settings)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=settings)
     return done.returncode, done.stderr
 
 

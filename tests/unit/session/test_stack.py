@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from patience import PATIENCE
 
 from luthier_py.errors import Invalid, Unsupported
 from luthier_py.session.stack import chosen_stack, stack_environment, what_is_missing
@@ -19,7 +20,7 @@ FOUND = {"LD_LIBRARY_PATH": "/somewhere/lib", "ROCM_PATH": "/somewhere"}
 def seen(*arguments: str, **environment: str) -> dict[str, str]:
     command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", *arguments, "--", "env"]
     settings = {**os.environ, "LUTHIER_DEVICE": "", "LUTHIER_STACK": "", **FOUND, **environment}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=settings)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=settings)
     assert (done.returncode, done.stderr) == (0, "")
     return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from patience import PATIENCE
 
 TRAP = "import pathlib; pathlib.Path(__file__).with_suffix('.run').touch(); raise RuntimeError('a trap')\n"
 LIBRARIES = ("numpy", "llvmlite", "click", "rich", "msgpack", "luthier_py", "sitecustomize", "elftools")
@@ -44,7 +45,7 @@ def test_a_tool(traps: Path, program: Callable[..., Path]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", script, "exec", "--device", "emulator:gfx90a", "-t", "mine/tool.py", "--",
          program("vector_add")],
-        cwd=traps, capture_output=True, text=True, timeout=600,
+        cwd=traps, capture_output=True, text=True, timeout=PATIENCE,
         env={**os.environ, "PYTHONPATH": str(traps / "lib"), "LUTHIER_DEVICE": ""},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "PASSED\n"), done.stderr

@@ -8,15 +8,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow.parquet as pq
 import pytest
+from patience import PATIENCE, until
 
 from luthier_py.cli.ending import ExitCode
 from luthier_py.session.run_settings import RunSettings
@@ -56,7 +57,7 @@ name = "bad"
 command = ["sh", "-c", "echo $0 >> runs; echo first >&2; echo last words >&2; exit 7", "bad"]
 [[program]]
 name = "late"
-command = ["sh", "-c", "echo $0 >> runs; sleep 60", "late"]
+command = ["sh", "-c", "echo $0 >> runs; sleep 600", "late"]
 """
 
 
@@ -180,16 +181,16 @@ name = "quick"
 command = ["sh", "-c", "echo $0 >> runs", "quick"]
 [[program]]
 name = "waits"
-command = ["sh", "-c", "echo $0 >> runs; echo $$ > pid; test -e go || exec sleep 60", "waits"]
+command = ["sh", "-c", "echo $0 >> runs; echo $$ > pid; test -e go || exec sleep 600", "waits"]
 """
     (tmp_path / "study.toml").write_text(text)
     command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "study", "study.toml", "-o", "out"]
     running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
     running.send_signal(how)
-    running.communicate(timeout=600)
+    running.communicate(timeout=PATIENCE)
     assert running.returncode != 0
-    wait_until(lambda: not alive(int((tmp_path / "pid").read_text())))
+    until(lambda: not alive(int((tmp_path / "pid").read_text())))
     assert len(list((tmp_path / "out" / "cells").iterdir())) == 1
     (tmp_path / "go").touch()
     done = study(text)
@@ -202,14 +203,6 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    for _ in range(6000):
-        if condition():
-            return
-        time.sleep(0.1)
-    raise AssertionError("waited for ten minutes")
 
 
 def test_a_tool_is_its_neighbours_too(tmp_path: Path) -> None:
@@ -233,9 +226,10 @@ def content(tool: Path) -> str:
     """As another process finds it."""
     script = "import sys; from luthier_py.session.study.cells import tool_content as of; print(of(sys.argv[1]))"
     command = [sys.executable, "-c", script, str(tool)]
-    return subprocess.run(command, text=True, timeout=600, stdout=subprocess.PIPE, check=True).stdout
+    return subprocess.run(command, text=True, timeout=PATIENCE, stdout=subprocess.PIPE, check=True).stdout
 
 
+@patch.dict(os.environ)  # Dask's nannies change it
 def test_on_a_cluster(study: Study, summary: Callable[[], Any], tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(

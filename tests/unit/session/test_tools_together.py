@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.loader import load
@@ -66,7 +67,7 @@ def execute(program: Path, folder: Path, tools: str, *more: str) -> None:
     command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "-t", tools, "--device",
                "emulator:gfx90a", *more, "--", str(program)]
     settings = {**os.environ, "LUTHIER_VERDICT": str(folder / "verdict.json")}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=settings, cwd=folder)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=settings, cwd=folder)
     assert done.returncode == 0, done.stderr
 
 

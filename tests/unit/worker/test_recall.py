@@ -8,10 +8,13 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from luthier_py.emulator.code.compile_queue import CompileQueue
 from luthier_py.loader import load
+from luthier_py.pipeline import Planned, plan
 from luthier_py.samples import sample
 from luthier_py.tool import LaunchResult, Tool, load_tool, origin
 from luthier_py.tool.origin import origin_of
@@ -278,7 +281,7 @@ def test_names_that_are_no_text(author: Author) -> None:
 def test_modules_in_an_archive(author: Author) -> None:
     with zipfile.ZipFile(author.folder / "lib.zip", "w") as archive:
         archive.writestr("zipped.py", "STEP = 1\n")
-    author.monkeypatch.syspath_prepend(author.folder / "lib.zip")
+    author.monkeypatch.setattr(sys, "path", [str(author.folder / "lib.zip"), *sys.path])
     tool = author.tool(body="import zipped")
     sys.modules.pop("zipped")
     assert origin_of(author.tool(body="import zipped")) is None and origin_of(tool) is None
@@ -292,6 +295,41 @@ def test_a_module_that_is_imported_late(author: Author) -> None:
     assert not recalled(made_by(author.tool(**importing))) and recalled(made_by(author.tool(**importing)))
 
 
+def test_what_garbage_of_others_does_at_its_end_does_not_count(author: Author) -> None:
+    """It is found behind the analyses, which leave Python's search for it much to look at."""
+    ended = list[str]()
+
+    class Closing:
+        def __init__(self) -> None:
+            self.circle = self
+
+        def __del__(self) -> None:
+            ended.extend(os.listdir(author.folder))
+            print("it ends")
+
+    def planned(*args: Any) -> Planned:
+        Closing()
+        return plan(*args)
+
+    author.monkeypatch.setattr(patching, "plan", planned)
+    assert not recalled(made_by(author.tool())) and ended
+    assert recalled(made_by(author.tool()))
+
+
+def test_what_the_emulator_compiles_meanwhile_does_not_count(author: Author) -> None:
+    """In threads of its own, each with files and a child."""
+    made = list[bytes | None]()
+
+    def planned(*args: Any) -> Planned:
+        queue = CompileQueue(1)
+        made.append(queue.result(queue.begin(lambda: b"code")))
+        return plan(*args)
+
+    author.monkeypatch.setattr(patching, "plan", planned)
+    assert not recalled(made_by(author.tool())) and made == [b"code"]
+    assert recalled(made_by(author.tool()))
+
+
 @pytest.mark.parametrize("tool", (
     {"body": "cacheable = False"},
     {"instrument": "print('looking')"},
@@ -302,6 +340,9 @@ def test_a_module_that_is_imported_late(author: Author) -> None:
     {"instrument": "__import__('sqlite3').connect(':memory:')"},
     {"instrument": "try: import not_there\n        except ImportError: pass"},
     {"instrument": "__import__('os').system('true')"},
+    {"instrument": "import os; os.waitpid(os.fork() or os._exit(0), 0)"},
+    {"instrument": "import threading; thread = threading.Thread(target=__import__('os').listdir); "
+                   "thread.start(); thread.join()"},
     {"instrument": "self.functions = len(m.functions())"},
     {"instrument": "SEEN.append(1)"},
     {"instrument": "type(self).count = getattr(type(self), 'count', 0) + 1"},

@@ -1,0 +1,55 @@
+"""What a test may not leave in its process, where later ones would meet it.
+
+In: each test. Out: it fails where it leaves something; folders of tools, which stay on Python's path when one is
+loaded, are taken away. Invariant: threads that end with the process, modules and caches may stay.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_BY_PYTEST = "PYTEST_CURRENT_TEST"
+
+
+def _children() -> set[str]:
+    """Processes of the main thread, running or not waited for; compilers are others' and come and go."""
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
+def _is_pythons_own(process: str) -> bool:
+    """What multiprocessing starts once, to the end of the process."""
+    try:
+        return b"multiprocessing" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return True  # it has ended
+
+
+def _state() -> dict[str, object]:
+    return {
+        "environment": {name: value for name, value in os.environ.items() if name != _BY_PYTEST},
+        "working folder": os.getcwd(),
+        "signals": {number: signal.getsignal(number) for number in signal.valid_signals()},
+        "search for garbage": gc.isenabled(),
+        "recursion": sys.getrecursionlimit(),
+    }
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    before, path, children = _state(), list(sys.path), _children()
+    threads = set(threading.enumerate())
+    yield
+    sys.path[:] = path
+    after = _state()
+    left = {what: (before[what], after[what]) for what in before if before[what] != after[what]}
+    assert not left
+    assert not [thread for thread in set(threading.enumerate()) - threads if not thread.daemon]
+    assert not [process for process in _children() - children if not _is_pythons_own(process)]
