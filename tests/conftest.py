@@ -15,12 +15,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+from left_behind import nothing_left_behind
 from rocm_stack import VARIABLE, RocmStack, find_stack, lacking
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as where tests run side by side: what they start is to hear it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+__all__ = ["nothing_left_behind"]  # a fixture of every test
 pytest_plugins = ["suite.plugin"]
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # whatever the load
+settings.load_profile("suite")
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"luthier_py.samples": "tests/data", "luthier_py.tools": "tools", "luthier_py.intrinsics": "intrinsics"}

@@ -8,7 +8,9 @@ Invariant: every process of a run chooses and orders alike: all depends on the s
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,16 @@ class Suite:
         self.tier = Tier[tier.upper()] if tier else None
         self.durations: Durations = read_durations()
         self.choice: Choice | None = None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection(self) -> Generator[None, Any, Any]:
+        """What is collected stays: to look for garbage among it took a third of the time."""
+        gc.disable()
+        try:
+            return (yield)
+        finally:
+            gc.freeze()
+            gc.enable()
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         """For `make check` a file is not even imported in which no test is so quick."""
