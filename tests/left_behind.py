@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 _BY_PYTEST = "PYTEST_CURRENT_TEST"
+_SIGNALS = [signal.Signals[f"SIG{name}"] for name in "INT TERM HUP PIPE CHLD ALRM USR1 USR2".split()]
 
 
 def _children() -> set[str]:
@@ -36,7 +37,7 @@ def _state() -> dict[str, object]:
     return {
         "environment": {name: value for name, value in os.environ.items() if name != _BY_PYTEST},
         "working folder": os.getcwd(),
-        "signals": {number: signal.getsignal(number) for number in signal.valid_signals()},
+        "signals": {number: signal.getsignal(number) for number in _SIGNALS},
         "search for garbage": gc.isenabled(),
         "recursion": sys.getrecursionlimit(),
     }

@@ -8,122 +8,20 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from recalling import Author, authoring, made_by, recalled
 
-from luthier_py.emulator.code.compile_queue import CompileQueue
-from luthier_py.loader import load
-from luthier_py.pipeline import Planned, plan
-from luthier_py.samples import sample
-from luthier_py.tool import LaunchResult, Tool, load_tool, origin
+from luthier_py.tool import LaunchResult, Tool, load_tool
 from luthier_py.tool.origin import origin_of
 from luthier_py.worker import patching
-from luthier_py.worker.patching import Copy, patch
-
-LONG_AGO = 1_700_000_000  # s
-TOOL = """
-import helping
-from luthier_py import Mutator, Option, Tool, Variable, hook, ptr, u64
-from luthier_py.intrinsics import atomic_add
-
-FACTOR = 1
-SEEN = []
-__limit = int(open(__file__.replace("counting.py", "limit.txt")).read())
-
-def marked() -> None:
-    pass
-
-marked.limit = __limit
-
-def limiting(limit):
-    class Limiting:
-        @staticmethod
-        def first():
-            return limit
-        def second(self, limit=limit):
-            return limit
-        @property
-        def third(self):
-            return limit
-    return Limiting
-
-def outer(amount):
-    @hook(lanes="one")
-    def bump(total: ptr[u64]) -> None:
-        atomic_add(total, u64(amount))
-    return bump
-
-class Counting(Tool):
-    total = Variable(u64)
-    every = Option(1, env="COUNTING_EVERY")
-    {body}
-
-    def __init__(self, **options):
-        super().__init__(**options)
-        self.reported = 0
-
-    @hook(lanes="one")
-    def bump(total: ptr[u64]) -> None:
-        atomic_add(total, u64(FACTOR))
-
-    def instrument(self, m: Mutator):
-        {instrument}
-        for function in m.functions():
-            for instr in m.instrs(function)[:: self.every * helping.STEP]:
-                m.before(instr, self.bump, self.total)
-        return {notes}
-"""
-
-
-class Author:
-    """Writes a tool beside its helper, and loads both afresh, as another process would."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder, self.monkeypatch = folder, monkeypatch
-        self.helper(1)
-        for name in ("sites.txt", "limit.txt", "data.py"):
-            (folder / name).write_text("1")
-
-    def helper(self, step: int) -> None:
-        self.write("helping.py", f"STEP = {step}\n")
-
-    def write(self, name: str, text: str) -> Path:
-        """A file that has been there for a while, and stays as it is where it has that text."""
-        path = self.folder / name
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
-            os.utime(path, (LONG_AGO, LONG_AGO))
-        return path
-
-    def tool(self, body: str = "", instrument: str = "pass", notes: str = "None", **options: object) -> Tool:
-        path = self.write("counting.py", TOOL.format(body=body, instrument=instrument, notes=notes))
-        for name in ("helping", "late"):
-            self.monkeypatch.delitem(sys.modules, name, raising=False)
-        sys.dont_write_bytecode = True
-        return load_tool(str(path), options)
+from luthier_py.worker.patching import Copy
 
 
 @pytest.fixture
 def author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Author]:
-    monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    folder = tmp_path / "tools"
-    folder.mkdir()
-    monkeypatch.setattr(origin, "_is_installed", lambda path: not path.startswith(str(folder)))  # no test's module
-    monkeypatch.chdir(folder)
-    yield Author(folder, monkeypatch)
-    sys.modules.pop("helping", None)
-
-
-def made_by(tool: Tool, name: str = "reduce") -> Copy:
-    code = sample(name).path.read_bytes()
-    return patch(code, tool, load(code).kernels[0].name)
-
-
-def recalled(copy: Copy) -> bool:
-    return "lift" not in copy.seconds
+    with authoring(tmp_path, monkeypatch) as writing:
+        yield writing
 
 
 def test_nothing_changed(author: Author) -> None:
@@ -293,65 +191,6 @@ def test_a_module_that_is_imported_late(author: Author) -> None:
     assert not recalled(made_by(author.tool(**importing))) and recalled(made_by(author.tool(**importing)))
     author.write("late.py", "STEP = 22\n")
     assert not recalled(made_by(author.tool(**importing))) and recalled(made_by(author.tool(**importing)))
-
-
-def test_what_garbage_of_others_does_at_its_end_does_not_count(author: Author) -> None:
-    """It is found behind the analyses, which leave Python's search for it much to look at."""
-    ended = list[str]()
-
-    class Closing:
-        def __init__(self) -> None:
-            self.circle = self
-
-        def __del__(self) -> None:
-            ended.extend(os.listdir(author.folder))
-            print("it ends")
-
-    def planned(*args: Any) -> Planned:
-        Closing()
-        return plan(*args)
-
-    author.monkeypatch.setattr(patching, "plan", planned)
-    assert not recalled(made_by(author.tool())) and ended
-    assert recalled(made_by(author.tool()))
-
-
-def test_what_the_emulator_compiles_meanwhile_does_not_count(author: Author) -> None:
-    """In threads of its own, each with files and a child."""
-    made = list[bytes | None]()
-
-    def planned(*args: Any) -> Planned:
-        queue = CompileQueue(1)
-        made.append(queue.result(queue.begin(lambda: b"code")))
-        return plan(*args)
-
-    author.monkeypatch.setattr(patching, "plan", planned)
-    assert not recalled(made_by(author.tool())) and made == [b"code"]
-    assert recalled(made_by(author.tool()))
-
-
-@pytest.mark.parametrize("tool", (
-    {"body": "cacheable = False"},
-    {"instrument": "print('looking')"},
-    {"instrument": "open('sites.txt').read()"},
-    {"instrument": "eval(open('data.py').read())"},
-    {"instrument": "__import__('os').listdir()"},
-    {"instrument": "list(__import__('pathlib').Path('.').glob('*'))"},
-    {"instrument": "__import__('sqlite3').connect(':memory:')"},
-    {"instrument": "try: import not_there\n        except ImportError: pass"},
-    {"instrument": "__import__('os').system('true')"},
-    {"instrument": "import os; os.waitpid(os.fork() or os._exit(0), 0)"},
-    {"instrument": "import threading; thread = threading.Thread(target=__import__('os').listdir); "
-                   "thread.start(); thread.join()"},
-    {"instrument": "self.functions = len(m.functions())"},
-    {"instrument": "SEEN.append(1)"},
-    {"instrument": "type(self).count = getattr(type(self), 'count', 0) + 1"},
-    {"notes": "m.facts"},
-    {"notes": "lambda: 0"},
-), ids=lambda tool: "-".join((*tool.keys(), *tool.values())))  # fmt: skip
-def test_what_cannot_be_known_is_asked_each_time(author: Author, tool: dict[str, str]) -> None:
-    first, second = made_by(author.tool(**tool)), made_by(author.tool(**tool))
-    assert not recalled(second) and second.cached and second.made == first.made
 
 
 @pytest.mark.parametrize("value", ("open(__file__)", "__import__('threading').Lock()", "(n for n in ())"))
