@@ -10,6 +10,7 @@ that execute little beside what was changed: of these the change decides most.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -68,6 +69,20 @@ def choose(
     extra, more = fit([*others, *(test for test in reached if test not in chosen)], nightly, durations, seconds - spent)
     at_random = frozenset(extra)
     return Choice(frozenset(chosen), at_random, len(set(reached) - set(chosen) - at_random), spent + more)
+
+
+def some_cases(tests: Iterable[str], most: int, seed: int) -> set[str]:
+    """At most so many cases of each test function."""
+    order = sorted(tests)
+    random.Random(seed).shuffle(order)
+    taken = Counter[str]()
+    found = set()
+    for test in order:
+        function = test.partition("[")[0]
+        if taken[function] < most:
+            taken[function] += 1
+            found.add(test)
+    return found
 
 
 def take_turns(files: Sequence[Sequence[str]]) -> list[str]:

@@ -1,8 +1,9 @@
 """The suite's part of a pytest run: which tests run, in which order, on which process, and what is kept of them.
 
-In: ``--tier check|test|nightly`` (none: what was named, but for tests marked slow), ``--part K/N``, ``--seconds``,
-``--results``. Out: the chosen tests, long groups first and all others in random order; a line of results for each.
-Invariant: every process of a run chooses and orders alike: all depends on the seed, the kept files and the sources.
+In: ``--tier check|test|nightly`` (none: what was named, but for tests marked slow), ``--part K/N``, ``--cases N``,
+``--seconds``, ``--results``. Out: the chosen tests, long groups first and all others in random order; a line of
+results for each. Invariant: every process of a run chooses and orders alike: all depends on the seed, the kept files
+and the sources.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from suite.choosing import Choice, choose, rank_files
+from suite.choosing import Choice, choose, rank_files, some_cases
 from suite.files import file_digests
 from suite.kept import Durations, read_durations, read_reach, source_files
 from suite.order import group_of, order
@@ -37,6 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("suite")
     group.addoption("--tier", choices=[tier.name.lower() for tier in Tier], help="docs/testing.md")
     group.addoption("--part", type=part, metavar="K/N", help="of the nightly tests: this part of so many")
+    group.addoption("--cases", type=int, metavar="N", help="at most so many cases of each test function, at random")
     group.addoption("--seconds", type=float, help="how long chosen tests may take on one process; nightly: no limit")
     group.addoption("--results", type=Path, help="add a line of JSON for each test to this file")
 
@@ -113,6 +115,8 @@ class Suite:
             if number - 1 <= before / total * parts < number:
                 found.add(test)
             before += one
+        if self.config.option.cases is not None:
+            found = some_cases(found, self.config.option.cases, seed_of(self.config))
         if self.config.option.seconds is not None:
             found &= choose(dict.fromkeys(sorted(found), False), self.durations, {}, self.config.option.seconds,
                             seed_of(self.config)).tests  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from suite.choosing import choose, rank_files
+from suite.choosing import choose, rank_files, some_cases
 from suite.files import file_digests
 from suite.kept import (
     Durations,
@@ -131,3 +131,10 @@ def test_counters_that_are_all_zero_did_not_run(length: int, ran: bool) -> None:
     counters = (0x01A10000).to_bytes(4, "little") + length.to_bytes(4, "little", signed=True) + bytes(max(length, 0))
     assert counted(head + function + counters) is ran
     assert not counted(b"") and not counted(b"something else entirely")
+
+
+def test_cases_of_each_function() -> None:
+    tests = [*(f"a.py::test_many[{number}]" for number in range(9)), "a.py::test_one", "b.py::test_many[0]"]
+    found = some_cases(tests, 1, 3)
+    assert len(found) == 3 and {"a.py::test_one", "b.py::test_many[0]"} < found <= set(tests)
+    assert len({frozenset(some_cases(tests, 1, seed)) for seed in range(9)}) > 1 and len(some_cases(tests, 2, 0)) == 4
