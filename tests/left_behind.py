@@ -25,10 +25,11 @@ def _children() -> set[str]:
     return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
 
 
-def _is_pythons_own(process: str) -> bool:
-    """What multiprocessing starts once, to the end of the process."""
+def _stays(process: str) -> bool:
+    """What multiprocessing and loaded_command start once, to the end of the process."""
     try:
-        return b"multiprocessing" in Path(f"/proc/{process}/cmdline").read_bytes()
+        command = Path(f"/proc/{process}/cmdline").read_bytes()
+        return b"multiprocessing" in command or b"loaded_command" in command
     except OSError:
         return True  # it has ended
 
@@ -53,4 +54,4 @@ def nothing_left_behind() -> Iterator[None]:
     left = {what: (before[what], after[what]) for what in before if before[what] != after[what]}
     assert not left
     assert not [thread for thread in set(threading.enumerate()) - threads if not thread.daemon]
-    assert not [process for process in _children() - children if not _is_pythons_own(process)]
+    assert not [process for process in _children() - children if not _stays(process)]
