@@ -1,7 +1,8 @@
 """What a test may not leave in its process, where later ones would meet it.
 
-In: each test. Out: it fails where it leaves something; folders of tools, which stay on Python's path when one is
-loaded, are taken away. Invariant: threads that end with the process, modules and caches may stay.
+In: each test. Out: it fails where it leaves something. What the package itself leaves is taken away: folders of
+tools, which stay on Python's path when one is loaded, and that something was said of the cache. Invariant: threads
+that end with the process, modules and caches may stay.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+TOLD = "LUTHIER_CACHE_TOLD"  # storage.py: once is enough, for the programs that this process starts, too
 _BY_PYTEST = "PYTEST_CURRENT_TEST"
 _SIGNALS = [signal.Signals[f"SIG{name}"] for name in "INT TERM HUP PIPE CHLD ALRM USR1 USR2".split()]
 
@@ -34,7 +37,7 @@ def _stays(process: str) -> bool:
         return True  # it has ended
 
 
-def _state() -> dict[str, object]:
+def _state() -> dict[str, Any]:
     return {
         "environment": {name: value for name, value in os.environ.items() if name != _BY_PYTEST},
         "working folder": os.getcwd(),
@@ -50,6 +53,10 @@ def nothing_left_behind() -> Iterator[None]:
     threads = set(threading.enumerate())
     yield
     sys.path[:] = path
+    if TOLD in before["environment"]:
+        os.environ[TOLD] = before["environment"][TOLD]
+    else:
+        os.environ.pop(TOLD, None)
     after = _state()
     left = {what: (before[what], after[what]) for what in before if before[what] != after[what]}
     assert not left

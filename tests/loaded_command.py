@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 MOST_BYTES = 1 << 18  # of a request
+LOADER = "LD_LIBRARY_PATH", "LD_PRELOAD"  # read when a program starts, so one that has started cannot obey them
 SERVER = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from {__name__} import serve; serve()"
 
 
@@ -27,6 +28,9 @@ def run_luthier(
 ) -> subprocess.CompletedProcess[str]:
     """``luthier ARGUMENTS`` in exactly this environment."""
     words = list(map(str, arguments))
+    if any(environment.get(name) != os.environ.get(name) for name in LOADER):
+        script = [sys.executable, "-c", "from luthier_py.cli import main; main()", *words]
+        return subprocess.run(script, env=dict(environment), cwd=cwd, capture_output=True, text=True)
     request = json.dumps([words, dict(environment), str(cwd or Path.cwd())]).encode()
     assert len(request) < MOST_BYTES
     server, texts, readers = server_of(os.getpid())[0], ["", ""], []

@@ -17,7 +17,6 @@ from luthier_py.storage import Shelf, cache_folder, cache_key, do_without, sourc
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("LUTHIER_CACHE_TOLD", "")  # what a test sets is gone behind it
     return tmp_path / "cache"
 
 
