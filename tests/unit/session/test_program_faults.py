@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -113,6 +115,7 @@ options = {{ instrument = "float" }}
 """
 
 
+@patch.dict(os.environ)  # Dask's nannies change it
 def test_a_study_has_the_faults_of_a_campaign(study: Callable[..., Any], summary: Callable[[], Any], program: Program,
                                               tmp_path: Path) -> None:
     """On a cluster, in parts: the same as here in one, and none is injected again."""
