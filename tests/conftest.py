@@ -19,8 +19,11 @@ from hypothesis import HealthCheck, settings
 from left_behind import nothing_left_behind
 from rocm_stack import VARIABLE, RocmStack, find_stack, lacking
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as where tests run side by side: what they start is to hear it
+# What tests start is to hear signals that a shell or nohup keeps from what runs in the background.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 __all__ = ["nothing_left_behind"]  # a fixture of every test
 pytest_plugins = ["suite.plugin"]
