@@ -20,6 +20,7 @@ from luthier_py.emulator.code.code import HostedCode
 from luthier_py.emulator.options.checks import ALL
 from luthier_py.emulator.options.launch_options import NO_OPTIONS, LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule
+from luthier_py.emulator.options.translator import ROOMS
 from luthier_py.errors import DeviceError
 from luthier_py.isa import sgpr, vgpr
 from luthier_py.llvm import Effort
@@ -134,17 +135,16 @@ def test_functions_that_begin_alike(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_another_version_of_the_translator(monkeypatch: pytest.MonkeyPatch) -> None:
     assert written(3) == 3
-    monkeypatch.setattr(kept, "sources", lambda: "another version")
+    monkeypatch.setattr(kept, "translator", lambda: "another version")
     forbid(monkeypatch)
     with pytest.raises(AssertionError, match="decoded at"):
         written(3)
 
 
 def test_sources_are_all_files_that_translation_depends_on() -> None:
-    """By name, size and time: one of them is looked at here, the others are no different."""
     package = Path(storage.__file__).parent
-    names = {line.split()[0] for line in storage._sources(str(package))}
-    assert {str(path) for path in (package / "emulator").glob("*.py")} <= names
+    names = {path for path, _ in storage._files(str(package), ROOMS)}
+    assert {str(path) for path in (package / "emulator").rglob("*.py")} <= names
     assert {str(path) for path in (package / "isa").rglob("*.py")} <= names
     assert str(package / "isa" / "tables" / "records.json.gz") in names
 
