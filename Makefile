@@ -1,6 +1,6 @@
 # make demo    see it work: sample kernels instrumented and run on the emulator
 # make check   what needs no kernel run and no child process: a minute, for pre-commit
-# make test    all short tests, and of the others those that a change can reach and some at random: ten minutes; JOBS=2
+# make test    all short tests, and of the others those that a change can reach and some at random: ten minutes; JOBS=3
 #              processes, SEED=1 for order and choice, SECONDS=150 of chosen tests (what compares with LLVM's own tools is
 #              skipped where these are missing)
 # make nightly every test, and what make test chooses by: PART=3/8, SECONDS=3600 of tests at random, SEED=1 (docs/testing.md)
@@ -32,7 +32,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SEED ?= $(shell date +%s)
-JOBS ?= 2
+# Tests wait for the processes that they start, so two cores serve three of them.
+JOBS ?= 3
 
 # Where it is set, each process that a test starts compiles all of the package again: a second for each.
 unexport PYTHONDONTWRITEBYTECODE

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 DURATIONS, REACH = HERE / "durations.json", HERE / "reach.json"
-QUICK = 0.1
+QUICK = 0.02
 """Seconds."""
 PROCESS, KERNEL = "p", "k"
 """Marks of a test that starts a process, or runs a kernel in its own."""

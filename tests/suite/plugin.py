@@ -19,7 +19,7 @@ import pytest
 
 from suite.choosing import Choice, choose, rank_files, some_cases
 from suite.files import file_digests
-from suite.kept import Durations, read_durations, read_reach, source_files
+from suite.kept import Durations, read_durations, read_reach, source_files, split
 from suite.order import group_of, order
 from suite.tiers import Tier, tier_of
 
@@ -98,8 +98,9 @@ class Suite:
             edited = {file for file, digest in files.items() if reach.digests.get(file) != digest}
             ranks = rank_files(files, reach, reach.changed(source_files()), edited)
             seconds = self.config.option.seconds
+            known = {test for test in marks if self.durations.of(test) is not None or split(test)[0] in edited}
             self.choice = choose(
-                {test: slow[test] for test in marks if test not in wanted}, self.durations, ranks,
+                {test: slow[test] for test in known - wanted}, self.durations, ranks,
                 CHOSEN_SECONDS if seconds is None else seconds, seed_of(self.config))  # fmt: skip
             wanted |= self.choice.tests
         if self.tier is Tier.NIGHTLY:
