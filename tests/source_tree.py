@@ -61,12 +61,10 @@ def _imports(path: Path) -> Iterator[str]:
 
 
 def constant(name: str, of: str) -> list[str]:
-    """A tuple of words that a module defines, or a text that it splits into them."""
+    """A tuple of words that a module defines."""
     for node in ast.parse((ROOT / name).read_text()).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == of:
-            value = node.value.func.value if isinstance(node.value, ast.Call) else node.value  # type: ignore[attr-defined]
-            found = ast.literal_eval(value)
-            return found.split() if isinstance(found, str) else list(found)
+            return list(ast.literal_eval(node.value))
     raise AssertionError(f"{name} defines no {of}")
 
 

@@ -118,14 +118,12 @@ def rooms_that_decide(starts: list[str], without: set[str]) -> set[str]:
 
 
 def test_what_is_kept_depends_on_the_sources_of_all_rooms_that_make_it() -> None:
-    """A room that decides what a kept translation or copy is, and is not in its key, would leave stale ones."""
+    """A room that decides what a kept translation is, and is not in its key, would leave stale ones."""
     rooms = constant("luthier_py/emulator/options/translator.py", "ROOMS")
     writers = [name for room in ("translation", "native", "strips", "instructions")
                for name in modules_below(f"luthier_py/emulator/{room}")]
     text = {"luthier_py.emulator.reading.text"}  # says which bytes there are, and they are in the key
     assert rooms_that_decide(writers, text) <= {*rooms, "exports", "storage", "loader"}
-    makers = ["luthier_py.worker.patching", *modules_below("intrinsics")]
-    assert rooms_that_decide(makers, set()) <= set(constant("luthier_py/worker/patching.py", "COPY_ROOMS"))
 
 
 def test_circles_are_found() -> None:

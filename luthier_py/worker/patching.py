@@ -34,11 +34,6 @@ UNIT_ID = "__hip_cuid_"  # clang's mark of a compilation unit; nothing reads it
 MANAGED = ".managed"  # the initial value of a managed variable; the runtime has moved it
 PLAIN = ".initial"  # as long
 SHELF = Shelf("copies", 1 << 30)
-COPY_ROOMS = (
-    "analysis clang errors exports inject intrinsics ir isa jit link llvm loader pipeline proof storage tool wanted "
-    "worker"
-).split()
-"""Whose sources decide what a copy is, beside the tool's own (tests/test_architecture.py follows the imports)."""
 _HEAD_BYTES = 8
 
 
@@ -139,8 +134,8 @@ def without_managed(data: bytes) -> bytes:
 
 @cache
 def installation() -> str:
-    """Another version makes other copies."""
-    return cache_key(version("llvmlite"), sources(*COPY_ROOMS))
+    """Another version makes other copies. A tool may ask anything of this package, so all of it counts."""
+    return cache_key(version("llvmlite"), sources())
 
 
 def pack(made: Made) -> bytes:
