@@ -9,10 +9,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from luthier_py.analysis.debug_sections import read_debug_sections
 from luthier_py.analysis.lines import SourceLine, SourceLines, files_of, lines_of, unreadable
 from luthier_py.loader import CodeObject
 
@@ -102,12 +102,9 @@ def _around(scopes: list[_Scope]) -> dict[int, tuple[_Scope, ...]]:
 
 
 def _scopes(data: bytes) -> Iterator[_Scope]:
-    from elftools.elf.elffile import ELFFile
-
-    elf = ELFFile(BytesIO(data))
-    if elf.get_section_by_name(".debug_info") is None:
+    dwarf = read_debug_sections(data, ".debug_info")
+    if dwarf is None:
         return
-    dwarf = elf.get_dwarf_info()
     for unit in dwarf.iter_CUs():
         program, top = dwarf.line_program_for_CU(unit), unit.get_top_DIE()
         folder = top.attributes.get("DW_AT_comp_dir")

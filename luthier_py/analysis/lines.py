@@ -7,13 +7,14 @@ them, or with tables that cannot be read, has no lines, and that is no error.
 from __future__ import annotations
 
 import posixpath
+import struct
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Any
 
+from luthier_py.analysis.debug_sections import read_debug_sections
 from luthier_py.loader import CodeObject
 
 
@@ -50,10 +51,11 @@ def unreadable() -> tuple[type[Exception], ...]:
     """What pyelftools raises for tables that are not what they should be."""
     from elftools.common.exceptions import DWARFError, ELFError
     from elftools.construct import ConstructError
+    from zstandard import ZstdError
 
     return (
         DWARFError, ELFError, ConstructError, ArithmeticError, AssertionError, AttributeError, LookupError,
-        NotImplementedError, RecursionError, TypeError, ValueError, zlib.error,
+        NotImplementedError, RecursionError, TypeError, ValueError, ZstdError, struct.error, zlib.error,
     )  # fmt: skip
 
 
@@ -74,12 +76,9 @@ def lines_of(data: bytes) -> SourceLines:
 
 def _rows(data: bytes) -> Iterator[tuple[int, SourceLine | None]]:
     """Addresses from which a line holds; the last row of an address wins, the end of a sequence has no line."""
-    from elftools.elf.elffile import ELFFile
-
-    elf = ELFFile(BytesIO(data))
-    if elf.get_section_by_name(".debug_line") is None:
+    dwarf = read_debug_sections(data, ".debug_line")
+    if dwarf is None:
         return
-    dwarf = elf.get_dwarf_info()
     for unit in dwarf.iter_CUs():
         program = dwarf.line_program_for_CU(unit)
         if program is None:

@@ -6,10 +6,12 @@ import random
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from luthier_py.analysis.lines import SourceLine, source_lines
+from luthier_py.analysis.frames import frames_of
+from luthier_py.analysis.lines import SourceLine, lines_of, source_lines
 from luthier_py.ir import lift
 from luthier_py.loader import load
 from luthier_py.samples import sample
@@ -38,6 +40,34 @@ def test_known_lines() -> None:
 def test_objects_without_line_tables_have_no_lines() -> None:
     lines = source_lines(load(sample("reduce").path.read_bytes()))
     assert not lines and lines.at(0x1600) is None
+
+
+SHF_COMPRESSED = 0x800
+
+
+@pytest.mark.parametrize("how", ["zlib", "zstd"])
+def test_compressed_tables_have_the_same_lines_and_frames(
+    how: str, require_tool: Callable[[str], str], tmp_path: Path
+) -> None:
+    given, packed = sample("transpose").path, tmp_path / "packed.co"
+    subprocess.run([require_tool("llvm-objcopy-22"), f"--compress-debug-sections={how}", given, packed], check=True)
+    data = packed.read_bytes()
+    assert any(section.flags & SHF_COMPRESSED for section in load(data).sections) and lines_of(data)
+    assert frames_of(data) == frames_of(given.read_bytes())
+
+
+def test_tables_that_claim_to_unpack_to_more_than_they_can_have_no_lines(
+    require_tool: Callable[[str], str], tmp_path: Path
+) -> None:
+    packed = tmp_path / "packed.co"
+    command = [require_tool("llvm-objcopy-22"), "--compress-debug-sections=zstd", sample("transpose").path, packed]
+    subprocess.run(command, check=True)
+    obj = load(packed.read_bytes())
+    tables = next(section for section in obj.sections if section.name == ".debug_line")
+    for size in (1, 1 << 20, 1 << 40, (1 << 64) - 1):
+        data = bytearray(obj.data)
+        data[tables.offset + 8 : tables.offset + 16] = size.to_bytes(8, "little")
+        assert not lines_of(bytes(data))
 
 
 def test_damaged_tables_are_no_error() -> None:
