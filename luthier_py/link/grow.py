@@ -70,7 +70,7 @@ def grow(obj: CodeObject, patch: Patch, blobs: tuple[Blob, ...], origin: CodeObj
         table = elf.sections[index]
         symbols[index] = [(add_string(table.link, symbol.name), symbol) for symbol in chosen]
         sections[index] = _resized(table, table.size + SYMBOL.size * len(chosen))
-    notes = _grow_notes(obj, _metadata(obj, patch, origin)) if patch.kernels else {}
+    notes = _grow_notes(obj, _metadata(obj, patch, origin)) if patch.kernels and obj.metadata else {}
     contents = {index: bytes(table) for index, table in strings.items()} | _grow_hashes(elf, symbols) | notes
     sections |= {index: _resized(elf.sections[index], len(content)) for index, content in contents.items()}
     return Growth(dict(sorted(sections.items())), contents, symbols, new, tuple(notes))

@@ -18,7 +18,7 @@ from luthier_py.loader.note import METADATA_OWNER, METADATA_TYPE, Note, pack_met
 
 _NULL_SYMBOL = bytes(SYMBOL.size)
 _NO_NAMES = [b""]
-_SEGMENTS = 4  # PHDR, LOAD, DYNAMIC, NOTE
+_SEGMENTS = 4  # PHDR, LOAD, DYNAMIC, and NOTE where there is metadata
 # Tags of .dynamic (System V ABI, "Dynamic Section"): those that hold addresses by section, and numbers.
 _TABLES = {4: ".hash", 5: ".dynstr", 6: ".dynsym", 0x6FFFFEF5: ".gnu.hash"}
 _NUMBERS = {10: 1, 11: SYMBOL.size}  # DT_STRSZ, DT_SYMENT
@@ -46,10 +46,10 @@ def hollow(obj: CodeObject) -> bytes:
     sections, end = _placed(parts, names)
     table = _dynamic({section.name: section.address for section in sections})
     contents = [table if part.type is SectionType.DYNAMIC else part.content for part in parts]
-    segments = _segments({section.name: section for section in sections})
+    segments = [*_segments({section.name: section for section in sections})]
     head = FILE_HEADER.size
-    header = (*FILE_HEADER.unpack_from(obj.data)[:4], 0, head, end, obj.elf.flags, head, PROGRAM_HEADER.size, _SEGMENTS,
-              SECTION_HEADER.size, len(sections) + 1, len(sections))
+    header = (*FILE_HEADER.unpack_from(obj.data)[:4], 0, head, end, obj.elf.flags, head, PROGRAM_HEADER.size,
+              len(segments), SECTION_HEADER.size, len(sections) + 1, len(sections))
     out = bytearray(FILE_HEADER.pack(*header) + b"".join(segment.pack() for segment in segments))
     for section, content in zip(sections, contents, strict=True):
         out += bytes(section.offset - len(out)) + content
@@ -59,9 +59,10 @@ def hollow(obj: CodeObject) -> bytes:
 
 def _parts(obj: CodeObject) -> Iterator[_Part]:
     """Sections in the order of the file; the last one has the names of all, once they are known."""
-    document = pack_metadata({**obj.metadata, "amdhsa.kernels": []})
-    note = Note(0, METADATA_OWNER, METADATA_TYPE, document).pack()
-    yield _Part(".note", SectionType.NOTE, note, align=4)
+    if obj.metadata:
+        document = pack_metadata({**obj.metadata, "amdhsa.kernels": []})
+        note = Note(0, METADATA_OWNER, METADATA_TYPE, document).pack()
+        yield _Part(".note", SectionType.NOTE, note, align=4)
     yield _Part(".dynsym", SectionType.DYNSYM, _NULL_SYMBOL, ".dynstr", info=1, entry_size=SYMBOL.size)
     yield _Part(".gnu.hash", SectionType.GNU_HASH, build_gnu_hash(_NO_NAMES, 1), ".dynsym")
     yield _Part(".hash", SectionType.HASH, build_hash(_NO_NAMES), ".dynsym", align=4, entry_size=4)
@@ -86,11 +87,13 @@ def _placed(parts: list[_Part], names: bytes) -> tuple[list[Section], int]:
 
 
 def _segments(sections: dict[str, Section]) -> Iterator[Segment]:
-    head, size = FILE_HEADER.size, PROGRAM_HEADER.size * _SEGMENTS
+    head, size = FILE_HEADER.size, PROGRAM_HEADER.size * (_SEGMENTS - (".note" not in sections))
     end = max(section.address + section.size for section in sections.values())
-    dynamic, note = sections[".dynamic"], sections[".note"]
-    places = ((SegmentType.PHDR, head, size, 8), (SegmentType.LOAD, 0, end, PAGE_BYTES),
-              (SegmentType.DYNAMIC, dynamic.offset, dynamic.size, 8), (SegmentType.NOTE, note.offset, note.size, 4))
+    dynamic, note = sections[".dynamic"], sections.get(".note")
+    places = [(SegmentType.PHDR, head, size, 8), (SegmentType.LOAD, 0, end, PAGE_BYTES),
+              (SegmentType.DYNAMIC, dynamic.offset, dynamic.size, 8)]
+    if note is not None:
+        places.append((SegmentType.NOTE, note.offset, note.size, 4))
     for type, offset, size, align in places:
         yield Segment(type, SegmentFlag.READ, offset, offset, offset, size, size, align)
 

@@ -2,7 +2,8 @@
 
 In: the bytes of a code object ELF, versions 3 to 6. Out: :class:`CodeObject`. Invariant: every kernel's
 descriptor lies in the file, its entry in executable memory, and its metadata has the shape that
-AMDGPUUsage, "Code Object Metadata", prescribes. A kernel or symbol that breaks this is left out and named with the
+AMDGPUUsage, "Code Object Metadata", prescribes. An object without metadata has the kernels that its descriptors' symbols
+name, as ROCr loads them, and nobody knows their arguments. A kernel or symbol that breaks this is left out and named with the
 reason; an object that is broken as a whole is Malformed.
 """
 
@@ -75,6 +76,11 @@ class KernelRecord:
     def own_args(self) -> list[KernelArg]:
         """Those that the program gives."""
         return [arg for arg in self.args if not arg.hidden]
+
+    @property
+    def states_arguments(self) -> bool:
+        """Whether the object says which arguments it takes: its metadata, which always has this key."""
+        return ".kernarg_segment_size" in self.metadata
 
     @property
     def uses_dynamic_stack(self) -> bool:
@@ -156,6 +162,9 @@ class CodeObject:
 def read_object(data: bytes | mmap, name: str) -> CodeObject:
     """Read a code object. Malformed: it is broken. Unsupported: its version is not 3 to 6, or its GPU is unknown."""
     elf = parse_elf(take(data, name), name)
+    if not any(segment.load for segment in elf.segments):
+        raise Malformed(f"{name}: it has no LOAD segment, so nothing of it can be loaded; link it with lld "
+                        "(ld.lld -shared)")
     target, xnack, sramecc = _read_flags(elf)
     left_out: list[LeftOut] = []
     symbols = _read_symbols(elf, left_out)
@@ -239,9 +248,10 @@ def read_memory(elf: Elf, address: int, size: int) -> bytes:
 def _read_kernels(
     elf: Elf, symbols: dict[str, Symbol], metadata: Metadata, left_out: list[LeftOut]
 ) -> dict[str, KernelRecord]:
-    """The kernels by name, in the order of the metadata."""
+    """The kernels by name, in the order of the metadata; without any, of their descriptors' symbols."""
     kernels: dict[str, KernelRecord] = {}
-    for index, entry in enumerate(_maps(metadata, "amdhsa.kernels", f"{elf.name}: metadata")):
+    entries = _maps(metadata, "amdhsa.kernels", f"{elf.name}: metadata") if metadata else _described(symbols)
+    for index, entry in enumerate(entries):
         try:
             kernel = _read_kernel(elf, symbols, entry, index)
             if kernel.name in kernels:
@@ -251,6 +261,13 @@ def _read_kernels(
             name = entry.get(".name")
             left_out.append(LeftOut(name if isinstance(name, str) else f"kernel {index}", error))
     return kernels
+
+
+def _described(symbols: dict[str, Symbol]) -> list[Metadata]:
+    """What symbols alone say of kernels (AMDGPUUsage, "Symbols": NAME.kd, an object of a descriptor's size)."""
+    found = (s for s in symbols.values() if s.defined and s.type == SymbolType.OBJECT and s.size == DESCRIPTOR_BYTES)
+    names = (symbol.name for symbol in sorted(found, key=lambda symbol: symbol.address))
+    return [{".name": name[: -len(_SUFFIX)], ".symbol": name} for name in names if name.endswith(_SUFFIX)]
 
 
 def _leave_out_empty(
@@ -303,6 +320,7 @@ def _read_arg(entry: Metadata, what: str) -> KernelArg:
     )
 
 
+_SUFFIX = ".kd"
 _KERNARG_LIMIT_BYTES = 1 << 20
 _LIMIT_BYTES = 1 << 30  # of a code object; LIMIT raises it
 _NUMBERS = (".max_flat_workgroup_size", ".sgpr_count", ".vgpr_count", ".agpr_count")  # that others rely on

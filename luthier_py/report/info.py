@@ -71,7 +71,7 @@ def kernel_facts(obj: CodeObject, kernel: KernelRecord) -> Json:
         "arguments": [
             {"name": a.name, "offset": a.offset, "size": a.size, "kind": a.value_kind}
             for a in kernel.own_args
-        ],
+        ] if kernel.states_arguments else None,
     }
 
 
@@ -156,8 +156,9 @@ def _whole(part: CodeObject | Broken) -> list[str]:
 
 def _row(kernel: Json) -> list[str]:
     numbers = ("sgprs", "vgprs", "waves_per_simd", "lds_bytes", "private_bytes", "kernarg_bytes")
-    arguments = " ".join(
-        f"{a['name'] or '?'}:{a['size']}{'*' if 'buffer' in a['kind'] else ''}" for a in kernel["arguments"]
+    stated = kernel["arguments"]
+    arguments = "?" if stated is None else " ".join(
+        f"{a['name'] or '?'}:{a['size']}{'*' if 'buffer' in a['kind'] else ''}" for a in stated
     )
     region = f": {kernel['region']}" if "region" in kernel else ""
     name = printable(f"{kernel['name']}({arguments}){region}")

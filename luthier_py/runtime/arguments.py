@@ -23,11 +23,14 @@ Argument: TypeAlias = "Buffer | int | float | bytes | np.generic"
 POINTERS = ("global_buffer", "dynamic_shared_pointer")
 _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
 _AXES = "xyz"
+_MOST_ALIGNMENT = 16  # of any C type
 
 
 def pack_arguments(record: KernelRecord, values: Sequence[Argument], grid: Dim3, block: Dim3,
                    lds_bytes: int = 0) -> bytes:
     """The kernarg segment. Buffers give their addresses; NumPy scalars and bytes must have the argument's size."""
+    if not record.states_arguments:
+        return _lay_out(record, values)
     visible = record.own_args
     if len(values) != len(visible):
         names = ", ".join(arg.name or arg.value_kind for arg in visible)
@@ -37,6 +40,21 @@ def pack_arguments(record: KernelRecord, values: Sequence[Argument], grid: Dim3,
     for arg, value in zip(visible, values, strict=True):
         segment[arg.offset : arg.offset + arg.size] = _pack(record, arg, value)
     return with_hidden(record, bytes(segment), grid, block, lds_bytes)
+
+
+def _lay_out(record: KernelRecord, values: Sequence[Argument]) -> bytes:
+    """A segment as a C compiler lays these values out, for a kernel of which nobody knows the arguments."""
+    segment = b""
+    for number, value in enumerate(values):
+        if isinstance(value, Buffer):
+            content = value.address.to_bytes(8, "little")
+        elif isinstance(value, bytes) or hasattr(value, "tobytes"):
+            content = value if isinstance(value, bytes) else bytes(value.tobytes())
+        else:
+            raise Invalid(f"kernel {record.name}, argument {number}: the object has no metadata that would say how many "
+                          f"bytes it takes; give a NumPy scalar, as numpy.int32({value}), or bytes")
+        segment += bytes(-len(segment) % min(len(content) & -len(content) or 1, _MOST_ALIGNMENT)) + content
+    return segment.ljust(record.descriptor.kernarg_size, b"\0")
 
 
 def with_hidden(record: KernelRecord, segment: bytes, grid: Dim3, block: Dim3, lds_bytes: int = 0) -> bytes:

@@ -279,7 +279,8 @@ def doubts(record: KernelRecord, arguments: Sequence[ArgumentSpec]) -> list[str]
     """Scalars of the right size that are of another kind than the kernel's parameter, as far as its metadata or its
     name say what that is."""
     found = []
-    for number, (kind, actual) in enumerate(zip(type_names(record), arguments, strict=True)):
+    kinds = type_names(record) if record.states_arguments else [""] * len(arguments)
+    for number, (kind, actual) in enumerate(zip(kinds, arguments, strict=True)):
         floating = FLOATING.get(kind.removeprefix("const ").removesuffix(" const"))
         if isinstance(actual, ScalarSpec) and floating is not None and floating != (actual.data.dtype.kind == "f"):
             gets = f"is of type {kind}, and gets the bits of `{actual.text}`"
@@ -296,7 +297,9 @@ def type_names(record: KernelRecord) -> list[str]:
 
 
 def check_arguments(record: KernelRecord, arguments: Sequence[ArgumentSpec]) -> None:
-    """Number and kind of arguments, against the kernel's metadata; raises Invalid."""
+    """Number and kind of arguments, against the kernel's metadata, if it has any; raises Invalid."""
+    if not record.states_arguments:
+        return
     wanted = record.own_args
     if len(wanted) != len(arguments):
         raise Invalid(f"kernel {record.name} takes {how_many(len(wanted), 'argument')}, not {len(arguments)}")

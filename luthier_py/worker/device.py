@@ -362,8 +362,8 @@ def describe_device(of: Target, number: int, memory_bytes: int) -> bytes:
 
 
 def describe_module(number: int, module: EmulatorModule, of: Target) -> bytes:
-    """The reply to LOAD: kernels and variables."""
-    kernels = module.object.kernels
+    """The reply to LOAD: kernels and variables. HIP knows of kernels by the metadata alone."""
+    kernels = [kernel for kernel in module.object.kernels if kernel.states_arguments]
     variables = [
         s
         for s in module.object.symbols
