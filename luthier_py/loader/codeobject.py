@@ -2,9 +2,9 @@
 
 In: the bytes of a code object ELF, versions 3 to 6. Out: :class:`CodeObject`. Invariant: every kernel's
 descriptor lies in the file, its entry in executable memory, and its metadata has the shape that
-AMDGPUUsage, "Code Object Metadata", prescribes. An object without metadata has the kernels that its descriptors' symbols
-name, as ROCr loads them, and nobody knows their arguments. A kernel or symbol that breaks this is left out and named with the
-reason; an object that is broken as a whole is Malformed.
+AMDGPUUsage, "Code Object Metadata", prescribes. An object without metadata has the kernels that its descriptors'
+symbols name, as ROCr loads them, and nobody knows their arguments. A kernel or symbol that breaks this is left out and
+named with the reason; an object that is broken as a whole is Malformed.
 """
 
 from __future__ import annotations
