@@ -51,8 +51,8 @@ def _lay_out(record: KernelRecord, values: Sequence[Argument]) -> bytes:
         elif isinstance(value, bytes) or hasattr(value, "tobytes"):
             content = value if isinstance(value, bytes) else bytes(value.tobytes())
         else:
-            raise Invalid(f"kernel {record.name}, argument {number}: the object has no metadata that says how many bytes "
-                          f"it takes; give a NumPy scalar, as numpy.int32({value}), or bytes")
+            raise Invalid(f"kernel {record.name}, argument {number}: the object has no metadata that says how many "
+                          f"bytes it takes; give a NumPy scalar, as numpy.int32({value}), or bytes")
         segment += bytes(-len(segment) % min(len(content) & -len(content) or 1, _MOST_ALIGNMENT)) + content
     return segment.ljust(record.descriptor.kernarg_size, b"\0")
 
