@@ -7,6 +7,7 @@ One root, :class:`LuthierError`. A message says what is wrong and what to do; th
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -31,23 +32,35 @@ def how_many(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
+def inlined_text(lines: Iterable[object]) -> str:
+    """The line of an instruction, and where that was inlined; nothing without lines."""
+    return " inlined at ".join(map(str, lines))
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where in a code object something was found; unknown parts stay ``None``."""
+    """Where in a code object something was found; unknown parts stay ``None``. ``lines``: of the source, that of the
+    innermost function first and then where it was inlined. ``inserted``: an instruction of a tool, in front of the
+    application's at ``pc``."""
 
     kernel: str | None = None
     pc: int | None = None
     text: str | None = None
+    lines: tuple[str, ...] = ()
+    inserted: bool = False
 
     def __str__(self) -> str:
         parts = []
         if self.kernel is not None:
             parts.append(f"kernel {self.kernel}")
-        if self.pc is not None:
-            parts.append(f"pc 0x{self.pc:x}")
-        if self.text is not None:
-            parts.append(f"`{self.text}`")
-        return printable(", ".join(parts))
+        place = [] if self.pc is None else [f"pc 0x{self.pc:x}"]
+        text = [] if self.text is None else [f"`{self.text}`"]
+        if self.inserted:
+            parts.append(f"{(text or ['code'])[0]} that the tool inserted{''.join(f' before {at}' for at in place)}")
+        else:
+            parts += place + text
+        lines = f" ({inlined_text(self.lines)})" if self.lines else ""
+        return printable(", ".join(parts) + lines)
 
 
 class LuthierError(Exception):

@@ -29,6 +29,11 @@ OriginRow = tuple[int, int, int]
 _ORIGINALS = Shelf("originals", 1 << 30)
 
 
+def original_name(name: str) -> str:
+    """Of a kernel, whoever has put a copy in its place."""
+    return name.removesuffix(CLONE_SUFFIX)
+
+
 def object_name(data: bytes) -> bytes:
     """By which a copy knows its original."""
     return hashlib.sha256(data).digest()[:_NAME_BYTES]

@@ -59,6 +59,8 @@ class Verdict:
     """Others, of which only the device knows: they went past the tool."""
     lost: int = 0
     """Of the selected ones, those of which there is no count, though nothing speaks against their kernels."""
+    unfinished: int = 0
+    """Of the lost ones, those that the device failed in, or before."""
     kernels: dict[str, KernelVerdict] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     """Reasons by kernel."""
@@ -137,10 +139,12 @@ class Verdict:
         if self.failed:
             found.append(f"{_many(self.failed, 'launch', 'launches')} did not begin: the runtime took no such grid, "
                          "block or memory")  # fmt: skip
-        if self.lost:
-            found.append(f"{_many(self.lost, 'launch', 'launches')} left no count: their graph has no twin, their code "
-                         "was there before the tool, there was no memory for what is kept of them, or the device "
-                         "failed before the count was read")  # fmt: skip
+        if self.unfinished:
+            found.append(f"{_many(self.unfinished, 'launch', 'launches')} left no count: the device failed first")
+        if lost := self.lost - self.unfinished:
+            found.append(f"{_many(lost, 'launch', 'launches')} left no count, and it is not known why: perhaps their "
+                         "graph has no twin, their code was there before the tool, there was no memory for what is "
+                         "kept of them, or the device failed")  # fmt: skip
         return found
 
     def nothing_inserted(self, obj: CodeObject) -> str:

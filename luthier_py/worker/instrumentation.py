@@ -44,6 +44,9 @@ _RESULT = struct.Struct("<12I")
 _COUNTS = struct.Struct("<5Q")
 _RECORDS = _REPORTS = struct.Struct("<2IQ")
 
+_KEPT_BYTES = 8 << 20
+"""Of a code object that is kept for faults alone, which are rare."""
+
 
 class ToolService:
     """Mutable: the tool of the program at ``wire``: the environment's from the start, or that of SETTINGS."""
@@ -163,6 +166,7 @@ class ToolService:
         verdict = self.run.verdict
         verdict.launches, verdict.selected, verdict.failed, explained, verdict.unseen = _COUNTS.unpack(content)
         verdict.lost = max(0, verdict.selected - verdict.instrumented - verdict.failed - explained)
+        verdict.unfinished = min(verdict.lost, self._wire.unfinished)
 
     def _image(self, content: bytes) -> None:
         number, device, form = struct.unpack_from("<3I", content)
@@ -199,8 +203,9 @@ class ToolService:
         answer = describe_arguments(record)
         if made.cloned is None:
             return answer
-        if checks_are_wanted(os.environ):
-            keep_original(self._code[image, device])  # findings tell its lines
+        code = self._code[image, device]
+        if checks_are_wanted(os.environ) or len(code) <= _KEPT_BYTES:
+            keep_original(code)  # findings and faults tell its lines
         return answer + describe_copy(copy, made.cloned, self._number)
 
     def _number(self, channel: Channel) -> int:

@@ -33,6 +33,8 @@ class ReportRing:
             self._memory = mmap.mmap(shared.fileno(), size, offset=offset)
         view = memoryview(self._memory)
         self._words, self._halves = view.cast("Q"), view.cast("I")
+        self.unfilled = 0
+        """Slots of launches that the device did not end."""
 
     @property
     def waits(self) -> bool:
@@ -53,6 +55,7 @@ class ReportRing:
             self._words[_TAKEN] = taken
             if filled:
                 return content
+            self.unfilled += 1
         return None
 
     def sleep(self) -> None:
@@ -71,6 +74,11 @@ class ToolWire(Wire):
 
     def listen_to(self, ring: ReportRing) -> None:
         self._ring, self._results = ring, 0
+
+    @property
+    def unfinished(self) -> int:
+        """Launches that the device did not end."""
+        return 0 if self._ring is None else self._ring.unfilled
 
     def receive(self) -> Request | None:
         if (ring := self._ring) is None:

@@ -38,7 +38,7 @@ from luthier_py.emulator.waves.residency import of_device
 from luthier_py.emulator.waves.shape import Shape
 from luthier_py.emulator.waves.slot import ResidentGroup
 from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
-from luthier_py.loader.origins import CLONE_SUFFIX
+from luthier_py.loader.origins import original_name
 
 POLL_SECONDS = 0.0002  # between looks at work-groups that all wait for another's memory
 
@@ -106,7 +106,7 @@ class Worker:
         if outcome is Outcome.NEEDS_CODE:
             run.compile(slot, self.code)
         elif outcome is Outcome.FAULT and not self._follows(slot):
-            raise device_error(run.faulty(slot), self.code, run.shape, run.memory)
+            raise device_error(run.faulty(slot), self.code, run.shape, run.memory, run.places.kernarg)
         elif outcome is Outcome.MESSAGE:
             run.interrupt()
         return outcome
@@ -226,9 +226,13 @@ class RunningLaunch:
         if self._hopeless is not None:
             raise self._hopeless
         if (limit := self._timer.passed) and (self.stop.is_set() or self.patience.instruction_limit is not None):
-            raise TimeLimit(f"{limit}: {self.standing()}", Location(self.shape.record.name))
+            raise TimeLimit(f"{limit}: {self.standing()}", Location(self._name))
         if self.cycles is not None:
             self.cycles.finish()
+
+    @property
+    def _name(self) -> str:
+        return original_name(self.shape.record.name)
 
     def _execute(self) -> None:
         if len(self.workers) == 1:
@@ -240,7 +244,7 @@ class RunningLaunch:
 
     def cancel(self, why: str) -> None:
         """End the launch, from another thread: it raises a DeviceError that says why."""
-        self._hopeless = DeviceError(why, Location(self.shape.record.name))
+        self._hopeless = DeviceError(why, Location(self._name))
         self.halt()
 
     def halt(self) -> None:
@@ -255,7 +259,7 @@ class RunningLaunch:
     def report(self) -> LaunchReport:
         """As long as the launch has not been left."""
         if self.watch is None:
-            return LaunchReport(self.shape.record.name.removesuffix(CLONE_SUFFIX), [], (), self._cycles_taken)
+            return LaunchReport(self._name, [], (), self._cycles_taken)
         return self.watch.report(self.codes, self.memory, self._cycles_taken)
 
     @property
@@ -338,7 +342,7 @@ class RunningLaunch:
             why = "deadlock at a barrier: the waves that it waits for never come"
         else:
             why = "deadlock: every wave goes round in a circle, and nobody writes what it may wait for"
-        return DeviceError(f"{why}: {self.standing()}", Location(self.shape.record.name))
+        return DeviceError(f"{why}: {self.standing()}", Location(self._name))
 
     def standing(self) -> str:
         """Where each wave stands, in words."""

@@ -9,11 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from luthier_py.emulator.code.code import HostedCode
-from luthier_py.emulator.memory.device_memory import Memory
+from luthier_py.emulator.code.code_place import code_place
+from luthier_py.emulator.memory.device_memory import Memory, read_bytes
 from luthier_py.emulator.records.layout import Fault, SurfaceRefusal
 from luthier_py.emulator.waves.shape import Shape
-from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed
+from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed, how_many
 from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.loader import KernelRecord
+from luthier_py.loader.origins import original_name
 
 _KINDS = {
     Fault.ADDRESS: FaultKind.BAD_ADDRESS, Fault.MISALIGNED: FaultKind.MISALIGNED, Fault.READ_ONLY: FaultKind.READ_ONLY,
@@ -46,27 +49,52 @@ class FaultyWave:
         return f"wave {self.wave} of work-group {self.group}"
 
 
-def device_error(wave: FaultyWave, code: HostedCode, shape: Shape, memory: Memory) -> DeviceError:
+def device_error(wave: FaultyWave, code: HostedCode, shape: Shape, memory: Memory, kernarg: int) -> DeviceError:
+    """``kernarg``: address of the launch's segment."""
     kind, kernel, address = Fault(wave.field("fault_kind")), shape.record.name, wave.field("fault_address")
     absolute = wave.field("pc")
     pc = absolute - code.base
     if kind is Fault.JUMP:
         left = wave.field("left_at") - code.base  # there is no other way to leave for what is not code
         what = f"{wave}: jump to 0x{absolute:x}, which is not code; {memory.nearest(absolute)}"
-        return DeviceError(what, Location(kernel, left, code.text(left)), DeviceFault(FaultKind.BAD_JUMP, absolute))
+        return DeviceError(what, _where(code, left, kernel), DeviceFault(FaultKind.BAD_JUMP, absolute))
     if kind is Fault.MODE:
         what = (f"MODE is 0x{address:x} here, from a register: it may become what it was "
                 "before in the function, and must be at calls and returns what it is at the start")
-        return DeviceError(what, Location(kernel, pc, code.text(pc)), DeviceFault(FaultKind.MODE, absolute))
+        return DeviceError(what, _where(code, pc, kernel), DeviceFault(FaultKind.MODE, absolute))
     if kind is Fault.SKIPS:
         what = "vector instructions are skipped here (s_setvskip): a function must not be left or called so"
-        return DeviceError(what, Location(kernel, pc, code.text(pc)), DeviceFault(FaultKind.MODE, absolute))
+        return DeviceError(what, _where(code, pc, kernel), DeviceFault(FaultKind.MODE, absolute))
     pc = code.numbers.sites[wave.field("fault_site")]
     lane = wave.field("fault_lane")
     inst = code.insts[pc]
     words = _trap(inst) if kind is Fault.TRAP else _words(kind, address, inst, shape, memory)
+    if kind in (Fault.ADDRESS, Fault.READ_ONLY):
+        words += _from_argument(address, shape.record, memory, kernarg)
     what = f"lane {lane} of {wave}: {words}"
-    return DeviceError(what, Location(kernel, pc, code.text(pc)), _fault(kind, pc, address, code))
+    return DeviceError(what, _where(code, pc, kernel), _fault(kind, pc, address, code))
+
+
+def _from_argument(address: int, record: KernelRecord, memory: Memory, kernarg: int) -> str:
+    """How far it is from where a pointer among the kernel's arguments points, the closest one."""
+    found = []
+    for number, arg in enumerate(record.own_args):
+        if arg.value_kind == "global_buffer" and arg.size == 8:
+            start = int.from_bytes(read_bytes(kernarg + arg.offset, 8), "little")
+            if memory.find(start) is not None:
+                found.append((abs(address - start), number, arg.name, address < start))
+    if not found:
+        return ""
+    distance, number, name, before = min(found)
+    named = f"argument {number} ({name})" if name else f"argument {number}"
+    place = f"{how_many(distance, 'byte')} {'behind' if before else 'before'} it" if distance else "to it"
+    return f"; {named} points {place}"
+
+
+def _where(code: HostedCode, pc: int, kernel: str) -> Location:
+    """The application's kernel and place, also of its copy."""
+    place = code_place(code.base + pc, [code])
+    return Location(original_name(kernel), place.pc, place.text, place.lines, place.inserted)
 
 
 def illegal_instruction(error: Malformed, pc: int, kernel: str, wave: FaultyWave | None = None) -> DeviceError:

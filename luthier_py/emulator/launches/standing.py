@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from luthier_py.emulator.code.code import HostedCode
+from luthier_py.emulator.code.code_place import code_place
 from luthier_py.emulator.records.layout import Status
-from luthier_py.emulator.watching.findings import inlined_text
 from luthier_py.emulator.waves.slot import Standing
 
 PLACES = 5
@@ -30,7 +30,7 @@ def told(waves: Iterable[Standing], codes: Sequence[HostedCode]) -> str:
     ordered = sorted(places.items(), key=lambda item: (-len(item[1]), item[0]))
     parts = []
     for (_, number, pc), here in ordered[:PLACES]:
-        parts.append(f"{_names(here)} at pc 0x{pc:x}{_shown(pc, codes[number])}")
+        parts.append(f"{_names(here)} at {code_place(codes[number].base + pc, codes[number:])}")
     if left := ordered[PLACES:]:
         parts.append(f"{sum(len(here) for _, here in left)} waves at {len(left)} other places")
     if ended:
@@ -48,12 +48,6 @@ def _place(wave: Standing, code: HostedCode) -> int:
     if _kind(wave.status) is Status.JUMP:
         return pc
     return next(at for at in (pc - 4, pc - 8) if at in code.insts and at + code.insts[at].size_bytes == pc)
-
-
-def _shown(pc: int, code: HostedCode) -> str:
-    """The instruction and its lines, as far as they are known."""
-    text, lines = code.text(pc), inlined_text(code.source.lines(pc))
-    return (f" `{text}`" if text is not None else "") + (f" ({lines})" if lines else "")
 
 
 def _names(waves: list[Standing]) -> str:

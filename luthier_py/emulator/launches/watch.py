@@ -27,7 +27,7 @@ from luthier_py.emulator.waves.cycle_account import LaunchCycles
 from luthier_py.emulator.waves.launch import group_id_places, id_rows
 from luthier_py.emulator.waves.shape import Shape
 from luthier_py.errors import DeviceError, Location
-from luthier_py.loader.origins import CLONE_SUFFIX
+from luthier_py.loader.origins import original_name
 
 _COLUMNS = ("kind", "detail", "pc", "other_pc", "group", "wave", "lane", "other_group", "other_wave", "other_lane",
             "address", "size", "count", "lanes")
@@ -69,8 +69,7 @@ class LaunchWatch:
 
     @property
     def _name(self) -> str:
-        """The program's, whoever has put a copy in the kernel's place."""
-        return self._shape.record.name.removesuffix(CLONE_SUFFIX)
+        return original_name(self._shape.record.name)
 
     def close(self) -> None:
         watching_library().luthier_watch_free(self.address)

@@ -54,6 +54,9 @@ class Allocation:
         return f"{self.name} (0x{self.address:x}, {self.size} bytes)"
 
 
+_FAR = 1 << 30  # bytes from which on an allocation explains nothing
+
+
 class Memory:
     """Mutable: the device's memory. ``place``: address and size of memory to use; without it, some is reserved."""
 
@@ -162,6 +165,8 @@ class Memory:
             return max(a.address - address, address - a.end + 1, 0)
 
         closest = min(known, key=distance)
+        if distance(closest) > _FAR:
+            return "nothing is allocated within a gigabyte of it"
         if address >= closest.end:
             past = address - closest.end
             return f"{how_many(past, 'byte')} past the end of {closest}" if past else f"just past the end of {closest}"

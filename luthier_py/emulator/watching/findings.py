@@ -6,20 +6,15 @@ pair of instructions, with the first occurrence and how many there were.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from luthier_py.emulator.options.checks import READ_ONLY, AccessUse, Divergence, FindingKind, Race, UndefinedUse
-from luthier_py.errors import how_many
+from luthier_py.errors import how_many, inlined_text
 
 if TYPE_CHECKING:
     from luthier_py.emulator.waves.cycle_account import LaunchCycles
-
-
-def inlined_text(lines: Iterable[object]) -> str:
-    """The line of an instruction, and where that was inlined; nothing without lines."""
-    return " inlined at ".join(map(str, lines))
 
 
 @dataclass(frozen=True, slots=True)

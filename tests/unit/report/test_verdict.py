@@ -42,9 +42,10 @@ def test_launches_that_went_past_the_tool() -> None:
 
 def test_launches_without_a_count() -> None:
     """Whatever else is told: another reason explains other launches."""
-    verdict = Verdict(load_tool("instr_count"), launches=5, selected=5, instrumented=1, failed=1, lost=3)
-    failed, lost = verdict.reasons()
-    assert failed.startswith("1 launch did not begin") and lost.startswith("3 launches left no count: ")
+    verdict = Verdict(load_tool("instr_count"), launches=5, selected=5, instrumented=1, failed=1, lost=3, unfinished=1)
+    failed, unfinished, lost = verdict.reasons()
+    assert failed.startswith("1 launch did not begin") and lost.startswith("2 launches left no count, and it is not ")
+    assert unfinished == "1 launch left no count: the device failed first"
     assert verdict.facts()["lost_launches"] == 3
     facts = {**verdict.facts(), "ended": True, "failed": []}
     assert undelivered(verdict.tool, [facts]) == ("tool instr_count: 3 of 5 selected launches left no count",)
