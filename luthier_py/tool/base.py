@@ -103,6 +103,8 @@ class Tool:
     """Whether it has something to say of all launches together: `ending`."""
     selection = Selection()
     given: frozenset[str] = frozenset()  # names of options
+    unechoed: frozenset[str] = frozenset({"LUTHIER_SOURCES"})
+    """Names of options that only a verbose tool prints: those that go to every worker, whoever gave them."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -158,11 +160,11 @@ class Tool:
         return dict(vars(self).get("_reads", {}))
 
     def echo(self) -> str:
-        """The options that were given with value and meaning; with TOOL_VERBOSE all, as NVBit's tools print them, those
+        """The options that were given with value and meaning, but for ``unechoed`` ones; with TOOL_VERBOSE all, as NVBit's tools print them, those
         that were given with a mark. Empty where there is nothing to tell."""
         options = {**self.options, **EVERY_TOOL}
         if not self.selection.verbose:
-            options = {name: option for name, option in options.items() if name in self.given}
+            options = {name: option for name, option in options.items() if name in self.given - self.unechoed}
         if not options:
             return ""
         width = max(map(len, options))
