@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from luthier_py.names import demangled
+
 TOOL_MODULE = "luthier_tool_"
 """How modules are called that are made of a tool's file or folder."""
 
@@ -52,7 +54,7 @@ class Location:
     def __str__(self) -> str:
         parts = []
         if self.kernel is not None:
-            parts.append(f"kernel {self.kernel}")
+            parts.append(f"kernel {demangled(self.kernel)}")
         place = [] if self.pc is None else [f"pc 0x{self.pc:x}"]
         text = [] if self.text is None else [f"`{self.text}`"]
         if self.inserted:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from luthier_py.errors import how_many, printable
 from luthier_py.ir import CallSite, Function, Program, lift
 from luthier_py.loader import Broken, CodeObject
+from luthier_py.names import demangled
 from luthier_py.report.plain import Json
-from luthier_py.tool.names import demangled
 
 
 def calls_of(obj: CodeObject) -> Json:

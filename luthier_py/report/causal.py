@@ -11,13 +11,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from luthier_py.names import demangled
 from luthier_py.report import plots
 from luthier_py.report.columns import aligned, comma_separated, percent
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.plain import Json
 from luthier_py.report.sources import SourceFolder
 from luthier_py.tool import encoded
-from luthier_py.tool.names import demangled
 
 NO_LINE = "no line"
 """The name of code that has none."""

@@ -19,8 +19,8 @@ from luthier_py.analysis import Edge, SourceLines, edges_of, loops_of, source_li
 from luthier_py.errors import how_many, printable
 from luthier_py.ir import Block, Function, Kernel, Program, lift
 from luthier_py.loader import CodeObject
+from luthier_py.names import demangled
 from luthier_py.report.layered import APART, Corner, GraphLayout, Size, placed
-from luthier_py.tool.names import demangled
 
 LINE, COLUMN, INSIDE, HEAD = 13.0, 6.7, 8.0, 20.0  # pixels: a line of code, a character, around code, a block's title
 MOST_LINES, MOST_COLUMNS, ROUND = 14, 64, 5.0

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from luthier_py.errors import how_many
-from luthier_py.tool.names import demangled
+from luthier_py.names import demangled
 
 
 def cycles_text(cycles: int, imbalance: float, wave_imbalance: float, launches: int = 1) -> str:

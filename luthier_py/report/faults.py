@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from luthier_py.errors import how_many
+from luthier_py.names import demangled
 from luthier_py.report.columns import aligned, comma_separated
 from luthier_py.report.plain import Json
 from luthier_py.tool import encoded
-from luthier_py.tool.names import demangled
 
 EFFECTS = "masked", "sdc", "crash", "hang"
 """That make shares."""

@@ -15,9 +15,9 @@ from itertools import chain, islice
 from luthier_py.analysis.lines import source_lines
 from luthier_py.errors import printable
 from luthier_py.loader import Broken, CodeObject, KernelRecord
+from luthier_py.names import demangled, is_region
 from luthier_py.report.columns import aligned
 from luthier_py.report.plain import Json
-from luthier_py.tool.names import demangled, is_region
 
 MANY = 16  # objects from which on a line is written for each, and not its kernels
 LEFT_OUT_LINES = 5  # of an object; --json has all

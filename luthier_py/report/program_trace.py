@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from luthier_py.names import demangled
 from luthier_py.report.plain import Json
 from luthier_py.report.trace_events import complete, instant, process_name, track_name
 from luthier_py.runtime.native.protocol import TRACED, Traced
-from luthier_py.tool.names import demangled
 
 PROGRAMS = 1 << 20  # and its number is that of a program's process in the trace: beside devices
 NANOSECONDS = 1000  # of a microsecond

@@ -8,9 +8,9 @@ from rich.console import Group
 from rich.text import Text
 
 from luthier_py.errors import how_many, printable
+from luthier_py.names import demangled
 from luthier_py.report.cycles import cycles_text
 from luthier_py.report.plain import Json
-from luthier_py.tool.names import demangled
 
 
 def replay_table(rows: Sequence[Json]) -> Group:

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from luthier_py.names import demangled
 from luthier_py.report.plain import flat, is_number
 from luthier_py.tool import Amount, Declaration, amount_at, declared_at
-from luthier_py.tool.names import demangled
 
 KERNEL, LINES, OPCODES = "kernel", "by source line", "by opcode"
 ADDRESSES = {"pc", "other_pc", "branch", "target", "header"}

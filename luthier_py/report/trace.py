@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from luthier_py.names import demangled
 from luthier_py.report.plain import Json
 from luthier_py.report.program_trace import program_events
 from luthier_py.report.trace_events import complete, process_name, track_name
 from luthier_py.storage import write_file
-from luthier_py.tool.names import demangled
 
 MOST_GROUPS = 20_000  # of a launch
 INSTRUMENTATION, DEVICES = 0, 1  # processes of the trace: the second is device 0, and so on

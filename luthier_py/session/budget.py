@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import LuthierError, how_many
+from luthier_py.names import demangled
 from luthier_py.report.budget import BudgetSection, Limit, Measured
 from luthier_py.report.plain import is_number, numbers_like
 from luthier_py.report.tallies import AddedUp, NumberName
@@ -23,7 +24,6 @@ from luthier_py.session.run_settings import RunSettings, run_settings
 from luthier_py.session.study.keys import Keys, read_keys
 from luthier_py.storage import write_file
 from luthier_py.tool import SUM, Amount, Amounts, Tool, amount_at, amounts_of, combined, load_tool
-from luthier_py.tool.names import demangled
 
 LAST_LINES = 5  # of a program that failed
 COUNTED = {

@@ -19,6 +19,7 @@ from luthier_py.analysis.lines import source_lines
 from luthier_py.errors import Invalid
 from luthier_py.ir import lift
 from luthier_py.loader import Broken, CodeObject, load_each, open_code
+from luthier_py.names import demangled
 from luthier_py.report.comparison import Comparison, NamedNumbers, RunSide, compare
 from luthier_py.report.info import kernel_facts
 from luthier_py.report.output import SCHEMA
@@ -27,7 +28,6 @@ from luthier_py.report.tallies import KERNEL, LINES, OPCODES, NumberName, tally
 from luthier_py.session.study.store import COLUMNS
 from luthier_py.session.study.table import APART, study_table
 from luthier_py.tool import OUTPUT, amounts_of, combined
-from luthier_py.tool.names import demangled
 
 CODE = "code"
 NO_LINE = "(no line)"

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from luthier_py.errors import Invalid, Malformed, one_line
 from luthier_py.loader import CodeObject, load_each, open_code
+from luthier_py.names import demangled
 from luthier_py.storage import write_file
-from luthier_py.tool.names import demangled
 from luthier_py.tool.sources import spellings
 
 

@@ -20,6 +20,7 @@ from luthier_py.emulator import EmulatorDevice, LaunchCycles
 from luthier_py.errors import Invalid, ToolError, how_many
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.loader import KernelRecord, load
+from luthier_py.names import demangled
 from luthier_py.pipeline import Instrumented
 from luthier_py.report.received import Received, RecordCount
 from luthier_py.report.verdict import Verdict
@@ -31,7 +32,6 @@ from luthier_py.session.told_allocations import Ready, nobody, own_memory, told
 from luthier_py.tool import Channel, LaunchParameter, LaunchResult, LaunchVariable, Tool, Variable
 from luthier_py.tool.allocations import Allocations, LiveAllocation
 from luthier_py.tool.launch_variable import launch_bytes
-from luthier_py.tool.names import demangled
 
 Dim = tuple[int, int, int]
 FLOATING = {

@@ -160,8 +160,8 @@ class Tool:
         return dict(vars(self).get("_reads", {}))
 
     def echo(self) -> str:
-        """The options that were given with value and meaning, but for ``unechoed`` ones; with TOOL_VERBOSE all, as NVBit's tools print them, those
-        that were given with a mark. Empty where there is nothing to tell."""
+        """The options that were given, but for ``unechoed`` ones, with value and meaning; with TOOL_VERBOSE all, as
+        NVBit's tools print them, those that were given with a mark. Empty where there is nothing to tell."""
         options = {**self.options, **EVERY_TOOL}
         if not self.selection.verbose:
             options = {name: option for name, option in options.items() if name in self.given - self.unechoed}

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from luthier_py.errors import Invalid, Unsupported
+from luthier_py.names import demangled
 from luthier_py.tool.filters import parse_filter
-from luthier_py.tool.names import demangled
 from luthier_py.tool.options import Option
 
 T = TypeVar("T")

@@ -24,7 +24,7 @@ from luthier_py.analysis import (
     source_lines,
 )
 from luthier_py.ir import Block, Function, Instr, Program
-from luthier_py.tool.names import demangled
+from luthier_py.names import demangled
 
 _INTERVAL = re.compile(r"(.+):(\d+)(?:-(\d+))?")
 _NAME = re.compile(r"(?:.*?[\s:])?(\w+)(?:<.*>)?\(.*")  # of a demangled function, its result and scopes before it

@@ -70,7 +70,7 @@ def tell_failure(environment: Mapping[str, str], error: Exception) -> None:
 
 
 def _shown(kernel: str) -> str:
-    from luthier_py.tool.names import demangled  # a worker that finds nothing needs nothing of tools
+    from luthier_py.names import demangled  # a worker that finds nothing needs nothing of tools
 
     return demangled(kernel)
 

@@ -93,7 +93,7 @@ class LaunchRecorder:
 
     def wants(self, kernel: str) -> bool:
         """Whether the launch that is about to begin is to be kept; to be asked once for each."""
-        from luthier_py.tool.names import demangled  # of no use to other workers
+        from luthier_py.names import demangled  # of no use to other workers
 
         number, settings = self._launches, self._settings
         self._launches += 1
@@ -126,7 +126,7 @@ class LaunchRecorder:
 
     def _path(self, number: int, kernel: str) -> Path:
         """A name that no other process of this run has taken."""
-        from luthier_py.tool.names import demangled
+        from luthier_py.names import demangled
 
         output = self._settings.output
         if output.suffix == SUFFIX:
@@ -156,7 +156,7 @@ class LaunchRecorder:
 
 def told(row: Mapping[str, object]) -> str:
     """A line of the journal on a launch that was kept, for people."""
-    from luthier_py.tool.names import demangled
+    from luthier_py.names import demangled
 
     what = f"launch {row['launch']} of {demangled(str(row['kernel']))}"
     pages = how_many(int(str(row["pages"])), "page")

@@ -14,12 +14,12 @@ from block_traces import TARGETS, compiled, launched, walks
 from luthier_py.analysis import source_frames
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.loader import load
+from luthier_py.names import demangled
 from luthier_py.pipeline import instrument
 from luthier_py.samples import sample as sample_called
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import Launch, run_instrumented, run_original
 from luthier_py.tool import load_tool
-from luthier_py.tool.names import demangled
 from luthier_py.tools import call_graph
 
 # What https://github.com/jlfwong/speedscope/blob/main/src/lib/file-format-spec.ts requires of sampled profiles.

@@ -13,8 +13,8 @@ from typing import Any
 
 from luthier_py.analysis import Frames
 from luthier_py.ir import Function, Program
+from luthier_py.names import demangled
 from luthier_py.tool import SUM, Amounts, Counting, Following, RowsBy, Variable
-from luthier_py.tool.names import demangled
 from luthier_py.tools.call_graph.contexts import Contexts
 
 UNKNOWN = "?"

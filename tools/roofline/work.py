@@ -13,8 +13,8 @@ from luthier_py.analysis import Frames, LineRange, Loop, line_ranges, loops_of, 
 from luthier_py.ir import Function, Instr, Program
 from luthier_py.isa import AccessKind, InstructionClass, OpFlag, Space
 from luthier_py.isa.semantics.readers.work import once_in_a_wave
+from luthier_py.names import demangled
 from luthier_py.tool import InstrPlace
-from luthier_py.tool.names import demangled
 
 GLOBAL = {AccessKind.LOAD: "bytes_loaded", AccessKind.STORE: "bytes_stored", AccessKind.ATOMIC: "bytes_atomic"}
 OTHERS = {Space.LDS: "lds_bytes", Space.SCRATCH: "private_bytes", Space.SCALAR: "scalar_bytes", Space.GDS: "gds_bytes"}

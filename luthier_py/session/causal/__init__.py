@@ -13,6 +13,7 @@ from pathlib import Path
 
 from luthier_py.emulator.devices.record_file import read_record
 from luthier_py.errors import Invalid
+from luthier_py.names import demangled
 from luthier_py.report.causal import causal_files, causal_summary
 from luthier_py.report.names import FileNames
 from luthier_py.report.plain import Json
@@ -21,7 +22,6 @@ from luthier_py.session.causal.candidates import CONTROL, KINDS, Candidate, cand
 from luthier_py.session.files import each_once
 from luthier_py.session.run_settings import EMULATOR, RunSettings
 from luthier_py.storage import write_file
-from luthier_py.tool.names import demangled
 
 __all__ = ["CausalCampaign", "parse_speedups", "run_causal"]
 METHODS = "model", "delays"

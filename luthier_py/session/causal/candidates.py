@@ -15,9 +15,9 @@ from itertools import groupby
 from luthier_py.analysis import loops_of, source_lines
 from luthier_py.ir import Function, Instr, Program
 from luthier_py.isa.costs import cost_of
+from luthier_py.names import demangled
 from luthier_py.report.causal import NO_LINE
 from luthier_py.tool.filters import passing
-from luthier_py.tool.names import demangled
 
 Counts = Mapping[int, int] | None
 """Executions by address, None where nobody knows them: then all code counts as executed once."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from luthier_py.names import demangled
 from luthier_py.report.faults import fault_summary
 from luthier_py.report.plain import Json, leaves, numbers_like
 from luthier_py.session.study.campaigns import fault_rows
@@ -18,7 +19,6 @@ from luthier_py.session.study.cells import Cell
 from luthier_py.session.study.runs import RunRecord, RunStatus
 from luthier_py.session.study.spec import BARE, Figure, ItemTable, Quantity, Study
 from luthier_py.session.study.store import reports_of
-from luthier_py.tool.names import demangled
 
 CellRun = tuple[Cell, RunRecord]
 GROUP = ("program", "arguments", "tool", "device", "stack")

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from luthier_py import names
 from luthier_py.errors import Invalid, Unsupported
-from luthier_py.tool import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, Option, Selection, Tool, load_tool, names
-from luthier_py.tool.names import demangled, is_region
+from luthier_py.names import demangled, is_region
+from luthier_py.tool import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, Option, Selection, Tool, load_tool
 from luthier_py.tool.selection import COUNTING, NO_END
 
 MANGLED, PLAIN = "_Z10vector_addPKfS0_Pfj", "vector_add(float const*, float const*, float*, unsigned int)"

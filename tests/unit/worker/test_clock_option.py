@@ -11,7 +11,7 @@ import pytest
 from loaded_command import run_luthier
 
 from luthier_py.isa import target
-from luthier_py.tool.names import demangled
+from luthier_py.names import demangled
 from luthier_py.worker.properties import properties
 
 
