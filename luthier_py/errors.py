@@ -9,6 +9,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum
 
 from luthier_py.names import demangled
@@ -32,6 +33,13 @@ def printable_lines(text: str) -> str:
 def how_many(number: int, noun: str) -> str:
     """``1 argument``, ``2 arguments``."""
     return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``; did you mean instr_count?``; empty if nothing known is like it."""
+    near = {each.lower(): each for each in sorted(known)}
+    found = get_close_matches(name.lower(), near, 1)
+    return f"; did you mean {near[found[0]]}?" if found else ""
 
 
 def inlined_text(lines: Iterable[object]) -> str:

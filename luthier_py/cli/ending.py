@@ -25,6 +25,9 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130  # a shell's code for SIGINT
 
 
+_WRONG_REQUESTS = Invalid, FileNotFoundError, NotADirectoryError, IsADirectoryError
+
+
 def run_to_an_end(command: Callable[[], object]) -> NoReturn:
     """Run a command; what it has printed is written when it ends, or it did not end well."""
     if sys.stdout is None:
@@ -58,7 +61,7 @@ def _tell(error: Exception) -> ExitCode:
         say(error)
         return ExitCode.USAGE
     say(one_line(error) if ours else f"{one_line(error)}; --traceback or {TRACEBACK}=1 shows how it came about")
-    return ExitCode.USAGE if isinstance(error, Invalid) else ExitCode.ERROR
+    return ExitCode.USAGE if isinstance(error, _WRONG_REQUESTS) else ExitCode.ERROR
 
 
 def _close_stdout() -> None:

@@ -9,6 +9,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from luthier_py.errors import did_you_mean
 from luthier_py.jit.mathematics import NAMES
 from luthier_py.tool.hook import Device
 from luthier_py.tool.intrinsic import Intrinsic, intrinsics
@@ -39,8 +40,7 @@ def meant_call(name: str, around: Mapping[str, Any]) -> str:
 def meant_value(name: str, around: Mapping[str, Any], own: Iterable[str]) -> str:
     """The same for a value: a local, a parameter, or a number of the module."""
     numbers = (key for key, value in around.items() if isinstance(value, (int, float)))
-    found = _closest(name, {*own, *numbers})
-    return f"; did you mean {found}?" if found else ""
+    return did_you_mean(name, {*own, *numbers})
 
 
 def _closest(name: str, known: Iterable[str]) -> str | None:

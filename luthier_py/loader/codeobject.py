@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from mmap import mmap
 from typing import Any
 
-from luthier_py.errors import Invalid, Malformed, Unsupported
+from luthier_py.errors import Invalid, Malformed, Unsupported, did_you_mean
 from luthier_py.isa.target import MAX_WORKITEMS, Target, target_of_mach
 from luthier_py.isa.target_id import Setting, TargetId
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES, KernelDescriptor
@@ -136,7 +136,8 @@ class CodeObject:
                 if left_out.kernel and left_out.name == name:
                     raise left_out.error
             known = ", ".join(sorted(self._kernels)[:8]) or "none"
-            raise Invalid(f"{self.name}: no kernel {name}; it has {len(self._kernels)}: {known}")
+            hint = did_you_mean(name, self._kernels) or f"; it has {len(self._kernels)}: {known}"
+            raise Invalid(f"{self.name}: no kernel {name}{hint}")
         return self._kernels[name]
 
     def symbol(self, name: str) -> Symbol | None:

@@ -151,9 +151,9 @@ def open_device(settings: RunSettings, target: Target) -> Device:
 
 
 def parse_dim(text: str, option: str) -> Dim:
-    """``X[,Y[,Z]]``, each at least 1."""
+    """``X[,Y[,Z]]``, or with x between them; each at least 1."""
     try:
-        numbers = [int(part, 0) for part in text.split(",")]
+        numbers = [int(part, 0) for part in text.split("," if "," in text else "x")]
     except ValueError:
         numbers = []
     if not 1 <= len(numbers) <= 3 or min(numbers) < 1 or max(numbers) >= 1 << 32:

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from luthier_py.emulator import EmulatorDevice, LaunchCycles
 from luthier_py.errors import Invalid, ToolError, how_many
 from luthier_py.inject.model import ClonedKernel
-from luthier_py.loader import KernelRecord, load
+from luthier_py.loader import KernelArg, KernelRecord, load
 from luthier_py.names import demangled
 from luthier_py.pipeline import Instrumented
 from luthier_py.report.received import Received, RecordCount
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import Buffer as DeviceBuffer
 from luthier_py.runtime import Device, Module, pack_arguments
+from luthier_py.runtime.arguments import POINTERS
 from luthier_py.session.receiving import Receiving
 from luthier_py.session.specs import ArgumentSpec, BufferSpec, ScalarSpec
 from luthier_py.session.told_allocations import Ready, nobody, own_memory, told
@@ -296,15 +297,23 @@ def type_names(record: KernelRecord) -> list[str]:
     return [arg.type_name or (named[number] if len(named) == len(wanted) else "") for number, arg in enumerate(wanted)]
 
 
+def _formal(arg: KernelArg, type_name: str) -> str:
+    """``n: 4 bytes``, or the type, where it is known."""
+    kind = type_name or ("buffer" if arg.value_kind in POINTERS else f"{arg.size} bytes")
+    return f"{arg.name}: {kind}" if arg.name else kind
+
+
 def check_arguments(record: KernelRecord, arguments: Sequence[ArgumentSpec]) -> None:
     """Number and kind of arguments, against the kernel's metadata, if it has any; raises Invalid."""
     if not record.states_arguments:
         return
     wanted = record.own_args
     if len(wanted) != len(arguments):
-        raise Invalid(f"kernel {record.name} takes {how_many(len(wanted), 'argument')}, not {len(arguments)}")
+        formals = ", ".join(map(_formal, wanted, type_names(record)))
+        raise Invalid(f"kernel {record.name} takes {how_many(len(wanted), 'argument')} ({formals}), not "
+                      f"{len(arguments)}")
     for number, (formal, actual) in enumerate(zip(wanted, arguments, strict=True)):
-        is_buffer = formal.value_kind in ("global_buffer", "dynamic_shared_pointer")
+        is_buffer = formal.value_kind in POINTERS
         if is_buffer != isinstance(actual, BufferSpec):
             kind = "a buffer (like in:f32[1024]=zeros)" if is_buffer else "a scalar (like i32=7)"
             raise Invalid(f"kernel {record.name}: argument {number} is {kind}, not `{actual.text}`")

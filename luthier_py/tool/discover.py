@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from luthier_py.errors import TOOL_MODULE, Invalid, LuthierError, ToolError, one_line
+from luthier_py.errors import TOOL_MODULE, Invalid, LuthierError, ToolError, did_you_mean, one_line
 from luthier_py.tool.amounts import Amounts
 from luthier_py.tool.base import Tool
 from luthier_py.tool.origin import importing
@@ -118,7 +118,9 @@ def _registered(name: str) -> type[Tool]:
         folder = f", or write ./{name} for the folder here" if Path(name).is_dir() else ""
         known = ", ".join(sorted(entries)) or "none is installed"
         paths = f"or give the path of a .py file or folder{file}{folder}"
-        raise Invalid(f"no tool is called {name}; there are: {known}; {paths}")
+        near = did_you_mean(name, entries)
+        raise Invalid(f"no tool is called {name}{near} {paths.capitalize()}" if near else
+                      f"no tool is called {name}; there are: {known}; {paths}")
     return found[0]
 
 

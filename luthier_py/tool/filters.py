@@ -14,13 +14,12 @@ import operator
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import NoReturn, TypeAlias
 
 from luthier_py.analysis import SourceLine
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, did_you_mean
 from luthier_py.ir import Function, Instr, Program
 from luthier_py.isa import AccessKind, InstructionClass, OpFlag, Space
 from luthier_py.tool.sources import Interval, Sources
@@ -192,8 +191,7 @@ class _FilterText:
         self.at = start
         if not name:
             self.refuse("here should be a fact, such as memory, width >= 8 or opcode = v_*")
-        near = get_close_matches(name, known, 1)
-        self.refuse(f"{name} is unknown; " + (f"do you mean {near[0]}?" if near else f"known are {', '.join(known)}"))
+        self.refuse(f"{name} is unknown" + (did_you_mean(name, known) or f"; known are {', '.join(known)}"))
 
     def number(self, of: Callable[[Looked], int]) -> Test:
         sign = self.matched("<=|>=|==|!=|<|>|=")

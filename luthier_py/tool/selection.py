@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from luthier_py.errors import Invalid, Unsupported
+from luthier_py.errors import Invalid, Unsupported, did_you_mean
 from luthier_py.names import demangled
 from luthier_py.tool.filters import parse_filter
 from luthier_py.tool.options import Option
@@ -190,4 +190,5 @@ def option_values(
 def _unknown(tool: str, name: str, own: Mapping[str, Option[Any]]) -> str:
     if name.upper() in COUNTING:
         return f"tool {tool} does not count by {name.upper()}: leave it out"
-    return f"tool {tool} has no option {name}; it has {', '.join((*own, *EVERY_TOOL))}"
+    hint = did_you_mean(name, (*own, *EVERY_TOOL)) or f"; it has {', '.join((*own, *EVERY_TOOL))}"
+    return f"tool {tool} has no option {name}{hint}"

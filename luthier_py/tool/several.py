@@ -15,7 +15,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, did_you_mean
 from luthier_py.tool.base import LaunchResult, Tool
 from luthier_py.tool.channel import Channel
 from luthier_py.tool.launch_parameter import VALUES
@@ -191,7 +191,9 @@ def _takers(kinds: Sequence[type[Tool]], key: str) -> list[int]:
     found = [number for number in asked if name.lower() in map(str.lower, kinds[number].options)]
     names = [kinds[number].name for number in found or asked]
     if not found:
-        raise Invalid(f"option {key}: {' and '.join(names)} {'have' if len(names) > 1 else 'has'} no such option")
+        options = [option for number in asked for option in (*kinds[number].options, *EVERY_TOOL)]
+        raise Invalid(f"option {key}: {' and '.join(names)} {'have' if len(names) > 1 else 'has'} no such option"
+                      f"{did_you_mean(name, options)}")
     if len(found) > 1 and name.upper() not in COUNTING:
         raise Invalid(f"option {key}: {' and '.join(names)} have it; write {names[0]}.{name}, for example")
     return found

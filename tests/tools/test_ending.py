@@ -121,8 +121,8 @@ def test_where_nothing_ran_there_is_no_number() -> None:
 
 REFUSED = {
     "end: print(loads)": "there is no table loads; at end there is, if it was named",
-    "on('load'): loads = count()\nend: print(load)": "load is no table here; do you mean loads?",
-    "on('load'): loads = count()\nend: print(loads.cuont)": "cuont is no column of loads here; do you mean count?",
+    "on('load'): loads = count()\nend: print(load)": "load is no table here; did you mean loads?",
+    "on('load'): loads = count()\nend: print(loads.cuont)": "cuont is no column of loads here; did you mean count?",
     "on('load'): a = count(by=pc); b = count(by=line)\nend: print(a / b)": "its rows have the keys (line), and those",
     "on('load'): a = count(by=pc); b = hist(bytes)\nend: print(a, b)": "its rows have the keys (low, high), and those",
     "on('load'): a = count(by=pc)\nend: printf('%d', a)": "printf takes single numbers; print shows tables",

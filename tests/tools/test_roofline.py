@@ -201,7 +201,7 @@ def test_regions(compiled: CompiledSamples) -> None:
     assert re.search(r"matmul\.hip:9-1[5-6]$", around["source"]) and around["bytes_loaded"] == 16384
     assert around["instructions"] > loop["instructions"] > inner["instructions"]
     assert {row["name"] for row in report["functions"]} == {"matmul", "sync_threads()", "thread_x()"}
-    with pytest.raises(Invalid, match="character 1, at 'linse = k.hip:1': linse is unknown; do you mean line"):
+    with pytest.raises(Invalid, match="character 1, at 'linse = k.hip:1': linse is unknown; did you mean line"):
         load_tool("roofline", {"regions": "loop; linse = k.hip:1"})
 
 

@@ -132,12 +132,13 @@ def test_tables_of_several_launches_become_one() -> None:
 
 
 REFUSED = {
-    'on("global_load_*"): hist(segmnts(addr, 64), by=line)': (27, "segmnts is no function here; do you mean segments?"),
-    'on("memory") if activ < 2: count()': (17, "activ is no value here; do you mean active?"),
-    'onn("memory"): count()': (1, "onn is no probe here; do you mean on?"),
-    'on("memry"): count()': (4, "memry is unknown; do you mean memory?"),
-    'on("memory"): cuont()': (15, "cuont is no action here; do you mean count?"),
-    'on("memory"): count(bye=line)': (21, "bye is no argument of count here; do you mean by?"),
+    'on("global_load_*"): hist(segmnts(addr, 64), by=line)': (
+        27, "segmnts is no function here; did you mean segments?"),
+    'on("memory") if activ < 2: count()': (17, "activ is no value here; did you mean active?"),
+    'onn("memory"): count()': (1, "onn is no probe here; did you mean on?"),
+    'on("memry"): count()': (4, "memry is unknown; did you mean memory?"),
+    'on("memory"): cuont()': (15, "cuont is no action here; did you mean count?"),
+    'on("memory"): count(bye=line)': (21, "bye is no argument of count here; did you mean by?"),
     'entry: sum(addr)': (12, "addr is not there at entry; it is at on, before, after"),
     'before("load"): trace(dst)': (17, "dst is there after the instruction only"),
     'on("memory"): sum(opcode)': (19, "opcode is a text"),

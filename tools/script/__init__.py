@@ -41,7 +41,7 @@ class Script(Tool):
 
     @property
     def script(self) -> ReadScript:
-        return script_of(self.source)
+        return script_of(self.source, self.file or "script")
 
     @property
     def counting(self) -> tuple[Action, ...]:

@@ -17,13 +17,12 @@ import tokenize
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from io import StringIO
 from textwrap import dedent
 from typing import NoReturn
 
-from luthier_py.errors import Misread
+from luthier_py.errors import Misread, did_you_mean
 
 AT_INSTRUCTIONS = ("on", "before", "after")
 ELSEWHERE = ("launch", "entry", "exit", "block", "branch", "loop")
@@ -58,6 +57,7 @@ class ScriptText:
     """What somebody wrote. ``\\n`` outside of quotes begins a new line, as a newline does: options are one line."""
 
     written: str
+    origin: str = "script"
 
     @cached_property
     def text(self) -> str:
@@ -70,14 +70,13 @@ class ScriptText:
         lines = self.text.split("\n") or [""]
         line = lines[min(row, len(lines)) - 1]
         shown = f"    {line}\n    {' ' * min(column, len(line))}^"
-        raise Misread(f"script, line {row}, column {column + 1}: {message}\n{shown}")
+        raise Misread(f"{self.origin}, line {row}, column {column + 1}: {message}\n{shown}")
 
     def suggest(self, where: ast.AST, name: str, known: Iterable[str], what: str) -> NoReturn:
         """Refuse a name that is none, with the one that is nearest."""
         names = sorted(known)
-        near = get_close_matches(name, names, 1)
-        hint = f"do you mean {near[0]}?" if near else f"known are {', '.join(names)}"
-        self.refuse(where, f"{name} is no {what} here; {hint}")
+        hint = did_you_mean(name, names) or f"; known are {', '.join(names)}"
+        self.refuse(where, f"{name} is no {what} here{hint}")
 
     def of(self, node: ast.AST) -> str:
         """The text of a node, as it was written."""

@@ -29,9 +29,9 @@ class ReadScript:
 
 
 @cache
-def script_of(written: str) -> ReadScript:
-    """Misread where it is none."""
-    text = ScriptText(written)
+def script_of(written: str, origin: str = "script") -> ReadScript:
+    """Misread where it is none. ``origin``: its file, where it has one."""
+    text = ScriptText(written, origin)
     try:
         return _read(text, list(text.probes()))
     except RecursionError:

@@ -37,7 +37,7 @@ def test_what_is_wrong_is_usage(luthier):
     run = ["run", path("saxpy"), *SAXPY, *ARGS]
     code, _, err = luthier(*run, "-e", 'on("store"): cuont()')
     assert code == 2 and err.splitlines() == [
-        "luthier: script, line 1, column 14: cuont is no action here; do you mean count?",
+        "luthier: script, line 1, column 14: cuont is no action here; did you mean count?",
         '    on("store"): cuont()', "                 ^"]
     code, _, err = luthier(*run, "-e", TWO[0], "-t", "instr_count")
     assert code == 2 and "-t and -e: give one of them" in err

@@ -179,7 +179,7 @@ def test_places_in_the_source(tmp_path: Path, require_tool: Callable[[str], str]
     ("lines = .:3", "character 9, at '.:3': here should be lines of a file"),
     ("loop =", "character 7, at the end: here should be lines of a file, as in kernel.hip:22-50"),
     ("lines & memory", "character 7, at '& memory': here should be = or !=, and lines of a file"),
-    ("memory & widht >= 8", "character 10, at 'widht >= 8': widht is unknown; do you mean width"),
+    ("memory & widht >= 8", "character 10, at 'widht >= 8': widht is unknown; did you mean width"),
     ("width >=", "character 9, at the end: here should be a number"),
     ("width 8", "character 7, at '8': here should be one of = != < <= > >=, and a number"),
     ("memory store", "character 8, at 'store': here should be & or |, or the end"),
