@@ -82,7 +82,9 @@ class AccessCode:
 
     def _watched(self, move: Move, where: Addresses) -> str:
         """The lanes that may go on."""
-        numbers = self.w.emitter.numbers([self.w.pc, ACCESS_KINDS.index(where.kind), *_use(move), int(self.w.coherent)])
+        compares = move.result is not None and move.second not in (None, ZERO_ROW)
+        numbers = self.w.emitter.numbers([self.w.pc, ACCESS_KINDS.index(where.kind), *_use(move),
+                                          int(self.w.coherent) | compares << 1])
         second = self.w.row(ZERO_ROW if move.second is None else move.second)
         return self.w.emitter.call("i64", "luthier_watch_access", [
             ("ptr", "%wave"), ("i64", str(where.mask.ref)), ("i64", str(where.base.ref)),

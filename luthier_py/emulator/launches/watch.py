@@ -84,7 +84,7 @@ class LaunchWatch:
         """In the order in which they came."""
         rows = self._rows(watching_library().luthier_watch_findings, len(_COLUMNS))
         found = [dict(zip(_COLUMNS, row, strict=True)) for row in rows.tolist()]
-        return [self._finding(row, codes, memory.nearest) for row in found]
+        return [self._finding(row, codes, memory.nearest) for row in found if row["count"]]
 
     def touched(self) -> tuple[TouchedPage, ...]:
         """The pages that the launch has come to so far, ascending."""

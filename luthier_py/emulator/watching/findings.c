@@ -130,30 +130,28 @@ u8 code_of(struct watch *watch, u8 *memory) {
     return watch->codes++;
 }
 
-/* A new row, or NULL where there is one already: then it is counted. */
-struct finding *found(struct watch *watch, u64 kind, u64 pc, u64 other_pc, u64 lane) {
-    for (u32 i = 0; i < watch->found; i++) {
-        struct finding *row = &watch->findings[i];
-        if (row->kind == kind && row->pc == pc && row->other_pc == other_pc) {
-            row->count++;
-            row->lanes |= 1ull << lane;
-            return NULL;
-        }
-    }
-    if (watch->found == MOST_FINDINGS) {
+/* Its row, counted; NULL where there is no room for one. Of barriers each way to miss one has its own. */
+struct finding *counted(struct watch *watch, struct wave *wave, u64 kind, u64 detail, u64 pc, u64 other_pc, u64 lane) {
+    struct finding *row = watch->findings, *end = row + watch->found;
+    while (row < end && !(row->kind == kind && row->pc == pc && row->other_pc == other_pc &&
+                          (kind != FOUND_BARRIER || row->detail == detail)))
+        row++;
+    if (row == watch->findings + MOST_FINDINGS) {
         watch->stopped |= STOPPED_FINDINGS;
         return NULL;
     }
-    struct finding *row = &watch->findings[watch->found++];
-    *row = (struct finding){.kind = kind, .pc = pc, .other_pc = other_pc, .lane = lane, .count = 1};
-    row->lanes = 1ull << lane;
+    watch->found += row == end;
+    if (row == end || row->count == 0)
+        *row = (struct finding){.kind = kind, .detail = detail, .pc = pc, .other_pc = other_pc, .lane = lane,
+                                .group = wave->group, .other_group = wave->group, .wave = wave->number};
+    row->count++;
     return row;
 }
 
+/* A new row, or NULL where there is one already: then it is counted. */
 struct finding *found_by(struct watch *watch, struct wave *wave, u64 kind, u64 detail, u64 pc, u64 other_pc, u64 lane) {
-    struct finding *row = found(watch, kind, pc, other_pc, lane);
-    if (row != NULL) row->detail = detail, row->group = row->other_group = wave->group, row->wave = wave->number;
-    return row;
+    struct finding *row = counted(watch, wave, kind, detail, pc, other_pc, lane);
+    return row != NULL && row->count == 1 ? row : NULL;
 }
 
 static void barrier_differs(struct watch *watch, struct wave *wave, struct wave *other, u64 pc, u64 detail) {
@@ -169,8 +167,10 @@ static void came(struct watch *watch, u8 *memory, struct wave *wave, const u32 *
     wave->code = code_of(watch, memory);
     if (!(watch->flags & CHECK_BARRIERS)) return;
     if ((exec & began) != began) {
-        struct finding *row = found_by(watch, wave, FOUND_BARRIER, BARRIER_OF_SOME_LANES, pc, 0, 0);
-        if (row != NULL) row->lanes = began & ~exec;
+        u64 missing = began & ~exec;
+        u64 lane = __builtin_ctzll(missing);
+        struct finding *row = found_by(watch, wave, FOUND_BARRIER, BARRIER_OF_SOME_LANES, pc, 0, lane);
+        if (row != NULL) row->lanes = missing;
     }
     for (u64 i = 0; i < watch->waves; i++) {
         struct wave *other = wave->in->waves[i];

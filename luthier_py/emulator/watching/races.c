@@ -5,7 +5,8 @@
    something, or a coherent load, by another wave of what somebody else has changed. By the latter a wave knows of
    all that anybody had let go by then, which hides races and never makes one up. Atomics do not race with each other; a
    plain store does not with coherent loads of memory, nor with a store that its wave has seen by one, nor with atomics
-   on what was atomically changed before; nor with a store of the same value. */
+   on what was atomically changed before; nor with a store of the same value; nor a plain load with atomics if the next
+   thing that its wave does there is to compare what it has read, and swap (as loops do that make an atomic of one). */
 #include "watching.h"
 
 
@@ -171,20 +172,48 @@ static struct cell *cell_at(struct watch *watch, u64 address) {
     return page->cells + address % PAGE / 4;
 }
 
-static void tell(struct watch *watch, u8 *memory, struct wave *wave, enum space space, const u32 *access, u64 address,
-                 u32 lane, struct access_note *note, u64 detail) {
-    u64 pc = watch->bases[code_of(watch, memory)] + access[PC], other_pc = watch->bases[note->code] + note->pc;
-    if (watch->told.time == watch->time && watch->told.other_pc == other_pc && watch->told.lane == lane) return;
-    watch->told.time = watch->time, watch->told.other_pc = other_pc, watch->told.lane = lane;
-    struct finding *row = found_by(watch, wave, FOUND_RACE, detail, pc, other_pc, lane);
+static struct guess *guess_at(struct watch *watch, u32 wave, u64 address) {
+    return &watch->guesses[((address ^ (u64)wave << 40) * 0x9e3779b97f4a7c15ull >> 32) % GUESSES];
+}
+
+/* This race may have been no mistake: `wave` compares and swaps what it has read there, or does not. */
+static void guess(struct watch *watch, u32 wave, u64 address, struct finding *row) {
+    struct guess *guess = guess_at(watch, wave, address);
     if (row == NULL) return;
+    if (guess->address != address || guess->wave != wave) *guess = (struct guess){.address = address, .wave = wave};
+    u32 number = row - watch->findings, i = 0;
+    while (i < guess->used && guess->rows[i].row != number) i++;
+    if (i == 2) return;
+    if (i == guess->used) guess->used++, guess->rows[i].row = number, guess->rows[i].count = 0;
+    guess->rows[i].count++;
+}
+
+/* A wave compares what is there with what it has read, which decides nothing else that another value could harm. */
+static void confirm(struct watch *watch, u32 wave, u64 address) {
+    struct guess *guess = guess_at(watch, wave, address);
+    if (guess->address != address || guess->wave != wave) return;
+    for (u32 i = 0; i < guess->used; i++) watch->findings[guess->rows[i].row].count -= guess->rows[i].count;
+    guess->used = 0;
+}
+
+/* Its row, counted; NULL where it is the one that was told last. */
+static struct finding *tell(struct watch *watch, u8 *memory, struct wave *wave, enum space space, const u32 *access,
+                            u64 address, u32 lane, struct access_note *note, u64 detail) {
+    u64 pc = watch->bases[code_of(watch, memory)] + access[PC], other_pc = watch->bases[note->code] + note->pc;
+    if (watch->told.time == watch->time && watch->told.other_pc == other_pc && watch->told.lane == lane)
+        return NULL;
+    watch->told.time = watch->time, watch->told.other_pc = other_pc, watch->told.lane = lane;
+    struct finding *row = counted(watch, wave, FOUND_RACE, detail, pc, other_pc, lane);
+    if (row == NULL) return NULL;
     struct wave *other = watch->all[note->wave];
+    if (row->count != 1) return row;
     struct phases *phases = &other->phases[space];
     bool passed = space == IN_LDS && other->group == wave->group && wave->waits > 0 && note->phase >= phases->complete;
     if (space == IN_LDS) row->detail |= RACE_IN_LDS;
     if (passed && detail != RACE_WRITE_AFTER_READ) row->detail |= RACE_NOT_WAITED;
     row->other_group = other->group, row->other_wave = other->number, row->other_lane = note->lane;
     row->address = address, row->size = access[SIZE];
+    return row;
 }
 
 /* What a write leaves there is what is there. */
@@ -234,19 +263,23 @@ static void touch(struct watch *watch, u8 *memory, struct wave *wave, enum space
     struct access_note *write = &cell->write, *changed = &cell->atomic;
     struct access_note note = {watch->time, wave->id, wave->phases[space].now, access[PC], lane, mask, atomic,
                                code_of(watch, memory)};
-    bool coherent = use == READS && access[COHERENT] && space != IN_LDS; /* LDS has no other scope to be told from */
-    if (coherent || (use == MODIFIES && access[COHERENT])) acquire(watch, wave, address, cell);
+    bool scoped = access[TRAITS] & COHERENT && space != IN_LDS; /* LDS has no other scope to be told from */
+    bool coherent = use == READS && scoped;
+    if (access[TRAITS] & COMPARES) confirm(watch, wave->id, address);
+    if (coherent || (use == MODIFIES && access[TRAITS] & COHERENT)) acquire(watch, wave, address, cell);
     bool unlike = !coherent && !(use == MODIFIES && write->atomic) && !(use == WRITES && atomic && write->atomic);
     if (unlike && write->mask & mask && !ordered(watch, wave, space, write) &&
         !(use == WRITES && same(wave, space, address, data, size)) && !(use != READS && has_seen(wave, address, write)))
         tell(watch, memory, wave, space, access, address, lane, write,
              use == READS ? RACE_READ_AFTER_WRITE : RACE_WRITE_AFTER_WRITE);
     if (use == READS && !coherent && changed->mask & mask && !ordered(watch, wave, space, changed))
-        tell(watch, memory, wave, space, access, address, lane, changed, RACE_READ_AFTER_WRITE);
+        guess(watch, wave->id, address,
+              tell(watch, memory, wave, space, access, address, lane, changed, RACE_READ_AFTER_WRITE));
     for (int i = 0; use != READS && i < 2; i++) {
         struct access_note *read = &cell->reads[i];
-        if (read->mask & mask && !ordered(watch, wave, space, read))
-            tell(watch, memory, wave, space, access, address, lane, read, RACE_WRITE_AFTER_READ);
+        if (!(read->mask & mask) || ordered(watch, wave, space, read)) continue;
+        struct finding *row = tell(watch, memory, wave, space, access, address, lane, read, RACE_WRITE_AFTER_READ);
+        if (use == MODIFIES) guess(watch, read->wave, address, row);
     }
     if (!coherent) remember(watch, wave, space, cell, use, note);
 }

@@ -16,10 +16,11 @@ typedef uint8_t u8;
 typedef uint32_t u32;
 typedef uint64_t u64;
 
-enum { MOST_FINDINGS = 4096, REGISTERS = 768, COUNTERS = 16, CODES = 256, VECTORS = 256, LOOKS = 64 };
+enum { MOST_FINDINGS = 4096, GUESSES = 4096, REGISTERS = 768, COUNTERS = 16, CODES = 256, VECTORS = 256, LOOKS = 64 };
 
 /* Columns of an access: access.py gives them. */
-enum { PC, KIND, USE, SIZE, PARTS, COHERENT, COLUMNS };
+enum { PC, KIND, USE, SIZE, PARTS, TRAITS, COLUMNS };
+enum trait { COHERENT = 1, COMPARES = 2 };
 
 /* A row of the array that Python reads: watch.py has the same columns. */
 struct finding {
@@ -76,6 +77,14 @@ struct look {
     u64 address, time;
 };
 
+/* A plain load that races with atomics, until its wave compares and swaps what it has read: then it only was a guess.
+   `rows`: of findings, each with how often it was counted for this. */
+struct guess {
+    u64 address;
+    u32 wave, used;
+    struct { u32 row, count; } rows[2];
+};
+
 struct wave {
     struct watch *watch;
     struct phases phases[2];
@@ -115,6 +124,7 @@ struct watch {
     struct bytes *all_bytes;
     u64 bytes_left;
     struct { u64 time, other_pc; u32 lane; } told; /* the last race */
+    struct guess guesses[GUESSES]; /* by address and wave; a later one takes the place of another */
     struct touched *touched; /* a table by page, with holes */
     u64 touched_room, touched_count;
     struct wave nobody; /* for all waves, where nobody looks for mistakes */
@@ -133,7 +143,7 @@ void *need(struct watch *watch, u64 count, u64 size);
 void *need_more(struct watch *watch, void *block, u64 count, u64 more, u64 size);
 struct wave *wave_of(struct watch *watch, u8 *wave); /* NULL without memory: then nothing is looked at */
 u8 code_of(struct watch *watch, u8 *wave);
-struct finding *found(struct watch *watch, u64 kind, u64 pc, u64 other_pc, u64 lane);
+struct finding *counted(struct watch *watch, struct wave *wave, u64 kind, u64 detail, u64 pc, u64 other_pc, u64 lane);
 struct finding *found_by(struct watch *watch, struct wave *wave, u64 kind, u64 detail, u64 pc, u64 other_pc, u64 lane);
 bool counts_done(struct wave *wave, struct phases *phases);
 void waited(struct wave *wave);

@@ -170,6 +170,33 @@ def test_atomics_do_not_race():
     assert FindingKind.RACE in run([add, WAIT, load_at(), WAIT, END], groups=2).kinds
 
 
+SWAP = made("global_atomic_cmpswap", vgpr(8), vgpr(2), vgpr(6, 2), PLACE, glc=1)
+SWAP_ELSEWHERE = made("global_atomic_cmpswap", vgpr(8), vgpr(2), vgpr(6, 2), PLACE, glc=1, offset=512)
+GUESS = load_at(0, 7)
+SWAP_IN_LDS = made("ds_cmpst_rtn_b32", vgpr(6), vgpr(2), vgpr(4), vgpr(3))
+GUESS_IN_LDS = made("ds_read_b32", vgpr(4), vgpr(2))
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2, 3])
+def test_a_load_that_a_compare_and_swap_confirms_is_no_race(seed):
+    """What compilers make of atomics that a GPU has not begins with a plain load."""
+    new = ("v_mov_b32", vgpr(6), 9)
+    for attempt in ([GUESS, WAIT, SWAP, WAIT], [GUESS, WAIT, SWAP, WAIT, GUESS, WAIT, SWAP, WAIT]):
+        assert not run([new, *attempt, END], groups=3, waves=2, words=128, seed=seed).findings
+    one_address = ("v_mov_b32", vgpr(2), 0)
+    in_lds = [one_address, made("ds_add_u32", vgpr(2), vgpr(3)), WAIT, BARRIER, GUESS_IN_LDS, WAIT, SWAP_IN_LDS, WAIT]
+    assert not run([*in_lds, END], Checks.RACES, waves=4, seed=seed).findings
+
+
+@pytest.mark.parametrize("rows", [
+    [GUESS, WAIT, SWAP_ELSEWHERE, WAIT, made("global_atomic_add", vgpr(2), vgpr(3), PLACE)],
+    [GUESS, WAIT, SWAP, WAIT, GUESS, WAIT],
+    [load_at(), WAIT, made("global_atomic_add", vgpr(6), vgpr(2), vgpr(3), PLACE, glc=1)],
+])
+def test_other_loads_beside_atomics_are_races(rows):
+    assert run([("v_mov_b32", vgpr(6), 9), *rows, WAIT, END], Checks.RACES, groups=3).kinds.count(FindingKind.RACE)
+
+
 def passing(waits: bool) -> list[Any]:
     """Work-group 0 writes a word, then a flag; work-group 1 looks at the flag until it is set, then reads the word."""
     flag_set, look = store_at(128), load_at(128, 5, glc=1)
@@ -313,6 +340,16 @@ def test_barriers_to_which_not_all_come():
     (found,) = run(apart, waves=2).findings
     assert "came to another barrier" in found.what and found.other is not None
     assert not run([BARRIER, BARRIER, END], waves=4).findings
+
+
+def test_each_way_to_miss_a_barrier_is_told():
+    """A bound inside of a wave: some lanes of it do not come, and later waves not at all."""
+    bounded = [("v_cmp_gt_u32", sgpr(VCC, 2), 80, vgpr(1)), ("s_and_saveexec_b64", sgpr(14, 2), sgpr(VCC, 2)),
+               ("s_cbranch_execz", "end"), BARRIER, "end:", END]
+    found = {each.what: each for each in run(bounded, Checks.BARRIERS, waves=4).findings}
+    some, alone = sorted(found, reverse=True)
+    assert alone.startswith("48 lanes of the wave") and some.startswith("wave ") and "ended" in some
+    assert (found[alone].who.wave, found[alone].who.lane, found[alone].count) == (1, 16, 1)
 
 
 def test_checks_as_text():
