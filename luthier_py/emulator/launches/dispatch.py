@@ -39,6 +39,7 @@ from luthier_py.emulator.waves.shape import Shape
 from luthier_py.emulator.waves.slot import ResidentGroup
 from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
 from luthier_py.loader.origins import original_name
+from luthier_py.names import is_region
 
 POLL_SECONDS = 0.0002  # between looks at work-groups that all wait for another's memory
 
@@ -200,7 +201,8 @@ class RunningLaunch:
             cycles.watch(self.record)
         self.meetings = zero_words(MEETINGS_BYTES // 8) if begun is None else begun.ready.meetings
         self.native = scheduler_call(shape.wave_size, watched=cycles is not None)
-        self.watch = LaunchWatch(checks, shape, self.record) if checks else None
+        looked_for = checks & ~Checks.BARRIERS if is_region(self._name) else checks  # OpenMP's waves may part
+        self.watch = LaunchWatch(looked_for, shape, self.record) if checks else None
         threads = 1 if random_turns is not None or checks or cycles is not None else threads
         count = min(threads, shape.groups, self.residency.groups)
         self.workers = [Worker(self, None if number else begun) for number in range(count)]

@@ -55,16 +55,16 @@ class Outcome:
 
 
 def run(rows: Sequence[Any], checks: Checks = ALL, groups: int = 1, waves: int = 1, words: int = 256, lds: int = 1024,
-        scratch: int = 0, seed: int | None = None, written: bool = True) -> Outcome:
+        scratch: int = 0, seed: int | None = None, written: bool = True, kernel: str = "k") -> Outcome:
     """A buffer of ``words``, each its number if ``written``."""
     schedule = None if seed is None else Schedule(seed)
     device = EmulatorDevice(ISA.target, options=LaunchOptions(schedule=schedule, checks=checks))
     buffer = device.alloc(4 * words)
     if written:
         device.write(buffer.address, struct.pack(f"<{words}I", *range(words)))
-    module = device.load(code_object({"k": [*START, *rows]}, lds_bytes=lds, scratch_bytes=scratch))
+    module = device.load(code_object({kernel: [*START, *rows]}, lds_bytes=lds, scratch_bytes=scratch))
     kernarg = struct.pack("<Q", buffer.address).ljust(KERNARG_BYTES, b"\0")
-    device.launch(module.kernel("k"), (groups, 1, 1), (LANES * waves, 1, 1), kernarg)
+    device.launch(module.kernel(kernel), (groups, 1, 1), (LANES * waves, 1, 1), kernarg)
     return Outcome(device.findings, struct.unpack(f"<{words}I", device.read(buffer.address, 4 * words)))
 
 
@@ -340,6 +340,13 @@ def test_barriers_to_which_not_all_come():
     (found,) = run(apart, waves=2).findings
     assert "came to another barrier" in found.what and found.other is not None
     assert not run([BARRIER, BARRIER, END], waves=4).findings
+
+
+def test_waves_of_openmp_may_part() -> None:
+    """Its runtime counts waves at barriers: one lane comes for all, and workers end before the others."""
+    region = "__omp_offloading_fe00_2b_main_l14"
+    parting = [("s_cmp_eq_u32", WAVE, 1), ("s_cbranch_scc1", "end"), ONE_LANE, BARRIER, "end:", END]
+    assert not run(parting, waves=2, kernel=region).findings and len(run(parting, waves=2).findings) == 2
 
 
 def test_each_way_to_miss_a_barrier_is_told():
