@@ -62,7 +62,7 @@ def run(rows: Sequence[Any], checks: Checks = ALL, groups: int = 1, waves: int =
     buffer = device.alloc(4 * words)
     if written:
         device.write(buffer.address, struct.pack(f"<{words}I", *range(words)))
-    module = device.load(code_object({kernel: [*START, *rows]}, lds_bytes=lds, scratch_bytes=scratch))
+    module = device.load(code_object({kernel: [*START, *rows]}, (kernel,), lds_bytes=lds, scratch_bytes=scratch))
     kernarg = struct.pack("<Q", buffer.address).ljust(KERNARG_BYTES, b"\0")
     device.launch(module.kernel(kernel), (groups, 1, 1), (LANES * waves, 1, 1), kernarg)
     return Outcome(device.findings, struct.unpack(f"<{words}I", device.read(buffer.address, 4 * words)))
