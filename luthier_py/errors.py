@@ -102,6 +102,10 @@ class HookError(LuthierError):
     """A hook uses Python that is not device Python; carries the source file and line."""
 
 
+class Uncompiled(HookError):
+    """A hook's C++ does not compile; the message has the compiler's lines."""
+
+
 class ToolError(LuthierError):
     """A tool's own Python fails before it says what to instrument, or what it reports is no data."""
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import NoReturn
 
-from luthier_py.errors import Invalid, LuthierError, Misread, one_line
+from luthier_py.errors import Invalid, LuthierError, Misread, Uncompiled, one_line
 from luthier_py.worker.edge import TRACEBACK, say, wants_tracebacks
 
 
@@ -57,10 +57,10 @@ def _tell(error: Exception) -> ExitCode:
     if wants_tracebacks():
         traceback.print_exception(error)
     ours = isinstance(error, (LuthierError, OSError))
-    if isinstance(error, Misread):
+    if isinstance(error, (Misread, Uncompiled)):
         say(error)
-        return ExitCode.USAGE
-    say(one_line(error) if ours else f"{one_line(error)}; --traceback or {TRACEBACK}=1 shows how it came about")
+    else:
+        say(one_line(error) if ours else f"{one_line(error)}; --traceback or {TRACEBACK}=1 shows how it came about")
     return ExitCode.USAGE if isinstance(error, _WRONG_REQUESTS) else ExitCode.ERROR
 
 

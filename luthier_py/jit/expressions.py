@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from types import FunctionType
 from typing import Any, NoReturn
 
 from luthier_py.errors import HookError, how_many
@@ -21,7 +22,7 @@ from luthier_py.jit.inline_assembly import inline_assembly
 from luthier_py.jit.lowering import Lowering
 from luthier_py.jit.scope import Differs, Scope
 from luthier_py.jit.source import MISSING
-from luthier_py.jit.suggestions import callable_names, meant_call, meant_value
+from luthier_py.jit.suggestions import callable_names, meant_call, meant_mathematics, meant_value
 from luthier_py.tool.hook import Device, Hook, Parameter
 from luthier_py.tool.inline_assembly import EXAMPLE, asm
 from luthier_py.tool.intrinsic import Intrinsic, Operand, Result, Value
@@ -312,6 +313,9 @@ class Expressions:
 
     def instead(self, node: ast.expr, callee: object) -> str:
         """What to do about a callee that is none."""
+        foreign = callable(callee) and not isinstance(callee, FunctionType)
+        if foreign and isinstance(node, ast.Attribute) and (hint := meant_mathematics(node.attr)):
+            return hint
         if isinstance(callee, Hook) or callable(callee):
             return "; mark functions that hooks share with @device"
         source = self.scope.source

@@ -15,6 +15,8 @@ from luthier_py.tool.hook import Device
 from luthier_py.tool.intrinsic import Intrinsic, intrinsics
 from luthier_py.tool.types import Pointer, Scalar
 
+_OF_NUMPY = {"arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+             "arctan2": "atan2", "arctanh": "atanh", "power": "pow", "absolute": "fabs"}  # fmt: skip
 PLAIN = ("abs", "max", "min", "print")
 
 
@@ -35,6 +37,12 @@ def meant_call(name: str, around: Mapping[str, Any]) -> str:
     if found is None:
         return ""
     return f"; did you mean {found}?" + ("" if found in here else f" Import it from {' or '.join(known[found])}")
+
+
+def meant_mathematics(name: str) -> str:
+    """The same for a function of NumPy or another library that has math's name."""
+    own = _OF_NUMPY.get(name, name)
+    return f"; did you mean math.{own}?" if own in NAMES else ""
 
 
 def meant_value(name: str, around: Mapping[str, Any], own: Iterable[str]) -> str:

@@ -123,5 +123,5 @@ def _misplaced(given: Computed | Held, instr: Instr, place: Place) -> str:
     made_of = RegSet.of(*registers(given))
     lost = instr.inst.writes & made_of if place is Place.AFTER and given.side is not Place.AFTER else RegSet()
     if given.instr == instr and lost:
-        return f"the instruction overwrites {lost}, which {given} is made of; use Mutator.before"
+        return f"the instruction overwrites {lost}, which {given} is made of; ask for it before the instruction"
     return out_of_place(given.inputs, instr, place) if isinstance(given, Computed) else ""

@@ -15,7 +15,7 @@ from typing import Any
 
 from luthier_py.clang import Search, inputs_key, run_clang, working_folder
 from luthier_py.clang.search import CLANG, processors
-from luthier_py.errors import HookError, Invalid, LuthierError, Unsupported
+from luthier_py.errors import HookError, Invalid, LuthierError, Uncompiled, Unsupported
 from luthier_py.isa import target, targets
 from luthier_py.llvm import bitcode_text, version
 from luthier_py.storage import Shelf, cache_key
@@ -51,7 +51,7 @@ class HipSource:
     search: Search = field(default_factory=Search, compare=False, repr=False)
 
     def bitcode(self, processor: str, wave_size: int) -> bytes:
-        """Raises HookError with the compiler's words, Unsupported where there is no compiler."""
+        """Raises Uncompiled with the compiler's words, Unsupported where there is no compiler."""
         try:
             compiler = self.search.compiler(processor, version())
             if not processors(str(compiler)):
@@ -62,7 +62,7 @@ class HipSource:
         except Unsupported:
             raise
         except LuthierError as error:
-            raise HookError(f"{self.name}: clang does not compile it:\n{error.message}") from error
+            raise Uncompiled(f"{self.name}: clang does not compile it for {processor}:\n{error.message}") from error
 
     def inputs(self) -> str:
         """All that it is compiled from, digested; raises HookError where it cannot be read."""

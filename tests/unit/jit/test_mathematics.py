@@ -134,14 +134,16 @@ REFUSED = [
     ("math.sin(bf16(x))", "not bf16"),
     ("math.pow(f32(x))", "math.pow takes 2 numbers, 1 given"),
     ("math.sqrt(-1.0)", "math.sqrt: math domain error"),
+    ("np.sqrt(x)", r"np.sqrt cannot be called in device code; did you mean math.sqrt\?"),
+    ("np.arctan2(x, x)", r"did you mean math.atan2\?"), ("np.float_power(x, x)", "mark functions"),
     ("math.factorial(x)", "math.factorial cannot be called in device code.* math.sqrt"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("call, words", REFUSED)
 def test_refusals(tmp_path: Path, call: str, words: str) -> None:
-    text = f"import math\nfrom luthier_py.tool import *\n@hook\ndef h(x: u32) -> f32:\n    return f32({call})\n"
-    with pytest.raises(HookError, match=f":5: h: .*{words}|{words}"):
+    text = f"import math\nimport numpy as np\nfrom luthier_py.tool import *\n@hook\ndef h(x: u32) -> f32:\n    return f32({call})\n"
+    with pytest.raises(HookError, match=f":6: h: .*{words}|{words}"):
         hook_ir(load_text(tmp_path, text).h, (None,), instruction_set(target("gfx90a"), 64))
 
 
