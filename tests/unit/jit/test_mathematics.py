@@ -142,7 +142,8 @@ REFUSED = [
 
 @pytest.mark.parametrize("call, words", REFUSED)
 def test_refusals(tmp_path: Path, call: str, words: str) -> None:
-    text = f"import math\nimport numpy as np\nfrom luthier_py.tool import *\n@hook\ndef h(x: u32) -> f32:\n    return f32({call})\n"
+    imports = "import math\nimport numpy as np\nfrom luthier_py.tool import *\n"
+    text = f"{imports}@hook\ndef h(x: u32) -> f32:\n    return f32({call})\n"
     with pytest.raises(HookError, match=f":6: h: .*{words}|{words}"):
         hook_ir(load_text(tmp_path, text).h, (None,), instruction_set(target("gfx90a"), 64))
 
