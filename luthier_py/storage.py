@@ -25,6 +25,7 @@ from typing import BinaryIO
 
 CACHE = "LUTHIER_CACHE_DIR"
 _TOLD = "LUTHIER_CACHE_TOLD"  # the folder of which something was said, by this process or the one that started it
+_MAKING_TOLD = "LUTHIER_MAKING_TOLD"
 _damaged: list[str] = []  # entries of which something was said
 _DIGEST_BYTES = 32
 _PRIVATE = 0o700
@@ -69,6 +70,25 @@ def cache_folder() -> Path | None:
         return None
 
 
+def settle_cache() -> None:
+    """Before a command starts processes: where the cache cannot be made, or is not to be trusted, a folder below that of
+    temporary files serves this one and all of them, which is said."""
+    folder = cache_folder()
+    if folder is None:
+        return
+    try:
+        own_folder(folder)
+    except OSError as error:
+        other = Path(tempfile.gettempdir()) / f"luthier-{os.geteuid()}"
+        try:
+            own_folder(other)
+        except OSError:
+            do_without(error)
+            return
+        os.environ[CACHE] = str(other)
+        _say(f"{other} serves as cache instead of {folder} ({_reason(error)}); {CACHE} names another, or is `off`")
+
+
 def own_folder(folder: Path) -> None:
     """A folder of the cache, made for this user alone if it is not there; raises OSError if it is not to be trusted."""
     if not folder.exists():
@@ -92,9 +112,20 @@ def do_without(error: OSError) -> None:
     if os.environ.get(_TOLD) != folder:
         os.environ[_TOLD] = folder
         place = f"{error.filename}: " if error.filename and str(error.filename) != folder else ""
-        with suppress(OSError, ValueError):
-            print(f"luthier: working without the cache {folder} ({place}{_reason(error)}); "
-                  f"{CACHE} names another, or is `off`", file=sys.stderr, flush=True)  # fmt: skip
+        _say(f"working without the cache {folder} ({place}{_reason(error)}); {CACHE} names another, or is `off`")
+
+
+def tell_making(what: str) -> None:
+    """Say that something is made that takes a while, once for this process and those that it starts."""
+    if not os.environ.get(_MAKING_TOLD):
+        os.environ[_MAKING_TOLD] = "1"
+        folder = cache_folder()
+        _say(f"{what}, which takes a while; {f'kept in {folder}' if folder else f'kept nowhere, as {CACHE} is off'}")
+
+
+def _say(words: str) -> None:
+    with suppress(OSError, ValueError):
+        print(f"luthier: {words}", file=sys.stderr, flush=True)
 
 
 def _reason(error: OSError) -> str:
@@ -108,8 +139,7 @@ def tell_damaged(what: str) -> None:
     """Say that an entry of the cache cannot be used and is made again, once."""
     if not _damaged:
         _damaged.append(what)
-        with suppress(OSError, ValueError):
-            print(f"luthier: ignoring a damaged entry of the cache ({what})", file=sys.stderr, flush=True)
+        _say(f"ignoring a damaged entry of the cache ({what})")
 
 
 def write_file(path: Path, data: bytes | Iterable[bytes], private: bool = False) -> None:

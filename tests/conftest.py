@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import os
 import shutil
 import signal
 import sys
@@ -49,6 +50,7 @@ def import_mapped(name: str, folder: Path) -> None:
 for mapped_name, mapped_folder in FOLDERS.items():
     import_mapped(mapped_name, ROOT / mapped_folder)
 
+os.environ["LUTHIER_MAKING_TOLD"] = "1"  # what programs print does not depend on who compiled the libraries
 from luthier_py.samples import SAMPLES, Sample  # noqa: E402  (importable only now)
 
 

@@ -11,6 +11,7 @@ from click.exceptions import Exit
 
 from luthier_py.cli.ending import ExitCode
 from luthier_py.cli.parameters import ByName, from_click, parameters
+from luthier_py.storage import settle_cache
 from luthier_py.worker.edge import TRACEBACK
 
 Added = TypeVar("Added", bound=Callable[..., object])
@@ -63,6 +64,7 @@ def every_command(
         raise Exit
     if traceback:
         os.environ[TRACEBACK] = "1"
+    settle_cache()
 
 
 app = Commands(name="luthier", invoke_without_command=True, no_args_is_help=True, params=parameters(every_command),

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from luthier_py.errors import LuthierError, Unsupported
 from luthier_py.runtime.native import protocol
-from luthier_py.storage import cache_folder, cache_key, do_without, own_folder, trust
+from luthier_py.storage import cache_folder, cache_key, do_without, own_folder, tell_making, trust
 
 CHECKSUM = "checksum"
 """In a cached folder: of all else in it."""
@@ -88,6 +88,7 @@ def build(
         return kept
     made = _own_folder() / name
     if not made.is_dir():
+        tell_making("compiling C libraries for this computer")
         draft = Path(tempfile.mkdtemp(prefix=f".{kind}-", dir=made.parent))
         for file, text in {"protocol.h": protocol.header(), **texts()}.items():
             (draft / file).write_text(text)

@@ -5,13 +5,23 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from luthier_py import storage
-from luthier_py.storage import Shelf, cache_folder, cache_key, do_without, sources, write_file
+from luthier_py.storage import (
+    Shelf,
+    cache_folder,
+    cache_key,
+    do_without,
+    settle_cache,
+    sources,
+    tell_making,
+    write_file,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -69,6 +79,48 @@ def test_no_folder(own_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().err
     assert said.startswith(f"luthier: working without the cache {own_cache} (File exists); LUTHIER_CACHE_DIR names ")
     assert said.count("\n") == 1, "once"
+
+
+def test_another_folder_serves_where_none_can_be_made(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And who is started finds it; a cache that is there, or off, stays."""
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    settle_cache()
+    assert cache_folder() == own_cache and own_cache.is_dir() and capsys.readouterr().err == ""
+    monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    (tmp_path / "file").touch()
+    settle_cache()
+    other = tmp_path / f"luthier-{os.geteuid()}"
+    assert cache_folder() == other and stat.S_IMODE(other.stat().st_mode) == 0o700
+    assert capsys.readouterr().err.startswith(f"luthier: {other} serves as cache instead of {tmp_path}/file/cache (")
+    shelf = Shelf("things", 1000)
+    shelf.write(cache_key("a"), b"data")
+    assert shelf.read(cache_key("a")) == b"data"
+    monkeypatch.setenv("LUTHIER_CACHE_DIR", "off")
+    settle_cache()
+    assert cache_folder() is None and capsys.readouterr().err == ""
+
+
+def test_a_folder_that_others_could_have_made_does_not_serve(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    own_cache.touch()
+    other = tmp_path / f"luthier-{os.geteuid()}"
+    other.mkdir()
+    other.chmod(0o777)
+    settle_cache()
+    assert cache_folder() == own_cache and "working without the cache" in capsys.readouterr().err
+
+
+def test_what_takes_a_while_is_said_once(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("LUTHIER_MAKING_TOLD")
+    for _ in range(2):
+        tell_making("compiling")
+    assert capsys.readouterr().err == f"luthier: compiling, which takes a while; kept in {own_cache}\n"
 
 
 def test_files_that_are_not_copied_have_one_reason(own_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
