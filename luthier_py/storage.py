@@ -71,7 +71,7 @@ def cache_folder() -> Path | None:
 
 
 def settle_cache() -> None:
-    """Before a command starts processes: where the cache cannot be made, or is not to be trusted, a folder below that of
+    """Before a command starts processes: where the cache cannot be made, or trusted, a folder below that of
     temporary files serves this one and all of them, which is said."""
     folder = cache_folder()
     if folder is None:
@@ -95,6 +95,10 @@ def own_folder(folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=_PRIVATE, exist_ok=True)
         folder.chmod(_PRIVATE)  # whatever the umask
+    found = folder.stat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, "it is no folder", str(folder))
+    trust(folder, found)
     trust(folder, folder.stat())
 
 

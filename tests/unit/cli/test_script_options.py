@@ -44,6 +44,6 @@ def test_what_is_wrong_is_usage(luthier):
     code, _, err = luthier("instrument", path("saxpy"))
     assert code == 2 and "there is no tool; give one with -t, or say what to do with -e" in err
     code, _, err = luthier(*run, "-f", "nowhere.txt")
-    assert code == 1 and "nowhere.txt" in err
+    assert code == 2 and "nowhere.txt" in err
     code, _, err = luthier(*run, "-e", 'on("matrix"): count()')
     assert code == 3 and "tool script observed nothing" in err

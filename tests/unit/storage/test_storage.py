@@ -77,7 +77,7 @@ def test_no_folder(own_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shelf.write(cache_key("a"), b"data")
     assert shelf.read(cache_key("a")) is None
     said = capsys.readouterr().err
-    assert said.startswith(f"luthier: working without the cache {own_cache} (File exists); LUTHIER_CACHE_DIR names ")
+    assert said.startswith(f"luthier: working without the cache {own_cache} (it is no folder); LUTHIER_CACHE_DIR ")
     assert said.count("\n") == 1, "once"
 
 
