@@ -18,7 +18,7 @@ from operator import or_
 from typing import TypeAlias
 
 from luthier_py.analysis import Facts, computes_plainly
-from luthier_py.errors import EditConflict, Location, OutOfRegisters, Unsupported
+from luthier_py.errors import Location, LuthierError, OutOfRegisters, Unsupported
 from luthier_py.inject import resources
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.birth import begun, enlarged, initially
@@ -43,6 +43,7 @@ from luthier_py.ir import Function, Kernel, Program
 from luthier_py.ir.model import instr_at
 from luthier_py.isa import SCC, Inst, InstructionSet, Reg, RegFile, RegSet, sgpr
 from luthier_py.isa.own_waits import ends_of_hardware_waits
+from luthier_py.isa.wave_registers import may_see_inserted_code, sees_inserted_code
 from luthier_py.jit import Payload, PayloadKey, payload_key
 from luthier_py.loader import KernelDescriptor
 from luthier_py.loader.origins import CLONE_SUFFIX
@@ -62,7 +63,7 @@ def inject(
     program: Program, facts: Facts, edits: Edits, payloads: Mapping[PayloadKey, Payload], keep_going: bool = False,
     seen: Seen = lambda name, clone: clone, part: Begins = lambda name: None,
 ) -> Patched:
-    """Raises OutOfRegisters, EditConflict, Unsupported, and then nothing has happened; with ``keep_going`` the
+    """Raises LuthierError, and then nothing has happened; with ``keep_going`` the
     component of kernels that caused it is refused instead. ``seen`` gets every clone after each pass, and gives it
     back: to verify or to print it. ``part`` is told of place, weave, seams, relax and layout as they begin, of each
     component."""
@@ -83,7 +84,7 @@ def inject(
             chosen = [insertion for function in component.functions for insertion in edited.get(function, ())]
             chosen.sort(key=lambda insertion: insertion.rank)
             parts.append(_component(program, facts, chosen, changed, fragments, component, kept, seen, part))
-        except (OutOfRegisters, EditConflict, Unsupported) as error:
+        except LuthierError as error:
             if not keep_going:
                 raise
             refused += [Refusal(k.name, error.message, error.where or Location(k.name)) for k in component.kernels]
@@ -118,6 +119,15 @@ def _check_hardware_waits(program: Program, function: Function) -> None:
                           Location(function.name, instr.pc, program.isa.text(instr.inst)))
 
 
+def _check_own_registers(program: Program, function: Function) -> None:
+    """A copy has more registers, and other code."""
+    code, target = function.code, program.isa.target
+    for at in code.where(code.distinct.having(may_see_inserted_code)):
+        if why := sees_inserted_code((instr := instr_at(code, at)).inst, target):
+            raise Unsupported(f"{why}; leave the kernel out",
+                              Location(function.name, instr.pc, program.isa.text(instr.inst)))
+
+
 def _component(
     program: Program, facts: Facts, insertions: list[Insertion], changed: Changed, fragments: Fragments,
     component: Component, kept: Mapping[Keeper, int | str], seen: Seen, part: Begins,
@@ -127,6 +137,7 @@ def _component(
             message = f"{function.name} cannot be instrumented: {function.incomplete}"
             raise Unsupported(message, Location(function.name, function.address))
         _check_hardware_waits(program, function)
+        _check_own_registers(program, function)
     named = RegSet.of(*(v for i in insertions for v in (*i.args, *i.into) if isinstance(v, Reg)))
     _check_there_are(program, facts, insertions, component)
     for inst in (inst for f in component.functions for inst in changed.get(f, {}).values()):
@@ -295,7 +306,7 @@ def _passed(
     clones = [seen("seams", clone) for clone in settle_seams(isa, clones)]
     part("relax")
     clones = [seen("relax", relax(isa, clone)) for clone in clones]
-    return [seen("clauses", dissolve(isa, clone)) for clone in clones]
+    return [seen("clauses", dissolve(isa, clone, len(calls.private) > 0)) for clone in clones]
 
 
 def _new_kernel(

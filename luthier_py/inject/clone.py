@@ -19,6 +19,9 @@ from luthier_py.ir import Function, Instr, PcBuilder, Program
 from luthier_py.ir.model import instr_at
 from luthier_py.isa import Inst, InstructionSet, OpFlag
 from luthier_py.isa.glue import add, add_with_carry, with_long_literal
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Action
+from luthier_py.isa.wave_registers import gives_back_vectors
 
 
 def cloned(
@@ -65,6 +68,10 @@ class _Apart:
         code = self.function.code
         for instr in (instr_at(code, at) for at in code.flagged(OpFlag.CLAUSE)):
             found[instr.pc] = (Single(instr.inst, instr),)
+        messages = code.where(code.distinct.having(lambda op: meaning(op) is Action.SENDMSG))
+        for instr in (instr_at(code, at) for at in messages):
+            if gives_back_vectors(instr.inst, self.isa.target):
+                found[instr.pc] = (Single(instr.inst, instr),)
         for call in self.program.calls(self.function):
             if OpFlag.CALL in call.instr.op.flags and call.instr.inst.branch_target(call.instr.pc) is not None:
                 message = "a function that calls with s_call_b64 cannot be moved away from its callee; "

@@ -14,6 +14,7 @@ from operator import or_
 from luthier_py.inject.allocate import Group, Pin, Placement, Pool, fragment_groups, place
 from luthier_py.isa import M0, NO_REGS, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet
 from luthier_py.isa.hazards import unsafe_shift_amount
+from luthier_py.isa.registers import NAMED
 from luthier_py.jit import Payload
 
 VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS
@@ -107,8 +108,8 @@ def with_literal(isa: InstructionSet, inst: Inst, literal: int) -> Inst:
 
 
 def general_registers(isa: InstructionSet) -> RegSet:
-    """Registers without a special meaning on this target."""
-    vectors = (1 << isa.target.vgpr_limit) - 1
+    """Registers without a special meaning on this target, which an operand names whatever MODE is."""
+    vectors = (1 << min(isa.target.vgpr_limit, NAMED)) - 1
     return RegSet.by_file((1 << isa.target.sgpr_limit) - 1, vectors, vectors if isa.target.has_agprs else 0)
 
 

@@ -17,6 +17,8 @@ It knows no program, no facts and no pass of those that made the copy. What it p
 * `runs`: where the application goes on, all that it may still read is what it was: scalar registers, SCC, VCC, M0, EXEC
   and MODE, vector registers lane by lane, nothing that a load still owes; or it is what the claim declares. Each hook
   runs once, where the claim says, with the arguments and in the lanes that it says.
+* `wave_registers`: no inserted code runs where a wave has given back its registers, and the application cannot see how
+  many it has.
 * `instead`: where the tool wants other instructions in the place of some, all of this is about the original with these,
   which send control nowhere else, leave MODE alone, and operations on memory counted.
 * `distances`, `chained`: waits and wait states between inserted code and the application's.

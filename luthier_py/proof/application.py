@@ -21,6 +21,7 @@ from luthier_py.isa import Inst, OperandKind, OpFlag
 from luthier_py.isa.columns import Columns, read_columns
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action
+from luthier_py.isa.wave_registers import gives_back_vectors
 from luthier_py.proof.addresses import Goes
 from luthier_py.proof.claim import ClonedFunction, Side
 from luthier_py.proof.code import Code
@@ -178,7 +179,7 @@ def check_fields(body: Body, clone: Clone, goes: Goes) -> None:
             right = new.raw == old.raw
         elif OpFlag.BRANCH in old.op.flags:
             right = _same_but(old, new, lambda operand: operand.kind is OperandKind.TARGET)
-        elif OpFlag.CLAUSE in old.op.flags:
+        elif OpFlag.CLAUSE in old.op.flags or gives_back_vectors(old, body.code.isa.target):
             right = is_wait(new) and meaning(new.op) is Action.NOTHING and new.size_bytes == old.size_bytes
         elif OpFlag.GETS_PC in old.op.flags:  # bound: it becomes part of a number
             right = at in goes.explained and new.size_bytes == old.size_bytes and old["sdst"] == new["sdst"]

@@ -30,6 +30,7 @@ from luthier_py.proof.instead import with_instead
 from luthier_py.proof.linked import Linked, linked
 from luthier_py.proof.payloads import summary
 from luthier_py.proof.runs import Runner, Tool
+from luthier_py.proof.wave_registers import check_registers
 
 PRELOAD_ENTRY = 256  # bytes; hardware with kernarg preload starts here (AMDGPUUsage, "Preloaded Kernel Arguments")
 _POINTERS = (RelocationKind.RELATIVE64, RelocationKind.ABS64)
@@ -124,6 +125,7 @@ class _Whole:
         for each, clone, own, calls in zip(self.bodies, self.clones, goes, unknown, strict=True):
             check_fields(each, clone, own)
             check_groups(each, clone)
+            check_registers(each, clone)
             check_targets(each, clone, own, self.bases, calls)
         proofs = Insertions(graph, self.clones, goes, self.tool, self.first_call, self.owned(graph),
                             [self.start(clone) for clone in self.clones])

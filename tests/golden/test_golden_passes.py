@@ -56,7 +56,7 @@ PASSES: dict[str, Callable[..., Clone]] = {
         glue.copy(isa, sgpr(4, 2), 0), glue.copy(isa, sgpr(7), 0)]),
     "seams": lambda isa, clone: settle_seams(isa, [clone])[0],
     "relax": relax,
-    "clauses": dissolve,
+    "clauses": lambda isa, clone: dissolve(isa, clone, private=False),
 }
 
 

@@ -25,6 +25,7 @@ from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import EXEC, VCC
 from luthier_py.isa.semantics.algebra import BOOL, U64, Value
 from luthier_py.isa.semantics.control import Action, Branch
+from luthier_py.isa.wave_registers import gives_back_vectors
 
 
 def block_label(start: int, mode: int) -> str:
@@ -171,6 +172,8 @@ def _take(code: ControlCode, inst: Inst) -> None:
 def _message(code: ControlCode, inst: Inst) -> None:
     if interrupts(inst):
         code.leave(Status.MESSAGE, code.after)
+    elif gives_back_vectors(inst, code.settings.target):
+        code.emitter.emit(f"store i64 1, ptr {code.field('released')}")
 
 
 def _trap(code: ControlCode, inst: Inst) -> None:

@@ -65,6 +65,10 @@ def device_error(wave: FaultyWave, code: HostedCode, shape: Shape, memory: Memor
     if kind is Fault.SKIPS:
         what = "vector instructions are skipped here (s_setvskip): a function must not be left or called so"
         return DeviceError(what, _where(code, pc, kernel), DeviceFault(FaultKind.MODE, absolute))
+    if kind is Fault.RELEASED:
+        what = (f"{wave} has given back its vector registers and private memory (sendmsg MSG_DEALLOC_VGPRS), which are "
+                "wanted here; leave them alone from there on, or leave the message out")
+        return DeviceError(what, _where(code, pc, kernel), DeviceFault(FaultKind.NO_REGISTERS, absolute))
     pc = code.numbers.sites[wave.field("fault_site")]
     lane = wave.field("fault_lane")
     inst = code.insts[pc]

@@ -18,6 +18,8 @@ from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import DEBUG_TRAP, INTERRUPT_MESSAGE, Action
 from luthier_py.isa.semantics.readers.evaluate import evaluate
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, constant
+from luthier_py.isa.target import Target
+from luthier_py.isa.wave_registers import gives_back_vectors
 
 _ENDS = (
     Action.SLEEP, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_SIGNAL_ISFIRST, Action.BARRIER_WAIT,
@@ -120,6 +122,24 @@ def _known_after(inst: Inst, after: int, known: dict[int, int]) -> dict[int, int
 
     return kept | {index: result.constant for (file, index), result in evaluate(inst, read).items()
                    if file is RegFile.SGPR and isinstance(result, Number) and result.constant is not None}
+
+
+def without_vectors(blocks: list[CodeBlock], target: Target) -> set[int]:
+    """Addresses to which a wave may come that has given back its vector registers."""
+    starts = {block.start: block for block in blocks}
+    found, work = set[int](), list[CodeBlock]()
+
+    def add(block: CodeBlock, place: int) -> None:
+        found.update(pc for pc, _ in block.insts[place:])
+        work.extend(starts[start] for start in followers(block) if start in starts and start not in found)
+
+    for block in blocks:
+        for place, (_, inst) in enumerate(block.insts):
+            if gives_back_vectors(inst, target):
+                add(block, place + 1)
+    while work:
+        add(work.pop(), 0)
+    return found
 
 
 def traps(inst: Inst) -> bool:

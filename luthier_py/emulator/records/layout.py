@@ -41,6 +41,7 @@ WAVE = _fields(
     "meeting",        # address of the count of waves that have come to a grid barrier
     "expected",       # what it counts when this wave may go on
     "skips",          # whether vector instructions are skipped (S_SETVSKIP)
+    "released",       # whether it has given back its vector registers (MSG_DEALLOC_VGPRS)
     "signalled",      # whether it has come to the barrier, and not all others have yet
     "group",          # address of the work-group's record
     "members",        # waves that the work-group began with
@@ -54,7 +55,7 @@ WAVE = _fields(
     "watched",        # address of what watching native code knows of it; 0 at first
     "ignored",        # where work-group ids go that the kernel does not ask for, and atomics that do nothing
 )
-WAVE_HEADER_BYTES = 768
+WAVE_HEADER_BYTES = 832
 COPIED_BYTES = 32
 """At once, of a wave's image."""
 assert not (sgpr_offset(NAMED_SCALARS) % COPIED_BYTES or WAVE_HEADER_BYTES % COPIED_BYTES)
@@ -184,6 +185,7 @@ class Fault(IntEnum):
     MODE = 8       # came from a register, and has a value for which there is no code
     SKIPS = 9      # the function is left while vector instructions are skipped
     SURFACE = 10   # a resource, or what is stored there, without a known meaning; the address is a SurfaceRefusal
+    RELEASED = 11  # vector registers or private memory are wanted that the wave has given back
 
 
 class SurfaceRefusal(IntEnum):

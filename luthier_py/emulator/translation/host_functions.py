@@ -11,7 +11,7 @@ from typing import Any
 
 from luthier_py.emulator.instructions.modes import modes, sets_from_register
 from luthier_py.emulator.options.settings import CodeNumbers, Settings, Style
-from luthier_py.emulator.reading.discover import CodeBlock
+from luthier_py.emulator.reading.discover import CodeBlock, without_vectors
 from luthier_py.emulator.reading.liveness import live_rows
 from luthier_py.emulator.reading.parts import cut, effort, parts
 from luthier_py.emulator.translation.translate import Translator
@@ -45,14 +45,15 @@ class DividedFunction:
         self._live, self._mode_at = live_rows(blocks), modes(blocks, entry, settings.mode)
         self._restores = any(sets_from_register(inst) for block in blocks for _, inst in block.insts)
         self._skips = any(meaning(inst.op) is Switch.SKIP for block in blocks for _, inst in block.insts)
+        self._without_vectors = without_vectors(blocks, settings.target)
         self.parts = {f"gpu_{part[0].start:x}": part
                       for part in parts([block for block in blocks if block.start in self._mode_at])}
 
     def written(self, name: str, effort: Effort) -> HostFunction:
         """A part, to be compiled with ``effort``; Unsupported if any instruction of it is."""
         part = self.parts[name]
-        translator = Translator(name, part, self._live, self._mode_at, self._restores, self._skips, self._settings,
-                                self._style(effort))
+        translator = Translator(name, part, self._live, self._mode_at, self._restores, self._skips,
+                                self._without_vectors, self._settings, self._style(effort))
         translator.items = self._items
         ir = translator.translate()
         live = " ".join(f"{self._live[pc]:x}" for block in part for pc, _ in block.insts)

@@ -11,6 +11,8 @@ known when it is linked, as the addresses of two symbols.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from luthier_py.emulator.instructions.control_code import ControlCode, act, block_label, branch
 from luthier_py.emulator.instructions.modes import sets_from_register
 from luthier_py.emulator.instructions.operands import read_scalar
@@ -29,7 +31,7 @@ from luthier_py.emulator.options.settings import (
 from luthier_py.emulator.reading.discover import CodeBlock, interrupts, traps
 from luthier_py.emulator.records.layout import SITE_BYTES, WAVE, WORKER, Fault, Status
 from luthier_py.errors import Location, Unsupported
-from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.instruction import Inst, OpFlag, Space
 from luthier_py.isa.operands import SCRATCH_BASE
 from luthier_py.isa.registers import EXEC, MODE
 from luthier_py.isa.semantics import meaning
@@ -54,13 +56,20 @@ def _leaves(inst: Inst) -> bool:
     return isinstance(row, Branch) or row in _ENDINGS or traps(inst) or interrupts(inst)
 
 
+def _wants_vectors(inst: Inst) -> bool:
+    """Whether it has to do with vector registers or private memory, or other code may have."""
+    touches = inst.reads.vectors | inst.writes.vectors
+    return bool(touches or Space.SCRATCH in inst.op.spaces) or meaning(inst.op) in _JUMPS
+
+
 class Translator(ControlCode):
     """Mutable: writes one host function."""
 
     def __init__(self, name: str, blocks: list[CodeBlock], live: dict[int, int], mode_at: dict[int, tuple[int, ...]],
-                 restores: bool, skips: bool, settings: Settings, style: Style) -> None:
+                 restores: bool, skips: bool, without_vectors: Set[int], settings: Settings, style: Style) -> None:
         """``live``: :func:`live_rows`, and ``mode_at``: :func:`modes`, of the whole function; ``restores``: it writes
-        MODE from a register, so that the value is known when it runs only; ``skips``: it has S_SETVSKIP.
+        MODE from a register, so that the value is known when it runs only; ``skips``: it has S_SETVSKIP;
+        ``without_vectors``: as the function of that name.
         """
         super().__init__(settings, CodeNumbers(), live, style, {block.start for block in blocks})
         self.name = name
@@ -68,6 +77,7 @@ class Translator(ControlCode):
         self._modes = mode_at
         self._restores = restores
         self._skips = skips
+        self._without_vectors = without_vectors
         self._called_with = next_wave.FIRST_WAVE if self.even else "%wave"
 
     def translate(self) -> str:
@@ -154,6 +164,8 @@ class Translator(ControlCode):
             if self._skips and inst.op.flags & _SKIPPED:
                 self._unless_skipped(inst)
             else:
+                if pc in self._without_vectors and _wants_vectors(inst):
+                    self._must_be_zero("released", Fault.RELEASED)
                 self._instruction(inst)
             if self.cycles is not None and not _leaves(inst):
                 self.cycles.after()
@@ -213,14 +225,14 @@ class Translator(ControlCode):
         emitter.place(passed)
         self.scalars.forget()
 
-    def _must_not_skip(self) -> None:
-        """Whatever runs next has no code for it."""
+    def _must_be_zero(self, field: str, fault: Fault) -> None:
+        """What runs next has no code for a wave where it is not."""
         emitter = self.emitter
         self.finish_state()
         emitter.emit(f"store i64 {self.absolute(self.pc).ref}, ptr {self.field('pc')}")
-        emitter.emit(f"store i64 {Fault.SKIPS}, ptr {self.field('fault_kind')}")
-        skips = emitter.let(f"load i64, ptr {self.field('skips')}")
-        self.access.check(emitter.let(f"icmp eq i64 {skips}, 0"))
+        emitter.emit(f"store i64 {fault}, ptr {self.field('fault_kind')}")
+        value = emitter.let(f"load i64, ptr {self.field(field)}")
+        self.access.check(emitter.let(f"icmp eq i64 {value}, 0"))
 
     def _set_skipping(self, inst: Inst) -> None:
         source, number = (read_scalar(inst[name], 32, self.context) for name in ("src0", "src1"))
@@ -229,7 +241,7 @@ class Translator(ControlCode):
 
     def _action(self, inst: Inst, row: Action) -> None:
         if row in _JUMPS and self._skips:
-            self._must_not_skip()
+            self._must_be_zero("skips", Fault.SKIPS)
         if row not in _JUMPS or self.mode == self.settings.mode:
             act(self, inst, row)
         elif self._restores:

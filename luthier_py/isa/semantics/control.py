@@ -65,6 +65,9 @@ DEBUG_TRAP = 3
 INTERRUPT_MESSAGE = 1
 """The s_sendmsg that interrupts the host (MI200 ISA, 12.5, S_SENDMSG)."""
 
+DEALLOC_VGPRS = 3
+"""From gfx11 on: by which a wave gives back its vector registers (RDNA 3 ISA, 16.5, S_SENDMSG)."""
+
 
 class AnsweredMessage(Enum):
     """Messages that are answered (LLVM, SIDefines.h, SendMsg::Id, ID_RTN_*)."""
@@ -87,10 +90,14 @@ class HardwareRegister(Enum):
     LDS_ALLOC = 6
     IB_STS = 7
     SH_MEM_BASES = 15
+    EXCP_FLAG_PRIV = 17  # from gfx12 on, in the place of TRAPSTS
+    EXCP_FLAG_USER = 18
     SCHED_MODE = 26  # from gfx12 on: which instructions hardware holds back by itself
     IB_STS2 = 28  # gfx1250
     SHADER_CYCLES = 29  # from gfx10.3 on: 20 bits, from gfx12 on the lower 32 of 64
     SHADER_CYCLES_HI = 30
+    DVGPR_ALLOC_LO = 31  # from gfx12 on
+    DVGPR_ALLOC_HI = 32
 
 
 declare("S_BRANCH", Branch())

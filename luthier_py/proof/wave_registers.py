@@ -1,0 +1,38 @@
+"""Inserted code has the wave's registers, and the application does not see that there are more of them.
+
+In: a function's body and its clone. Out: nothing, or CheckFailed. Invariant: where the message still stands by which a
+wave gives back its vector registers, and its private memory with them, the wave comes from there to its end straight,
+over the application's instructions alone.
+"""
+
+from __future__ import annotations
+
+from luthier_py.errors import CheckFailed
+from luthier_py.isa import OpFlag
+from luthier_py.isa.wave_registers import gives_back_vectors, sees_inserted_code
+from luthier_py.proof.application import Clone
+from luthier_py.proof.graph import Body
+
+_LEAVES = OpFlag.END | OpFlag.TERMINATOR | OpFlag.CALL
+
+
+def check_registers(body: Body, clone: Clone) -> None:
+    code, target = body.code, body.code.isa.target
+    for at in code.those(lambda inst: bool(sees_inserted_code(inst, target))):
+        raise CheckFailed(sees_inserted_code(code.inst(at), target), code.location(body.name, at))
+    for at in code.those(lambda inst: gives_back_vectors(inst, target)):
+        if gives_back_vectors(clone.instruction(at)[0], target) and (
+                clone.function.private or not _stands_at_the_end(clone, at)):
+            raise CheckFailed("inserted code may run where the wave has given back its vector registers",
+                              code.location(body.name, at))
+
+
+def _stands_at_the_end(clone: Clone, at: int) -> bool:
+    """Nothing inserted stands before an instruction, or from there to the wave's end."""
+    if clone.places[at] != (clone.end(at - 1) if at else clone.base):
+        return False
+    while not clone.code.inst(at).op.flags & _LEAVES:
+        if at + 1 == len(clone.code) or clone.places[at + 1] != clone.end(at):
+            return False
+        at += 1
+    return OpFlag.END in clone.code.inst(at).op.flags
