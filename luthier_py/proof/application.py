@@ -45,8 +45,8 @@ class Clone:
         those that are."""
         words = np.frombuffer(self.data[:len(self.data) // 4 * 4], "<u4")
         own = np.ones(len(words), bool)
-        for each in self.function.stretches:
-            own[each.clone // 4:(each.clone + each.size) // 4] = False
+        for each, size in zip(self.function.stretches, self.sizes, strict=True):
+            own[each.clone // 4:(each.clone + size) // 4] = False
         for at in self.changed:
             start = (self.places[at] - self.base) // 4
             own[start:start + self.code.inst(at).size_bytes // 4] = True
@@ -74,15 +74,9 @@ class Clone:
         if inst is None:
             if not self.base <= pc < self.base + len(self.data) or pc % 4:
                 raise CheckFailed(f"control comes to 0x{pc:x}, outside of the clone", Location(self.function.name))
-            try:
-                inst = self.known[pc] = self._decoded(pc)
-            except Malformed as error:
-                raise CheckFailed(error.message, Location(self.function.name, pc)) from None
+            kind = self.swept(pc)
+            inst = self.known[pc] = self._at(pc - self.base) if kind is None else self.columns.distinct.inst(kind)
         return inst
-
-    def _decoded(self, pc: int) -> Inst:
-        kind = self.swept(pc)
-        return self.code.isa.decode(self.data, pc - self.base) if kind is None else self.columns.distinct.inst(kind)
 
     @cached_property
     def places(self) -> list[int]:
@@ -91,7 +85,8 @@ class Clone:
         stops = np.searchsorted(self.code.at, [each.original + each.size for each in stretches])
         shifts = [self.base + each.clone - each.original for each in stretches]
         found = self.code.at + np.repeat(shifts, np.diff(stops, prepend=0))
-        inside = all(0 <= each.clone <= len(self.data) - each.size for each in stretches)
+        inside = all(0 <= each.clone <= len(self.data) - size
+                     for each, size in zip(stretches, self.sizes, strict=True))
         if (np.diff(found) <= 0).any() or not inside:
             raise CheckFailed("the claim has the application's instructions in another order",
                               Location(self.function.name))
@@ -121,9 +116,25 @@ class Clone:
         return place + inst.size_bytes
 
     @cached_property
+    def sizes(self) -> list[int]:
+        """Of stretches, here: one of a single instruction may have another size than in the original."""
+        found = [each.size for each in self.function.stretches]
+        for number, at in enumerate(self.starts):
+            if at in self.changed and found[number] == self.code.sizes[at]:
+                found[number] = self._at(self.function.stretches[number].clone).size_bytes
+        return found
+
+    def _at(self, offset: int) -> Inst:
+        try:
+            return self.code.isa.decode(self.data, offset)
+        except Malformed as error:
+            raise CheckFailed(error.message, Location(self.function.name, self.base + offset)) from None
+
+    @cached_property
     def changed(self) -> set[int]:
         """Numbers of instructions whose bytes are not the original's."""
-        new = b"".join([self.data[each.clone:each.clone + each.size] for each in self.function.stretches])
+        new = b"".join([self.data[each.clone:each.clone + each.size].ljust(each.size, b"\0")
+                        for each in self.function.stretches])
         differ = np.flatnonzero(np.frombuffer(new, "<u4") != np.frombuffer(self.code.data, "<u4"))
         return set(np.searchsorted(np.cumsum(self.code.sizes) // 4, differ, side="right").tolist())
 

@@ -69,9 +69,9 @@ def _described(isa: InstructionSet, code: bytes, wanted: RegSet, place: str) -> 
     for inst, before in zip(insts, surely, strict=False):
         taken, written = taken | inst.reads - before - _KEPT, written | inst.writes
     _check(isa, insts, taken, written, wanted, place)
-    pairs = list(_pairs(insts))
-    pointers = frozenset(reg for inst in insts for reg in _pointers(inst))
-    return Assembly("text", place, code, tuple(_named(taken, pairs)), tuple(_named(wanted, pairs)), pointers)
+    pairs, pointers = list(_pairs(insts)), [reg for inst in insts for reg in _pointers(inst)]
+    takes = tuple(_named(taken, [*pointers, *pairs]))  # what is loaded may overlap half of its address
+    return Assembly("text", place, code, takes, tuple(_named(wanted, pairs)), frozenset(pointers))
 
 
 def _surely_written(insts: Sequence[Inst], starts: Sequence[int]) -> list[RegSet]:
