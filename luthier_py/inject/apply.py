@@ -21,7 +21,7 @@ from luthier_py.analysis import Facts, computes_plainly
 from luthier_py.errors import Location, LuthierError, OutOfRegisters, Unsupported
 from luthier_py.inject import resources
 from luthier_py.inject.allocate import Pool
-from luthier_py.inject.birth import begun, enlarged, initially
+from luthier_py.inject.birth import begun, enlarged, initially, spare_at_birth
 from luthier_py.inject.claimed import claimed_function, claimed_payload
 from luthier_py.inject.clauses import dissolve
 from luthier_py.inject.clone import cloned
@@ -276,8 +276,8 @@ def _begins(
     for kernel, start in starts.items():
         entry = kernel.function.block(kernel.function.entries[-1]).instrs[0]
         live = facts.live_before(entry)
-        taken = live | initially(isa.target, start) | resources.kept_for(calls.homes.values())
-        spare = Pool(general_registers(isa) - taken, partial(Location, kernel.name))
+        taken = initially(isa.target, start) | resources.kept_for(calls.homes.values())
+        spare = Pool(spare_at_birth(general_registers(isa), live, taken), partial(Location, kernel.name))
         flag = spare.take(RegFile.SGPR) if live.overlaps(RegSet.of(sgpr(SCC))) else None
         begins = begun(isa, kernel.record.descriptor, start, calls.homes, spare, len(calls.private) > 0, flag)
         if found.setdefault(kernel.function, begins) != begins:

@@ -10,7 +10,8 @@ order: none is overwritten before it has been moved itself, or into its home.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.items import Home, InSlot, Keeper, Own, part
@@ -29,8 +30,8 @@ _SOURCES = {
 _ID_BITS = 10  # of a work-item's id in one direction
 _AXES = 3
 _SCC = sgpr(SCC)
-_SPARES = sgpr(VCC, 2)  # nothing is in it when a wave starts
-_SPARE = part(_SPARES, 0)
+_VCC = sgpr(VCC, 2)  # nothing is in it when a wave starts, but the kernel or a hook may look
+Two = Callable[[], Reg]  # a pair of registers in which nothing is
 
 
 def enlarged(
@@ -54,7 +55,12 @@ def _architected(target: Target, entry: Entry) -> bool:
 
 def initially(target: Target, descriptor: KernelDescriptor) -> RegSet:
     """Registers that hold something when a wave starts, and those that `begun` uses."""
-    return RegSet.of(*initial_places(target, descriptor).values(), vgpr(0, _AXES), sgpr(VCC, 2))
+    return RegSet.of(*initial_places(target, descriptor).values(), vgpr(0, _AXES), _VCC)
+
+
+def spare_at_birth(general: RegSet, live: RegSet, taken: RegSet) -> RegSet:
+    """Registers that `begun` may use. ``live``: what is read that nobody has written; ``taken``: all else."""
+    return general - live - taken | RegSet.of(_VCC) - live
 
 
 def begun(
@@ -65,26 +71,28 @@ def begun(
     registers in which nothing is; ``flag``: where SCC is kept meanwhile, if the kernel goes by it although nobody has
     set it."""
     old, new = initial_places(isa.target, before), initial_places(isa.target, after)
-    found = scratch_base(isa, new, isa.target.scratch_base) if private and isa.target.scratch_base is not None else []
+    two = cache(lambda: spare.claim(_VCC) if spare.is_free(_VCC) else spare.take(RegFile.SGPR, 2))
+    base = isa.target.scratch_base
+    found = scratch_base(isa, new, base, two) if private and base is not None else []
     slots = dict.fromkeys(home.slot for home in homes.values() if isinstance(home, InSlot))
     carriers = {slot: spare.take(RegFile.VGPR) for slot in slots}
     for keeper, place in homes.items():
         home = place.lanes(carriers[place.slot]) if isinstance(place, InSlot) else place
         if isinstance(keeper, Own):
-            found += _private_resource(isa, home, new)
+            found += _private_resource(isa, home, new, two())
         elif isinstance(keeper, WaveVariable):
             found += _filled(isa, home, [0] * home.dwords)
         elif keeper is Entry.FIRST_WORKITEM:
-            found += _first_workitem(isa, home)
+            found += _first_workitem(isa, home, two())
         elif _architected(isa.target, keeper):
-            found += _group_id(isa, home, keeper)
+            found += _group_id(isa, home, keeper, two)
         else:
             source = new[_SOURCES[keeper]]
             found += _filled(isa, home, [part(source, k) for k in range(source.dwords)])
     if carriers:
-        base = spare.take(RegFile.SGPR) if need_base(isa, carriers) else None
-        saves = moves(isa, tuple(carriers.values()), tuple(slots), base)[0]
-        found += in_all_lanes(isa, spare.take(RegFile.SGPR, 2), [*based(isa, slots, base), *saves])
+        start = spare.take(RegFile.SGPR) if need_base(isa, carriers) else None
+        saves = moves(isa, tuple(carriers.values()), tuple(slots), start)[0]
+        found += in_all_lanes(isa, spare.take(RegFile.SGPR, 2), [*based(isa, slots, start), *saves])
     if isa.target.packed_work_item_ids and before.enable_vgpr_workitem_id < after.enable_vgpr_workitem_id:
         ids = (1 << _ID_BITS * (before.enable_vgpr_workitem_id + 1)) - 1
         found.append(glue.masked(isa, vgpr(0), ids))
@@ -93,19 +101,20 @@ def begun(
     return [*found, *_moved_back(isa, old, new)]
 
 
-def scratch_base(isa: InstructionSet, new: Mapping[Initial, Reg], place: Reg) -> list[Inst]:
+def scratch_base(isa: InstructionSet, new: Mapping[Initial, Reg], place: Reg, two: Two) -> list[Inst]:
     """Where the wave's private memory is (AMDGPUUsage, "Flat Scratch"); the kernel itself may find the same later."""
     base, offset = new[Initial.FLAT_SCRATCH_INIT], new[Initial.SCRATCH_WAVE_OFFSET]
     operand = isa.target.flat_scratch_operands
-    low, high = (part(place if operand else _SPARES, half) for half in (0, 1))
+    pair = place if operand else two()
+    low, high = part(pair, 0), part(pair, 1)
     sums = [glue.add(isa, low, part(base, 0), offset), glue.add_with_carry(isa, high, part(base, 1), 0)]
     return sums if operand else [*sums, glue.set_scratch_base(isa, 0, low), glue.set_scratch_base(isa, 1, high)]
 
 
-def _private_resource(isa: InstructionSet, home: Reg | LaneOf, new: Mapping[Initial, Reg]) -> list[Inst]:
+def _private_resource(isa: InstructionSet, home: Reg | LaneOf, new: Mapping[Initial, Reg], two: Reg) -> list[Inst]:
     """That of the wave (AMDGPUUsage, "Private Segment Buffer"): what all waves are born with, and the wave's offset."""
     whole, offset = new[Initial.PRIVATE_SEGMENT_BUFFER], new[Initial.SCRATCH_WAVE_OFFSET]
-    low, high = part(_SPARES, 0), part(_SPARES, 1)
+    low, high = part(two, 0), part(two, 1)
     return [glue.add(isa, low, part(whole, 0), offset), glue.add_with_carry(isa, high, part(whole, 1), 0),
             *_filled(isa, home, [low, high, part(whole, 2), part(whole, 3)])]
 
@@ -124,13 +133,13 @@ def _filled(isa: InstructionSet, home: Reg | LaneOf, values: Sequence[Reg | int]
     return [glue.copy(isa, part(home, k), value) for k, value in enumerate(values)]
 
 
-def _first_workitem(isa: InstructionSet, home: Reg | LaneOf) -> list[Inst]:
+def _first_workitem(isa: InstructionSet, home: Reg | LaneOf, two: Reg) -> list[Inst]:
     """All lanes that there are run here, so the first one is lane 0."""
     if isa.target.packed_work_item_ids:
-        to = home if isinstance(home, Reg) else _SPARE
+        to = home if isinstance(home, Reg) else part(two, 0)
         found = [glue.first_lane(isa, to, vgpr(0))]
     else:
-        to, other = sgpr(VCC), sgpr(VCC + 1)
+        to, other = part(two, 0), part(two, 1)
         found = [glue.first_lane(isa, to, vgpr(0))]
         for axis in range(1, _AXES):
             found += [glue.first_lane(isa, other, vgpr(axis)), glue.shifted_left(isa, other, other, _ID_BITS * axis),
@@ -138,11 +147,12 @@ def _first_workitem(isa: InstructionSet, home: Reg | LaneOf) -> list[Inst]:
     return found if to == home else [*found, *_filled(isa, home, [to])]
 
 
-def _group_id(isa: InstructionSet, home: Reg | LaneOf, entry: Entry) -> list[Inst]:
+def _group_id(isa: InstructionSet, home: Reg | LaneOf, entry: Entry, two: Two) -> list[Inst]:
     """Where the hardware has them in trap registers (AMDGPUUsage, "Initial Kernel Execution State")."""
     x, yz = sgpr(TTMP0 + 9), sgpr(TTMP0 + 7)
     if entry is Entry.WORKGROUP_ID_X:
         return _filled(isa, home, [x])
     low = entry is Entry.WORKGROUP_ID_Y
-    made = glue.lower_half(isa, _SPARE, yz) if low else glue.upper_half(isa, _SPARE, yz)
-    return [made, *_filled(isa, home, [_SPARE])]
+    spare = part(two(), 0)
+    made = glue.lower_half(isa, spare, yz) if low else glue.upper_half(isa, spare, yz)
+    return [made, *_filled(isa, home, [spare])]

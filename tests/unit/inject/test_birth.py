@@ -7,6 +7,7 @@ import subprocess
 from itertools import product
 
 import pytest
+from assembled import assembled, left_by
 from each_target import sometimes
 
 from luthier_py import Entry, Mutator, Tool, Variable, hook, ptr, u32, u64
@@ -148,6 +149,24 @@ def test_the_proof_refuses_other_beginnings(compiled, monkeypatch, how):
 def initial_moves(known, before, after):
     old, new = initial_places(known, before), initial_places(known, after)
     return [place.dwords for value, place in old.items() if new[value] != place]
+
+
+READS_VCC = """{load} s[2:3], s[0:1], 0x0
+v_mov_b32 v4, vcc_lo
+v_mov_b32 v5, vcc_hi
+v_lshlrev_b32 v3, 3, v0
+s_waitcnt lgkmcnt(0)
+{store} v3, v[4:5], s[2:3]
+s_endpgm"""
+
+
+@pytest.mark.parametrize("gpu", ["gfx906", "gfx90a", "gfx1030", "gfx1100"])
+def test_what_nobody_has_written_is_left_alone(require_tool, tmp_path, gpu):
+    """VCC is where values of birth are put together, unless the kernel looks what is in it."""
+    load, store = ("s_load_b64", "global_store_b64") if gpu == "gfx1100" else ("s_load_dwordx2", "global_store_dwordx2")
+    data = assembled(require_tool("clang-22"), tmp_path, gpu, READS_VCC.format(load=load, store=store))
+    made = instrument(data, Births())
+    assert left_by(made.data, gpu, "k.luthier") == left_by(data, gpu)
 
 
 def test_a_sample_of_every_kind_keeps_its_results():
