@@ -10,7 +10,7 @@ import posixpath
 import struct
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,14 @@ class SourceLines:
     def at(self, pc: int) -> SourceLine | None:
         place = bisect_right(self.addresses, pc) - 1
         return self.lines[place] if place >= 0 else None
+
+    def first_at(self, pcs: Iterable[int]) -> SourceLine | None:
+        """Of the first of them that has one."""
+        return next((line for pc in pcs if (line := self.at(pc)) is not None), None)
+
+    def texts_at(self, pcs: Iterable[int]) -> tuple[str, ...]:
+        """Those that they have, each once."""
+        return tuple(dict.fromkeys(str(line) for pc in pcs if (line := self.at(pc)) is not None))
 
     def text_at(self, pc: int) -> str | None:
         """File and line, as reports have them; None where there is none."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from luthier_py.analysis.dominance import immediate_dominators
 from luthier_py.analysis.edges import Edge, edges_of
+from luthier_py.analysis.lines import SourceLine, SourceLines
 from luthier_py.ir import Block, Function
 
 
@@ -66,6 +67,13 @@ def loops_of(function: Function) -> tuple[Loop, ...]:
             tuple(edge for edge in edges if edge.source in inside and edge.target not in inside),
             header.address in function.entries, min(around, key=lambda loop: len(loop.blocks), default=None)))
     return tuple(sorted(found, key=lambda loop: (loop.header.address, -len(loop.blocks))))
+
+
+def line_of_loop(loop: Loop, lines: SourceLines) -> SourceLine | None:
+    """The line of a loop. Compilers give that of `for` or `while` to what goes back to the header; the header itself
+    begins with any line of the body."""
+    backs = sorted((edge.instr.pc for edge in loop.backs), reverse=True)
+    return lines.first_at([*backs, *(instr.pc for instr in loop.header.instrs)])
 
 
 def _dominates(block: Block, other: Block | None, immediate: Mapping[Block, Block | None]) -> bool:

@@ -109,8 +109,9 @@ class _Drawing:
         self.loop_count = len(loops)
         self.loops = {block: loop for loop in sorted(loops, key=lambda loop: loop.depth) for block in loop.blocks}
         self.numbers = {block: number for number, block in enumerate(function.blocks)}
-        self.sources = {block: "" if lines is None else str(lines.at(block.address) or "").rpartition("/")[2]
-                        for block in function.blocks}
+        first = {} if lines is None else {
+            block: lines.first_at(instr.pc for instr in block.instrs) for block in function.blocks}
+        self.sources = {block: str(first.get(block) or "").rpartition("/")[2] for block in function.blocks}
         self.codes = [list(_code(function, block, FEW if len(function.blocks) >= LARGE else MOST_LINES))
                       for block in function.blocks]
         self.executed = {block: counts.blocks[block.address] * len(block.instrs) for block in function.blocks

@@ -2,6 +2,7 @@
 
 In: a tool, a launch, its report. Out: the page, or nothing where no row has an address. Invariant: a row is shown where
 its instruction is; numbers of several rows of an instruction or a line are put together as everywhere (`tallies`).
+What a report says of source lines itself (`lines`) stands there alone: a row of it may be of several lines.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from luthier_py.analysis.lines import SourceLines, source_lines
+from luthier_py.analysis.lines import SourceLine, SourceLines, source_lines
 from luthier_py.report.annotated import Beside, listing, source_table, told_first
 from luthier_py.report.cfg import cfg_svg, flow_counts, kernel_functions
 from luthier_py.report.html import SVG, HtmlRow, HtmlTable, Page, Picture
@@ -20,6 +21,7 @@ from luthier_py.tool import Declaration, LaunchResult, Tool, amount_at, as_data,
 
 MOST_COLUMNS = 8
 PLACES = ("pc", "branch", "header")  # where a row belongs
+RowAtLine = tuple[SourceLine, Json, Declaration | None]
 TEXTS = ("instruction", "function", "source", "line")  # shown as code, or as the place
 
 
@@ -38,8 +40,11 @@ def tool_page(tool: Tool, launch: LaunchResult, report: Any) -> Page | None:
     columns = tuple(names[:MOST_COLUMNS])
     by_pc = _put_together((_address(row), row, kind) for row, kind in rows)
     beside = _beside(by_pc, columns)
-    files = sorted({line.file for pc in by_pc if (line := lines.at(pc)) is not None})
-    sources = told_first(source_table(file, source, columns, _beside(_by_line(rows, lines, file), columns))
+    placed = [*_told_of_lines(tool, data)] or [
+        (line, row, kind) for row, kind in rows if (line := _line(row, lines)) is not None]
+    of_lines = tuple(dict.fromkeys(name for _, row, _ in placed for name in numbers_of(row)))[:MOST_COLUMNS]
+    files = sorted({line.file for line, _, _ in placed})
+    sources = told_first(source_table(file, source, of_lines, _beside(_of_file(placed, file), of_lines))
                          for file in files if (source := folder.source(file)).lines)
     code = [listing(function, lines, folder, columns, beside) for function in functions]
     notes = [*folder.not_shown(files)]
@@ -84,11 +89,27 @@ def _put_together(rows: Iterable[tuple[Any, Mapping[str, Any], Declaration | Non
     return {key: {name.number: value for name, value in sums.result().items()} for key, sums in found.items()}
 
 
-def _by_line(
-    rows: Sequence[tuple[Json, Declaration | None]], lines: SourceLines, file: str
-) -> dict[int, dict[str, float]]:
-    placed = ((lines.at(address), row, kind) for row, kind in rows if (address := _address(row)) is not None)
-    return _put_together((line.line, row, kind) for line, row, kind in placed if line is not None and line.file == file)
+def _told_of_lines(tool: Tool, data: Any) -> Iterator[RowAtLine]:
+    """What a report has by source line, under ``lines``; ranges of lines are on none."""
+    kind = None if tool.amounts is None else declared_at(tool.amounts, ("lines",))
+    for row in data.get("lines", ()) if isinstance(data, Mapping) else ():
+        if (line := _line_named(row["source"])) is not None:
+            yield line, row, kind
+
+
+def _line(row: Json, lines: SourceLines) -> SourceLine | None:
+    """The line that a row names, or that of its address."""
+    pc = _address(row)
+    return _line_named(row.get("source")) or _line_named(None if pc is None else lines.text_at(pc))
+
+
+def _line_named(text: object) -> SourceLine | None:
+    file, _, line = text.rpartition(":") if isinstance(text, str) else ("", "", "")
+    return SourceLine(file, int(line)) if line.isdecimal() else None
+
+
+def _of_file(placed: Iterable[RowAtLine], file: str) -> dict[int, dict[str, float]]:
+    return _put_together((line.line, row, kind) for line, row, kind in placed if line.file == file)
 
 
 def _beside(numbers: Mapping[int, Mapping[str, float]], columns: Sequence[str]) -> dict[int, Beside]:
@@ -111,7 +132,7 @@ def _table(name: str, rows: Sequence[Json], texts: Mapping[int, str], lines: Sou
     for row in flattened:
         pc = _address(row)
         assert pc is not None
-        line = str(lines.at(pc) or "")
+        line = str(_line(row, lines) or "")
         heat = row[hot] / most if most and is_number(row.get(hot)) else 0.0
         cells = (f"{pc:#x}", *(_cell(key, row.get(key)) for key in columns), texts.get(pc, ""), line)
         found.append(HtmlRow(cells, heat, link=f"pc{pc:x}" if pc in texts else "", line=line))

@@ -145,6 +145,7 @@ ORACLES: dict[str, tuple[str, Callable[[Observed], Any]]] = {
     "block: sum(instructions)": (HISTOGRAM, lambda o: {(): o.profile.total}),
     "block: sum(instructions, by=function)": ("device_call", lambda o: total(
         (function.name, o.runs(instr)) for function in o.functions for instr in function.instrs)),
+    "block: sum(instructions, by=line)": (LINES_OF, lambda o: counted("index >= 0", by_lines(o))(o)),
     'on("*"): count(by=opcode)': (HISTOGRAM, lambda o: dict(o.profile.opcodes())),
     'on("vector_alu"): count(by=line)': (LINES_OF, lambda o: counted("vector_alu", by_lines(o))(o)),
     'on("wait"): count(by=pc)': (HISTOGRAM, counted("wait", pc)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ class Blocks:
     program: Program
     regions: Mapping[int, int]
     lines: SourceLines
+    by_line: Mapping[Stretch, Mapping[str, int]]
+    """How many instructions are of each source line."""
 
 
 class HotBlocks(OpcodeHistogram):
@@ -35,6 +37,7 @@ class HotBlocks(OpcodeHistogram):
         "instructions": SUM.of("executed instructions"),
         "blocks": RowsBy(("pc",), {"executions": SUM.of("executions by waves"), "length": SAME.of("instructions"),
                                    "instructions": SUM.of("executed instructions")}),
+        "lines": RowsBy(("source",), {"instructions": SUM.of("executed instructions")}),
         "ways": RowsBy(("from", "to"), {"executions": SUM}),
     }  # fmt: skip
     per_wave = COUNT_WARP_LEVEL.only(True)
@@ -48,20 +51,27 @@ class HotBlocks(OpcodeHistogram):
     def instrument(self, m: Mutator) -> Blocks:
         regions = {stretch.first.pc: region.stretches[0].first.pc for function in m.functions()
                    for region in m.regions(function) for stretch in region.stretches}
-        return Blocks(self.counted_parts(m), m.program, regions, source_lines(m.program.obj))
+        lines, counted = source_lines(m.program.obj), self.counted_parts(m)
+        by_line = {stretch: Counter(lines.text_at(instr.pc) or "" for instr in stretch.instrs)
+                   for part in counted.parts for stretch in part.noted}
+        return Blocks(counted, m.program, regions, lines, by_line)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Blocks = launch.notes
         counts = launch[notes.counted.executions]
         ran = {stretch: n for part in notes.counted.parts
                for stretch, n in zip(part.noted, part.executions(counts), strict=True)}
+        executed = Counter[str]()
+        for stretch, n in ran.items():
+            executed.update({source: n * length for source, length in notes.by_line[stretch].items() if n})
         passed = Counter[tuple[int, int]]()
         for part in notes.counted.parts:
             for edge, n in zip(part.edges, part.taken(counts), strict=True):
                 passed[edge.source.address, edge.target.address] += n
-        rows = sorted(_rows(notes, ran), key=lambda row: (-row["instructions"], row["pc"]))
+        rows = _hottest(_rows(notes, ran), "pc")
         return {
             "instructions": sum(row["instructions"] for row in rows), "blocks": rows,
+            "lines": _hottest([{"source": source, "instructions": n} for source, n in executed.items()], "source"),
             "ways": [{"from": source, "to": target, "executions": n} for (source, target), n in passed.items()],
             "traces": _traces(rows, passed),
         }
@@ -74,6 +84,8 @@ class HotBlocks(OpcodeHistogram):
             lines += [f"          {line}" for line in _code(launch.notes, row["pc"])]
             lines += [f"          -> {way['to']:#x} {way['executions']} times"
                       for way in report["ways"] if way["from"] == row["pc"]]
+        lines += [f"  {row['instructions'] / max(total, 1):6.1%}  {row['source'] or 'without a line'}"
+                  for row in report["lines"][: self.shown]]
         for trace in report["traces"][: self.shown]:
             first, *others = trace["blocks"]
             ways = (f" {likely:.0%} {block:#x}" for likely, block in zip(trace["likely"], others, strict=True))
@@ -83,12 +95,17 @@ class HotBlocks(OpcodeHistogram):
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """What was likely in all launches together is no trace of one of them."""
         added = combined(self.amounts, reports)
-        blocks = sorted(added["blocks"], key=lambda row: (-row["instructions"], row["pc"]))
-        return {**added, "blocks": blocks, "traces": _traces(blocks, {
+        blocks = _hottest(added["blocks"], "pc")
+        return {**added, "blocks": blocks, "lines": _hottest(added["lines"], "source"), "traces": _traces(blocks, {
             (way["from"], way["to"]): way["executions"] for way in added["ways"]})}
 
     def files(self, launch: LaunchResult, report: dict[str, Any]) -> Mapping[str, bytes]:
         return {**super().files(launch, report), f"{self.name}.dot": dot(report)}
+
+
+def _hottest(rows: Iterable[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """Rows with the most instructions first; ``name``: of what they are of."""
+    return sorted(rows, key=lambda row: (-row["instructions"], row[name]))
 
 
 def _traces(rows: Sequence[Mapping[str, Any]], passed: Mapping[tuple[int, int], int]) -> list[dict[str, Any]]:
@@ -108,7 +125,7 @@ def _rows(notes: Blocks, ran: Mapping[Stretch, int]) -> Iterator[dict[str, Any]]
             "function": notes.program.function_of(block.instrs[0]).name, "pc": block.address, "executions": n,
             "length": len(block.instrs), "instructions": instructions[block],
             "region": notes.regions.get(block.address, block.address),
-            "line": str(notes.lines.at(block.address) or ""),
+            "lines": list(notes.lines.texts_at(instr.pc for instr in block.instrs)),
         }
 
 

@@ -21,7 +21,8 @@ def dot(report: dict[str, Any]) -> bytes:
         lines += [f"  subgraph cluster{number} {{", f'    label="{name}";']
         for row in sorted(rows, key=lambda row: int(row["pc"])):
             share = row["instructions"] / report["instructions"]
-            label = f"{row['pc']:#x} {row['line']}\\n{row['executions']} x {row['length']}, {share:.1%}"
+            line = next(iter(row["lines"]), "")
+            label = f"{row['pc']:#x} {line}\\n{row['executions']} x {row['length']}, {share:.1%}"
             lines.append(f'    b{row["pc"]} [label="{label}"];')
         lines.append("  }")
     lines += [f"  b{way['from']} -> b{way['to']} [label={way['executions']}];"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator, Tool, Variable, hook, ptr, u64
-from luthier_py.analysis import Loop
+from luthier_py.analysis import Loop, line_of_loop, source_lines
 from luthier_py.intrinsics import atomic_add
 from luthier_py.tool import SAME, SUM, InstrPlaces, Omission, RowsBy, left_out_lines, left_out_rows, worked_out
 
@@ -19,6 +19,8 @@ class Loops:
 
     loops: tuple[Loop, ...]
     functions: tuple[str, ...]
+    sources: tuple[str, ...]
+    """Their lines."""
     left_out: tuple[Omission, ...]
     """The first instructions of their headers."""
     counts: Variable
@@ -47,21 +49,24 @@ class LoopCounts(Tool):
         places = InstrPlaces(m.program)
         for loop in (loop for loop, _ in found if loop.begins):
             places.leave_out(loop.header.instrs[0], BEGINS)
-        return Loops(tuple(loop for loop, _ in counted), tuple(name for _, name in counted), places.left_out, counts)
+        lines = source_lines(m.program.obj)
+        sources = tuple(str(line_of_loop(loop, lines) or "") for loop, _ in counted)
+        return Loops(tuple(loop for loop, _ in counted), tuple(name for _, name in counted), sources, places.left_out,
+                     counts)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Loops = launch.notes
         counts = launch[notes.counts]
         return {"loops": [{
-            "function": name, "header": loop.header.address, "depth": loop.depth, "blocks": len(loop.blocks),
-            "entries": counts[2 * number], "turns": counts[2 * number + 1],
+            "function": name, "header": loop.header.address, "source": source, "depth": loop.depth,
+            "blocks": len(loop.blocks), "entries": counts[2 * number], "turns": counts[2 * number + 1],
             "trips": trips(*counts[2 * number : 2 * number + 2]),
-        } for number, (loop, name) in enumerate(zip(notes.loops, notes.functions, strict=True))],
+        } for number, (loop, name, source) in enumerate(zip(notes.loops, notes.functions, notes.sources, strict=True))],
             "left_out": left_out_rows(notes.left_out)}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         rows = [f"  {'  ' * row['depth']}0x{row['header']:x} entered {row['entries']}, {row['trips']:.2f} trips each"
-                for row in report["loops"]]
+                f"  {row['source']}".rstrip() for row in report["loops"]]
         return "\n".join([self.headline(launch), *rows, *left_out_lines(report["left_out"])])
 
 

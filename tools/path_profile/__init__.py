@@ -47,8 +47,8 @@ class Profile:
     functions: tuple[Numbered, ...]
     left_out: tuple[Omission, ...]
     """Functions."""
-    lines: Mapping[int, str]
-    """Source lines by the addresses of runs."""
+    lines: Mapping[int, Sequence[str]]
+    """Source lines of runs, by their addresses."""
     counts: Variable | None
     table: Variable | None
 
@@ -114,9 +114,9 @@ class PathProfile(Tool):
                 self.count_in_table, table, self.table - 1, self.lost, each.first)
             count_paths(m, each.found, counting, self.add, SUMS[depths[each.found.function]])
         lines = source_lines(m.program.obj)
-        starts = {run.first.pc for each in found for run in each.runs}
         return Profile(functions, places.left_out,
-                       {pc: str(line) for pc in starts if (line := lines.at(pc))},
+                       {run.first.pc: lines.texts_at(instr.pc for instr in run.instrs)
+                        for each in found for run in each.runs},
                        counts if small else None, table if any(each.tabled for each in functions) else None)
 
     def numbered(self, found: Iterable[FunctionPaths]) -> Iterator[Numbered]:
@@ -183,14 +183,14 @@ def count_paths(m: Mutator, found: FunctionPaths, counting: Sequence[Any], add: 
             m.at_edge(way.edge, *call, into=number)
 
 
-def path_row(found: FunctionPaths, number: int, count: int, lines: Mapping[int, str]) -> dict[str, Any]:
+def path_row(found: FunctionPaths, number: int, count: int, lines: Mapping[int, Sequence[str]]) -> dict[str, Any]:
     runs, ways = found.along(number)
     last, length = ways[-1], sum(map(len, runs))
     then = f"{last.edge.target.address:#x}" if last.edge else last.run.instrs[-1].op.mnemonic
     return {
         "function": found.function.name, "path": number, "executions": count, "length": length,
         "instructions": count * length, "blocks": [run.first.pc for run in runs], "then": then,
-        "lines": list(dict.fromkeys(lines[run.first.pc] for run in runs if run.first.pc in lines)),
+        "lines": list(dict.fromkeys(line for run in runs for line in lines[run.first.pc])),
     }
 
 

@@ -82,9 +82,15 @@ class Action:
             part.value is not None and part.value.level is Level.SITE for part in self.arguments)
 
     def sites(self, found: Iterable[Site]) -> Iterator[Site]:
-        """Where it is done: for each element that an instruction accesses, if it asks for addresses."""
-        asks = VALUES["addr"] in self.values
-        return (each for site in found for each in (site.elements if asks else (site,)))
+        """Where it is done: for each element that an instruction accesses, if it asks for addresses; for each line of a
+        block, if it sums instructions by lines."""
+        if VALUES["addr"] in self.values:
+            return (each for site in found for each in site.elements)
+        asks = {value.name for part in self.arguments for value in part.all} if self.kind not in RECORDING else set()
+        names = {value.name for value in (*self.values, *(value for _, value in self.fixed))}
+        if "instructions" in asks and names & {"line", "file"}:
+            return (each for site in found for each in site.parts)
+        return iter(found)
 
     @property
     def waits(self) -> bool:

@@ -5,14 +5,15 @@ In: a Mutator, a probe's head. Out: sites. Invariant: each execution of what the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
 from luthier_py import Mutator, OpFlag
-from luthier_py.analysis import SourceLines, source_lines
+from luthier_py.analysis import SourceLine, line_of_loop, source_lines
 from luthier_py.ir import Function, Instr, Kernel
 from luthier_py.tool import Clock, InstrPlace
 
@@ -22,19 +23,20 @@ UNKNOWN = "?"
 
 @dataclass(frozen=True)
 class Site:
-    """``call``: records a hook with arguments there. ``instructions``: of a block. ``way``: of a branch. ``element``:
-    which of an instruction's accesses is meant, where each is looked at for itself."""
+    """``source``: its line. ``call``: records a hook with arguments there. ``instructions``: of a block or a part of
+    it; ``by_line``: of a block, by lines. ``way``: of a branch. ``element``: which of an instruction's accesses is
+    meant, where each is looked at for itself."""
 
     instr: Instr
     function: Function
     kernels: Sequence[Kernel]
-    lines: SourceLines
+    source: SourceLine | None
     text: str
     clock: Clock
     shown: Callable[[Kernel], str]
     call: Callable[..., None]
     instructions: int = 1
-    is_block: bool = False
+    by_line: Mapping[SourceLine | None, int] = field(default_factory=dict)
     way: str = ""
     element: int | None = None
 
@@ -46,7 +48,7 @@ class Site:
     @property
     def anywhere(self) -> dict[str, bool]:
         """For calls that ask nothing of the place."""
-        return {"anywhere": True} if self.is_block else {}
+        return {"anywhere": True} if self.by_line else {}
 
     @property
     def elements(self) -> Iterator[Site]:
@@ -55,18 +57,21 @@ class Site:
         return (replace(self, element=element) for element in range(1 if memory is None else len(memory.offsets)))
 
     @property
+    def parts(self) -> Iterator[Site]:
+        """One for each source line that a block has instructions of."""
+        return (replace(self, source=line, instructions=number) for line, number in self.by_line.items())
+
+    @property
     def place(self) -> InstrPlace:
-        return InstrPlace(self.instr.pc, self.text, self.function.name, self.lines.text_at(self.instr.pc))
+        return InstrPlace(self.instr.pc, self.text, self.function.name, str(self.source) if self.source else None)
 
     @property
     def line(self) -> int:
-        found = self.lines.at(self.instr.pc)
-        return 0 if found is None else found.line
+        return 0 if self.source is None else self.source.line
 
     @property
     def file(self) -> str:
-        found = self.lines.at(self.instr.pc)
-        return UNKNOWN if found is None else PurePosixPath(found.file).name
+        return UNKNOWN if self.source is None else PurePosixPath(self.source.file).name
 
     @cached_property
     def texts(self) -> dict[str, str]:
@@ -93,8 +98,9 @@ class Places:
 
     def site(self, function: Function, instr: Instr, call: Callable[..., None], **more: Any) -> Site:
         text = self.m.program.isa.text(instr.inst)
-        return Site(instr, function, self.kernels[function], self.lines, text, self.clock, self.shown, call,
-                    **more)
+        known = {"source": self.lines.at(instr.pc), **more}
+        return Site(instr, function, self.kernels[function], text=text, clock=self.clock, shown=self.shown, call=call,
+                    **known)
 
     def at(self, head: str, where: str, behind: bool) -> Iterator[Site]:
         """Of a probe; ``behind``: after its instructions."""
@@ -120,7 +126,10 @@ class Places:
         for function in self.m.functions():
             for block in self.m.blocks(function):
                 call = _at(self.m.at_block, block)
-                yield self.site(function, block.instrs[0], call, instructions=len(block.instrs), is_block=True)
+                lines = [self.lines.at(instr.pc) for instr in block.instrs]
+                first = next(filter(None, lines), None)
+                yield self.site(function, block.instrs[0], call, source=first, instructions=len(lines),
+                                by_line=Counter(lines))
 
     def branch(self) -> Iterator[Site]:
         for function in self.m.functions():
@@ -132,7 +141,8 @@ class Places:
     def loop(self) -> Iterator[Site]:
         for function in self.m.functions():
             for loop in self.m.loops(function):
-                yield self.site(function, loop.header.instrs[0], _at(self.m.at_back_edge, loop))
+                call = _at(self.m.at_back_edge, loop)
+                yield self.site(function, loop.header.instrs[0], call, source=line_of_loop(loop, self.lines))
 
 
 def _at(record: Callable[..., None], where: object) -> Callable[..., None]:

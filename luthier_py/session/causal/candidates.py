@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from luthier_py.analysis import loops_of, source_lines
+from luthier_py.analysis import SourceLine, SourceLines, line_of_loop, loops_of, source_lines
 from luthier_py.ir import Function, Instr, Program
 from luthier_py.isa.costs import cost_of
 from luthier_py.names import demangled
@@ -45,27 +45,31 @@ CONTROL = Candidate("nothing (control)", None, (), 0.0)
 """What delays of all code seem to save: a part of the time that they miss."""
 
 
-def _lines(program: Program, function: Function) -> Iterator[tuple[str, Iterable[Instr]]]:
-    lines = source_lines(program.obj)
+Named = Iterator[tuple[str, SourceLine | None, Iterable[Instr]]]
+"""Code with its name and its line; None: that of the first instruction that has one."""
+
+
+def _lines(function: Function, lines: SourceLines) -> Named:
     for instr in function.instrs:
         line = lines.at(instr.pc)
-        yield NO_LINE if line is None else str(line), (instr,)
+        yield NO_LINE if line is None else str(line), line, (instr,)
 
 
-def _blocks(program: Program, function: Function) -> Iterator[tuple[str, Iterable[Instr]]]:
-    return ((f"block {block.address:#x}", block.instrs) for block in function.blocks)
+def _blocks(function: Function, lines: SourceLines) -> Named:
+    return ((f"block {block.address:#x}", None, block.instrs) for block in function.blocks)
 
 
-def _loops(program: Program, function: Function) -> Iterator[tuple[str, Iterable[Instr]]]:
+def _loops(function: Function, lines: SourceLines) -> Named:
     for loop in loops_of(function):
-        yield f"loop {loop.header.address:#x}", (instr for block in loop.blocks for instr in block.instrs)
+        instrs = (instr for block in loop.blocks for instr in block.instrs)
+        yield f"loop {loop.header.address:#x}", line_of_loop(loop, lines), instrs
 
 
-def _functions(program: Program, function: Function) -> Iterator[tuple[str, Iterable[Instr]]]:
-    yield demangled(function.name), function.instrs
+def _functions(function: Function, lines: SourceLines) -> Named:
+    yield demangled(function.name), None, function.instrs
 
 
-KINDS: dict[str, Callable[[Program, Function], Iterator[tuple[str, Iterable[Instr]]]]] = {
+KINDS: dict[str, Callable[[Function, SourceLines], Named]] = {
     "line": _lines, "block": _blocks, "loop": _loops, "function": _functions,
 }
 """What candidates are, and the named instructions of each in a function."""
@@ -73,28 +77,34 @@ KINDS: dict[str, Callable[[Program, Function], Iterator[tuple[str, Iterable[Inst
 
 def candidates(program: Program, kind: str, counts: Counts) -> list[Candidate]:
     found: defaultdict[str, list[Instr]] = defaultdict(list)
+    lines, places = source_lines(program.obj), dict[str, SourceLine | None]()
     for function in program.functions:
-        for name, instrs in KINDS[kind](program, function):
+        for name, line, instrs in KINDS[kind](function, lines):
             found[name] += instrs
-    return _made(program, found, counts)
+            places[name] = line
+    return _made(program, found, lines, places, counts)
 
 
 def filtered(program: Program, texts: Iterable[str], counts: Counts) -> list[Candidate]:
     """One for each filter."""
     instrs = [instr for function in program.functions for instr in function.instrs]
-    return _made(program, {text: [*filter(passing(text, program), instrs)] for text in texts}, counts)
+    found = {text: [*filter(passing(text, program), instrs)] for text in texts}
+    return _made(program, found, source_lines(program.obj), {}, counts)
 
 
-def _made(program: Program, found: Mapping[str, Sequence[Instr]],
-          counts: Counts) -> list[Candidate]:
+def _made(
+    program: Program, found: Mapping[str, Sequence[Instr]], lines: SourceLines,
+    places: Mapping[str, SourceLine | None], counts: Counts,
+) -> list[Candidate]:
     issued = {instr: _issued(program, instr, counts) for function in program.functions for instr in function.instrs}
-    lines, whole = source_lines(program.obj), sum(issued.values())
+    whole = sum(issued.values())
     made = []
     for name, instrs in found.items():
         pcs = tuple(sorted(instr.pc for instr in instrs if issued[instr]))
         if pcs:
             share = sum(issued[instr] for instr in instrs) / whole
-            made.append(Candidate(name, next((text for pc in pcs if (text := lines.text_at(pc))), None), pcs, share))
+            line = places.get(name) or lines.first_at(pcs)
+            made.append(Candidate(name, None if line is None else str(line), pcs, share))
     return sorted(made, key=lambda each: (-each.share, each.name))
 
 
