@@ -1,6 +1,8 @@
 """Kinds of work that instructions do, as tools ask for them: one word for each instruction.
 
-In: a table row. Out: its InstructionClass, which its flags decide. Invariant: every row has exactly one.
+In: a table row. Out: its InstructionClass, which its flags decide, and of what has no operands in registers (SOPP) its
+format. Invariant: every row has exactly one; scalar_alu are those that SQ_INSTS_SALU counts on hardware: hints, s_nop,
+messages and their like occupy no scalar unit.
 """
 
 from __future__ import annotations
@@ -43,4 +45,5 @@ _FIRST_THAT_HOLDS = (
 
 def class_of(op: OpInfo) -> InstructionClass:
     """The class of an opcode."""
-    return next((found for flags, found in _FIRST_THAT_HOLDS if op.flags & flags), InstructionClass.OTHER)
+    found = next((found for flags, found in _FIRST_THAT_HOLDS if op.flags & flags), InstructionClass.OTHER)
+    return InstructionClass.OTHER if found is InstructionClass.SCALAR_ALU and op.format == "SOPP" else found

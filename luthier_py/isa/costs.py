@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from luthier_py.isa.accesses import memory_access
+from luthier_py.isa.classes import InstructionClass, class_of
 from luthier_py.isa.cycles import CycleModel, Pipe, Work, cycle_model
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.semantics import Lanes, Scalar, Signature, meaning
@@ -84,7 +85,7 @@ def work_of(inst: Inst) -> Work:
         row.signature if isinstance(row, (Lanes, Scalar)) else None)
     if flags & OpFlag.VALU:
         return _vector_work(inst, found)
-    if not flags & OpFlag.SALU:
+    if class_of(inst.op) is not InstructionClass.SCALAR_ALU:
         return Work.OTHER
     floats = found is not None and any(part.type.kind is Kind.FLOAT for part in (*found.sources, *found.results))
     return Work.SCALAR_FLOAT if floats else Work.SCALAR

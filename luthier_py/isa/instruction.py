@@ -164,6 +164,12 @@ class OpInfo:
     may_mask_lanes: bool             # SDWA, DPP, images: modifiers decide whether bits of the destination stay
     literals: tuple[int, ...]        # operands whose field may say that a literal follows
 
+    @property
+    def mnemonics(self) -> tuple[str, ...]:
+        """Of all that it does: a dual instruction (VOPD) is two, "v_dual_mul_f32" and "v_dual_add_f32"."""
+        first, *others = self.template.split(" :: ")
+        return (self.mnemonic, *(other.partition(" ")[0] for other in others)) if others else (self.mnemonic,)
+
 
 @dataclass(frozen=True, slots=True)
 class Operand:

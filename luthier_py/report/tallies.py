@@ -137,7 +137,7 @@ def _places(row: Mapping[str, Any], keys: Sequence[str]) -> Iterator[tuple[str, 
     if isinstance(source, str) and source and not set(keys) - {"line"}:
         yield LINES, _without_folder(source)
     if isinstance(instruction, str) and instruction.strip() and not keys:
-        yield OPCODES, instruction.split()[0]
+        yield OPCODES, " :: ".join(half.split()[0] for half in instruction.split(" :: "))
 
 
 def _words(row: Mapping[str, Any], kernel: str, keys: Sequence[str]) -> Iterator[str]:

@@ -176,7 +176,7 @@ def _static(obj: CodeObject, kernels: re.Pattern[str]) -> Iterator[tuple[str, Na
         instrs = [instr for function in functions for instr in function.instrs]
         places = (lines.at(instr.pc) for instr in instrs)
         by_line = Counter(NO_LINE if line is None else f"{line.file.rpartition('/')[2]}:{line.line}" for line in places)
-        by_opcode = Counter(instr.op.mnemonic for instr in instrs)
+        by_opcode = Counter(mnemonic for instr in instrs for mnemonic in instr.op.mnemonics)
         yield demangled(kernel.name), {
             **{NumberName(KERNEL, "", name): facts[name] for name in STATIC},
             NumberName(KERNEL, "", "code_bytes"): sum(function.size_bytes for function in functions),

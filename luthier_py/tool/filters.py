@@ -93,7 +93,7 @@ NUMBERS: dict[str, Callable[[Looked], int]] = {
     "line": lambda looked: 0 if looked.source is None else looked.source.line,
 }
 TEXTS: dict[str, Callable[[Looked], Iterable[str]]] = {
-    "opcode": lambda looked: [looked.instr.op.mnemonic],
+    "opcode": lambda looked: looked.instr.op.mnemonics,
     "function": lambda looked: [looked.function.name],
     "file": lambda looked: ["" if looked.source is None else looked.source.file],
     "inlined": lambda looked: looked.sources.names(looked.instr),

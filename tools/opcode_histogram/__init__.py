@@ -25,7 +25,7 @@ from luthier_py import (
 from luthier_py.analysis import Edge
 from luthier_py.intrinsics import active_mask, atomic_add, lane_id, popcount
 from luthier_py.ir import Function, Kernel
-from luthier_py.tool import Amounts, Counted, CountsBy, Following, Stretch
+from luthier_py.tool import SUM, Amounts, Counted, CountsBy, Following, Stretch
 
 MARKS, NUMBERS = 2, 12  # wave variables at most
 
@@ -73,7 +73,8 @@ class OpcodeHistogram(Tool):
     """Executions of each opcode, from counters of few blocks: those of others follow."""
 
     name = "opcode_histogram"
-    amounts: ClassVar[Amounts | None] = {"opcodes": CountsBy("executions", most_first=True)}
+    amounts: ClassVar[Amounts | None] = {
+        "instructions": SUM.of("executed instructions"), "opcodes": CountsBy("executions", most_first=True)}
     per_wave = COUNT_WARP_LEVEL
     active_only = EXCLUDE_PRED_OFF
     with_edges: ClassVar[bool] = False  # whether ways between blocks are counted, too
@@ -123,7 +124,7 @@ class OpcodeHistogram(Tool):
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)
-        self.total: Counter[str] = Counter()
+        self.total = 0
         own = type(self).__name__
         self.marks = [WaveVariable(u64, f"{own}.ran{number}") for number in range(MARKS)]
         self.numbers = [WaveVariable(u64, f"{own}.count{number}") for number in range(NUMBERS)]
@@ -133,7 +134,7 @@ class OpcodeHistogram(Tool):
 
     def note(self, stretch: Stretch) -> Any:
         """What to keep of a stretch, for the report."""
-        return Counter(instr.inst.op.mnemonic for instr in stretch.instrs)
+        return len(stretch), Counter(mnemonic for instr in stretch.instrs for mnemonic in instr.op.mnemonics)
 
     def instrument(self, m: Mutator) -> Any:
         """Parts, here."""
@@ -199,20 +200,19 @@ class OpcodeHistogram(Tool):
                 if len(some) == 4:
                     m.at_exit(kernel, self.flush_four, executions[first + once + at], *some, threads)
 
-    def report(self, launch: LaunchResult) -> dict[str, dict[str, int]]:
-        opcodes: Counter[str] = Counter()
+    def report(self, launch: LaunchResult) -> dict[str, Any]:
+        """A dual instruction is one, and of both its opcodes."""
+        opcodes, instructions = Counter[str](), 0
         found: Parts = launch.notes
         counts = launch[found.executions]
         for part in found.parts:
-            for executions, each in zip(part.executions(counts), part.noted, strict=True):
+            for executions, (length, each) in zip(part.executions(counts), part.noted, strict=True):
                 opcodes.update({mnemonic: n * executions for mnemonic, n in each.items() if executions})
-        self.total += opcodes
-        return {"opcodes": dict(opcodes.most_common())}
+                instructions += length * executions
+        self.total += instructions
+        return {"instructions": int(instructions), "opcodes": dict(opcodes.most_common())}
 
-    def text(self, launch: LaunchResult, report: dict[str, dict[str, int]]) -> str:
+    def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         opcodes = report["opcodes"]
-        head = (
-            f"{self.headline(launch)}, kernel instructions {sum(opcodes.values())}, "
-            f"total instructions {sum(self.total.values())}"
-        )
+        head = f"{self.headline(launch)}, kernel instructions {report['instructions']}, total instructions {self.total}"
         return "\n".join([head, *(f"  {mnemonic} = {n}" for mnemonic, n in opcodes.items())])

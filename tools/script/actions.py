@@ -83,12 +83,15 @@ class Action:
 
     def sites(self, found: Iterable[Site]) -> Iterator[Site]:
         """Where it is done: for each element that an instruction accesses, if it asks for addresses; for each line of a
-        block, if it sums instructions by lines."""
+        block, if it sums instructions by lines; for each opcode of a dual instruction, if that is a key."""
         if VALUES["addr"] in self.values:
             return (each for site in found for each in site.elements)
-        asks = {value.name for part in self.arguments for value in part.all} if self.kind not in RECORDING else set()
-        names = {value.name for value in (*self.values, *(value for _, value in self.fixed))}
-        if "instructions" in asks and names & {"line", "file"}:
+        keys = {value.name for _, value in self.fixed}
+        if "opcode" in keys:
+            return (each for site in found for each in site.halves)
+        lines = {"line", "file"} & {*keys, *(value.name for value in self.values)}
+        sums = any(value.name == "instructions" for part in self.arguments for value in part.all)
+        if lines and sums and self.kind not in RECORDING:
             return (each for site in found for each in site.parts)
         return iter(found)
 

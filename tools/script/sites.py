@@ -24,8 +24,9 @@ UNKNOWN = "?"
 @dataclass(frozen=True)
 class Site:
     """``source``: its line. ``call``: records a hook with arguments there. ``instructions``: of a block or a part of
-    it; ``by_line``: of a block, by lines. ``way``: of a branch. ``element``: which of an instruction's accesses is
-    meant, where each is looked at for itself."""
+    it; ``by_line``: of a block, by lines. ``way``: of a branch. ``element`` and
+    ``half``: which of an instruction's accesses, or of a dual one's opcodes, is meant, where each is looked at for
+    itself."""
 
     instr: Instr
     function: Function
@@ -39,6 +40,7 @@ class Site:
     by_line: Mapping[SourceLine | None, int] = field(default_factory=dict)
     way: str = ""
     element: int | None = None
+    half: int | None = None
 
     @property
     def of_lanes(self) -> bool:
@@ -55,6 +57,16 @@ class Site:
         """One for each element that the instruction accesses."""
         memory = self.instr.memory
         return (replace(self, element=element) for element in range(1 if memory is None else len(memory.offsets)))
+
+    @property
+    def halves(self) -> Iterator[Site]:
+        """One for each opcode: a dual instruction has two."""
+        return (replace(self, half=half) for half in range(len(self.instr.op.mnemonics)))
+
+    @property
+    def opcode(self) -> str:
+        names = self.instr.op.mnemonics
+        return " :: ".join(names) if self.half is None else names[self.half]
 
     @property
     def parts(self) -> Iterator[Site]:
@@ -78,7 +90,7 @@ class Site:
         """What is known before anything runs, as a key of a table."""
         return {
             "pc": f"0x{self.instr.pc:x}", "line": f"{self.file}:{self.line}" if self.line else UNKNOWN,
-            "file": self.file, "function": self.function.name, "opcode": self.instr.op.mnemonic,
+            "file": self.file, "function": self.function.name, "opcode": self.opcode,
             "instruction": self.text, "kernel": " or ".join(map(self.shown, self.kernels)), "way": self.way,
         }  # fmt: skip
 

@@ -49,7 +49,7 @@ class LaunchProfile:
         return sum(self.active.values())
 
     def opcodes(self) -> Counter[str]:
-        """Wave instructions by mnemonic."""
+        """Wave instructions by mnemonic; a dual one is of both."""
         return self._by_opcode(self.counts)
 
     def lane_opcodes(self) -> Counter[str]:
@@ -64,5 +64,6 @@ class LaunchProfile:
         found: Counter[str] = Counter()
         for pc, count in counts.items():
             if count:
-                found[self.insts[pc].op.mnemonic] += count
+                for mnemonic in self.insts[pc].op.mnemonics:
+                    found[mnemonic] += count
         return found
