@@ -182,5 +182,5 @@ def _check_inserted(tool: Tool, made: Instrumented) -> None:
     from luthier_py.report.verdict import Verdict
 
     if made.data == made.obj.data:
-        say(f"tool {tool.name} inserted nothing: {Verdict(tool).nothing_inserted(made.obj)}")
+        say(f"tool {tool.name} inserted nothing: {Verdict(tool).nothing_inserted(made.obj, made.edits.notes)}")
         raise Exit(ExitCode.NOTHING_OBSERVED)

@@ -18,7 +18,7 @@ from luthier_py.pipeline import PARTS, Instrumented
 from luthier_py.report.cloned import change, cloned_facts
 from luthier_py.report.plain import Json
 from luthier_py.report.received import RecordCount
-from luthier_py.tool import LAUNCHES, LaunchResult, Option, Refusal, Tool
+from luthier_py.tool import LAUNCHES, LaunchResult, Option, Refusal, Tool, left_out_lines, left_out_of
 from luthier_py.tool.filters import asks_for_lines
 from luthier_py.tool.printing import PRINTED
 from luthier_py.tool.selection import CODE, INSTRUCTIONS
@@ -68,6 +68,8 @@ class Verdict:
     """Kernels that the options leave out."""
     untouched: set[str] = field(default_factory=set)
     """Kernels that the tool had nothing to insert into."""
+    left_out: list[str] = field(default_factory=list)
+    """What it would have done in these, and why it could not."""
     without_lines: set[str] = field(default_factory=set)
     """Of these, those whose objects have no line tables, where the options ask for lines."""
     unobserved: dict[str, int] = field(default_factory=dict)
@@ -105,9 +107,10 @@ class Verdict:
     def refuse(self, refusal: Refusal) -> None:
         self.refused[refusal.kernel] = f"{refusal.reason} [{refusal.where}]"
 
-    def left_alone(self, kernel: str, obj: CodeObject) -> None:
-        """The tool inserts nothing into it."""
+    def left_alone(self, kernel: str, obj: CodeObject, notes: Any) -> None:
+        """The tool inserts nothing into it. ``notes``: what it says of the program."""
         self.untouched.add(kernel)
+        self.left_out += [line.strip() for line in left_out_lines(left_out_of(notes))]
         if asks_for_lines(self.tool.selection.instrument) and not source_lines(obj):
             self.without_lines.add(kernel)
 
@@ -132,7 +135,10 @@ class Verdict:
         if self.untouched:
             cut = self._given({name: option for name, option in CODE.items() if name in INSTRUCTIONS})
             left = f"what {cut} leaves of " if cut else ""
-            found.append(f"there is nothing for {self.tool.name} in {left}{self._listed(self.untouched)}")
+            where = f"{left}{self._listed(self.untouched)}"
+            found.append(f"nothing of {self.tool.name} can be done in {where}: "
+                         f"{'; '.join(dict.fromkeys(self.left_out))}" if self.left_out else
+                         f"there is nothing for {self.tool.name} in {where}")
         if self.without_lines:
             found.append(f"INSTRUMENT asks for source lines, and there are no line tables of "
                          f"{self._listed(self.without_lines)}: compile with -g")
@@ -147,14 +153,14 @@ class Verdict:
                          "kept of them, or the device failed")  # fmt: skip
         return found
 
-    def nothing_inserted(self, obj: CodeObject) -> str:
+    def nothing_inserted(self, obj: CodeObject, notes: Any) -> str:
         """Why it stayed as it is."""
         names = {kernel.name for kernel in obj.kernels}
         if names and not any(map(self.tool.selection.kernel, names)):
             return f"LUTHIER_KERNELS={self.tool.selection.kernels} leaves out {self._listed(names)}"
         self.launches, self.selected = 1, 1
         for name in names:
-            self.left_alone(name, obj)
+            self.left_alone(name, obj, notes)
         return "; ".join(self.reasons()) if names else "there is no kernel"
 
     def _given(self, options: Mapping[str, Option[Any]]) -> str:

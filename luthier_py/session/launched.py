@@ -107,7 +107,7 @@ def launch_on(device: Device, file: Path, code: bytes, launch: Launchable, tool:
     if ran.result is not None:
         verdict.told(ran.result, ran.report)
     if ran.cloned is None and ran.result is None:
-        verdict.left_alone(launch.kernel, made.obj)
+        verdict.left_alone(launch.kernel, made.obj, made.edits.notes)
     return Done(file, ran, device, tool, verdict)
 
 

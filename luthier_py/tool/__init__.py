@@ -55,7 +55,16 @@ from luthier_py.tool.launch_variable import LaunchVariable
 from luthier_py.tool.mutator import Mutator
 from luthier_py.tool.options import Option
 from luthier_py.tool.paths import FunctionPaths, paths_of
-from luthier_py.tool.places import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows, place_text, reason
+from luthier_py.tool.places import (
+    InstrPlace,
+    InstrPlaces,
+    Omission,
+    left_out_lines,
+    left_out_of,
+    left_out_rows,
+    place_text,
+    reason,
+)
 from luthier_py.tool.selection import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, LAUNCHES, OUTPUT, Selection
 from luthier_py.tool.several import Several
 from luthier_py.tool.types import (
@@ -115,7 +124,7 @@ __all__ = [
     "bf16", "bits_below", "bool_", "bounds", "channel", "combined", "computed", "declared_at", "declared_numbers",
     "destination", "device", "encoded", "f16", "f32", "f64", "grid_size", "group_and_wave", "hardware_register",
     "holds", "hook", "i8", "i16", "i32", "i64", "intrinsic", "intrinsics", "is_outside", "json_text", "kernel_argument",
-    "lane_id", "lanes_of", "lds", "left_out_lines", "left_out_rows", "load_tool", "made_tool", "mask_of",
+    "lane_id", "lanes_of", "lds", "left_out_lines", "left_out_of", "left_out_rows", "load_tool", "made_tool", "mask_of",
     "number_waves", "opcode_id", "paths_of", "place_text", "ptr", "reason", "scratch", "share", "site_id", "source",
     "taken_lanes", "tools", "u8", "u16", "u32", "u64", "unwritten", "visit", "wave_in_group", "wave_in_launch",
     "wave_size", "waves_in_group", "worked_out", "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id",

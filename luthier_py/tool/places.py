@@ -90,6 +90,14 @@ def reason(error: HookError | EditConflict) -> str:
     return error.message.partition(": ")[2] or error.message
 
 
+def left_out_of(notes: Any) -> list[Mapping[str, Any]]:
+    """What the notes of a tool, or of each of several, name as left out."""
+    if isinstance(notes, Mapping):
+        return [row for each in notes.values() for row in left_out_of(each)]
+    found = getattr(notes, "left_out", ())
+    return [row.facts() if isinstance(row, Omission) else row for row in found]
+
+
 def place_text(row: Mapping[str, Any]) -> str:
     """The instruction of a row, as lines for people begin."""
     return f"{row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else "")

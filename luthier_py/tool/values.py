@@ -97,12 +97,16 @@ def active_lanes(instr: Instr) -> Reg | Computed:
 def taken_lanes(instr: Instr) -> Reg | Computed:
     """``u64``, before a branch: the lanes that go where it leads, which are all active ones or none.
 
-    HookError: the instruction is no direct branch, or what it depends on is not known.
+    HookError: the instruction is no direct branch, or what it depends on is not known; or it is taken where no lane is
+    active (`s_cbranch_execz`), so that there are none whether it is taken or not.
     """
     expect(instr, Instr)
     row = meaning(instr.op)
     if not isinstance(row, Branch):
         raise HookError(f"{caller()}: {instr.op.mnemonic} is no branch whose condition is known")
+    if row.register == "exec" and row.if_zero:
+        raise HookError(f"{caller()}: {instr.op.mnemonic} is taken where no lane is active, so no lane is ever taken; "
+                        "ask active_lanes(instr), which is 0 where it is, or count its ways with at_edge")
     if row.register is None:
         return active_lanes(instr)
     return about(instr, "the lanes taken", _taken, _mask(instr, row.register), int(row.if_zero), _mask(instr, "exec"))

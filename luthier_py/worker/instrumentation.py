@@ -197,7 +197,7 @@ class ToolService:
         refused = self._advised(made.refused, self._code[image, device])
         run.verdict.add(() if made.cloned is None else (made.cloned,), refused, copy.seconds, copy.cached)
         if made.cloned is None and record is None and kernel not in run.verdict.refused:
-            run.verdict.left_alone(kernel, load(self._code[image, device]))
+            run.verdict.left_alone(kernel, load(self._code[image, device]), copy.notes())
         for refusal in refused:
             say(f"kernel {run.tool.selection.shown(refusal.kernel)} runs as it is: {refusal.reason}")
         answer = describe_arguments(record)

@@ -81,11 +81,21 @@ class CausalProfile(Tool):
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         faster = how_many(report["tested"], "instruction")
-        head = f"{self.headline(launch)}: {faster} under test cost {report['own']}/{report['others']} of what they did"
+        head = (f"{self.headline(launch)}: {faster} under test cost {report['own']}/{report['others']} of what they did"
+                if report["tested"] else f"{self.headline(launch)}: {self.nothing_tested}")
         if report["cycles"] is None:
             return f"{head}; the clock of this target does not compare waves" if self.look else head
-        return (f"{head}\n  {report['cycles']} cycles with {how_many(report['delays'], 'delay')}, "
-                f"as if {report['as_if']:g}")
+        as_if = f", as if {report['as_if']:g}" if report["tested"] else ""
+        return f"{head}\n  {report['cycles']} cycles with {how_many(report['delays'], 'delay')}{as_if}"
+
+    @property
+    def nothing_tested(self) -> str:
+        """Why nothing is said of faster code."""
+        return (f"TEST={self.test} chooses no instruction of this kernel" if self.test else
+                "nothing is under test: TEST=FILTER says what is to be faster")
+
+    def unobserved(self, launch: LaunchResult) -> str:
+        return "" if launch.notes.tested else self.nothing_tested
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [report]

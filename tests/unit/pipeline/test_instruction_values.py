@@ -136,6 +136,14 @@ def test_the_lanes_that_a_branch_takes(branch: str, before: Any, taken: int) -> 
     assert values((branch, 0), lambda instr: [(Place.BEFORE, taken_lanes(instr), 64)], [before]) == [(taken,) * LANES]
 
 
+def test_a_branch_that_no_lane_takes_is_refused() -> None:
+    """It is taken where no lane is active: 0 would say nothing. Its opposite is taken by all active ones."""
+    with pytest.raises(HookError, match="s_cbranch_execz is taken where no lane is active.*active_lanes"):
+        values(("s_cbranch_execz", 0), lambda instr: [(Place.BEFORE, taken_lanes(instr), 64)])
+    seen = values(("s_cbranch_execnz", 0), lambda instr: [(Place.BEFORE, taken_lanes(instr), 64)])
+    assert seen == [(FULL,) * LANES]
+
+
 def test_only_active_lanes_are_taken() -> None:
     narrow = [("s_mov_b64", sgpr(EXEC, 2), 5), ("s_cmp_eq_u32", sgpr(20), 7)]
     (seen,) = values(("s_cbranch_scc1", 0), lambda instr: [(Place.BEFORE, taken_lanes(instr), 64)], narrow)
