@@ -28,17 +28,26 @@ _ADDRESS_BITS = 16
 
 @dataclass(slots=True, eq=False)
 class Progression:
-    """``plain`` writes it as a vector, where it is asked for first."""
+    """``plain`` writes it as a vector, where it is asked for first; of ``operands``."""
 
     first: ScalarWord
     step: ScalarWord
     roots: int
     plain: Callable[[], str]
+    operands: tuple[Value, ...] = ()
     text: str = ""
 
     def __str__(self) -> str:
-        if not self.text:
-            self.text = self.plain()
+        """Operands are written first, from a list: code may be longer than Python's stack is deep."""
+        unwritten = [] if self.text else [self]
+        while unwritten:
+            one = unwritten[-1]
+            before = [each.ref for each in reversed(one.operands)
+                      if isinstance(each.ref, Progression) and not each.ref.text]
+            unwritten += before
+            if not before:
+                unwritten.pop()
+                one.text = one.text or one.plain()
         return self.text
 
 
@@ -162,7 +171,7 @@ class EvenOps(VectorOps):
         roots = 0
         for one in known:
             roots |= one.roots
-        return self.progression(type, Progression(*found, roots, plain))
+        return self.progression(type, Progression(*found, roots, plain, operands))
 
     def _later(self, prim: Prim, type: Type, operands: tuple[Value, ...]) -> Callable[[], str]:
         """What writes the operation on vectors."""
@@ -211,7 +220,7 @@ class EvenOps(VectorOps):
             return None
         first, step = (self._conditions.before(f"select i1 {condition.flag}, i32 {x}, i32 {y}") if x != y else x
                        for x, y in ((a.first, b.first), (a.step, b.step)))
-        return self.progression(type, Progression(first, step, condition.roots | a.roots | b.roots, plain))
+        return self.progression(type, Progression(first, step, condition.roots | a.roots | b.roots, plain, operands))
 
     def _flag(self, prim: Prim, operands: tuple[Value, ...]) -> Value | None:
         """Of logic on flags that are the same everywhere, and of comparisons that come out so."""

@@ -226,10 +226,13 @@ class LaneChunk:
         return self._cells[row]
 
     def _merged(self, row: int, cell: RowCell) -> RowCell:
-        before = cell.before or self._loaded(row)
-        if before.mask != FULL:
-            before = self._merged(row, before)
-        value = select(self.lanes_of(cell.mask), cell.value, before.value)
+        """What was written under one mask after the other, over what was there before."""
+        parts = [cell]
+        while (before := parts[-1].before) is not None and before.mask != FULL:
+            parts.append(before)
+        value = (before or self._loaded(row)).value
+        for part in reversed(parts):
+            value = select(self.lanes_of(part.mask), part.value, value)
         self._cells[row] = RowCell(value, FULL, None, cell.written)
         return self._cells[row]
 
