@@ -2,9 +2,9 @@
 
 In: a claim, the edits that it is about, their hooks as they were compiled, and the program. Out: nothing, or
 CheckFailed. Invariant: each insertion has one call of its hook, at one of its places, with its arguments, results,
-lanes and constants, and calls at one point run in their order; other instructions stand for the application's where
-that was asked for, and nowhere else; variables have their sizes; there are no other calls, and no other kernels have
-clones. Nothing is shared with `inject`, which makes claims.
+lanes, mode and constants, and calls at one point are claimed in their order; other instructions stand for the
+application's where that was asked for, and nowhere else; variables have their sizes; there are no other calls, and no
+other kernels have clones. Nothing is shared with `inject`, which makes claims.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from luthier_py.isa import Space
 from luthier_py.jit import Hole, PayloadKey
 from luthier_py.jit import Payload as Compiled
 from luthier_py.proof.claim import Address, Call, Claim, ClonedFunction, Kept, Payload, Side, Value
+from luthier_py.proof.float_modes import PLAIN
 from luthier_py.tool import (
     Arg,
+    Assembly,
     Edits,
     Element,
     Entry,
@@ -34,6 +36,7 @@ from luthier_py.tool import (
     WaveVariable,
 )
 from luthier_py.tool.edits import Before
+from luthier_py.tool.hook import FloatMode
 from luthier_py.tool.types import Struct
 
 _PLACES = {Side.BEFORE: Place.BEFORE, Side.AFTER: Place.AFTER, Side.TAKEN: Place.TAKEN}
@@ -85,7 +88,7 @@ def _check_calls(claim: Claim, wishes: _Wishes, insertions: Mapping[int, tuple[i
     for function in claim.functions:
         wishes.check_homes(function)
         last: dict[tuple[int, Side], tuple[int, int, int]] = {}
-        for call in sorted(function.calls, key=attrgetter("start")):
+        for call in function.calls:
             where = Location(function.name, call.point)
             address, insertion = left.pop(call.insertion, (None, None))
             if insertion is None or address != function.original:
@@ -159,6 +162,7 @@ def _claimed(key: PayloadKey, compiled: Compiled) -> Payload:
         _MASKS[key.hook.lanes], max(inside, default=0),
         tuple(sum(sizes[:hole.instr + 1]) - 4 for hole in compiled.holes), compiled.stack, compiled.frame_bytes,
         tuple(map(_memory, given)) if any(map(_memory, given)) else (), _inside(key), compiled.resource,
+        PLAIN if key.hook.mode is FloatMode.OWN else None, isinstance(key.hook.function, Assembly),
     )
 
 

@@ -46,6 +46,13 @@ EMULATOR_ROOMS = (
 DEVICES = {"runtime", "emulator"}
 REWRITER = {"tool", "jit", "wanted", "inject", "link"}
 PROOF = {"proof", "names", "errors", "isa", "loader"}  # all that it believes
+YARDSTICKS = {
+    "chains", "columns", "hazards", "hazards_cured", "instruction", "private_buffers", "quiet", "registers", "scan",
+    "semantics", "vector_modes", "waitcnt",
+    "wave_registers",
+}
+"""Modules of isa by which the proof judges: each says what code means, with sources; none says what is put into it."""
+MAKES_CODE = {"make", "parse", "assemble", "waits"}  # methods of an InstructionSet
 MAINTAINERS = {"luthier_py.isa.generate"}  # packages that only a checkout has
 IMPORT_NAMES = {"hip-python": "hip", "pyelftools": "elftools"}
 # Types that have a name in two modules, each with why; whoever can rename one takes its line away.
@@ -89,6 +96,20 @@ def test_rooms_import_only_rooms_to_their_left() -> None:
         if room == "proof":
             allowed = PROOF
         wrong += [f"{name_of(path)} imports {other}" for other in rooms_imported(path) if other not in allowed]
+    assert wrong == []
+
+
+def test_the_proof_judges_by_nothing_that_makes_copies() -> None:
+    """A wrong instruction that is put into a copy would be right by what put it there."""
+    wrong = []
+    for path in sources("luthier_py/proof"):
+        parts = [name.split(".") for name in imports(path) if name.startswith("luthier_py.isa.")]
+        modules = {each[2] for each in parts if (PACKAGE / "isa" / f"{each[2]}.py").exists()
+                   or (PACKAGE / "isa" / each[2]).is_dir()}
+        calls = {node.func.attr for node in ast.walk(ast.parse(path.read_text()))
+                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)}
+        wrong += [f"{name_of(path)} uses {each}" for each in (*sorted(modules - YARDSTICKS),
+                                                              *sorted(calls & MAKES_CODE))]
     assert wrong == []
 
 

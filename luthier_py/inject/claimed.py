@@ -11,6 +11,7 @@ from functools import reduce
 from itertools import accumulate
 from operator import or_
 
+from luthier_py.analysis import PLAIN_MODE
 from luthier_py.inject.items import Home, InSlot, Keeper, Label, PrivateCell, Run, Single, Slice
 from luthier_py.inject.layout import Placed
 from luthier_py.inject.placing import Calls
@@ -20,9 +21,9 @@ from luthier_py.isa import LaneOf, Reg, Space
 from luthier_py.jit import Payload, PayloadKey
 from luthier_py.proof.claim import Address, Call, ClonedFunction, InCell, Kept, Side, Stretch, Value
 from luthier_py.proof.claim import Payload as ClaimedPayload
-from luthier_py.tool import Entry, Lanes, Place, Pointer, Variable, WaveVariable
+from luthier_py.tool import Assembly, Entry, Lanes, Place, Pointer, Variable, WaveVariable
 from luthier_py.tool.edits import RuntimeArg
-from luthier_py.tool.hook import Parameter
+from luthier_py.tool.hook import FloatMode, Parameter
 from luthier_py.tool.types import NearPointer, Struct, Type
 from luthier_py.tool.variables import Element
 
@@ -118,6 +119,7 @@ def claimed_payload(key: PayloadKey, payload: Payload) -> ClaimedPayload:
         max((depth for depth, constant in given if constant is not None), default=0),
         tuple(ends[hole.instr] - 4 for hole in payload.holes), payload.stack, payload.frame_bytes,
         *_near(parameters, key.constants), payload.resource,
+        PLAIN_MODE if key.hook.mode is FloatMode.OWN else None, isinstance(key.hook.function, Assembly),
     )
 
 

@@ -16,7 +16,7 @@ It knows no program, no facts and no pass of those that made the copy. What it p
   a wave has places of its own.
 * `runs`: where the application goes on, all that it may still read is what it was: scalar registers, SCC, VCC, M0, EXEC
   and MODE, vector registers lane by lane, nothing that a load still owes; or it is what the claim declares. Each hook
-  runs once, where the claim says, with the arguments and in the lanes that it says.
+  runs once, where and in the order that the claim says, with the arguments and in the lanes that it says.
 * `wave_registers`: no inserted code runs where a wave has given back its registers, and the application cannot see how
   many it has.
 * `instead`: where the tool wants other instructions in the place of some, all of this is about the original with these,

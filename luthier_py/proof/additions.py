@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from luthier_py.isa import instruction_set
-from luthier_py.isa.glue import nothing
 from luthier_py.loader import (
     CodeObject,
     SectionFlag,
@@ -29,6 +27,7 @@ from luthier_py.loader import (
 from luthier_py.loader.elf import Elf
 from luthier_py.loader.symbols import read_symbols
 from luthier_py.proof.claim import Claim
+from luthier_py.proof.code import FILLER
 from luthier_py.proof.hashes import check_hashes, failed
 
 GROWN = (SectionType.SYMTAB, SectionType.DYNSYM, SectionType.STRTAB, SectionType.HASH, SectionType.GNU_HASH,
@@ -166,7 +165,6 @@ def _check_filler(new: CodeObject, segment: Segment, added: list[_Added]) -> Non
         stop = max(min(address - segment.address + size, len(left)), start)
         left[start:stop] = bytes(stop - start)
     words = np.frombuffer(bytes(left) + bytes(-len(left) % 4), "<u4")
-    filler = int.from_bytes(nothing(instruction_set(new.target)).raw, "little")
-    known = [0, filler] if segment.flags & SegmentFlag.EXECUTE else [0]
+    known = [0, FILLER] if segment.flags & SegmentFlag.EXECUTE else [0]
     for at in np.flatnonzero(~np.isin(words, known))[:1].tolist():
         raise failed(f"it has bytes at 0x{segment.address + 4 * at:x} of which the claim says nothing")

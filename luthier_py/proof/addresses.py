@@ -14,7 +14,7 @@ return addresses are there to return to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from luthier_py.errors import CheckFailed
@@ -55,7 +55,7 @@ def step(
         assert reg is not None
         end = old_pc + old.size_bytes
         olds: dict[int, Term] = {reg.index: end & _LOW, reg.index + 1: end >> 32} if apart else _at(reg.index, end)
-        news = _at(reg.index, new_pc + new.size_bytes) if OpFlag.GETS_PC in new.op.flags else _results(new, {})
+        news = _at(reg.index, new_pc + new.size_bytes) if OpFlag.GETS_PC in new.op.flags else scalar_results(new, {})
         state.update({place: (term, news.get(place, UNKNOWN)) for place, term in olds.items()})
         return True, None
     named = old.reads.sgpr | old.writes.sgpr
@@ -85,11 +85,13 @@ def _at(index: int, address: int) -> dict[int, Term]:
 
 
 def _made(state: State, old: Inst, new: Inst) -> dict[int, Pair]:
-    sides = [_results(inst, {reg: pair[side] for reg, pair in state.items()}) for side, inst in enumerate((old, new))]
+    sides = [scalar_results(inst, {reg: pair[side] for reg, pair in state.items()})
+             for side, inst in enumerate((old, new))]
     return {reg: (term, sides[1].get(reg, UNKNOWN)) for reg, term in sides[0].items()}
 
 
-def _results(inst: Inst, terms: dict[int, Term]) -> dict[int, Term]:
+def scalar_results(inst: Inst, terms: Mapping[int, Term]) -> dict[int, Term]:
+    """What scalar registers hold behind an instruction, of those that it writes."""
     found: dict[int, Term] = {}
     for name, _, term in results(inst, lambda source, bits: held(source, bits, lambda reg: terms.get(reg, UNKNOWN)), 0):
         target = inst.find("sdst")

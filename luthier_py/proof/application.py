@@ -261,7 +261,7 @@ def code_place(body: Body, clone: Clone, at: int) -> Location:
 
 
 class CallsAt:
-    """Numbers of the claimed calls of a clone, by where they stand."""
+    """Numbers of the claimed calls of a clone, by where they stand, in the claim's order."""
 
     def __init__(self, body: Body, clone: Clone, first: int) -> None:
         self.by_side: dict[Side, dict[int, list[int]]] = {side: defaultdict(list) for side in Side}
@@ -274,8 +274,9 @@ class CallsAt:
             self.by_side[call.side][at].append(index)
 
     def wanted(self, departure: Departure) -> list[int]:
-        found = list(self.by_side[Side.BEFORE].get(departure.to, ()))
+        """In the order in which they are to run: those behind an instruction, then those before the next one."""
+        found: list[int] = []
         if departure.source is not None:
             side = Side.TAKEN if departure.taken else Side.AFTER
             found += self.by_side[side].get(departure.source, ())
-        return found
+        return found + self.by_side[Side.BEFORE].get(departure.to, [])

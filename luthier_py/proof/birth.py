@@ -15,7 +15,7 @@ from typing import NamedTuple
 from luthier_py.isa import TTMP0, Target
 from luthier_py.isa.registers import VGPR_SHIFT
 from luthier_py.loader import KernelDescriptor
-from luthier_py.proof.meanings import UNKNOWN, Term
+from luthier_py.proof.meanings import UNKNOWN, Term, sum_of
 
 _USER = (
     ("enable_sgpr_private_segment_buffer", 4), ("enable_sgpr_dispatch_ptr", 2), ("enable_sgpr_queue_ptr", 2),
@@ -35,8 +35,10 @@ _NAMES = {
 POINTERS = ("kernarg_ptr", "dispatch_ptr", "queue_ptr")
 """What may be read as memory."""
 RESOURCE = "private_resource"
-"""By which a wave reaches private memory that is in buffers; its first two dwords are a sum (`private_base`)."""
-SUM_OF_RESOURCE: tuple[Term, Term] = ("resource", 0), ("resource", 1)
+"""By which a wave reaches private memory that is in buffers; its first two dwords are a sum (AMDGPUUsage, "Private
+Segment Buffer")."""
+PRIVATE_BASE = "private_base"
+"""Where private memory of a wave is, as its registers of that name have it: a sum, too ("Flat Scratch")."""
 USER_DWORDS = dict(_USER)
 _IDS = 10  # bits of a work-item's id in one direction
 
@@ -62,7 +64,10 @@ def started(target: Target, before: KernelDescriptor, after: KernelDescriptor) -
     if target.architected_sgprs:
         values |= _in_trap_registers()
     if target.scratch_in_buffers and "private_segment_buffer" in values and "scratch_wave_offset" in values:
-        values[RESOURCE] = (*SUM_OF_RESOURCE, *values["private_segment_buffer"][2:])
+        buffer = values["private_segment_buffer"]
+        values[RESOURCE] = (*sum_of(buffer, *values["scratch_wave_offset"]), *buffer[2:])
+    if "flat_scratch_init" in values and "scratch_wave_offset" in values:
+        values[PRIVATE_BASE] = sum_of(values["flat_scratch_init"], *values["scratch_wave_offset"])
     values["first_workitem"] = (_first_workitem(target, before, after, terms),)
     taken = {first + k for first, dwords in new.values() for k in range(dwords)}
     had = {first + k for first, dwords in old.values() for k in range(dwords)}

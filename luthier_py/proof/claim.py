@@ -97,6 +97,11 @@ class Payload:
     """The same of numbers in the code itself."""
     resource: Reg | None = None
     """Where it expects the resource of private memory, where that is in buffers."""
+    mode: int | None = None
+    """The float bits of MODE that it is compiled for; None for those that the application has."""
+    as_written: bool = False
+    """Instructions of an author, which run wherever control comes; else it is not to run where no lane is active, if
+    that made its scalars others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +125,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ClonedFunction:
-    """A function of the original, by its address, and the symbol of its clone. ``stretches`` ascend.
+    """A function of the original, by its address, and the symbol of its clone. ``stretches`` ascend; ``calls`` on one
+    side of an instruction run in their order here, and those behind it run before those before the next one.
 
     ``homes``: of each thing that the tool keeps for a wave, by number or name, the scalar registers, or lanes of a
     vector register or of private memory, that its component leaves to it from kernel entry to kernel exit.

@@ -22,6 +22,8 @@ from luthier_py.proof.claim import InCell
 CELLS = 2560
 """Where numbers of dwords of the tool's private memory begin: behind those of all registers."""
 LANES, MOST_LANES = 4096, 64
+FILLER = 0xBF800000
+"""s_nop 0, as all targets have it (MI200 ISA, 13.1.5; RDNA4 ISA, 15.1.5: SOPP, operation 0)."""
 
 
 def number(place: Reg | LaneOf | InCell) -> int:

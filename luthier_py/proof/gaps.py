@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from luthier_py.errors import Malformed
-from luthier_py.isa import InstructionSet, OpFlag, sgpr
-from luthier_py.isa.glue import add, add_with_carry
+from luthier_py.isa import SCC, InstructionSet, OpFlag
+from luthier_py.proof.addresses import scalar_results
 from luthier_py.proof.application import Clone
 from luthier_py.proof.claim import Address, Call
 from luthier_py.proof.now import Begin, Outcome
@@ -30,6 +30,7 @@ from luthier_py.proof.runs import Runner
 
 _LONGEST = 12  # dwords of a chain, at most
 _WIDE = (1 << 64) - 1
+_SOME = 0x12345678  # a literal
 
 
 class Gaps:
@@ -128,10 +129,10 @@ def _start(chain: _Chain) -> int:
 def _literals(isa: InstructionSet, words: Sequence[int]) -> list[int]:
     """Which of the words that begin with s_getpc are literals that are added to the PC; waits may stand between."""
     found, at = [], 1
-    for wanted in _sums(isa, words[0]):
-        while at < len(words) - 1 and words[at] != wanted and _waits(isa, words[at]):
+    for half in range(2):
+        while at < len(words) - 1 and _waits(isa, words[at]):
             at += 1
-        if at >= len(words) - 1 or words[at] != wanted:
+        if at >= len(words) - 1 or not _adds(isa, words[0], words[at], half):
             return []
         found.append(at + 1)
         at += 2
@@ -139,14 +140,18 @@ def _literals(isa: InstructionSet, words: Sequence[int]) -> list[int]:
 
 
 @lru_cache(maxsize=1 << 12)
-def _sums(isa: InstructionSet, getpc: int) -> tuple[int, int]:
-    """The first words of the sums of the PC's halves with literals."""
+def _adds(isa: InstructionSet, getpc: int, word: int, half: int) -> bool:
+    """Whether ``word`` begins the sum of a half of the PC, which ``getpc`` gets, with the literal behind it."""
     pair = isa.decode(getpc.to_bytes(4, "little"), 0)["sdst"].reg
     assert pair is not None
-    low, high = sgpr(pair.index), sgpr(pair.index + 1)
-    first, second = (int.from_bytes(inst.raw[:4], "little") for inst in (
-        add(isa, low, low), add_with_carry(isa, high, high)))
-    return first, second
+    try:
+        inst = isa.decode((word | _SOME << 32).to_bytes(8, "little"), 0)
+    except Malformed:
+        return False
+    if inst.size_bytes != 8 or inst.literal != _SOME or OpFlag.SALU not in inst.op.flags:
+        return False
+    found = scalar_results(inst, {SCC: ("below", _SOME, 0), pair.index + half: ("hi" if half else "lo", 0)})
+    return found.get(pair.index + half) == (("hi", _SOME << 32 | _SOME) if half else ("lo", _SOME))
 
 
 @lru_cache(maxsize=1 << 12)

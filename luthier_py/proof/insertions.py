@@ -18,7 +18,7 @@ from luthier_py.isa import MODE, Inst, OpFlag, Reg, RegSet
 from luthier_py.isa.registers import SCALARS
 from luthier_py.proof.addresses import Goes
 from luthier_py.proof.application import CallsAt, Clone, Departure, departures
-from luthier_py.proof.birth import Start
+from luthier_py.proof.birth import PRIVATE_BASE, Start
 from luthier_py.proof.claim import Side
 from luthier_py.proof.code import bits_of, number, ones, shown, whole_number, within
 from luthier_py.proof.gaps import Gaps
@@ -28,7 +28,6 @@ from luthier_py.proof.meanings import UNKNOWN, Term
 from luthier_py.proof.modes import Modes, matters, solved_modes, stepped
 from luthier_py.proof.now import ANYWHERE, Begin, Now, Outcome
 from luthier_py.proof.pending import NOTHING, Pending, issued, joined, moves, solved_pending
-from luthier_py.proof.private_base import private_base
 from luthier_py.proof.runs import Runner, Tool
 
 
@@ -56,16 +55,15 @@ class Insertions:
 
     def __init__(
         self, graph: Graph, clones: Sequence[Clone], goes: Sequence[Goes], tool: Tool, first_calls: Sequence[int],
-        owned: Sequence[int], starts: Sequence[Start],
+        owned: Sequence[int], starts: Sequence[Start], floats: Sequence[int | None],
     ) -> None:
         """``first_calls``: numbers of the first calls of the clones; ``owned``: what an index can reach in each;
-        ``starts``: what waves find that start in them."""
+        ``starts``: what waves find that start in them; ``floats``: float bits of MODE that the application has."""
         self.graph, self.clones, self.goes, self.owned, self.starts = graph, clones, goes, owned, starts
         self.isa = graph.bodies[0].code.isa
         self.calls = [CallsAt(*each) for each in zip(graph.bodies, clones, first_calls, strict=True)]
-        self.runners = [Runner(self.isa, tool, clone.decode, clone.is_application, clone.function) for clone in clones]
-        for runner, start in zip(self.runners, starts, strict=True):
-            runner.birth = dict(start.values)
+        self.runners = [Runner(self.isa, tool, clone.decode, clone.is_application, clone.function, mode)
+                        for clone, mode in zip(clones, floats, strict=True)]
         self.pending = solved_pending(graph)
 
     def prove(self) -> list[list[tuple[int, Inst]]]:
@@ -136,7 +134,8 @@ class Insertions:
 
     def base_of(self, k: int) -> dict[int, Term]:
         """What the registers have to hold that the hardware reads there."""
-        return {each: ("private", half) for half, each in enumerate(ones(self.guarded[k]))}
+        terms = dict(self.starts[k].values).get(PRIVATE_BASE, (UNKNOWN, UNKNOWN))
+        return dict(zip(ones(self.guarded[k]), terms, strict=bool(self.guarded[k])))
 
     def sets_base(self, k: int) -> set[int]:
         """Instructions by which a kernel, where it begins, makes the registers that the hardware reads there what they
@@ -147,7 +146,7 @@ class Insertions:
             return found
         for at in body.blocks[body.entries[0]]:
             inst = body.code.inst(at)
-            made = private_base(self.isa, runner.birth, inst, now)
+            made = runner.made(inst, body.code.pcs[at], now, now.get)
             if made and not inst.writes.bits & self.kept[k] and made.items() >= {
                     each: base[each] for each in ones(inst.writes.bits & self.guarded[k])}.items():
                 found.add(at)
@@ -173,9 +172,10 @@ class Insertions:
             outcome, calls = gaps.run(start, to, reduce(joined, ways), begin)
             if any(each.to != to for each in some) or start + outcome.to != clone.places[to]:
                 raise runner.fail("it goes elsewhere than the original", start)
-            ran = sorted(calls)
-            if any(ran != sorted(self.calls[k].wanted(each)) for each in some):
-                raise runner.fail("the hooks that run here are not those that the claim says", start)
+            ran, wanted = list(calls), [self.calls[k].wanted(each) for each in some]
+            if any(ran != each for each in wanted):
+                other = "run in another order than" if sorted(ran) in map(sorted, wanted) else "are not those that"
+                raise runner.fail(f"the hooks that run here {other} the claim says", start)
             found.append(_Done(start, to, outcome, tuple(each.source for each in some)))
         return found
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import Inst, OpFlag
-from luthier_py.isa.glue import nothing
 from luthier_py.isa.scan import Array
 from luthier_py.proof.application import Clone
+from luthier_py.proof.code import FILLER
 
 OUTSIDE = -1
 
@@ -146,7 +146,6 @@ def linked(clone: Clone, inserted: Iterable[tuple[int, Inst]], called: bool) -> 
     bare = np.ones(len(clone.data) // 4, bool)
     for dword in range(int(sizes.max(initial=0)) // 4):
         bare[(found.pcs[sizes > 4 * dword] - clone.base) // 4 + dword] = False
-    filler = int.from_bytes(nothing(clone.code.isa).raw, "little")
-    for at in np.flatnonzero(bare & (np.frombuffer(clone.data[:4 * len(bare)], "<u4") != filler))[:1].tolist():
+    for at in np.flatnonzero(bare & (np.frombuffer(clone.data[:4 * len(bare)], "<u4") != FILLER))[:1].tolist():
         raise CheckFailed("the clone has code to which nothing comes", Location(found.name, clone.base + 4 * at))
     return found

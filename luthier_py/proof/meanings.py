@@ -8,7 +8,7 @@ of the address at which what the object has at ``a`` is loaded; ("cat", low, hig
 ("flag", t) is 1 where t holds, else 0; ("some", t) holds where t is not 0.
 What a wave is born with (`birth`) is ("born", what, dword); ("first", t) is what its first lane has; of those and of
 trap registers alone sums of bits are terms: ("shl", t, n), ("or", t, u)... All bits of t the other way round are
-("not", t).
+("not", t). The sum of what two registers held is ("sum", t, u), of 32 bits, and ("carry", t, u) what that leaves over.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _LOW = (1 << 32) - 1
 _WIDE = (1 << 64) - 1
 _NAMED = frozenset({"born", "first", "shl", "shr", "or", "and", "more than"})
 _TRAP_REGISTERS = range(TTMP0, TTMP0 + 16)
+_SUMMANDS = _NAMED | {"reg"}
 _DESTINATIONS = ("sdst", "vdst")
 _MODIFIERS = ("src0_modifiers", "src1_modifiers", "src2_modifiers", "clamp", "omod", "op_sel")
 _VALUES = ("src0", "src1", "src2", "imm", "simm16")
@@ -138,7 +139,18 @@ def _add(type: Type, operands: Operands) -> Term:
         total, before = b[1][1], b[1][2]
         if a[0] == "high sum" and a[1] & _LOW == before:
             return "high", a[1] + (total - before & _LOW) & _WIDE
-    return UNKNOWN
+    if a[0] == "zext" and _is_summand(a[1]) and not isinstance(b, int) and b[0] == "zext" and b[1][0] == "carry":
+        return "zext sum", a[1], b[1]
+    return ("sum", a, b) if type.bits == 32 and _is_summand(a) and _is_summand(b) else UNKNOWN
+
+
+def _is_summand(term: Term) -> bool:
+    return isinstance(term, tuple) and term[0] in _SUMMANDS
+
+
+def sum_of(start: tuple[Term, ...], offset: Term) -> tuple[Term, Term]:
+    """Halves of ``start``, of 64 bits, plus ``offset``, of 32."""
+    return ("sum", start[0], offset), ("sum", start[1], ("carry", start[0], offset))
 
 
 def address(at: int) -> Term:
@@ -158,6 +170,8 @@ def _resize(type: Type, operands: Operands) -> Term:
         return "hi", a[1]
     if type.bits == 32 and a[0] == "high sum":
         return "hi", a[1] & _WIDE
+    if type.bits == 32 and a[0] == "zext sum":
+        return "sum", a[1], a[2]
     if type.bits == 64 and have.kind is not Kind.SINT:
         return "zext", a
     if type.bits == 16 and a[0] == "hi":
@@ -176,7 +190,7 @@ def _below(type: Type, operands: Operands) -> Term:
         return int(a < b)
     if not isinstance(a, int) and not isinstance(b, int) and a[0] == b[0] == "lo":
         return "below", a[1], b[1]
-    return UNKNOWN
+    return ("carry", a[1], a[2]) if isinstance(a, tuple) and a[0] == "sum" and b == a[1] else UNKNOWN
 
 
 def _equal(wanted: bool) -> Callable[[Type, Operands], Term]:

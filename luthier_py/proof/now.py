@@ -65,6 +65,7 @@ class Now:
     lanes: frozenset[State] = frozenset(BOTH)
     calls: tuple[int, ...] = ()
     always: tuple[int, ...] = ()  # those of them that do something even where no lane is active
+    some_lane: bool = False     # was active at the start
     idle_to: int = 0            # until there no lane is active, so that others may be left out
 
     def copy(self) -> Now:
@@ -182,4 +183,4 @@ def met(a: Now, b: Now, pc: int) -> Now:
     flags = dict(a.flags.items() & b.flags.items())
     return Now(joined(a.pending, b.pending), terms, wanted, others, flags, a.vectors or b.vectors,
                a.touched | b.touched, a.timed or b.timed, a.lanes | b.lanes, calls, max(a.always, b.always, key=len),
-               min(a.idle_to, b.idle_to))
+               a.some_lane and b.some_lane, min(a.idle_to, b.idle_to))

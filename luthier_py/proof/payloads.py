@@ -19,7 +19,7 @@ from itertools import accumulate
 from operator import or_
 
 from luthier_py.errors import CheckFailed, Location, Malformed
-from luthier_py.isa import EXEC, VCC, Counter, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
+from luthier_py.isa import EXEC, MODE, VCC, Counter, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
 from luthier_py.isa.quiet import outside
 from luthier_py.isa.registers import VGPR_SHIFT
 from luthier_py.proof.claim import Payload
@@ -37,7 +37,8 @@ class Summary:
     """Of one payload: registers in its own numbering that it reads and writes; those that it writes in lanes that were
     not active at its start; whether EXEC is as it was at its end; what its loads may still write then. ``idles``:
     where the application has no lane active it touches no memory, and its scalar results, if any, are of no lane.
-    ``private``: it touches private memory."""
+    ``private``: it touches private memory. ``floats``: MODE decides what it computes. ``needs_lane``: where no lane is
+    active, some of its scalar results or branches are made of what no lane has written."""
 
     insts: tuple[Inst, ...]
     offsets: tuple[int, ...]
@@ -48,6 +49,8 @@ class Summary:
     owed: int
     idles: bool
     private: bool
+    floats: bool
+    needs_lane: bool
 
 
 def summary(isa: InstructionSet, payload: Payload) -> Summary:
@@ -80,7 +83,20 @@ def summary(isa: InstructionSet, payload: Payload) -> Summary:
     scalars = any(reg.file is RegFile.SGPR for reg in payload.results)
     idles = payload.exec is None and not (wide or stores) and (not scalars or any(map(_needs_lane, insts)))
     return Summary(tuple(insts), offsets, reads, writes, far, back, _owed(isa, insts, jumps), idles,
-                   payload.resource is not None or any(inst.op.spaces is Space.SCRATCH for inst in insts))
+                   payload.resource is not None or any(inst.op.spaces is Space.SCRATCH for inst in insts),
+                   bool(reads >> MODE & 1), _makes_scalars_of_lanes(payload, insts))
+
+
+def _makes_scalars_of_lanes(payload: Payload, insts: Sequence[Inst]) -> bool:
+    """Whether scalar results, or branches, are made of what vector instructions leave alone where no lane is active."""
+    if payload.exec is not None or payload.as_written:
+        return False
+    lanes, before = reduce(or_, (inst.writes.bits for inst in insts if _needs_lane(inst)), 0), -1
+    while lanes != before:
+        before = lanes
+        lanes |= reduce(or_, (inst.writes.bits for inst in insts if inst.reads.bits & lanes), 0)
+    results = reduce(or_, (reg.bits for reg in payload.results if reg.file is RegFile.SGPR), 0)
+    return bool(results & lanes) or any(OpFlag.BRANCH in inst.op.flags and inst.reads.bits & lanes for inst in insts)
 
 
 def _needs_lane(inst: Inst) -> bool:

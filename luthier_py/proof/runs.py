@@ -18,17 +18,17 @@ from functools import reduce
 from operator import or_
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet, Space
-from luthier_py.isa.glue import from_private, to_private
+from luthier_py.isa import EXEC, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet, Space
 from luthier_py.isa.private_buffers import private_resource
 from luthier_py.isa.quiet import computes
-from luthier_py.isa.registers import SCALARS, VGPR_SHIFT
+from luthier_py.isa.registers import SCALARS, SCRATCH_BASE, VGPR_SHIFT
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane
-from luthier_py.isa.vector_modes import float_field
+from luthier_py.isa.semantics.memory import Load, Store
 from luthier_py.proof.birth import RESOURCE
 from luthier_py.proof.claim import Address, Call, ClonedFunction, InCell, Kept, Payload, Value
 from luthier_py.proof.code import CELLS, LANES, bits_of, lane_number, number, ones, whole_number
+from luthier_py.proof.float_modes import computes_in, mode_field
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, Change, change
 from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
@@ -36,12 +36,12 @@ from luthier_py.proof.now import ANYWHERE, Begin, Now, Outcome, Reach, met
 from luthier_py.proof.payload_lanes import START
 from luthier_py.proof.payloads import Summary, found_at
 from luthier_py.proof.pending import Pending, issued, owed
-from luthier_py.proof.private_base import private_base
 from luthier_py.proof.vectors import in_lanes, unless_mixed
 
 MOST_STATES = 64
+_WHOLE_REGISTER = 31 << 5  # of a hardware register's field: 32 bits from bit 0 on
 LONGEST = 1 << 16  # instructions of one run
-_VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS
+_OF_MOVES = ("vdata", "vdst", "saddr", "soffset", "srsrc", "offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,15 @@ class Tool:
 
 class Runner:
     """Executes runs of one clone. ``decode`` gives its instructions; ``application`` says whether an address is that of
-    an application's instruction; ``function`` is the claim's of it."""
+    an application's instruction; ``function`` is the claim's of it; ``floats`` the float bits of MODE that the
+    application has everywhere, if they are known."""
 
     def __init__(
         self, isa: InstructionSet, tool: Tool, decode: Callable[[int], Inst], application: Callable[[int], bool],
-        function: ClonedFunction,
+        function: ClonedFunction, floats: int | None = None,
     ) -> None:
         self.isa, self.tool, self.decode, self.application, self.name = isa, tool, decode, application, function.name
-        self.birth: Mapping[str, tuple[Term, ...]] = {}
+        self.floats = floats
         self.homes, self.private = function.homes, function.private
         self.own = reduce(or_, map(bits_of, self.homes.values()), 0)
         self.places = ones(self.own)
@@ -129,8 +130,9 @@ class Runner:
             return [(target, now)]
         row = meaning(inst.op)
         other = now.copy()
-        if isinstance(row, Branch) and row.register == "exec" and row.if_zero and now.as_at_start:
-            other.idle_to = max(other.idle_to, target)
+        if isinstance(row, Branch) and row.register == "exec" and now.as_at_start:
+            (now if row.if_zero else other).some_lane = True
+            other.idle_to = max(other.idle_to, target) if row.if_zero else other.idle_to
         if isinstance(row, Branch) and row.register == "scc" and (flag := now.get(SCC)) != UNKNOWN:
             now.flags[flag], other.flags[flag] = int(row.if_zero), int(not row.if_zero)
         return [(pc + inst.size_bytes, now), (target, other)]
@@ -178,12 +180,12 @@ class Runner:
         if row is Action.GETPC:
             reg, end = inst["sdst"].reg, pc + inst.size_bytes
             return {} if reg is None else {reg.index: ("lo", end & 0xFFFFFFFF), reg.index + 1: ("hi", end)}
-        found = private_base(self.isa, self.birth, inst, now)
-        if found:
-            return found
+        if inst.writes.sgpr >> SCRATCH_BASE:
+            return _moved_to_base(inst, row, now)
         if row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
-            return _mode_field(inst, row, now)
+            return mode_field(inst, row, now)
         target = next((o.reg for o in inst.operands if o.name in ("sdst", "vdst")), None)
+        found: dict[int, Term] = {}
         if target is None and not inst.writes.sgpr >> SCC & 1:
             return found
         if row is CrossLane.READ_FIRST and target is not None and now.as_at_start:
@@ -208,7 +210,7 @@ class Runner:
         at, reg = self.cell(inst, now), next((o.reg for o in inst.operands if o.name in ("vdata", "vdst")), None)
         start = self.private.start
         if at is None or reg is None or reg.dwords != 1 or not start <= at <= self.private.stop - 4 or (
-                at % 4 or (at - start) % 4 or not self.moves_dword(inst, reg)):
+                at % 4 or (at - start) % 4 or not _moves_dword(inst)):
             raise self.fail("an inserted instruction touches private memory that is not the tool's", pc)
         self.note_touched(inst, inst.writes.bits, now, pc)
         now.pending, now.timed = issued(self.isa, inst, now.pending), True
@@ -217,13 +219,6 @@ class Runner:
             now.put(number(reg), *((now.get(cell), now.other(cell)) if cell < LANES else (UNKNOWN, UNKNOWN)))
         elif cell < LANES:
             now.put(cell, now.get(number(reg)), now.other(number(reg)))
-
-    def moves_dword(self, inst: Inst, reg: Reg) -> bool:
-        """All of a register, and nothing else."""
-        base, resource = inst.find("saddr") or inst.find("soffset"), private_resource(inst)
-        move = from_private if inst.writes else to_private
-        first = base.reg if base is not None else None
-        return inst.raw == move(self.isa, reg, first, inst["offset"].value, resource).raw
 
     def cell(self, inst: Inst, now: Now) -> int | None:
         """The offset that an instruction addresses in a lane's private memory, if it is known and all lanes' own."""
@@ -317,6 +312,10 @@ class Runner:
             raise self.fail("a hook may leave EXEC changed", pc)
         if known.owed:
             raise self.fail("a hook ends before its loads do", pc)
+        if known.needs_lane and not now.some_lane:
+            raise self.fail(f"hook {payload.name} runs where no lane may be active, and makes scalars of lanes", pc)
+        if known.floats and not computes_in(self.floats, payload.mode, now):
+            raise self.fail(f"floats of hook {payload.name} are rounded otherwise than they are to be", pc)
 
     def check_stack(self, pc: int, payload: Payload, renaming: Mapping[int, int], now: Now) -> None:
         """It is the tool's, and what was put there before is lost."""
@@ -380,18 +379,14 @@ def _after(each: Change, lanes: frozenset[State]) -> frozenset[State]:
     return found
 
 
-def _mode_field(inst: Inst, row: Action, now: Now) -> dict[int, Term]:
-    """A field of MODE that is kept, changed, and put back."""
-    field_of = float_field(inst)
-    own = now.get(MODE)
-    if field_of is None:
-        return {}
-    if row is Action.GETREG:
-        reg = inst["sdst"].reg
-        return {reg.index: ("mode", field_of)} if reg is not None and own == ("reg", MODE) else {}
-    untouched = own in (("reg", MODE), ("mode but", field_of))
-    if row is Action.SETREG:
-        reg = inst["sdst"].reg
-        if reg is not None and untouched and now.get(reg.index) == ("mode", field_of):
-            return {MODE: ("reg", MODE)}
-    return {MODE: ("mode but", field_of)} if untouched else {}
+def _moves_dword(inst: Inst) -> bool:
+    """Between all of a register and a dword of each lane, and nothing else: by its meaning, and no modifier's."""
+    others = (each for each in inst.operands if each.name not in _OF_MOVES)
+    return meaning(inst.op) in (Load(), Store()) and not any(each.value or each.reg is not None for each in others)
+
+
+def _moved_to_base(inst: Inst, row: object, now: Now) -> dict[int, Term]:
+    """What a hardware register holds that the wave's private memory begins at, of which a whole one was written."""
+    to, source = ones(inst.writes.sgpr), inst.find("sdst")
+    whole = row is Action.SETREG and inst["simm16"].value >> 6 & 0x3FF == _WHOLE_REGISTER and len(to) == 1
+    return {to[0]: now.get(source.reg.index)} if whole and source is not None and source.reg is not None else {}

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import InstructionSet, OpFlag, Reg, RegSet
-from luthier_py.loader import CodeObject, RelocationKind, SymbolType
+from luthier_py.loader import CodeObject, KernelDescriptor, RelocationKind, SymbolType
 from luthier_py.proof.addresses import Goes, follow
 from luthier_py.proof.application import Clone, check_fields, check_groups, check_targets, looked_up
 from luthier_py.proof.birth import Start, started
@@ -23,6 +23,7 @@ from luthier_py.proof.code import decoded
 from luthier_py.proof.dispatch import check_dispatch
 from luthier_py.proof.distances import check_distances
 from luthier_py.proof.effects import allocated, everything
+from luthier_py.proof.float_modes import float_modes
 from luthier_py.proof.given import check_given
 from luthier_py.proof.graph import Body, Graph, body, joined
 from luthier_py.proof.insertions import Insertions
@@ -128,7 +129,8 @@ class _Whole:
             check_registers(each, clone)
             check_targets(each, clone, own, self.bases, calls)
         proofs = Insertions(graph, self.clones, goes, self.tool, self.first_call, self.owned(graph),
-                            [self.start(clone) for clone in self.clones])
+                            [self.start(clone) for clone in self.clones],
+                            float_modes(self.bodies, calling_each_other(graph), self.descriptors()))
         called = self.called(graph)
         codes = [linked(clone, inserted, k in called)
                  for k, (clone, inserted) in enumerate(zip(self.clones, proofs.prove(), strict=True))]
@@ -172,6 +174,13 @@ class _Whole:
                 work += calling[function] - seen
                 seen |= calling[function]
         return [regs or everything(self.isa.target) for regs in found]
+
+    def descriptors(self) -> dict[int, list[KernelDescriptor]]:
+        """Of all kernels, by where they start."""
+        found: dict[int, list[KernelDescriptor]] = {}
+        for kernel in self.old.kernels:
+            found.setdefault(kernel.entry, []).append(kernel.descriptor)
+        return found
 
     def start(self, clone: Clone) -> Start:
         """What its waves find; all kernels that are this code have to say the same."""

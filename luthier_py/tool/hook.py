@@ -302,10 +302,11 @@ def _results(where: str, type: object) -> tuple[Parameter, ...]:
 
 
 def hook_of_text(code: Assembly) -> Hook:
-    """A hook whose code is assembly: its parameters and results are the registers that it takes and gives."""
+    """A hook whose code is assembly: its parameters and results are the registers that it takes and gives. It computes
+    as the application does."""
     def parameter(reg: Reg) -> Parameter:
         type = (Pointer(U32) if reg in code.pointers else U64) if reg.dwords == 2 else U32
         return Parameter(str(reg), type, reg.file is not RegFile.SGPR)
 
     signature = Signature(tuple(map(parameter, code.takes)), tuple(map(parameter, code.gives)))
-    return Hook(code, Lanes.ACTIVE, signature)
+    return Hook(code, Lanes.ACTIVE, signature, mode=FloatMode.APPLICATION)
