@@ -9,15 +9,20 @@ other kernels have clones. Nothing is shared with `inject`, which makes claims.
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import accumulate, count, dropwhile
 from operator import attrgetter
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.ir import Instr, Program
-from luthier_py.isa import Space
-from luthier_py.jit import Hole, PayloadKey
+from luthier_py.isa import MODE, Inst, InstructionSet, OpFlag, RegFile, Space, sgpr, vgpr
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Action, CrossLane
 from luthier_py.jit import Payload as Compiled
+from luthier_py.jit import PayloadKey
+from luthier_py.jit.object import Code
 from luthier_py.proof.claim import Address, Call, Claim, ClonedFunction, Kept, Payload, Side, Value
 from luthier_py.proof.float_modes import PLAIN
 from luthier_py.tool import (
@@ -26,6 +31,7 @@ from luthier_py.tool import (
     Edits,
     Element,
     Entry,
+    Hook,
     Insertion,
     Lanes,
     Place,
@@ -41,6 +47,7 @@ from luthier_py.tool.types import Struct
 
 _PLACES = {Side.BEFORE: Place.BEFORE, Side.AFTER: Place.AFTER, Side.TAKEN: Place.TAKEN}
 _BORN = {"private_resource": 4, **{entry.value: entry.type.dwords for entry in Entry}}
+_HALVES = {1: 0, 2: 32}  # R_AMDGPU_ABS32_LO, R_AMDGPU_ABS32_HI: which bits of a number
 _MASKS = {Lanes.ACTIVE: None, Lanes.ONE: 1, Lanes.ALL: -1}
 
 
@@ -70,7 +77,7 @@ def check_wanted(
                    if program.function_of(each.instr).address == function.original}
         if function.instead != instead:
             raise _wrong("other instructions stand for the application's", Location(function.name))
-    _check_calls(claim, _Wishes(claim, edits, payloads), {
+    _check_calls(claim, _Wishes(claim, edits, payloads, program.isa), {
         each.order: (function.address, each) for function, each in asked if function.address in functions})
 
 
@@ -106,8 +113,10 @@ def _check_calls(claim: Claim, wishes: _Wishes, insertions: Mapping[int, tuple[i
 class _Wishes:
     """What calls have to be (mutable: remembers which payloads are which hooks)."""
 
-    def __init__(self, claim: Claim, edits: Edits, payloads: Mapping[PayloadKey, Compiled]) -> None:
-        self.claim, self.payloads, self.kept = claim, payloads, edits.wave_variables
+    def __init__(
+        self, claim: Claim, edits: Edits, payloads: Mapping[PayloadKey, Compiled], isa: InstructionSet
+    ) -> None:
+        self.isa, self.claim, self.payloads, self.kept = isa, claim, payloads, edits.wave_variables
         self.numbers = {variable: number for number, variable in enumerate(edits.wave_variables)}
         self.same: set[tuple[int, PayloadKey]] = set()
 
@@ -123,7 +132,8 @@ class _Wishes:
         key = PayloadKey(insertion.hook, insertion.constants)
         compiled = self.payloads[key]
         if (call.payload, key) not in self.same:
-            if self.claim.payloads[call.payload] != _claimed(key, compiled):
+            payload = self.claim.payloads[call.payload]
+            if payload != _claimed(key, compiled) or not _is_as_made(payload, key.hook, compiled.source, self.isa):
                 yield "is not as it was compiled, or is said to be something else"
             self.same.add((call.payload, key))
         if not _stands(insertion.places, call):
@@ -133,7 +143,7 @@ class _Wishes:
             yield "gets other arguments"
         if [*call.into] != [self.value(to) for to in insertion.into]:
             yield "has its results go elsewhere"
-        if [*call.constants] != [_literal(hole, insertion) for hole in compiled.holes]:
+        if [*call.constants] != _literals(compiled, insertion):
             yield "gets other constants"
 
     def value(self, wanted: Arg) -> Value | None:
@@ -166,6 +176,46 @@ def _claimed(key: PayloadKey, compiled: Compiled) -> Payload:
     )
 
 
+def _is_as_made(payload: Payload, hook: Hook, source: Code | None, isa: InstructionSet) -> bool:
+    """Whether code, constants and stack are what LLVM made, or an author wrote. A shader's MODE is left out, and waits
+    at its end; of a function that is called also waits at its beginning, and where it would return it goes to its end,
+    where scalar results come out of the vector registers in which it gives all of them."""
+    if source is None:
+        return isinstance(hook.function, Assembly) and payload.code == hook.function.code and not payload.fields
+    called, made = payload.stack is not None, isa.decode_all(source.code)
+    body = [*dropwhile(lambda inst: OpFlag.WAIT in inst.op.flags if called else _sets_mode(inst), made)]
+    begins = len(source.code) - sum(inst.size_bytes for inst in body)
+    if called and body and _returns(body[-1]):
+        body.pop()
+    kept, end = isa.decode_all(payload.code), sum(inst.size_bytes for inst in body)
+    results = [reg.index + k for reg in payload.results for k in range(reg.dwords)
+               if called and reg.file is RegFile.SGPR]
+    own, moves = kept[:len(kept) - len(results)], kept[len(kept) - len(results):]
+    if len(own) == 1 and meaning(own[0].op) is Action.NOTHING and all(OpFlag.WAIT in inst.op.flags for inst in body):
+        own = ()
+    places = accumulate((inst.size_bytes for inst in own), initial=0)
+    same = all(inst.raw == other.raw or called and _returns(other) and inst.branch_target(at) == end
+               for inst, other, at in zip(own, body, places, strict=False))
+    return (same and all(OpFlag.WAIT in inst.op.flags for inst in body[len(own):]) and len(own) <= len(body)
+            and all(map(_brings, moves, sorted(results), count()))
+            and (payload.fields, payload.frame_bytes) == (
+                tuple(field.offset - begins for field in source.fields), source.frame_bytes))
+
+
+def _sets_mode(inst: Inst) -> bool:
+    return meaning(inst.op) is Action.SETREG_IMM and bool(inst.writes.sgpr >> MODE & 1)
+
+
+def _returns(inst: Inst) -> bool:
+    return meaning(inst.op) is Action.SETPC
+
+
+def _brings(inst: Inst, scalar: int, vector: int) -> bool:
+    """Whether a scalar register gets what the first lane of a vector register has."""
+    return meaning(inst.op) is CrossLane.READ_FIRST and (inst["vdst" if inst.find("vdst") else "sdst"].reg,
+                                                         inst["src0"].reg) == (sgpr(scalar), vgpr(vector))
+
+
 def _memory(type: Type) -> Space:
     """Where a pointer leads that does not lead to global memory."""
     return type.space if isinstance(type, Pointer) and type.space is not Space.GLOBAL else Space.NONE
@@ -186,13 +236,21 @@ def _depth(type: Type) -> int:
     return max(map(_depth, (member.type for member in type.members))) if isinstance(type, Struct) else 0
 
 
-def _literal(hole: Hole, insertion: Insertion) -> int:
-    """The dword that a constant puts into the code of its hook: a half of its bits, with a number added to them."""
-    type, number = insertion.hook.signature.parameters[hole.position].type, insertion.args[hole.position]
-    if not isinstance(type, Scalar) or not isinstance(number, (int, float)):
-        return -1
-    whole = int.from_bytes(type.pack(number), "little") + hole.added
-    return (whole >> 32 if hole.high else whole) & 0xFFFFFFFF
+def _literals(compiled: Compiled, insertion: Insertion) -> list[int]:
+    """The dwords that constants put into the code of their hook, as its relocations say: each a half of the bits of a
+    number, to which what stands in the code is added."""
+    source, found = compiled.source, list[int]()
+    if source is None:
+        return found
+    for field in source.fields:
+        type, number = insertion.hook.signature.parameters[field.position].type, insertion.args[field.position]
+        (added,) = struct.unpack_from("<i", source.code, field.offset)
+        if not isinstance(type, Scalar) or not isinstance(number, (int, float)):
+            found.append(-1)
+            continue
+        whole = int.from_bytes(type.pack(number), "little") + added
+        found.append(whole >> _HALVES[field.kind] & 0xFFFFFFFF)
+    return found
 
 
 def _stands(places: Sequence[tuple[Instr, Place]], call: Call) -> bool:

@@ -58,6 +58,7 @@ def payload(hook: Hook, code: Code, ir: HookIr, isa: InstructionSet) -> Payload:
         frame_bytes=code.frame_bytes,
         stack=STACK_POINTER if called else None,
         resource=PRIVATE_RESOURCE if called and in_buffers(instrs, isa) else None,
+        source=code,
     )
 
 

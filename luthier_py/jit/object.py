@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgpack
 
@@ -25,17 +25,22 @@ _LOW, _HIGH = 1, 2  # R_AMDGPU_ABS32_LO, R_AMDGPU_ABS32_HI
 _COUNT = struct.Struct("<II")
 _NOTE_HEADER = struct.Struct("<III")     # name_bytes bytes type
 _METADATA, _NOTE = 32, 7                 # NT_AMDGPU_METADATA, SHT_NOTE
-_ROW = struct.Struct("<IIq?")
+_ROW = struct.Struct("<IIqI")
 
 
 @dataclass(frozen=True, slots=True)
 class ConstantField:
-    """A dword of code: a half of the constant for the parameter at ``position``, plus ``added``."""
+    """A dword of code: a half of the constant for the parameter at ``position``, plus ``added``; ``kind`` is the
+    relocation's, which says which half."""
 
     offset: int
     position: int
     added: int
-    high: bool
+    kind: int
+
+    @property
+    def high(self) -> bool:
+        return self.kind == _HIGH
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class Code:
 
     def packed(self) -> bytes:
         """As bytes, to be kept."""
-        rows = (_ROW.pack(p.offset, p.position, p.added, p.high) for p in self.fields)
+        rows = (_ROW.pack(p.offset, p.position, p.added, p.kind) for p in self.fields)
         return b"".join((_COUNT.pack(len(self.fields), self.frame_bytes), *rows, self.code))
 
     @classmethod
@@ -81,7 +86,7 @@ def functions(data: bytes) -> dict[str, Code]:
                 continue
             start = sections[section][4] + value
             own = (p for p in found[section] if value <= p.offset < value + length)
-            moved = tuple(ConstantField(p.offset - value, p.position, p.added, p.high) for p in own)
+            moved = tuple(replace(p, offset=p.offset - value) for p in own)
             code[text] = Code(data[start : start + length], moved, frames.get(text, 0))
     return code
 
@@ -109,7 +114,7 @@ def _fields(data: bytes, sections: list[tuple[int, ...]], section: int, symbols:
             if not name.startswith(FIELD) or what not in (_LOW, _HIGH):
                 raise Unsupported("a hook needs constant data or code outside of itself; simplify it")
             (added,) = struct.unpack_from("<i", data, sections[section][4] + offset)
-            yield ConstantField(offset, int(name.removeprefix(FIELD)), added, what == _HIGH)
+            yield ConstantField(offset, int(name.removeprefix(FIELD)), added, what)
 
 
 def _string(data: bytes, at: int) -> str:

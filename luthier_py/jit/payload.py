@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from luthier_py.isa import Inst, Reg, RegSet, Space
+from luthier_py.jit.object import Code
 from luthier_py.tool import Arg, Constant, Field, Hook, Insertion, Scalar
 
 
@@ -64,6 +65,7 @@ class Payload:
     stack: Reg | None = None    # where it expects the offset of that in private memory
     resource: Reg | None = None  # where it expects the resource of private memory, if it is in a buffer
     holes: tuple[Hole, ...] = ()
+    source: Code | None = None  # what LLVM made, if it was made by it
 
     @property
     def needs_private_memory(self) -> bool:

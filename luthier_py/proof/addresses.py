@@ -19,15 +19,22 @@ from dataclasses import dataclass, field
 
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import SCC, Inst, OpFlag, RegFile
-from luthier_py.proof.code import Code
+from luthier_py.proof.code import Code, ones
 from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
+from luthier_py.proof.return_addresses import (
+    HALVES,
+    RETURN_ADDRESS,
+    Pair,
+    State,
+    check_use,
+    either,
+    is_return,
+    move_lanes,
+)
 
-RETURN_ADDRESS = 30  # s[30:31] at the entry of a function
 KEPT_BY_CALLS = 32   # first SGPR that a caller may rely on after any call
 RETURNS: Term = ("return",)
 LOST: Term = ("lost",)
-Pair = tuple[Term, Term]  # in the original, in the clone
-State = dict[int, Pair]   # by scalar register; what is missing is the same in both, whatever it is
 _SAME: Pair = (UNKNOWN, UNKNOWN)
 _LOW = 0xFFFFFFFF
 
@@ -58,12 +65,16 @@ def step(
         news = _at(reg.index, new_pc + new.size_bytes) if OpFlag.GETS_PC in new.op.flags else scalar_results(new, {})
         state.update({place: (term, news.get(place, UNKNOWN)) for place, term in olds.items()})
         return True, None
+    if state and OpFlag.CALL not in flags and move_lanes(state, old):
+        return False, None
     named = old.reads.sgpr | old.writes.sgpr
     if OpFlag.CALL not in flags and not any(named >> reg & 1 for reg in state):
         return False, None
     moved = [reg for reg, (a, b) in state.items() if a != b and old.reads.sgpr >> reg & 1]
     made = _made(state, old, new) if OpFlag.SALU in flags and OpFlag.INDIRECT not in flags else {}
-    if moved and OpFlag.INDIRECT not in flags and (not made or any(UNKNOWN in made[reg] for reg in made if reg != SCC)):
+    check_use(state, old, made)
+    if moved and OpFlag.INDIRECT not in flags and (made.keys() <= {SCC} or any(
+            UNKNOWN in made[reg] for reg in made if reg != SCC)):
         raise CheckFailed("an address of code is used in a way that is not understood")
     if OpFlag.CALL in flags:
         for place in [place for place in state if (place < KEPT_BY_CALLS or place == SCC) and touched >> place & 1]:
@@ -73,6 +84,8 @@ def step(
     for place in [place for place in state if old.writes.sgpr >> place & 1]:
         del state[place]
     state.update((reg, pair) for reg, pair in made.items() if pair != _SAME)
+    if OpFlag.CALL in flags:  # where it returned to, if that is left there
+        state.update({reg: (LOST, UNKNOWN) for reg in ones(old.writes.sgpr) if reg != SCC})
     known = bool(made) and all(UNKNOWN not in made[reg] for reg in made if reg != SCC)
     whole = [_whole(*(state.get(reg - 1 + half, _SAME)[0] for half in (0, 1))) for reg in made if reg != SCC] + [
         _whole(*(state.get(reg + half, _SAME)[0] for half in (0, 1))) for reg in made if reg != SCC]
@@ -111,7 +124,7 @@ def follow(
     goes = Goes()
     if not code.flagged(OpFlag.GETS_PC | OpFlag.INDIRECT):
         return goes
-    start: State = {RETURN_ADDRESS: (RETURNS, RETURNS), RETURN_ADDRESS + 1: (RETURNS, RETURNS)} if function else {}
+    start: State = {RETURN_ADDRESS + k: (half, half) for k, half in enumerate(HALVES)} if function else {}
     heads: dict[int, State] = {entry: dict(start) for entry in entries}
     work = list(entries)
     while work:
@@ -121,6 +134,8 @@ def follow(
             inst = code.inst(at)
             if OpFlag.INDIRECT in inst.op.flags:
                 goes.targets[at] = goal_of(inst, state)
+                if function and goes.targets[at] == _SAME and is_by_return_address(inst):
+                    raise CheckFailed("the function returns to an address that it computes", code.location(name, at))
             goal = goes.targets[at][0] if at in goes.targets else UNKNOWN
             if state or OpFlag.GETS_PC in inst.op.flags:
                 try:
@@ -148,6 +163,8 @@ def _join(a: State, b: State) -> State:
         x, y = a.get(reg, _SAME), b.get(reg, _SAME)
         if x == y:
             joined[reg] = x
+        elif (both := either(x, y)) is not None:
+            joined[reg] = both
         elif any(p != q for p, q in (x, y)):
             joined[reg] = (LOST, UNKNOWN)
     return joined
@@ -159,9 +176,14 @@ def goal_of(inst: Inst, state: State) -> Pair:
     if reg is None or reg.file is not RegFile.SGPR:
         return _SAME
     (low, other_low), (high, other_high) = (state.get(reg.index + half, _SAME) for half in (0, 1))
-    if low == high == RETURNS or (reg.index == RETURN_ADDRESS and low == high == UNKNOWN):
+    if is_return(low, high):
         return RETURNS, RETURNS
     return _whole(low, high), _whole(other_low, other_high)
+
+
+def is_by_return_address(inst: Inst) -> bool:
+    reg = inst["src0"].reg if inst.find("src0") is not None else None
+    return reg is not None and reg.index == RETURN_ADDRESS and OpFlag.CALL not in inst.op.flags
 
 
 def _whole(low: Term, high: Term) -> Term:

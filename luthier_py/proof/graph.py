@@ -17,8 +17,9 @@ import numpy as np
 
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import OpFlag
-from luthier_py.proof.addresses import RETURNS, Goes, State, goal_of, step
+from luthier_py.proof.addresses import RETURNS, Goes, goal_of, step
 from luthier_py.proof.code import Code
+from luthier_py.proof.return_addresses import State
 
 Known = TypeVar("Known")
 

@@ -22,6 +22,8 @@ from luthier_py.errors import CheckFailed, Location, Malformed
 from luthier_py.isa import EXEC, MODE, VCC, Counter, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
 from luthier_py.isa.quiet import outside
 from luthier_py.isa.registers import VGPR_SHIFT
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.memory import Load, Store
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.code import number
 from luthier_py.proof.payload_lanes import Jumps, follow_exec, ways_of_lanes
@@ -70,6 +72,7 @@ def summary(isa: InstructionSet, payload: Payload) -> Summary:
             raise _refused(isa, payload, inst, why or "touches local memory")
     jumps = _following(isa, payload, insts, offsets)
     _check_loops(isa, payload, insts, jumps)
+    _check_frame(isa, payload, insts)
     lanes = ways_of_lanes(isa, insts, jumps)
     check_memory(isa, payload, insts, jumps, lanes)
     reads = writes = 0
@@ -107,6 +110,18 @@ def _needs_lane(inst: Inst) -> bool:
 
 def _refused(isa: InstructionSet, payload: Payload, inst: Inst, why: str) -> CheckFailed:
     return CheckFailed(f"hook {payload.name} {why}", Location(None, None, isa.text(inst)))
+
+
+def _check_frame(isa: InstructionSet, payload: Payload, insts: Sequence[Inst]) -> None:
+    """What is at a place of the stack that the code itself says lies in what the hook is said to have of it."""
+    if payload.stack is None or any(inst.writes.bits & payload.stack.bits for inst in insts):
+        return
+    for inst in insts:
+        base, row = inst.find("saddr") or inst.find("soffset"), meaning(inst.op)
+        if not isinstance(row, (Load, Store)) or not in_private(payload, inst) or inst.find("vaddr") is not None:
+            continue
+        if base is not None and base.reg == payload.stack and inst["offset"].value + row.bytes > payload.frame_bytes:
+            raise _refused(isa, payload, inst, "has more of a stack than the claim says")
 
 
 def _following(isa: InstructionSet, payload: Payload, insts: Sequence[Inst], offsets: Sequence[int]) -> Jumps:

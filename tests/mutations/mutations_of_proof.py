@@ -8,6 +8,9 @@ OF_PROOF: tuple[Mutation, ...] = (
     *of(
         "proof/runs.py",
         ("if known.private and not self.private:", "if False:"),
+        ("if known.needs_lane and not now.some_lane:", "if False:"),
+        ("if known.floats and not computes_in(self.floats, payload.mode, now):", "if False:"),
+        ("return meaning(inst.op) in (Load(), Store()) and", "return"),
         ("if len(arrived) != 1:", "if not arrived:"),
         ("if to in gone or to <= pc", "if to <= pc"),
         ("if not computes(inst.op):", "if False:"),
@@ -78,7 +81,7 @@ OF_PROOF: tuple[Mutation, ...] = (
         ("if not duty.ends and not outcome.exec_back:", "if False:"),
         ("or begin != ANYWHERE or self.calls", "or self.calls"),
         ("if outcome.vectors and not duty.plain:", "if False:"),
-        ("if any(ran != sorted(self.calls[k].wanted(each)) for each in some):", "if False:"),
+        ("if any(ran != each for each in wanted):", "if any(sorted(ran) != sorted(each) for each in wanted):"),
         ("following = following[:1] if side is Side.TAKEN else following[-1:]", "following = ()"),
     ),
     *of(

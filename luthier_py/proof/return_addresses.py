@@ -1,0 +1,101 @@
+"""Return addresses, which are others in a clone: that a function moves them, keeps them in lanes, and returns by them.
+
+In: a pair of registers or lanes for each half, and an instruction. Out: where the halves are behind it. Invariant: a
+function that does anything else with its return address is refused by name. What was put aside in private memory, with
+the vector register in whose lanes it was, is taken for one where it comes from a lane into s[30:31].
+"""
+
+from __future__ import annotations
+
+from luthier_py.errors import CheckFailed
+from luthier_py.isa import Inst, OperandKind, OpFlag, Space
+from luthier_py.isa.registers import SCALARS
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import CrossLane
+from luthier_py.proof.code import LANES, lane_number, number, vector_of
+from luthier_py.proof.meanings import Term, results
+
+RETURN_ADDRESS = 30  # s[30:31] at the entry of a function
+HALVES: tuple[Term, Term] = ("return", 0), ("return", 1)
+SPILLED: Term = ("spilled",)
+"""What a lane has that is not followed."""
+Pair = tuple[Term, Term]  # in the original, in the clone
+State = dict[int, Pair]   # by scalar register, or lane; what is missing is the same in both, whatever it is
+
+
+def is_return(low: Term, high: Term) -> bool:
+    """Whether a pair of registers has a return address."""
+    return (low, high) == HALVES or (low, high) == (SPILLED, SPILLED)
+
+
+def either(x: Pair, y: Pair) -> Pair | None:
+    """What may be a return address on both of two ways."""
+    known = {x, y} - {(SPILLED, SPILLED)}
+    return (SPILLED, SPILLED) if len(known) == 1 and known <= {(half, half) for half in HALVES} else None
+
+
+def move_lanes(state: State, inst: Inst) -> bool:
+    """Change ``state``, if the instruction moves a scalar to a lane or back."""
+    row = meaning(inst.op)
+    kept = [lane for lane in state if lane >= LANES]
+    if kept and row not in (CrossLane.READ, CrossLane.WRITE):
+        _check_vectors(state, inst, kept)
+    if row is CrossLane.WRITE:
+        _put(state, inst)
+    elif row is CrossLane.READ:
+        _take(state, inst)
+    return row in (CrossLane.READ, CrossLane.WRITE)
+
+
+def check_use(state: State, inst: Inst, made: State) -> None:
+    """A half of a return address that is read is moved, or control goes there."""
+    reads = inst.reads.sgpr
+    if any(reads >> reg & 1 and pair[0] in HALVES for reg, pair in state.items() if reg < LANES) and (
+            OpFlag.INDIRECT not in inst.op.flags and not any(pair[0] in HALVES for pair in made.values())):
+        raise CheckFailed("the function computes with its return address, which is another one in a copy")
+
+
+def _check_vectors(state: State, inst: Inst, kept: list[int]) -> None:
+    """Vector registers that have a return address in lanes are put aside whole, or overwritten."""
+    reads, writes = inst.reads.bits & ~SCALARS, inst.writes.bits & ~SCALARS
+    if not (reads | writes):
+        return
+    for lane in kept:
+        vector = vector_of(lane)[0]
+        aside = Space.SCRATCH in inst.op.spaces and OpFlag.MAY_STORE in inst.op.flags or _copies(inst)
+        if reads >> vector & 1 and not aside:
+            raise CheckFailed("the function computes with lanes that have its return address")
+        if writes >> vector & 1:
+            del state[lane]
+
+
+def _copies(inst: Inst) -> bool:
+    return [term for _, _, term in results(inst, lambda source, bits: SPILLED, 0)] == [SPILLED]
+
+
+def _put(state: State, inst: Inst) -> None:
+    source, lane = inst["src0"].reg, _lane(inst, "vdst")
+    for each in [each for each in state if each in lane]:
+        del state[each]
+    if source is not None and len(lane) == 1 and (pair := state.get(source.index)) is not None:
+        state[lane[0]] = pair
+
+
+def _take(state: State, inst: Inst) -> None:
+    target, lane = inst["sdst" if inst.find("sdst") is not None else "vdst"].reg, _lane(inst, "src0")
+    assert target is not None
+    state.pop(target.index, None)
+    pair = state.get(lane[0]) if len(lane) == 1 else None
+    if pair is not None:
+        state[target.index] = pair
+    elif target.index in (RETURN_ADDRESS, RETURN_ADDRESS + 1):
+        state[target.index] = SPILLED, SPILLED
+
+
+def _lane(inst: Inst, name: str) -> range:
+    """Numbers of the lanes of a vector operand that may be meant."""
+    which, reg = inst["src1"], inst[name].reg
+    assert reg is not None
+    first = lane_number(number(reg), 0)
+    known = which.kind is OperandKind.CONSTANT
+    return range(first + (which.value & 63), first + (which.value & 63) + 1) if known else range(first, first + 64)
