@@ -19,6 +19,9 @@ It knows no program, no facts and no pass of those that made the copy. What it p
   runs once, where and in the order that the claim says, with the arguments and in the lanes that it says.
 * `wave_registers`: no inserted code runs where a wave has given back its registers, and the application cannot see how
   many it has.
+* `float_modes`: floats of a hook are rounded, and denormals kept, as it was compiled for, or as the application has it.
+  A hook that makes scalars of lanes runs only where some lane is active, which its code tells.
+* `return_addresses`: functions only move, keep and return to theirs, which are others in a clone.
 * `instead`: where the tool wants other instructions in the place of some, all of this is about the original with these,
   which send control nowhere else, leave MODE alone, and operations on memory counted.
 * `distances`, `chained`: waits and wait states between inserted code and the application's.
@@ -26,13 +29,15 @@ It knows no program, no facts and no pass of those that made the copy. What it p
 What the application may read it finds for itself, in the original's bytes (`graph`, `modes`, `lanes`, `liveness`,
 `pending`). What it trusts:
 
-* loader, which reads both objects; the tables of isa with its rows of hazards, and the meanings in isa/semantics;
+* loader, which reads both objects; the tables of isa with its rows of hazards, and the meanings in isa/semantics.
+  What makes instructions is none of that;
 * LLVM's compilation of a hook, and its author: addresses stay within what a pointer points to, and on the hook's stack;
   loops end;
 * the claim in what the tool wanted: which hook runs where with which arguments, what it may change, which instructions
   stand for others, that numbers of a hook's own are addresses (`wanted` compares that with the edits);
-* the ABI: what a wave is born with, that scalar registers from the stack pointer on hold after a call what they held
-  before it, where they are read, and that return addresses are there to return to;
+* the ABI: what a wave is born with, that scalar registers from the stack pointer on, and lanes in which a function
+  keeps its return address, hold after a call what they held before it, where they are read; that such lanes come back
+  from private memory as they went there; and that code which is not known leaves the float bits of MODE alone;
 * that a pointer to a function that the object has not itself, and that is none of those tried, comes through the
   comparisons before an indirect call as it was (`dispatch`).
 """

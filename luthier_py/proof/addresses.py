@@ -122,7 +122,7 @@ def follow(
     """``successors`` of each block in the function, calls stepped over; ``clone`` gives the clone's instruction for one
     of the original, and its address; ``touched`` the scalar registers that a function at some address may touch."""
     goes = Goes()
-    if not code.flagged(OpFlag.GETS_PC | OpFlag.INDIRECT):
+    if not function and not code.flagged(OpFlag.GETS_PC | OpFlag.INDIRECT):
         return goes
     start: State = {RETURN_ADDRESS + k: (half, half) for k, half in enumerate(HALVES)} if function else {}
     heads: dict[int, State] = {entry: dict(start) for entry in entries}

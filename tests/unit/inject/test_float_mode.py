@@ -11,6 +11,7 @@ from luthier_py import Mutator, Tool, Variable, f32, f64, hook, i32, ptr, sgpr, 
 from luthier_py.analysis import computes_plainly
 from luthier_py.errors import HookError
 from luthier_py.intrinsics import as_bits
+from luthier_py.ir import Instr
 from luthier_py.isa import vgpr
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
@@ -147,3 +148,38 @@ def test_only_writes_of_rounding_and_denormals_and_other_descriptors_count():
         assert computes_plainly([descriptor], [k.function]) is (way in PLAIN), way
         assert not computes_plainly([descriptor.replace(float_denorm_mode_32=0)], [k.function])
         assert not computes_plainly([descriptor.replace(float_round_mode_16_64=1)], [k.function])
+
+
+class Skips(Tool):
+    """Leaves out the product where a hook says so, which it never does."""
+
+    @hook
+    def never() -> u32:
+        return u32(0)
+
+    def instrument(self, m: Mutator) -> None:
+        for function in m.functions():
+            for instr in m.instrs(function):
+                if instr.inst.op.base == "V_MUL_F32":
+                    self.visit(m, instr)
+
+    def visit(self, m: Mutator, instr: Instr) -> None:
+        m.skip_if(instr, self.never)
+
+
+class Writes(Skips):
+    """The same product again, as text."""
+
+    def visit(self, m: Mutator, instr: Instr) -> None:
+        m.insert("v_mul_f32_e32 v3, v5, v4", after=instr, writes=vgpr(3))
+
+
+@pytest.mark.parametrize("tool", [Skips, Writes])
+def test_instructions_of_the_application_and_text_compute_as_it_does(tool):
+    data = code_object({"k": [
+        ("s_load_dwordx2", sgpr(0, 2), sgpr(4, 2), 0), ("s_waitcnt", 0), ("s_setreg_imm32_b32", DENORMALS, 0),
+        ("v_mov_b32", vgpr(3), 0x00800000), ("v_mov_b32", vgpr(4), 0x3F000000), ("v_mov_b32", vgpr(5), vgpr(3)),
+        ISA.make("v_mul_f32_e32", vgpr(3), vgpr(3), vgpr(4)).raw, ("v_mov_b32", vgpr(2), 0),
+        ISA.make("global_store_dword", vgpr(2), vgpr(3), sgpr(0, 2)).raw, ("s_endpgm",)]})
+    made, bench = instrument(data, tool(), kernels=["k"]), Bench(bytes(4))
+    assert bench.run(made.data, "k.luthier").buffers == bench.run(data, "k").buffers == (bytes(4),)

@@ -92,3 +92,55 @@ def test_a_call_through_another_register_may_change_it_too() -> None:
     state = dict(pairs)
     step(state, inst, 0x1000, inst, 0x2000, touched=1 << PAIR + 1 | 1 << 12)
     assert state == {PAIR: pairs[PAIR], PAIR + 1: (LOST, UNKNOWN), 40: pairs[40], **back}
+
+
+LINK = sgpr(30, 2)
+INTO: list[Row] = [("v_writelane_b32", vgpr(9), sgpr(30), 0), ("v_writelane_b32", vgpr(9), sgpr(31), 1)]
+BACK: list[Row] = [("v_readlane_b32", sgpr(30), vgpr(9), 0), ("v_readlane_b32", sgpr(31), vgpr(9), 1)]
+AROUND: list[Row] = [*address("g", 14), call(14)]
+FURTHER: list[Row] = [("s_add_u32", sgpr(30), sgpr(30), 4), ("s_addc_u32", sgpr(31), sgpr(31), 0)]
+RETURNS: dict[str, list[Row]] = {
+    "in scalar registers": [("s_mov_b64", sgpr(40, 2), LINK), *AROUND, ("s_setpc_b64", sgpr(40, 2))],
+    "in lanes": [*INTO, *AROUND, *BACK, RETURN],
+    "in lanes on one of two ways": [
+        ("s_cmp_eq_u32", sgpr(6), 0), ("s_cbranch_scc0", "out"), *INTO, *AROUND, *BACK, "out:", RETURN],
+    "in lanes of what was put aside": [*INTO, *AROUND, ("v_mov_b32", vgpr(9), vgpr(3)), *BACK, RETURN],
+}
+WRONG_RETURNS: dict[str, tuple[list[Row], str]] = {
+    "further": ([*FURTHER, RETURN], "computes with its return address"),
+    "further, from lanes": ([*INTO, *BACK, *FURTHER, RETURN], "computes with its return address"),
+    "further, from lanes that are not known": (
+        [*INTO, ("v_mov_b32", vgpr(9), vgpr(3)), *BACK, *FURTHER, RETURN], "returns to an address that it computes"),
+    "halves exchanged": (
+        [("s_mov_b32", sgpr(40), sgpr(30)), ("s_mov_b32", sgpr(30), sgpr(31)), ("s_mov_b32", sgpr(31), sgpr(40)),
+         RETURN],
+        "returns to an address|where this goes"),
+    "of a vector": ([("v_mov_b32", vgpr(3), sgpr(30)), RETURN], "computes with its return address"),
+    "of lanes as a whole": ([*INTO, ("v_add_u32", vgpr(3), vgpr(9), vgpr(9)), RETURN], "computes with lanes"),
+    "from memory": ([("s_load_dwordx2", LINK, sgpr(4, 2), 0), ("s_waitcnt", 0), RETURN], "that it computes"),
+    "compared": ([("s_cmp_eq_u32", sgpr(30), 0), RETURN], "computes with its return address"),
+    "where it came from last": ([*AROUND, RETURN], "not the same on all ways"),
+    "of a callee": ([("s_mov_b64", sgpr(40, 2), LINK), *AROUND, ("s_mov_b32", sgpr(7), sgpr(30)),
+                     ("s_setpc_b64", sgpr(40, 2))], "used in a way that is not understood|not restored"),
+}
+G_RETURNS: dict[str, list[Row]] = {"g": [("s_nop", 0), RETURN]}
+
+
+@pytest.mark.parametrize("rows", RETURNS.values(), ids=RETURNS)
+def test_return_addresses_are_moved(rows: list[Row]) -> None:
+    data = code_object({"k": [*address("f"), call(), END], "f": rows, **G_RETURNS})
+    assert instrument(data, Counts()).patched.report
+
+
+@pytest.mark.parametrize(("rows", "why"), WRONG_RETURNS.values(), ids=WRONG_RETURNS)
+def test_functions_that_compute_with_them_are_refused_by_name(rows: list[Row], why: str) -> None:
+    data = code_object({"k": [*address("f"), call(), END], "f": rows, **G_RETURNS})
+    with pytest.raises(CheckFailed, match=why) as caught:
+        instrument(data, Counts())
+    assert caught.value.where is not None and caught.value.where.kernel == "f"
+
+
+def test_kernels_that_look_where_a_call_came_back_are_refused() -> None:
+    kernel: list[Row] = [*address("f"), call(), ("s_mov_b32", sgpr(7), sgpr(30)), END]
+    with pytest.raises(CheckFailed, match="used in a way that is not understood"):
+        instrument(code_object({"k": kernel, "f": [("s_nop", 0), RETURN]}), Counts())

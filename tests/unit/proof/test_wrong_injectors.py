@@ -12,8 +12,10 @@ from each_target import sometimes
 
 from luthier_py import Lane, Mutator, Tool, Variable, hook, ptr, u32, u64
 from luthier_py.errors import CheckFailed
+from luthier_py.inject import slots, spills
 from luthier_py.intrinsics import atomic_add
-from luthier_py.isa import InstructionSet, glue
+from luthier_py.isa import EXEC, Inst, InstructionSet, OpFlag, glue, sgpr
+from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 
 LIVE = {"gfx803": 60, "gfx900": 60, "gfx942": 116, "gfx1030": 124, "gfx1100": 186, "gfx1201": 190}
@@ -49,11 +51,19 @@ class Sums(Tool):
     def note(total: ptr[u64], x: Lane[u32]) -> None:
         atomic_add(total, u64(x) * 7)
 
+    @hook(lanes="all")
+    def note_all(total: ptr[u64], x: Lane[u32]) -> None:
+        atomic_add(total, u64(x) * 7)
+
+    def __init__(self, in_all_lanes: bool = False) -> None:
+        super().__init__()
+        self.hook = self.note_all if in_all_lanes else self.note
+
     def instrument(self, m: Mutator) -> None:
         (function,) = m.functions()
         instrs = m.instrs(function)
         (at,) = (k for k, i in enumerate(instrs) if i.inst.op.base == "S_NOP" and i.inst["simm16"].value == 7)
-        m.before(instrs[at], self.note, self.total, instrs[at + 1].inst["vdst"].reg)
+        m.before(instrs[at], self.hook, self.total, instrs[at + 1].inst["vdst"].reg)
 
 
 def rewritten(*words: tuple[str, str]) -> Callable[..., object]:
@@ -75,6 +85,57 @@ MOVES = {
     "upper halves are stored": rewritten(("store_dword", "store_short_d16_hi"), ("store_b32", "store_d16_hi_b16")),
     "bytes are stored": rewritten(("store_dword", "store_byte"), ("store_b32", "store_b8")),
 }
+
+
+def elsewhere(name: str, by: int) -> tuple[object, str, Callable[..., object]]:
+    made = getattr(glue, name)
+    return glue, name, lambda isa, reg, base, offset, *more: made(isa, reg, base, offset + by, *more)
+
+
+def without_waits(isa, regs, slots, base) -> tuple[list[Inst], list[Inst]]:
+    saves, loads = MADE(isa, regs, slots, base)
+    return saves, [inst for inst in loads if OpFlag.WAIT not in inst.op.flags]
+
+
+def exchanged(isa, regs, slots, base) -> tuple[list[Inst], list[Inst]]:
+    saves, loads = MADE(isa, regs, slots, base)
+    return [*loads, *saves], []
+
+
+MADE = slots.moves
+SPILLS = {
+    "loads come from another dword": elsewhere("from_private", 4),
+    "stores go to another dword": elsewhere("to_private", 4),
+    "stores go to the application's": elsewhere("to_private", -4),
+    "nobody waits for loads": (spills, "moves", without_waits),
+    "loads come before stores": (spills, "moves", exchanged),
+    "registers are never put back": (spills, "moves", lambda *given: (MADE(*given)[0], [])),
+    "registers are never put aside": (spills, "moves", lambda *given: ([], MADE(*given)[1])),
+    "the offset is another one": (slots, "offset_for_wave", lambda isa, offset: offset + 4 * isa.wave_size),
+}
+IN_LANES = {
+    "only active lanes are put aside": (spills, "in_all_lanes", lambda isa, keep, insts: list(insts)),
+    "EXEC is kept too late": (spills, "in_all_lanes", lambda isa, keep, insts: [
+        glue.copy(isa, sgpr(EXEC, 2), -1), glue.copy(isa, keep, sgpr(EXEC, 2)), *insts,
+        glue.copy(isa, sgpr(EXEC, 2), keep)]),
+}
+
+
+@pytest.mark.parametrize("wrong", SPILLS.values(), ids=SPILLS)
+def test_registers_that_do_not_come_back_are_missed(crowded, wrong, monkeypatch) -> None:
+    monkeypatch.setattr(*wrong)
+    if wrong[1] == "offset_for_wave" and not load(crowded).target.scratch_needs_base:
+        pytest.skip("nothing has such an offset here")
+    with pytest.raises(CheckFailed, match="live and not restored|not the tool's|may still write|still needed"):
+        instrument(crowded, Sums())
+
+
+@pytest.mark.parametrize("wrong", IN_LANES.values(), ids=IN_LANES)
+def test_lanes_that_do_not_come_back_are_missed(crowded, wrong, monkeypatch) -> None:
+    instrument(crowded, Sums(in_all_lanes=True))
+    monkeypatch.setattr(*wrong)
+    with pytest.raises(CheckFailed, match="live and not restored|still needed|EXEC is not restored"):
+        instrument(crowded, Sums(in_all_lanes=True))
 
 
 @pytest.mark.parametrize("wrong", MOVES.values(), ids=MOVES)
