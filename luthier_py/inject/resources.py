@@ -149,20 +149,24 @@ def for_fewer_waves(program: Program, component: Component) -> RegSet:
 
 
 def _before(program: Program, component: Component, least: Callable[[Kernel, int], int]) -> RegSet:
-    """General registers that leave each kernel the waves that are the least for it, given what it had."""
-    scalars, vectors, accumulators = ((1 << _limit(program, component, file, least)) - 1 for file in RegFile)
-    return general_registers(program.isa) & RegSet.by_file(scalars, vectors, accumulators)
+    """General registers that leave each kernel the waves that are the least for it, given what it had. All of them may
+    be used at once, so where accumulators come out of the same file they get what vector registers leave."""
+    found = RegSet()
+    for file in RegFile:
+        limit = _limit(program, component, file, least, found if program.obj.target.unified_agprs else RegSet())
+        found |= RegSet.of(Reg(file, 0, limit)) if limit else RegSet()
+    return general_registers(program.isa) & found
 
 
 def _limit(
-    program: Program, component: Component, file: RegFile, least: Callable[[Kernel, int], int]
+    program: Program, component: Component, file: RegFile, least: Callable[[Kernel, int], int], beside: RegSet
 ) -> int:
     target, general = program.obj.target, general_registers(program.isa)
     limits = [(kernel.record.descriptor, _accumulators(kernel),
                least(kernel, occupancy(target, kernel.record.descriptor).waves)) for kernel in component.kernels]
 
     def costs(index: int) -> bool:
-        used = RegSet.of(Reg(file, index, 1))
+        used = RegSet.of(Reg(file, index, 1)) | beside
         return any(occupancy(target, grown(target, old, used | own)).waves < waves for old, own, waves in limits)
 
     return bisect_left(range(general.mask(file).bit_length()), True, key=costs)

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from synthetic import Row, build
 
 from luthier_py import WaveVariable, u64
 from luthier_py.analysis import analyse
 from luthier_py.inject import apply
 from luthier_py.inject.items import Cause, Clone, Edit, Single
-from luthier_py.inject.resources import at_no_cost, components, counts, used_by, wave_homes
-from luthier_py.ir import lift
+from luthier_py.inject.resources import (
+    Component,
+    at_no_cost,
+    components,
+    counts,
+    for_fewer_waves,
+    grown,
+    occupancy,
+    used_by,
+    wave_homes,
+)
+from luthier_py.ir import Program, lift
 from luthier_py.isa import RegSet, agpr, instruction_set, sgpr, target, vgpr
 
+Allowed = Callable[[Program, Component], RegSet]
 END: Row = ("s_endpgm",)
 RETURN: Row = ("s_setpc_b64", sgpr(30, 2))
 
@@ -87,3 +100,22 @@ def test_accumulators_that_are_used_stay_above_what_is_added() -> None:
         with_agprs = replace(component, kernels=(replace(kernel, record=record),))
         limits.append(at_no_cost(program, with_agprs).vgpr.bit_length())
     assert limits == [64, 4]
+
+
+@pytest.mark.parametrize("name", ["gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("allowed", [at_no_cost, for_fewer_waves])
+def test_all_that_is_allowed_may_be_used_at_once(name: str, allowed: Allowed) -> None:
+    """A kernel of every size keeps its waves, or room for its largest work-group, whichever files hooks choose."""
+    wanted = target(name)
+    program = lift(build({"k": [END]}))
+    program = replace(program, obj=replace(program.obj, target=wanted))
+    (component,) = components(program, program.kernels)
+    (kernel,) = component.kernels
+    for vgprs in (4, 60, 100, 104, 128, 200, 252):
+        descriptor = kernel.record.descriptor.with_accum_offset(vgprs).with_vgpr_count(wanted, vgprs)
+        record = replace(kernel.record, descriptor=descriptor, metadata={".max_flat_workgroup_size": 1024})
+        one = replace(component, kernels=(replace(kernel, record=record),))
+        had = occupancy(wanted, descriptor).waves
+        group = wanted.waves_of_group(1024, descriptor.wave_size, bool(descriptor.wgp_mode))
+        after = occupancy(wanted, grown(wanted, descriptor, allowed(program, one))).waves
+        assert after >= (had if allowed is at_no_cost else min(had, group))
