@@ -55,6 +55,13 @@ class SourceLines:
         return bool(self.addresses)
 
 
+def line_order(text: str | None) -> tuple[str, int]:
+    """To sort texts of lines by: files by their names, their lines by number, ranges by their first."""
+    file, _, lines = (text or "").rpartition(":")
+    first = lines.partition("-")[0]
+    return (file, int(first)) if first.isdecimal() else (text or "", 0)
+
+
 def unreadable() -> tuple[type[Exception], ...]:
     """What pyelftools raises for tables that are not what they should be."""
     from elftools.common.exceptions import DWARFError, ELFError

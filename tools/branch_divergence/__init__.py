@@ -32,7 +32,7 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis.lines import source_lines
+from luthier_py.analysis import line_order, source_lines
 from luthier_py.intrinsics import atomic_add, popcount
 from luthier_py.ir import Block, Instr
 from luthier_py.isa import Inst
@@ -234,7 +234,7 @@ def _report(
         "branches": branches,
         "lines": [{"source": source, **{name: lines[source][name] for name in EXECUTED},
                    "activity": activity(lines[source]["executions"], lines[source]["lanes"], size)}
-                  for source in sorted(lines)],
+                  for source in sorted(lines, key=line_order)],
         "left_out": list(left_out),
     }
 

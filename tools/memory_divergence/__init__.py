@@ -23,6 +23,7 @@ from luthier_py import (
     u32,
     u64,
 )
+from luthier_py.analysis import line_order
 from luthier_py.intrinsics import (
     active_mask,
     atomic_add,
@@ -176,7 +177,7 @@ def _sums(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _summed(rows: list[dict[str, Any]], left_out: list[dict[str, Any]]) -> dict[str, Any]:
-    sources = sorted({row["source"] for row in rows if row["source"]})
+    sources = sorted({row["source"] for row in rows if row["source"]}, key=line_order)
     lines = [{"source": source, **_sums(row for row in rows if row["source"] == source)} for source in sources]
     return {"total": _sums(rows), "instructions": rows, "left_out": left_out, "lines": lines}
 

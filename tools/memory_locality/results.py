@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from luthier_py.analysis import line_order
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
 from luthier_py.report.columns import aligned
@@ -139,7 +140,7 @@ class Counts:
 def report_of(counts: Counts, workgroup_waves: int, shapes: Sequence[CacheShape], head: Report, one_of: int) -> Report:
     """``head``: what is known beside the counts."""
     sites, wave = counts.sites.known, counts.by_wave.rows
-    names = sorted({site.place.line for site in sites if site.place.line})
+    names = sorted({site.place.line for site in sites if site.place.line}, key=line_order)
     number = {name: at for at, name in enumerate(names)}
     sources = [number.get(site.place.line or "", len(names)) for site in sites]
     of_source = counts.by_site.mapped(np.array(sources, np.int64))

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from luthier_py.analysis import line_order
 from luthier_py.report.columns import aligned
 from luthier_py.tool import SUM, Amounts, CountsBy, Omission, RowsBy, share
 
@@ -43,7 +44,7 @@ def report_of(
         "regions": _rows([{"name": name} for name in regions], lambda site: site.regions, ran),
         "functions": _rows_by("name", lambda site: site.place.function, ran),
         "loops": _rows(loops, lambda site: site.loops, ran),
-        "lines": sorted(_rows_by("source", lambda site: site.place.line or "", ran), key=_line_order),
+        "lines": sorted(_rows_by("source", lambda site: site.place.line or "", ran), key=lambda row: line_order(row["source"])),
         "left_out": [{**Omission(site.place, site.unsure).facts(), "executions": executions[site.place.pc]}
                      for site in ran if site.unsure],
     }  # fmt: skip
@@ -78,11 +79,6 @@ def _row(head: Row, works: Iterable[Counter[str]]) -> Row:
     flops, moved = sum(types.values()), sum(total[name] for name in GLOBAL.values())
     return {**head, **{name: total[name] for name in COUNTED}, "flops_by_type": types, "flops": flops,
             "global_bytes": moved, "intensity": flops / moved if moved else None}
-
-
-def _line_order(row: Row) -> tuple[str, int]:
-    file, _, lines = row["source"].rpartition(":")
-    return file, int(lines.partition("-")[0]) if file else 0
 
 
 def text_of(headline: str, report: Row) -> str:

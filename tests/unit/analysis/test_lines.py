@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from luthier_py.analysis.frames import frames_of
-from luthier_py.analysis.lines import SourceLine, lines_of, source_lines
+from luthier_py.analysis.lines import SourceLine, line_order, lines_of, source_lines
 from luthier_py.ir import lift
 from luthier_py.loader import load
 from luthier_py.samples import sample
@@ -29,6 +29,11 @@ def test_lines_are_the_symbolizer_s(name: str, require_tool: Callable[[str], str
     for pc, place in zip(pcs, places, strict=True):
         got = lines.at(pc)
         assert place == str(got) if got else place.endswith((":0", ":?"))
+
+
+def test_lines_are_sorted_by_number() -> None:
+    texts = ["b.hip:9", "a.hip:10", "", "a.hip:9", "a.hip:100", "a.hip:21-30", None]
+    assert sorted(texts, key=line_order) == ["", None, "a.hip:9", "a.hip:10", "a.hip:21-30", "a.hip:100", "b.hip:9"]
 
 
 def test_known_lines() -> None:
