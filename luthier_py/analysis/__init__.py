@@ -26,6 +26,6 @@ __all__ = [
     "Frames", "GivenLaunch", "LineRange", "Loop", "MissingWait", "Paths", "Pending", "Reaching", "SourceLine",
     "SourceLines", "Spanning", "Steps", "analyse", "block_graph", "call_graph", "coming", "computes_plainly",
     "depends_on_mode", "dominators", "edges_of", "estimated", "foretell", "going_round", "initial_registers",
-    "line_of_loop", "line_order", "line_ranges", "live_notes", "loops_of", "missing_waits", "paths", "post_dominators", "sharing",
-    "source_frames", "source_lines", "spanning", "steps_of", "touched", "trip_count",
+    "line_of_loop", "line_order", "line_ranges", "live_notes", "loops_of", "missing_waits", "paths",
+    "post_dominators", "sharing", "source_frames", "source_lines", "spanning", "steps_of", "touched", "trip_count",
 ]

@@ -44,7 +44,8 @@ def report_of(
         "regions": _rows([{"name": name} for name in regions], lambda site: site.regions, ran),
         "functions": _rows_by("name", lambda site: site.place.function, ran),
         "loops": _rows(loops, lambda site: site.loops, ran),
-        "lines": sorted(_rows_by("source", lambda site: site.place.line or "", ran), key=lambda row: line_order(row["source"])),
+        "lines": sorted(_rows_by("source", lambda site: site.place.line or "", ran),
+                        key=lambda row: line_order(row["source"])),
         "left_out": [{**Omission(site.place, site.unsure).facts(), "executions": executions[site.place.pc]}
                      for site in ran if site.unsure],
     }  # fmt: skip
