@@ -77,7 +77,8 @@ ShuffleOption = Annotated[int, ByName(
 )]
 CheckOption = Annotated[str | None, ByName(
     "--check", metavar="all|bounds,...",
-    help="look for mistakes on the emulator: bounds, waits, races, init, barriers, which are all; or for alignment"
+    help="look for mistakes on the emulator: bounds, waits, races, init, barriers, hardware, which are all; or for "
+         "alignment"
 )]
 ErrorExitCode = Annotated[int, ByName(
     "--error-exitcode", type=click.IntRange(0, 255), metavar="N",

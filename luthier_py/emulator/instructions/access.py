@@ -11,6 +11,7 @@ from luthier_py.emulator.instructions.loads import Addresses, ChunkLoad, ChunkSt
 from luthier_py.emulator.instructions.steps import step_of
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.native.accesses import ELEMENTS
+from luthier_py.emulator.native.atomics import FLOAT_LETTERS
 from luthier_py.emulator.options.checks import ACCESS_KINDS, MISTAKES, AccessUse
 from luthier_py.emulator.options.settings import FIRST_SITE, Style, number_of
 from luthier_py.emulator.records.layout import SITE_BYTES, WAVE, ZERO_ROW, SurfaceRefusal
@@ -82,9 +83,8 @@ class AccessCode:
 
     def _watched(self, move: Move, where: Addresses) -> str:
         """The lanes that may go on."""
-        compares = move.result is not None and move.second not in (None, ZERO_ROW)
-        numbers = self.w.emitter.numbers([self.w.pc, ACCESS_KINDS.index(where.kind), *_use(move),
-                                          int(self.w.coherent) | compares << 1])
+        traits = int(self.w.coherent) | _traits(move)
+        numbers = self.w.emitter.numbers([self.w.pc, ACCESS_KINDS.index(where.kind), *_use(move), traits])
         second = self.w.row(ZERO_ROW if move.second is None else move.second)
         return self.w.emitter.call("i64", "luthier_watch_access", [
             ("ptr", "%wave"), ("i64", str(where.mask.ref)), ("i64", str(where.base.ref)),
@@ -202,6 +202,14 @@ class AccessCode:
         emitter.branch(emitter.let(f"icmp ne ptr {found}, null"), known, "fault")
         emitter.place(known)
         return emitter.let(f"inttoptr i64 {address.ref} to ptr")
+
+
+def _traits(move: Move) -> int:
+    """Of an atomic, as native code has them (watching.h)."""
+    if move.result is None:
+        return 0
+    floats = move.operation.rpartition("_")[2][0] in FLOAT_LETTERS
+    return (move.second not in (None, ZERO_ROW)) << 1 | floats << 2
 
 
 def _use(move: Move) -> tuple[int, int, int]:

@@ -26,6 +26,8 @@ _HOST = {
     (Modify.AND, "u"): "and", (Modify.OR, "u"): "or", (Modify.XOR, "u"): "xor", (Modify.SWAP, "u"): "xchg",
     (Modify.ADD, "p"): "fadd",
 }  # fmt: skip
+FLOAT_LETTERS = "fnpb"
+"""Kinds of operations, by their first letter, that are on floats."""
 _KINDS = {"u": Kind.UINT, "i": Kind.SINT, "f": Kind.FLOAT, "n": Kind.FLOAT}
 
 
@@ -35,7 +37,7 @@ def atomic(name: str, addresses: str, operation: str, wave_size: int) -> str:
     modify, letter, bits = Modify[word.upper()], kind[0], int(kind[1:3])
     in_lds = addresses == "lds"
     flags = WRITES | ALIGNED | {"flat": FLAT, "lds": IN_LDS}.get(addresses, 0)
-    flags |= FLOAT_ATOMIC if letter in "fnpb" else 0
+    flags |= FLOAT_ATOMIC if letter in FLOAT_LETTERS else 0
     text = _HEAD + (_HIGH if addresses in ("far", "flat") else "  %at = add i64 %near, 0\n")
     text += (_LDS_WINDOW if in_lds else _SITE_WINDOW) + _POINTER
     text += _read("data", bits) + _read("second", bits)

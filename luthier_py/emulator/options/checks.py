@@ -20,15 +20,16 @@ class Checks(Flag):
     RACES = auto()      # accesses of two waves in no order, of which one writes
     INIT = auto()       # memory and registers that were never written
     BARRIERS = auto()   # barriers to which not all of a work-group comes
+    HARDWARE = auto()   # what this GPU quietly does not do
     TOUCHED = auto()    # no mistake: pages of memory, and what they held before
 
 
 NAMES = {
     "bounds": Checks.BOUNDS, "alignment": Checks.ALIGNMENT, "waits": Checks.WAITS, "races": Checks.RACES,
-    "init": Checks.INIT, "barriers": Checks.BARRIERS,
+    "init": Checks.INIT, "barriers": Checks.BARRIERS, "hardware": Checks.HARDWARE,
 }
 MISTAKES = ~Checks.TOUCHED
-ALL = Checks.BOUNDS | Checks.WAITS | Checks.RACES | Checks.INIT | Checks.BARRIERS
+ALL = Checks.BOUNDS | Checks.WAITS | Checks.RACES | Checks.INIT | Checks.BARRIERS | Checks.HARDWARE
 """Of --check; loads and stores that are not aligned are no mistakes on AMD's GPUs, and have to be asked for."""
 
 
@@ -42,6 +43,7 @@ class FindingKind(IntEnum):
     MEMORY = 5
     REGISTER = 6
     BARRIER = 7
+    HARDWARE = 8
 
     @property
     def check(self) -> str:
@@ -52,7 +54,7 @@ class FindingKind(IntEnum):
 _CHECKS = {
     FindingKind.BOUNDS: "bounds", FindingKind.ALIGNMENT: "alignment", FindingKind.WAIT: "waits",
     FindingKind.RACE: "races", FindingKind.MEMORY: "init", FindingKind.REGISTER: "init",
-    FindingKind.BARRIER: "barriers",
+    FindingKind.BARRIER: "barriers", FindingKind.HARDWARE: "hardware",
 }
 
 

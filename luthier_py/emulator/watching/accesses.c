@@ -10,8 +10,8 @@ enum { MOST_ELEMENT_BYTES = 16 };
 
 u32 luthier_watch_poison(u64 address) { return (u32)((address >> 2) * 0x9e3779b97f4a7c15ull >> 32); }
 
-/* Whether an allocation holds these bytes. */
-static bool allocated(u8 *memory, u64 address, u64 size, bool writes, bool *read_only) {
+/* Whether an allocation holds these bytes, and what may be done there. */
+static bool allocated(u8 *memory, u64 address, u64 size, bool writes, u64 *access) {
     u64 *table = *(u64 **)*(u64 *)(*field(memory, WAVE_WORKER) + WORKER_ALLOCATIONS);
     u64 low = 0, high = table[0];
     while (low < high) {
@@ -19,8 +19,8 @@ static bool allocated(u8 *memory, u64 address, u64 size, bool writes, bool *read
         if (address >= row[1]) low = middle + 1;
         else if (address < row[0]) high = middle;
         else {
-            *read_only = writes && !(row[2] & 1);
-            return size <= row[1] - address && !*read_only;
+            *access = row[2];
+            return size <= row[1] - address && (!writes || *access & WRITABLE);
         }
     }
     return false;
@@ -43,7 +43,7 @@ static bool is_private(u64 worker, u64 address, u32 *lane) {
 }
 
 static struct place resolve(struct watch *watch, u8 *memory, u32 kind, u64 address, u32 size, u32 lane,
-                            bool writes, bool *read_only) {
+                            bool writes, u64 *allowed) {
     u64 worker = *field(memory, WAVE_WORKER);
     if (kind == FLAT && address >> 32 == *(u64 *)(worker + WORKER_SHARED_BASE) >> 32) kind = LDS;
     if (kind == FLAT && is_private(worker, address, &lane)) kind = PRIVATE;
@@ -56,7 +56,7 @@ static struct place resolve(struct watch *watch, u8 *memory, u32 kind, u64 addre
         place.space = IN_SCRATCH, place.address = low;
         if (low + size <= *field(memory, WAVE_SCRATCH_BYTES))
             place.host = (u8 *)*field(memory, WAVE_SCRATCH) + low / 4 * 4 * watch->wave_size + 4 * lane + low % 4;
-    } else if (allocated(memory, address, size, writes, read_only)) {
+    } else if (allocated(memory, address, size, writes, allowed)) {
         place.host = (u8 *)address;
     }
     return place;
@@ -93,21 +93,26 @@ static void write_down(struct wave *wave, struct place place, u32 size) {
             wave->busy->scratch[word] |= 1ull << place.lane;
 }
 
+static u64 refused(bool writes, u64 allowed) { return writes && !(allowed & WRITABLE) ? READ_ONLY : 0; }
+
 /* Whether the lane may go on. */
 static bool look(struct watch *watch, u8 *memory, struct wave *wave, const u32 *access, u64 address, u32 lane,
                  const u8 *data) {
-    bool writes = access[USE] != READS, read_only = false;
+    bool writes = access[USE] != READS;
+    u64 allowed = WRITABLE;
     u32 size = access[SIZE], grain = access[USE] == MODIFIES || size < 4 ? size : 4;
-    struct place place = resolve(watch, memory, access[KIND], address, size, lane, writes, &read_only);
+    struct place place = resolve(watch, memory, access[KIND], address, size, lane, writes, &allowed);
     if (place.host == NULL) {
         if (!(watch->flags & CHECK_BOUNDS)) return true; /* the access itself says what is wrong */
-        tell(watch, memory, wave, access, place, lane, FOUND_BOUNDS, access[USE] | (read_only ? READ_ONLY : 0));
+        tell(watch, memory, wave, access, place, lane, FOUND_BOUNDS, access[USE] | refused(writes, allowed));
         return false;
     }
     if (address & (grain - 1) && watch->flags & CHECK_ALIGNMENT) {
         tell(watch, memory, wave, access, place, lane, FOUND_ALIGNMENT, grain);
         if (access[USE] == MODIFIES) return false;
     }
+    if (watch->flags & CHECK_HARDWARE && place.space == IN_MEMORY && access[TRAITS] & FLOATS && allowed & FINE)
+        tell(watch, memory, wave, access, place, lane, FOUND_HARDWARE, 0);
     if (watch->flags & CHECK_INIT) {
         bool unknown = access[USE] != WRITES && unwritten(wave, place, size);
         if (unknown && place.space == IN_SCRATCH)
@@ -177,12 +182,13 @@ PUBLIC u8 *luthier_watch_scalar(u8 *memory, u64 address, u64 size, const u32 *ac
     struct watch *watch = watch_of(memory);
     struct wave *wave = wave_of(watch, memory);
     if (wave == NULL) return watch->nothing;
-    bool writes = access[USE] != READS, read_only = false;
+    bool writes = access[USE] != READS;
+    u64 allowed = WRITABLE;
     struct place place = {IN_MEMORY, 0, address, NULL};
     watch->time++;
-    if (!allocated(memory, address, size, writes, &read_only)) {
+    if (!allocated(memory, address, size, writes, &allowed)) {
         if (!(watch->flags & CHECK_BOUNDS)) return NULL;
-        tell(watch, memory, wave, access, place, 0, FOUND_BOUNDS, access[USE] | (read_only ? READ_ONLY : 0));
+        tell(watch, memory, wave, access, place, 0, FOUND_BOUNDS, access[USE] | refused(writes, allowed));
         memset(watch->nothing, 0, sizeof watch->nothing);
         return watch->nothing;
     }

@@ -114,6 +114,9 @@ def finding_text(row: FindingRow, register: Callable[[int], str], nearest: Calla
         return _out_of_bounds(row, nearest, limits)
     if kind is FindingKind.ALIGNMENT:
         return f"address 0x{row['address']:x} in {_space(row)} is no multiple of {detail}"
+    if kind is FindingKind.HARDWARE:
+        return (f"a float atomic at 0x{row['address']:x} in fine-grained memory, which does nothing on this GPU; use "
+                "hipMalloc'ed memory, or compile without unsafe float atomics")
     if kind is FindingKind.WAIT:
         return f"{register(detail)} is used before the load into it was waited for"
     if kind is FindingKind.RACE:

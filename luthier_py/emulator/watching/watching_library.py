@@ -22,7 +22,7 @@ from luthier_py.emulator.options.checks import (
     Race,
     UndefinedUse,
 )
-from luthier_py.emulator.records.layout import GROUP, WAVE, WORKER
+from luthier_py.emulator.records.layout import FINE, GROUP, WAVE, WORKER, WRITABLE
 from luthier_py.isa.registers import EXEC, SCC, TTMP0
 from luthier_py.runtime.native.build import build, compile_sources, link_library
 
@@ -54,6 +54,7 @@ def _header() -> str:
         "LOGIC_COLUMNS": LOGIC_COLUMNS, "PLACE": PLACE,
         "SCC_ID": SCC, "EXEC_LO": EXEC, "FIRST_TRAP_SCALAR": TTMP0, "MOST_PAGES": MOST_PAGES,
         "MOST_BYTES": MOST_BYTES, "PAGE": PAGE, "READ_ONLY": READ_ONLY,
+        "WRITABLE": WRITABLE, "FINE": FINE,
     }  # fmt: skip
     return "".join(f"#define {name} {value}\n" for name, value in values.items())
 

@@ -13,7 +13,7 @@ BEYOND = ["u32=1001", *ARGS[1:]]
 
 def test_findings_are_told_and_count(luthier):
     code, _, err = luthier("run", path("saxpy"), *SAXPY, *ARGS, "--check", "all", "--error-exitcode", "9")
-    everything = "bounds, waits, races, init, barriers"
+    everything = "bounds, waits, races, init, barriers, hardware"
     assert code == 0 and err == f"luthier: checks ({everything}): nothing found in 1 launch\n"
     command = ["run", path("saxpy"), *SAXPY, *BEYOND, "--check", "bounds"]
     code, out, err = luthier(*command, "--error-exitcode", "9", "--json")

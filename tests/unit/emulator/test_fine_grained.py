@@ -10,6 +10,7 @@ import pytest
 from emulated import ISA, LANES, Bench, code_object
 
 from luthier_py.emulator.memory.device_memory import Allocation, Memory
+from luthier_py.emulator.options.checks import Checks, FindingKind
 from luthier_py.errors import DeviceError
 from luthier_py.isa import sgpr, target, vgpr
 
@@ -56,6 +57,18 @@ def test_what_is_dropped(name, returns):
         assert coarse[0] != OLD or name == "global_atomic_max_f64"
     else:
         assert fine == coarse
+
+
+@pytest.mark.parametrize("name", ATOMICS)
+def test_what_is_dropped_is_told(name):
+    for fine in (False, True):
+        bench = Bench(OLD, bytes(8))
+        bench.device.options = replace(bench.device.options, checks=Checks.HARDWARE)
+        memory, address = bench.device.memory, bench.buffers[0].address
+        memory.register(replace(memory.find(address), fine=fine))
+        bench.run(atomic(ATOMICS[name], name, True), "k")
+        found = [(each.kind, each.address) for each in bench.device.findings]
+        assert found == [(FindingKind.HARDWARE, address)] * (fine and ATOMICS[name] in FLOATS)
 
 
 def test_one_instruction_in_memory_of_both_kinds():

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from test_execute import DEVICE, Program, luthier
 
-EVERYTHING = "bounds, waits, races, init, barriers"
+EVERYTHING = "bounds, waits, races, init, barriers, hardware"
 
 
 @pytest.mark.parametrize(("mistake", "kinds"), [
