@@ -17,7 +17,7 @@ from operator import attrgetter
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.ir import Instr, Program
-from luthier_py.isa import MODE, Inst, InstructionSet, OpFlag, RegFile, Space, sgpr, vgpr
+from luthier_py.isa import MODE, Inst, InstructionSet, OpFlag, Reg, RegFile, Space, sgpr, vgpr
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, CrossLane
 from luthier_py.jit import Payload as Compiled
@@ -42,7 +42,7 @@ from luthier_py.tool import (
     WaveVariable,
 )
 from luthier_py.tool.edits import Before
-from luthier_py.tool.hook import FloatMode
+from luthier_py.tool.hook import FloatMode, Parameter
 from luthier_py.tool.types import Struct
 
 _PLACES = {Side.BEFORE: Place.BEFORE, Side.AFTER: Place.AFTER, Side.TAKEN: Place.TAKEN}
@@ -133,7 +133,8 @@ class _Wishes:
         compiled = self.payloads[key]
         if (call.payload, key) not in self.same:
             payload = self.claim.payloads[call.payload]
-            if payload != _claimed(key, compiled) or not _is_as_made(payload, key.hook, compiled.source, self.isa):
+            if payload != _claimed(key, compiled) or not (
+                    _is_as_made(payload, key.hook, compiled.source, self.isa) and _is_called_as_made(payload, key)):
                 yield "is not as it was compiled, or is said to be something else"
             self.same.add((call.payload, key))
         if not _stands(insertion.places, call):
@@ -200,6 +201,30 @@ def _is_as_made(payload: Payload, hook: Hook, source: Code | None, isa: Instruct
             and all(map(_brings, moves, sorted(results), count()))
             and (payload.fields, payload.frame_bytes) == (
                 tuple(field.offset - begins for field in source.fields), source.frame_bytes))
+
+
+def _is_called_as_made(payload: Payload, key: PayloadKey) -> bool:
+    """Whether arguments and results are where LLVM's convention has them: scalars from s0 on, lanes from v0 on; of a
+    function that is called behind the four of private memory, and scalar results first in vector registers."""
+    function, declared = key.hook.function, key.hook.signature
+    if isinstance(function, Assembly):
+        return (payload.params, payload.results) == (function.takes, function.gives)
+    given = [each for each, constant in zip(declared.parameters, key.constants, strict=True) if constant is None]
+    types, called = [each.type for each in declared.results], payload.stack is not None
+    of_wave = sum(each.type.dwords for each in declared.results if called and not each.lane)
+    return (payload.params, payload.results) == (
+        _seated(given, types, 4 * called, 0), _seated(declared.results, (), 4 * called, of_wave))
+
+
+def _seated(values: Sequence[Parameter], first: Collection[Type], scalars: int, vectors: int) -> tuple[Reg, ...]:
+    """Registers of what is taken or given, from two numbers on: scalars, wide ones, and types that come ``first``."""
+    found: dict[int, Reg] = {}
+    at = {False: scalars, True: vectors}
+    for place, each in sorted(enumerate(values), key=lambda row: (
+            row[1].lane, -row[1].type.dwords, row[1].type not in first)):
+        found[place] = (vgpr if each.lane else sgpr)(at[each.lane], each.type.dwords)
+        at[each.lane] += each.type.dwords
+    return tuple(found[place] for place in range(len(values)))
 
 
 def _sets_mode(inst: Inst) -> bool:

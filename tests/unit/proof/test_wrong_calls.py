@@ -201,6 +201,8 @@ WRONG: dict[str, tuple[Patch, str]] = {
     "a hook loses its last instruction": (made_once(put(
         fragment, "without_last_wait", lambda without: lambda instrs: without(instrs)[:-1])), f"{CODE}|its loads"),
     "a hook has its last instruction twice": (of_payload(instrs=lambda instrs: (*instrs, instrs[-1])), CODE),
+    "arguments are exchanged": (of_payload(params=lambda params: (
+        params if len(params) < 3 else (params[0], params[2], params[1], *params[3:]))), CODE),
     "another element": (put(call, "address_of", lambda made: lambda isa, edit, to, pc, base, target: made(
         isa, edit, to, pc, base, replace(target, offset=target.offset + 4))), "does not get"),
     "addresses without their carry": (put(items, "add_with_carry", lambda _: items.add), "does not get"),
