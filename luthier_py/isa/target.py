@@ -70,7 +70,8 @@ class Target:
     sc_cache_bits: bool = False              # cache policy reads sc0, sc1, nt instead of glc, slc, scc
     shift64_bug: bool = False                # 64-bit shifts misread an amount in register 8n+7
     dpp64_broadcasts: bool = False           # DPP of 64-bit operands can only broadcast within a row
-    half_matrices_flush: bool = False        # MFMA of f16 and bf16 takes and gives denormals as zeros
+    half_products_flush: bool = False        # MFMA of f16 and bf16, and dot products of f16, take denormals as zeros
+    atomics_keep_denormals: bool = False     # of f32 in memory (LLVM, memory-atomic-fadd-f32-denormal-support)
     negates_doubles: bool = False            # blgp of MFMA of f64 negates A, B and C
     replicates_matrices: bool = False        # WMMA has A and B in every 16 lanes
     fnuz_floats: bool = False                # floats of 8 bits have no infinity and no -0 (others: OCP's formats)
@@ -139,6 +140,12 @@ class Target:
     def first_nan(self) -> bool:
         """Whether of two NaN V_MIN_F32 gives the first (RDNA 3 ISA, 16.7), not the second (RDNA 2 ISA, 12.7)."""
         return self.generation >= 11
+
+    @property
+    def mixes_by_f32(self) -> bool:
+        """Whether MODE flushes halves that V_FMA_MIX reads as it does f32: gfx90a and gfx950 do (LLVM, pull request
+        205101). That gfx10 does not, Mesa relies on (aco_optimizer.cpp mixes where denormals of f16 alone are kept)."""
+        return self.generation == 9
 
     @property
     def place_registers(self) -> frozenset[int]:
@@ -228,10 +235,11 @@ _GFX906 = replace(_GFX9, name="gfx906", elf_mach=0x2F, sramecc=True)
 _GFX90A = replace(
     _GFX906, name="gfx90a", elf_mach=0x3F, vgprs=_only64(8, 512), vgpr_total_limit=512, has_agprs=True,
     unified_agprs=True, aligned_vgprs=True, max_waves_per_simd=8, packed_work_item_ids=True, kernarg_preload=True,
-    gds_modifier=False, scc_cache_bit=True, shift64_bug=True, dpp64_broadcasts=True, half_matrices_flush=True)
+    gds_modifier=False, scc_cache_bit=True, shift64_bug=True, dpp64_broadcasts=True, half_products_flush=True)
 _GFX942 = replace(
     _GFX90A, name="gfx942", elf_mach=0x4C, minor=4, architected_flat_scratch=True, sc_cache_bits=True,
-    shift64_bug=False, half_matrices_flush=False, negates_doubles=True, fnuz_floats=True, fabric_float_atomics=True)
+    shift64_bug=False, half_products_flush=False, negates_doubles=True, fnuz_floats=True, fabric_float_atomics=True,
+    atomics_keep_denormals=True)
 _GFX1010 = Target(
     "gfx1010", 0x33, _both(8, 1024), generation=10, minor=1, sgpr_limit=106, sgpr_granule=128, max_waves_per_simd=20,
     half_simds=2, barriers=32, xnack=True, null_encoding=125, flat_scratch_operands=False, vop3_literals=True,
@@ -240,7 +248,7 @@ _GFX1030 = replace(
     _GFX1010, name="gfx1030", elf_mach=0x36, minor=3, vgprs=_both(16, 1024), max_waves_per_simd=16, xnack=False)
 _GFX1102 = replace(
     _GFX1030, name="gfx1102", elf_mach=0x47, generation=11, minor=0, wave_scratch_bytes=256 * (2**15 - 1),
-    packed_work_item_ids=True, replicates_matrices=True,
+    packed_work_item_ids=True, replicates_matrices=True, atomics_keep_denormals=True,
     architected_flat_scratch=True, m0_encoding=125, null_encoding=124)
 _GFX1100 = replace(_GFX1102, name="gfx1100", elf_mach=0x41, vgprs=_both(24, 1536))
 _GFX1200 = replace(

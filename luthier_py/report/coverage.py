@@ -21,7 +21,7 @@ from luthier_py.errors import how_many
 from luthier_py.isa import OpInfo, Target, instruction_set, target
 from luthier_py.isa.dual import PREFIX
 from luthier_py.isa.semantics.evidence import Against, Tested, evidence
-from luthier_py.isa.semantics.readers.freedoms import Freedom, freedoms
+from luthier_py.isa.semantics.readers.freedoms import Freedom, freedoms, open_on
 from luthier_py.isa.semantics.refusals import WhyRefused, refusal
 from luthier_py.report.plain import Json
 
@@ -70,7 +70,7 @@ def _covered(of: Target, base: str, ops: list[OpInfo]) -> Covered:
     refused = next((why for op in ops if (why := refusal(op, of)) is not None), None)
     if refused is not None:
         return Covered(base, Certainty.REFUSED, (), Tested(Against.NOTHING), refused)
-    free = frozenset[Freedom]().union(*(freedoms(op).own for op in ops))
+    free = frozenset[Freedom]().union(*(freedoms(op).own | open_on(op, of) for op in ops))
     standing = (Certainty.EXACT if not free else Certainty.ALL_BUT_NAN if free == {Freedom.NAN} else Certainty.FREE)
     tested = max((evidence(isa, op) for op in ops), key=lambda each: each.against.value)  # the weakest
     return Covered(base, standing, tuple(each for each in Freedom if each in free), tested, None)

@@ -159,7 +159,7 @@ class Batch:
         return Wave(scalars, {row: list(values) for row, values in self.vgprs.items()},
                     {row: list(values) for row, values in self.agprs.items()}, lds,
                     dict(self._scratch(self.scratch)), memory,
-                    half_matrices_flush=self.isa.target.half_matrices_flush,
+                    half_products_flush=self.isa.target.half_products_flush,
                     permutes_halves=self.isa.target.permutes_halves,
                     fnuz_floats=self.isa.target.fnuz_floats,
                     replicates_matrices=self.isa.target.replicates_matrices,

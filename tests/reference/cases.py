@@ -107,7 +107,7 @@ def types_of(op: OpInfo) -> dict[str, Type]:
         return {}
     names = [info.name for info in op.operands if info.name in ("src0", "src1", "src2", "imm")
              and (info.name != "imm" or Access.READ in info.access)]
-    slots = [F16 if slot.name == "mix" else slot.type for slot in row.signature.sources if not slot.special]
+    slots = [F16 if slot.name in ("mix", "zmix") else slot.type for slot in row.signature.sources if not slot.special]
     return dict(zip(names, slots, strict=False)) | {"vdst": row.signature.results[0].type}
 
 

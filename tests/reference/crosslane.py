@@ -153,7 +153,7 @@ def matrix(wave: Wave, inst: Inst, row: Matrix, scales: list[list[int]] | None =
 
     On MI200 denormals are zeros where A and B are f16 or bf16 (MIOpen, "MI200 MFMA behavior specifics").
     """
-    flushes = wave.half_matrices_flush and row.kind in ("f16", "bf16")
+    flushes = wave.half_products_flush and row.kind in ("f16", "bf16")
     width = {"f64": 64}.get(row.kind, 32)
     sources = [_elements(wave, inst[name].reg, row, flushes, kind, 0, scale)
                for name, kind, scale in zip(("src0", "src1"), row.kinds, scales or (None, None), strict=True)]
@@ -208,7 +208,7 @@ def mixed(wave: Wave, inst: Inst, row: MixedMatrix) -> None:
 def sparse(wave: Wave, inst: Inst, row: SparseMatrix) -> None:
     """D += A * B: A's pairs meet two of four elements of B each (CDNA3 ISA, 7.3)."""
     shape, target, sets = row.matrix, inst["vdst"].reg, 32 // (2 * row.per_lane)
-    flushes = wave.half_matrices_flush and shape.kind in ("f16", "bf16")
+    flushes = wave.half_products_flush and shape.kind in ("f16", "bf16")
     assert target is not None
     a, b = (_elements(wave, inst[name].reg, shape, flushes, kind, count) for name, kind, count in zip(
         ("src0", "src1"), shape.kinds, (shape.per_lane // 2, shape.per_lane), strict=True))

@@ -153,6 +153,10 @@ def _of_f16(bits: int) -> int:
     return floats.resized(bits & M16, 16, 32)
 
 
+def _of_f16_flushed(bits: int) -> int:
+    return _of_f16(flushed(bits & M16, 16))
+
+
 def _plain(bits: int) -> int:
     return bits
 
@@ -186,6 +190,11 @@ def _mixed(rule: Rule, narrow: bool) -> Defined:
     return Defined(lambda a, b, c: floats.resized(rule(a, b, c), 32, 16) if narrow else rule(a, b, c))
 
 
+def _zeroed(rule: Rule) -> Defined:
+    """A half without denormals."""
+    return Defined(lambda a, b, c: flushed(floats.resized(rule(a, b, c), 32, 16), 16))
+
+
 def _fused(a: int, b: int, c: int) -> int:
     return floats.fused(a, b, c, 32)
 
@@ -211,8 +220,7 @@ NAMED: dict[str, Defined] = _CUBES | {
     "PACK_B32_F16": Defined(lambda a, b: a | b << 16), "CVT_HI_F32_F16": Defined(lambda a: _of_f16(a >> 16)),
     "CVT_F32_BF16": Defined(of_bf16),
     "FMA_MIX_F32": _mixed(_fused, False), "FMA_MIXLO_F16": _mixed(_fused, True), "FMA_MIXHI_F16": _mixed(_fused, True),
-    "MAD_MIX_F32": _mixed(_added, False), "MAD_MIXLO_F16": _mixed(_added, True), "MAD_MIXHI_F16": _mixed(_added, True),
-    "DOT2_F32_F16": _dot2(_of_f16, _plain, _plain), "DOT2C_F32_F16": _dot2(_of_f16, _plain, _plain),
+    "MAD_MIX_F32": _mixed(_added, False), "MAD_MIXLO_F16": _zeroed(_added), "MAD_MIXHI_F16": _zeroed(_added),
     "DOT2_F16_F16": _dot2(_of_f16, _of_f16, lambda a: floats.resized(a, 32, 16)),
     "DOT2_F32_BF16": _dot2(_of_bf16_flushed, _plain, _plain),
     "DOT2C_F32_BF16": _dot2(_of_bf16_flushed, _plain, _plain),
@@ -249,6 +257,8 @@ def _small(name: str, how: How) -> Defined | None:
 
 
 def conversion(name: str, how: How) -> Defined | None:
+    if name in ("DOT2_F32_F16", "DOT2C_F32_F16"):
+        return _dot2(_of_f16_flushed if how.no_halves else _of_f16, _plain, _plain)
     found = re.fullmatch(r"CVT_([FUI]\d\d)_([FUI]\d\d)", name)
     if name in NAMED or found is None:
         return NAMED.get(name) or _small(name, how)

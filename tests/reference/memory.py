@@ -198,8 +198,11 @@ def atomic(wave: Wave, inst: Inst, row: Atomic) -> None:
 
 
 def _flushes(wave: Wave, row: Atomic, family: str) -> bool:
-    """Whether denormals become zeros: those of f32 in the cache always, in LDS as MODE says (LLVM, PR 89468)."""
-    return row.bits == 32 and (family != "DS" or wave.flushes(32))
+    """Whether denormals become zeros: those of f32 in LDS as MODE says (LLVM, PR 89468); in the cache always before
+    gfx942 and gfx11, never from these on (LLVM, PR 96443)."""
+    assert wave.target is not None
+    keeps = wave.target.name in ("gfx942", "gfx950") or wave.target.generation >= 11
+    return row.bits == 32 and (wave.flushes(32) if family == "DS" else not keeps)
 
 
 def modified(row: Atomic, flushes: bool, old: int, data: int, second: int, numbers_win: bool = False) -> int:

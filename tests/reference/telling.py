@@ -194,5 +194,5 @@ def _values(row: Lanes | Scalar, ops: PythonOps, operands: Operands, change: Cal
 
 def word_of(slot: SignaturePart, elements: tuple[int, ...]) -> int:
     """Elements as they lie in registers, the first one lowest."""
-    width = F32.bits if slot.name == "mix" else slot.type.bits
+    width = F32.bits if slot.name in ("mix", "zmix") else slot.type.bits
     return sum(bits << width * at for at, bits in enumerate(elements))

@@ -82,7 +82,7 @@ def in_situation(wave: Wave, inst: Inst, row: Variants) -> Lanes | Scalar:
     keeps_finite = bool(wave.scalar(MODE) >> 23 & 1)  # FP16_OVFL
     ieee = bool(wave.scalar(MODE) >> 9 & 1)
     return row.of(Situation(lambda name: field(inst, name), wave.fnuz_floats, keeps_finite, ieee, wave.numbers_win,
-                            wave.first_nan))
+                            wave.first_nan, wave.half_products_flush))
 
 
 def _written(wave: Wave, inst: Inst, row: Lanes, results: dict[int, Lane]) -> None:
@@ -152,12 +152,19 @@ def _sources(wave: Wave, inst: Inst, row: Lanes, ops: PythonOps, lane: int, sour
         else:
             bits_read = raw(wave, operand, lane, bits)
         name = "" if operand is None else operand.name
-        value = _Source(inst, name, slot, type, row.flushes and wave.flushes(type.bits))
+        value = _Source(inst, name, slot, type, row.flushes and wave.flushes(type.bits), _loses_halves(wave, inst))
         if slot.count > 1 and element is None:
             taken.append(tuple(value.element(ops, bits_read, i) for i in range(slot.count)))
         else:
             taken.append(value.element(ops, bits_read, element or 0))
     return taken
+
+
+def _loses_halves(wave: Wave, inst: Inst) -> bool:
+    """Whether a denormal half is a zero to a MIX instruction: always to the older ones, to others of gfx9 where MODE
+    flushes f32, to later ones where it flushes f16."""
+    assert wave.target is not None
+    return inst.op.base.startswith("V_MAD_MIX") or wave.flushes(32 if wave.target.name.startswith("gfx9") else 16)
 
 
 def _old(inst: Inst) -> Reg:
@@ -182,8 +189,8 @@ def _mixed_constant(inst: Inst, name: str) -> int | None:
 class _Source:
     """What modifiers make of an operand's bits."""
 
-    def __init__(self, inst: Inst, name: str, slot: SignaturePart, type: Type, flushes: bool) -> None:
-        self.slot, self.type = slot, type
+    def __init__(self, inst: Inst, name: str, slot: SignaturePart, type: Type, flushes: bool, of_half: bool) -> None:
+        self.slot, self.type, self.flushes_half = slot, type, of_half
         self.modifiers = field(inst, f"{name}_modifiers") if name and slot.name != "raw" else 0
         if name and inst[name].kind is OperandKind.REGISTER and inst[name].value:  # a high half, from RDNA 3 on
             self.modifiers |= OP_SEL
@@ -203,9 +210,9 @@ class _Source:
             bits = bits >> width * high
             if not self.plain:
                 negate, absolute = self.modifiers & (ABS if number else NEG), 0  # ABS is neg_hi there
-        elif self.slot.name == "mix" and self.modifiers & OP_SEL_HI:
-            half = bits >> 16 if self.modifiers & OP_SEL else bits
-            bits = floats.resized(half & 0xFFFF, F16.bits, F32.bits)
+        elif self.slot.name in ("mix", "zmix") and self.modifiers & OP_SEL_HI:
+            half = (bits >> 16 if self.modifiers & OP_SEL else bits) & 0xFFFF
+            bits = floats.resized(flushed(half, F16.bits) if self.flushes_half else half, F16.bits, F32.bits)
         elif self.slot.name == "bmix" and self.modifiers & OP_SEL_HI:
             bits = bits >> 16 << 16 if self.modifiers & OP_SEL and self.constant is None else bits << 16
         elif self.slot.mixed and self.constant is not None:

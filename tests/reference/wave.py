@@ -38,7 +38,7 @@ class Wave:
     memory: dict[int, bytearray] = field(default_factory=dict)         # address -> bytes
     free: dict[tuple[RegFile, int, int], Freedom] = field(default_factory=dict)  # (file, register, lane)
     pc: int = 0
-    half_matrices_flush: bool = False  # of its target
+    half_products_flush: bool = False  # of its target
     permutes_halves: bool = False      # the same
     fnuz_floats: bool = False          # the same
     replicates_matrices: bool = False  # the same

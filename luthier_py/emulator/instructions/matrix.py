@@ -100,7 +100,7 @@ def call(w: WaveCode, inst: Inst, layout: MatrixLayout, options: MatrixOptions, 
 
 def _options(w: WaveCode, shape: Matrix, negated: int = 0, scaled: bool = False) -> MatrixOptions:
     target = w.settings.target
-    flushed = target.half_matrices_flush and shape.kind in ("f16", "bf16")
+    flushed = target.half_products_flush and shape.kind in ("f16", "bf16")
     fnuz = target.fnuz_floats and shape.kind in ("fp8", "bf8")
     return MatrixOptions(flushed=flushed, fnuz=fnuz, negated=negated, scaled=scaled)
 

@@ -188,10 +188,12 @@ def _atomic(access: AccessCode, inst: Inst, row: Atomic) -> None:
 
 
 def _flushes(access: AccessCode, inst: Inst, row: Atomic) -> str:
-    """Which denormals LDS flushes: the end of the operation's name."""
+    """Which denormals are zeros: the end of the operation's name."""
     mode = access.w.context.mode
-    if OpFlag.LDS not in inst.op.flags or row.modify is not Modify.ADD or (row.kind, row.bits) != ("f", 32):
+    if row.modify is not Modify.ADD or (row.kind, row.bits) != ("f", 32):
         return ""
+    if OpFlag.LDS not in inst.op.flags:
+        return "" if access.w.settings.target.atomics_keep_denormals else "sr"
     return "s" * mode.flushes_sources(F32) + "r" * mode.flushes_results(F32)
 
 

@@ -155,6 +155,8 @@ class SourceReader:
         if operand is not None and operand.kind is OperandKind.CONSTANT:
             self.raw.constant = constant_of(inst, operand)
         self.flush = flushes and context.flushes_sources(slot.type)
+        self.flush_half = slot.name == "zmix" or flushes and context.flushes_sources(
+            F32 if context.mixes_by_f32 else F16)
 
     def read(self, chunk: LaneChunk, element: int = 0) -> Value:
         """The typed value; of packed operands the element for the low (0) or high (1) result."""
@@ -207,8 +209,9 @@ class SourceReader:
         if self.of_bf16:  # a constant is that number, whichever half is named
             high = self.modifiers & OP_SEL and self.raw.constant is None
             return self._finish(value & 0xFFFF0000 if high else value << 16, negate, absolute)
-        half = (value >> 16 if self.modifiers & OP_SEL else value).to(U16).as_(F16).to(F32)
-        return self._finish(half.as_(U32), negate, absolute)
+        half = (value >> 16 if self.modifiers & OP_SEL else value).to(U16).as_(F16)
+        half = flush_denormals(half) if self.flush_half else half
+        return self._finish(half.to(F32).as_(U32), negate, absolute)
 
 
 class ResultWriter:

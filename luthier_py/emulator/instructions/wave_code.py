@@ -41,6 +41,7 @@ class OperandContext:
     wave_size: int
     apertures: dict[int, Value]      # operand encoding -> u64
     mode: Mode
+    mixes_by_f32: bool               # see Target
 
     def flushes_sources(self, type: Type) -> bool:
         """Whether denormals of a float type become zeros when they are read."""
@@ -87,7 +88,8 @@ class WaveCode:
     def set_mode(self, mode: int) -> None:
         """Instructions from here on run under this MODE."""
         self.mode = mode
-        self.context = OperandContext(self.scalars, self.wave_size, self.apertures, Mode(mode))
+        self.context = OperandContext(self.scalars, self.wave_size, self.apertures, Mode(mode),
+                                      self.settings.target.mixes_by_f32)
 
     # Pointers
 

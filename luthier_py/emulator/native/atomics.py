@@ -1,7 +1,7 @@
 """Support functions for atomics: one lane after the other, lowest first.
 
 In: a name ``luthier_<addresses>_atomic_<modify>_<type>`` (addresses as in native; type u, i, f, n, p or b
-and the bits; in LDS, s and r behind them: denormals of sources, and of results, are flushed).
+and the bits; s and r behind them: denormals of sources, and of results, are flushed).
 Out: LLVM IR of a function (wave, exec, base, addresses, data, second, result, site)
 that returns false after noting a fault. ``second`` is the row of the compare value or second operand;
 the old values go to the row ``result``. Invariant: in memory that other work-groups may share every
@@ -11,14 +11,12 @@ lane's step is one atomic operation of the host; LDS belongs to one worker and n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import partial
 
 from luthier_py.emulator.native.resolve import ALIGNED, FLAT, FLOAT_ATOMIC, IN_LDS, WRITES
 from luthier_py.emulator.records.template import expand
 from luthier_py.emulator.strips.emitter import Emitter, LlvmOps
-from luthier_py.isa.semantics.algebra import Kind, Type, Value
-from luthier_py.isa.semantics.memory import Modify, extreme_number, modified_in_cache, modified_in_lds, packed_sum
+from luthier_py.isa.semantics.algebra import Kind, Type
+from luthier_py.isa.semantics.memory import Modify, extreme_number, modified_flushing, packed_sum
 
 _HOST = {
     (Modify.ADD, "u"): "add", (Modify.SUB, "u"): "sub", (Modify.INC, "u"): "uinc_wrap", (Modify.DEC, "u"): "udec_wrap",
@@ -42,7 +40,7 @@ def atomic(name: str, addresses: str, operation: str, wave_size: int) -> str:
     text += (_LDS_WINDOW if in_lds else _SITE_WINDOW) + _POINTER
     text += _read("data", bits) + _read("second", bits)
     flushes = "s" in kind[3:], "r" in kind[3:]
-    text += _plain_step(modify, letter, bits, flushes) if in_lds else _atomic_step(modify, letter, bits)
+    text += (_plain_step if in_lds else _atomic_step)(modify, letter, bits, flushes)
     text += "  %change = add i64 0, 0\n" if in_lds else _change(bits)
     text += (_WRITE_WORD if bits == 32 else _WRITE_PAIR) + _TAIL
     if in_lds and bits == 32:
@@ -78,7 +76,7 @@ def _read(name: str, bits: int) -> str:
 """
 
 
-def _atomic_step(modify: Modify, letter: str, bits: int) -> str:
+def _atomic_step(modify: Modify, letter: str, bits: int, flushes: tuple[bool, bool]) -> str:
     """%old, and the new value in memory, in one step of the host."""
     integer, align = f"i{bits}", f"align {bits // 8}"
     if modify is Modify.COMPARE_SWAP and letter == "u":
@@ -87,7 +85,7 @@ def _atomic_step(modify: Modify, letter: str, bits: int) -> str:
   %old = extractvalue {{ {integer}, i1 }} %pair, 0
 """
     if (modify, letter) not in _HOST:
-        return _repeated_step(modify, letter, bits)
+        return _repeated_step(modify, letter, bits, flushes)
     kind = "<2 x half>" if letter == "p" else integer
     return f"""
   %operand = bitcast {integer} %data.v to {kind}
@@ -96,10 +94,10 @@ def _atomic_step(modify: Modify, letter: str, bits: int) -> str:
 """
 
 
-def _repeated_step(modify: Modify, letter: str, bits: int) -> str:
+def _repeated_step(modify: Modify, letter: str, bits: int, flushes: tuple[bool, bool]) -> str:
     """As the semantics say it, until nobody came between."""
     integer, align = f"i{bits}", f"align {bits // 8}"
-    lines, new = _computed(modified_in_cache, modify, letter, bits)
+    lines, new = _computed(modify, letter, bits, flushes)
     return f"""
   %first = load atomic {integer}, ptr %pointer monotonic, {align}
   br label %again
@@ -125,11 +123,11 @@ def _change(bits: int) -> str:
 
 def _plain_step(modify: Modify, letter: str, bits: int, flushes: tuple[bool, bool]) -> str:
     """As the semantics say it, in memory that nobody else sees."""
-    lines, new = _computed(partial(modified_in_lds, flushes=flushes), modify, letter, bits)
+    lines, new = _computed(modify, letter, bits, flushes)
     return f"  %old = load i{bits}, ptr %pointer\n{lines}\n  store i{bits} {new}, ptr %pointer\n"
 
 
-def _computed(rule: Callable[..., Value], modify: Modify, letter: str, bits: int) -> tuple[str, str]:
+def _computed(modify: Modify, letter: str, bits: int, flushes: tuple[bool, bool]) -> tuple[str, str]:
     """Lines that work out the new value of %old, %data.v and %second.v, and its name."""
     emitter = Emitter()
     ops = LlvmOps(emitter)
@@ -138,7 +136,8 @@ def _computed(rule: Callable[..., Value], modify: Modify, letter: str, bits: int
     if letter == "n":
         new = extreme_number(modify, old, data).as_(bare)
     else:
-        new = packed_sum(letter, old, data) if letter in "pb" else rule(modify, old, data, second).as_(bare)
+        new = packed_sum(letter, old, data) if letter in "pb" else modified_flushing(
+            modify, old, data, second, flushes).as_(bare)
     return "\n".join(emitter.lines), str(new.ref)
 
 

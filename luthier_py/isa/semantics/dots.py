@@ -3,7 +3,7 @@
 In: one lane's operands. Out: the result before clamp. Sources: AMD Instinct MI200 ISA, 12.10 and 12.11; RDNA 3 ISA,
 16.8 and 16.10; RDNA 4 ISA, 16.8 and 16.10; CDNA4 ISA, 12.10. Hardware does not say how it rounds inside. Here products
 are added to the addend one after the other, the first element's first, each step in f32 rounded once; results of 16
-bits are rounded once more.
+bits are rounded once more. gfx1151 does otherwise (ROCm, rocm-systems issue 12056: it aligns and truncates).
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ Pair = tuple[Value, Value]
 _NEG = 1  # of srcN_modifiers
 
 
-# Floats. Denormals of f32 are zeros, whatever MODE says (LLVM, pull request 205101), and so are those of bf16.
+# Floats. Denormals of f32 are zeros, whatever MODE says (LLVM, pull request 205101), and so are those of bf16; those of
+# f16 are on gfx90a, and on no other target where the result is f32 (the same, dot2UnconditionalFlush).
 def _dot2(a: Pair, b: Pair, c: Value) -> Value:
     """Of f32."""
     first = fma(a[0], b[0], flush_denormals(c))
@@ -51,8 +52,16 @@ def _two_of_bf16(two: Pair) -> Pair:
 
 
 # Code that asks for a clamp gets sums of any size on gfx1100 (bitsandbytes, issue 2087 and its gemm_4bit_simt).
-declare("V_DOT2_F32_F16 V_DOT2C_F32_F16", Lanes(
-    signature("2f16 2f16 f32 -> f32"), lambda a, b, c: _dot2(_of_f16(a), _of_f16(b), c), clamps=False))
+def _of_halves(flushes: bool) -> Lanes:
+    def two(elements: Pair) -> Pair:
+        return _of_f16((flush_denormals(elements[0]), flush_denormals(elements[1])) if flushes else elements)
+
+    return Lanes(
+        signature("2f16 2f16 f32 -> f32"), lambda a, b, c: _dot2(two(a), two(b), c), flushes=False, clamps=False)
+
+
+_KEEPS, _FLUSHES = _of_halves(False), _of_halves(True)
+declare("V_DOT2_F32_F16 V_DOT2C_F32_F16", Variants(lambda how: _FLUSHES if how.half_products_flush else _KEEPS))
 lanes("V_DOT2_F16_F16", "2f16 2f16 f16 -> f16", lambda a, b, c: _dot2(_of_f16(a), _of_f16(b), c.to(F32)).to(F16))
 lanes("V_DOT2_F32_BF16 V_DOT2C_F32_BF16", "2u16 2u16 f32 -> f32",
       lambda a, b, c: _dot2(_two_of_bf16(a), _two_of_bf16(b), c))

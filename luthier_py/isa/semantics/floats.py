@@ -224,9 +224,12 @@ by_nan("V_PK_MAX_F16", "2f16 2f16 -> 2f16", maximum_in, Lanes)
 
 # Mixed precision. Hardware does not say how it rounds inside; here each step rounds.
 lanes("V_FMA_MIX_F32", "mix mix mix -> f32", fma)
-lanes("V_MAD_MIX_F32", "mix mix mix -> f32", _mad)
+# Of MAD_MIX a half that is a denormal is a zero, as source and as result (LLVM, pull request 224911; Mesa,
+# aco_optimizer.cpp: "v_mad_mix* on GFX9 always flushes denormals for 16-bit inputs/outputs").
+lanes("V_MAD_MIX_F32", "zmix zmix zmix -> f32", _mad)
 lanes("V_FMA_MIXLO_F16 V_FMA_MIXHI_F16", "mix mix mix -> f16", lambda a, b, c: fma(a, b, c).to(F16))
-lanes("V_MAD_MIXLO_F16 V_MAD_MIXHI_F16", "mix mix mix -> f16", lambda a, b, c: _mad(a, b, c).to(F16))
+lanes("V_MAD_MIXLO_F16 V_MAD_MIXHI_F16", "zmix zmix zmix -> f16",
+      lambda a, b, c: flush_denormals(_mad(a, b, c).to(F16)))
 
 
 # Faces of a cube, and lighting.

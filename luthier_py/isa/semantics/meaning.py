@@ -12,6 +12,7 @@ source and destination operands:
     2u8              the bytes of a half of a register
     raw              u32, and bits of modifiers say something else than abs, neg and op_sel
     mix              f32, or a half of a register as f16, by op_sel (the MIX instructions)
+    zmix             the same, of whose halves denormals are zeros, whatever MODE says
     bmix             f32, or a half of a register as bf16
     b                a lane's bit of a mask: src2 or VCC as source, sdst or VCC as result
     vcc              a lane's bit of VCC, whatever the operands are
@@ -52,7 +53,7 @@ class SignaturePart:
     @property
     def mixed(self) -> bool:
         """f32, or narrower, as the instruction says."""
-        return self.name in ("mix", "bmix")
+        return self.name in ("mix", "zmix", "bmix")
 
 
 @cache
@@ -63,7 +64,7 @@ def slot(word: str) -> SignaturePart:
         return SignaturePart(word, Type(Kind.UINT, 0))
     if word == "m0":
         return SignaturePart(word, Type(Kind.UINT, 32))
-    if word in ("mix", "bmix"):
+    if word in ("mix", "zmix", "bmix"):
         return SignaturePart(word, Type(Kind.FLOAT, 32))
     if word == "raw":
         return SignaturePart(word, Type(Kind.UINT, 32))
@@ -130,6 +131,8 @@ class Situation:
     """Of the target: a minimum of a number and any NaN is the number, and there is no MODE.IEEE."""
     first_nan: bool = False
     """Of the target: a minimum of two quiet NaN is the first one, not the second."""
+    half_products_flush: bool = False
+    """Of the target: denormals of f16 are zeros in dot products."""
 
 
 PLAIN = Situation(lambda name: 0)

@@ -147,16 +147,9 @@ def packed_sum(kind: str, old: Value, data: Value) -> Value:
     return concat(one(high_half(old), high_half(data)), one(low_half(old), low_half(data)))
 
 
-def modified_in_cache(modify: Modify, old: Value, data: Value, second: Value) -> Value:
-    """The same in the L2 cache, whose adder of f32 flushes denormals whatever MODE says (MI200 ISA, 9.5.2)."""
-    if modify is Modify.ADD and old.type == F32:
-        return flush_denormals(flush_denormals(old) + flush_denormals(data))
-    return modified(modify, old, data, second)
-
-
-def modified_in_lds(modify: Modify, old: Value, data: Value, second: Value, flushes: tuple[bool, bool]) -> Value:
-    """The same in LDS, whose adder of f32 flushes denormals of sources and of results if MODE says so, but never
-    rounds otherwise than to nearest (LLVM, pull request 89468)."""
+def modified_flushing(modify: Modify, old: Value, data: Value, second: Value, flushes: tuple[bool, bool]) -> Value:
+    """The same where the adder of f32 flushes denormals, of sources and of results: in LDS if MODE says so (LLVM, pull
+    request 89468), in the L2 cache on some targets, whatever MODE says (MI200 ISA, 9.5.2). It rounds to nearest."""
     if modify is not Modify.ADD or old.type != F32:
         return modified(modify, old, data, second)
     sources, results = flushes

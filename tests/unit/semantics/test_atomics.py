@@ -221,12 +221,18 @@ def test_extreme_numbers_of_rdna4(target_name, space):
             assert int(got) == case[2 + number], (word, name, hex(int(got)))
 
 
-def test_the_cache_flushes_denormals_of_f32_sums():
-    """"FP32 atomic operations flush denormals to zero, and both FP64 and FP16 atomic do not" (CDNA 3 ISA, 10.3.1)."""
-    cells = np.array([1, 0x80000001], np.uint32)
-    run([ISA.make("global_atomic_add_f32", vgpr(0, 2), vgpr(2), "off")], exec_mask=3, memory=[cells],
-        vgprs={0: LANES * 4 + np.uint64(cells.ctypes.data), 2: np.full(64, 0x80000002, np.uint32)})
-    assert list(cells) == [0, 0x80000000]
+@pytest.mark.parametrize("name, keeps", [
+    ("gfx908", False), ("gfx90a", False), ("gfx942", True), ("gfx950", True), ("gfx1100", True), ("gfx1201", True)])
+def test_sums_of_f32_in_memory_keep_denormals_where_the_target_does(name, keeps):
+    """In any MODE. LLVM makes the instruction of an atomicrmw that has to keep them where it says so
+    (memory-atomic-fadd-f32-denormal-support); else a loop."""
+    isa = instruction_set(target(name), target(name).wave_sizes[0])
+    for mode in (0xF0, 0xC0):
+        cells = np.array([1, 0x80000001, 0x807FFFFF, 0x80800001], np.uint32)
+        data = np.resize(np.array([2, 2, 0x80800000, 0x00800000], np.uint32), 64)
+        run([isa.parse("global_atomic_add_f32 v[0:1], v2, off")], isa=isa, exec_mask=15, memory=[cells], mode=mode,
+            vgprs={0: LANES * 4 + np.uint64(cells.ctypes.data), 2: data})
+        assert list(cells) == ([3, 1, 0x80FFFFFF, 0x80000001] if keeps else [0, 0, 0x80800000, 0x80000000])
 
 
 @pytest.mark.parametrize("mode, sums", [

@@ -97,6 +97,49 @@ def test_dot2_takes_and_gives_no_f32_denormals_whatever_mode_says(c, result):
     assert set(state.vgpr(4)) == {result}
 
 
+@pytest.mark.parametrize("name, texts, kept", [
+    ("gfx906", ["v_dot2_f32_f16 v4, v0, v1, v2"], True),
+    ("gfx90a", ["v_dot2_f32_f16 v4, v0, v1, v2", "v_dot2c_f32_f16 v4, v0, v1"], False),
+    ("gfx950", ["v_dot2_f32_f16 v4, v0, v1, v2", "v_dot2c_f32_f16 v4, v0, v1"], True),
+    ("gfx1030", ["v_dot2_f32_f16 v4, v0, v1, v2", "v_dot2c_f32_f16 v4, v0, v1"], True),
+    ("gfx1100", ["v_dot2_f32_f16 v4, v0, v1, v2"], True),
+])
+def test_dot_products_of_halves_that_are_denormal(name, texts, kept):
+    """-2**-24 times 2**-14, in any MODE: gfx90a alone takes it as zero (measured: LLVM, pull request 205101)."""
+    isa = instruction_set(target(name), target(name).wave_sizes[0])
+    zero, product = np.zeros(64, np.uint32), 0xAC800000 if kept else 0
+    given = {0: np.full(64, 0x8001, np.uint32), 1: np.full(64, 0x0400, np.uint32), 2: zero, 4: zero}
+    for text in texts:
+        for mode in (0xF0, 0xC0, 0x30, 0):
+            assert set(run([isa.parse(text)], isa=isa, vgprs=given, mode=mode).vgpr(4)[:32]) == {product}
+
+
+@pytest.mark.parametrize("name, f32_alone, f16_alone", [("gfx90a", True, False), ("gfx950", True, False),
+                                                        ("gfx1030", False, True), ("gfx1201", False, True)])
+def test_halves_that_are_denormal_to_fma_mix(name, f32_alone, f16_alone):
+    """Zeros where MODE flushes (measured on gfx90a and gfx950: LLVM, pull request 205101): by which of its fields, if
+    they say different things, differs."""
+    isa = instruction_set(target(name), target(name).wave_sizes[0])
+    given = {0: np.full(64, 0x8001, np.uint32), 1: np.full(64, 0x0400, np.uint32), 2: np.zeros(64, np.uint32)}
+    for mode, flushes in ((0xF0, False), (0xC0, f32_alone), (0x30, f16_alone), (0, True)):
+        for text, whole in (("v_fma_mix_f32 v4, v0, v1, v2 op_sel_hi:[1,1,0]", 0xAC800000),
+                            ("v_fma_mix_f32 v4, -v0, v1, v2 op_sel_hi:[1,1,0]", 0x2C800000)):
+            state = run([isa.parse(text)], isa=isa, vgprs=given, mode=mode)
+            assert set(state.vgpr(4)[:32]) == {0 if flushes else whole}, (text, hex(mode))
+
+
+def test_mad_mix_has_no_denormal_halves_whatever_mode_says():
+    """As source and as result: LLVM, pull request 224911; Mesa, work item 6178."""
+    isa = instruction_set(target("gfx900"))
+    given = {0: np.full(64, 0x35800000, np.uint32), 1: np.full(64, 0x3F800000, np.uint32), 2: np.zeros(64, np.uint32),
+             3: np.full(64, 0x3FF, np.uint32), 4: np.full(64, 0x12345678, np.uint32)}
+    for mode in (0xF0, 0xC0, 0):
+        for text, result in (("v_mad_mixlo_f16 v4, v0, v1, v2", 0x12340000), ("v_mad_mixhi_f16 v4, v0, v1, v2", 0x5678),
+                             ("v_mad_mix_f32 v4, v3, v1, v2 op_sel_hi:[1,0,0]", 0),
+                             ("v_mad_mix_f32 v4, v0, v1, v2", 0x35800000)):
+            assert set(run([isa.parse(text)], isa=isa, vgprs=given, mode=mode).vgpr(4)) == {result}, text
+
+
 def test_what_rdna_1_has_beside_its_successors():
     """v_mac_legacy_f32: zero times anything is 0; v_mul_lo_i32: the low half, whatever the signs."""
     isa = instruction_set(target("gfx1010"), 32)

@@ -46,6 +46,17 @@ def test_what_is_open(name, base, own):
     assert ops and all({each.name for each in freedoms(op).own} == own for op in ops)
 
 
+@pytest.mark.parametrize(("name", "known", "open_ones"), [
+    ("gfx900", {"V_MAD_MIX_F32"}, set()),
+    ("gfx90a", {"V_DOT2_F32_F16", "DS_ADD_F32"}, {"GLOBAL_ATOMIC_ADD_F32", "V_FMA_MIX_F32"}),
+    ("gfx942", {"V_DOT2_F32_F16", "GLOBAL_ATOMIC_ADD_F64"}, {"FLAT_ATOMIC_ADD_F32", "V_FMA_MIXLO_F16"}),
+    ("gfx1201", {"V_DOT2_F32_BF16", "GLOBAL_ATOMIC_ADD_F32"}, {"V_DOT2_F16_F16", "V_FMA_MIX_F32"}),
+])  # fmt: skip
+def test_coverage_says_where_denormals_are_not_known(name, known, open_ones):
+    found = {each.operation: Freedom.DENORMAL in each.freedoms for each in covered(target(name))}
+    assert not any(found[operation] for operation in known) and all(found[operation] for operation in open_ones)
+
+
 def test_values_and_the_bits_of_a_nan_go_different_ways():
     """A comparison of floats does not see which NaN it is given; one of classes does, and so does a move."""
     isa = instruction_set(target("gfx90a"), 64)

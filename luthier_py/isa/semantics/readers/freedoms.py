@@ -24,6 +24,7 @@ from luthier_py.isa.semantics.meaning import Dual, Lanes, Meaning, Scalar, Varia
 from luthier_py.isa.semantics.memory import Atomic, Modify, ScalarAtomic
 from luthier_py.isa.semantics.readers import binding
 from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
+from luthier_py.isa.target import Target
 
 
 class Freedom(Enum):
@@ -39,6 +40,9 @@ class Freedom(Enum):
             "memory has no order of them: AMDGPUUsage, \"Memory Model\"")
     OUTSIDE = ("the time, the place where a wave runs, or what its surroundings answer",
                "AMD Instinct MI200 ISA, 12.6 (S_MEMTIME), 5.8 (hardware registers); RDNA3 ISA, 16.3 (S_SENDMSG_RTN)")
+    DENORMAL = ("which denormals are zeros, if MODE does not keep all (of a sum in memory: in any MODE)",
+                "sources disagree (sums of f32 in memory: LLVM, pull request 96443, CDNA3 ISA, 10.3.1) or measured one "
+                "MODE alone (halves of V_FMA_MIX: LLVM, pull request 205101), or there are none")
     NAN = ("sign and payload of a NaN that arithmetic makes",
            "AMD Instinct CDNA3 ISA, 12.8: \"NAN\"; MI200 ISA, 9.5.3: \"QNAN\", without bits")
 
@@ -142,6 +146,19 @@ def freedoms(op: OpInfo) -> Freedoms:
         return Freedoms(frozenset[Freedom]().union(*(made.own for made in _made(inner))))
     exchanged = isinstance(row, ExchangeTwo)
     return Freedoms(_of_data(row), None, frozenset({Freedom.TURN} if exchanged else ()))
+
+
+def open_on(op: OpInfo, target: Target) -> frozenset[Freedom]:
+    """What is open on this target, or in some MODE, beside what `freedoms` says of all."""
+    row = meaning(op)
+    row = row.typical if isinstance(row, Variants) else row
+    if isinstance(row, Lanes):
+        mixes = any(slot.name == "mix" for slot in row.signature.sources)
+        found = mixes or OpFlag.DOT in op.flags and row.signature.results[0].type.bits == 16
+    else:
+        sums = isinstance(row, Atomic) and (row.modify, row.kind, row.bits) == (Modify.ADD, "f", 32)
+        found = sums and OpFlag.LDS not in op.flags and target.generation == 9
+    return frozenset({Freedom.DENORMAL} if found else ())
 
 
 def _dual(row: Dual) -> frozenset[Freedom]:
