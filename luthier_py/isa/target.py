@@ -71,6 +71,7 @@ class Target:
     shift64_bug: bool = False                # 64-bit shifts misread an amount in register 8n+7
     dpp64_broadcasts: bool = False           # DPP of 64-bit operands can only broadcast within a row
     half_products_flush: bool = False        # MFMA of f16 and bf16, and dot products of f16, take denormals as zeros
+    dots_keep_denormals: bool = False        # of f32 and bf16, too: sources, sums and results of dot products
     atomics_keep_denormals: bool = False     # of f32 in memory (LLVM, memory-atomic-fadd-f32-denormal-support)
     negates_doubles: bool = False            # blgp of MFMA of f64 negates A, B and C
     replicates_matrices: bool = False        # WMMA has A and B in every 16 lanes
@@ -253,7 +254,7 @@ _GFX1102 = replace(
 _GFX1100 = replace(_GFX1102, name="gfx1100", elf_mach=0x41, vgprs=_both(24, 1536))
 _GFX1200 = replace(
     _GFX1100, name="gfx1200", elf_mach=0x48, generation=12, wave_scratch_bytes=256 * (2**18 - 1),
-    architected_sgprs=True, gds_modifier=False, replicates_matrices=False)
+    architected_sgprs=True, gds_modifier=False, replicates_matrices=False, dots_keep_denormals=True)
 _GFX1250 = replace(
     _GFX1200, name="gfx1250", elf_mach=0x49, minor=5, vgprs=((32, WaveRegisters(16, 16, 1024)),), vgpr_limit=1024,
     vgpr_total_limit=1024, aligned_vgprs=True, half_simds=4, lds_bytes=327680, lds_granule=2048, xnack=True,

@@ -138,13 +138,16 @@ def _trig_preop(a: int, segment: int) -> int:
     return floats.rounded(Fraction(taken) * Fraction(2) ** (-53 - shift + (128 if exponent >= 1968 else 0)), 64)
 
 
-def _dot2(of: Callable[[int], int], wide: Callable[[int], int], narrow: Callable[[int], int]) -> Defined:
-    """Products added one after the other in f32, the lowest first; no denormals."""
+def _dot2(of: Callable[[int], int], wide: Callable[[int], int], narrow: Callable[[int], int], keeps: bool) -> Defined:
+    """Products added one after the other in f32, the lowest first; ``keeps``: there are denormals of f32."""
+    def normal(bits: int) -> int:
+        return bits if keeps else flushed(bits, 32)
+
     def rule(a: int, b: int, c: int) -> int:
-        total = flushed(wide(c), 32)
+        total = normal(wide(c))
         for at in (0, 16):
             total = floats.fused(of(a >> at & M16), of(b >> at & M16), total, 32)
-        return narrow(flushed(total, 32))
+        return narrow(normal(total))
 
     return Defined(rule)
 
@@ -221,10 +224,7 @@ NAMED: dict[str, Defined] = _CUBES | {
     "CVT_F32_BF16": Defined(of_bf16),
     "FMA_MIX_F32": _mixed(_fused, False), "FMA_MIXLO_F16": _mixed(_fused, True), "FMA_MIXHI_F16": _mixed(_fused, True),
     "MAD_MIX_F32": _mixed(_added, False), "MAD_MIXLO_F16": _zeroed(_added), "MAD_MIXHI_F16": _zeroed(_added),
-    "DOT2_F16_F16": _dot2(_of_f16, _of_f16, lambda a: floats.resized(a, 32, 16)),
-    "DOT2_F32_BF16": _dot2(_of_bf16_flushed, _plain, _plain),
-    "DOT2C_F32_BF16": _dot2(_of_bf16_flushed, _plain, _plain),
-    "DOT2_BF16_BF16": _dot2(_of_bf16_flushed, of_bf16, _one_nan),
+    "DOT2_F16_F16": _dot2(_of_f16, _of_f16, lambda a: floats.resized(a, 32, 16), False),
     "PK_ADD_BF16": _bfloats(lambda *x: floats.add(*x, 32)), "PK_MUL_BF16": _bfloats(lambda *x: floats.multiply(*x, 32)),
     "PK_FMA_BF16": _bfloats(lambda *x: floats.fused(*x, 32)),
     "PK_MIN_NUM_BF16": _bfloats(lambda *x: extreme(*x, 32, False, How(True, True))),
@@ -258,7 +258,10 @@ def _small(name: str, how: How) -> Defined | None:
 
 def conversion(name: str, how: How) -> Defined | None:
     if name in ("DOT2_F32_F16", "DOT2C_F32_F16"):
-        return _dot2(_of_f16_flushed if how.no_halves else _of_f16, _plain, _plain)
+        return _dot2(_of_f16_flushed if how.no_halves else _of_f16, _plain, _plain, how.keeps)
+    if name in ("DOT2_F32_BF16", "DOT2C_F32_BF16", "DOT2_BF16_BF16"):
+        narrow, of = name.endswith("BF16_BF16"), of_bf16 if how.keeps else _of_bf16_flushed
+        return _dot2(of, of_bf16 if narrow else _plain, _one_nan if narrow else _plain, how.keeps)
     found = re.fullmatch(r"CVT_([FUI]\d\d)_([FUI]\d\d)", name)
     if name in NAMED or found is None:
         return NAMED.get(name) or _small(name, how)

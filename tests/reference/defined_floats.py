@@ -25,6 +25,7 @@ class How:
     numbers_win: bool
     fnuz: bool = False  # of the target's floats of 8 bits: neither infinity nor -0
     no_halves: bool = False  # the target's dot products take denormal halves as zeros
+    keeps: bool = False      # they keep all denormals
 
 
 ONE = {16: 0x3C00, 32: 0x3F800000, 64: 0x3FF0000000000000}

@@ -33,7 +33,7 @@ def row_of(op: OpInfo, target: Target, ieee: bool = True) -> Lanes | Scalar | No
     row = meaning(op)
     if isinstance(row, Variants):
         row = row.of(Situation(lambda name: 0, target.fnuz_floats, False, ieee, not target.clamps_by_mode,
-                               target.first_nan, target.half_products_flush))
+                               target.first_nan, target.half_products_flush, target.dots_keep_denormals))
     return row if isinstance(row, Lanes | Scalar) else None
 
 

@@ -52,9 +52,9 @@ def situations() -> Iterator[tuple[How, dict[str, int], Situation]]:
     for ieee, wins, table in ((True, False, TABLES[0]), (False, False, TABLES[1]), (False, True, TABLES[2])):
         signs = {"src0_modifiers": int(ieee), "src1_modifiers": int(wins)}
         fields = {"bitop3": table, **signs}
-        how = How(ieee, wins, fnuz=not ieee and not wins, no_halves=wins)
+        how = How(ieee, wins, fnuz=not ieee and not wins, no_halves=ieee, keeps=wins)
         yield how, fields, Situation(lambda name, f=fields: f.get(name, 0), how.fnuz, ieee=ieee, numbers_win=wins,
-                                     half_products_flush=wins)
+                                     half_products_flush=ieee, dots_keep_denormals=wins)
 
 
 def bases() -> dict[str, Lanes | Scalar | Variants]:

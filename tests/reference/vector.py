@@ -82,7 +82,8 @@ def in_situation(wave: Wave, inst: Inst, row: Variants) -> Lanes | Scalar:
     keeps_finite = bool(wave.scalar(MODE) >> 23 & 1)  # FP16_OVFL
     ieee = bool(wave.scalar(MODE) >> 9 & 1)
     return row.of(Situation(lambda name: field(inst, name), wave.fnuz_floats, keeps_finite, ieee, wave.numbers_win,
-                            wave.first_nan, wave.half_products_flush))
+                            wave.first_nan, wave.half_products_flush,
+                            wave.target is not None and wave.target.name.startswith("gfx12")))
 
 
 def _written(wave: Wave, inst: Inst, row: Lanes, results: dict[int, Lane]) -> None:

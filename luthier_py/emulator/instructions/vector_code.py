@@ -85,7 +85,8 @@ def in_situation(w: WaveCode, inst: Inst, row: Variants) -> Lanes | Scalar:
         raise Unsupported("numbers of UE5M3 (clamp)")
     target, mode = w.settings.target, w.context.mode
     return row.of(Situation(partial(field, inst), target.fnuz_floats, mode.keeps_finite, mode.ieee,
-                            target.numbers_win, target.first_nan, target.half_products_flush))
+                            target.numbers_win, target.first_nan, target.half_products_flush,
+                            target.dots_keep_denormals))
 
 
 def dual(w: WaveCode, inst: Inst, row: Dual) -> None:

@@ -3,10 +3,12 @@
 In: one lane's operands. Out: the result before clamp. Sources: AMD Instinct MI200 ISA, 12.10 and 12.11; RDNA 3 ISA,
 16.8 and 16.10; RDNA 4 ISA, 16.8 and 16.10; CDNA4 ISA, 12.10. Hardware does not say how it rounds inside. Here products
 are added to the addend one after the other, the first element's first, each step in f32 rounded once; results of 16
-bits are rounded once more. gfx1151 does otherwise (ROCm, rocm-systems issue 12056: it aligns and truncates).
+bits are rounded once more. RDNA 3 and 4 do otherwise (ROCm, rocm-systems issue 12056: they align and truncate).
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from luthier_py.isa.semantics.algebra import (
     F16,
@@ -28,52 +30,61 @@ from luthier_py.isa.semantics.meaning import Lanes, Situation, Variants, declare
 from luthier_py.isa.semantics.small_floats import BF8, FP8, SmallFloat
 
 Pair = tuple[Value, Value]
+Convert = Callable[[Value], Value]
 _NEG = 1  # of srcN_modifiers
 
 
-# Floats. Denormals of f32 are zeros, whatever MODE says (LLVM, pull request 205101), and so are those of bf16; those of
-# f16 are on gfx90a, and on no other target where the result is f32 (the same, dot2UnconditionalFlush).
-def _dot2(a: Pair, b: Pair, c: Value) -> Value:
+# Floats. Denormals of f32 are zeros, whatever MODE says (LLVM, pull request 205101), and so are those of bf16, but on
+# RDNA 4; those of f16 are on gfx90a alone (the same, dot2UnconditionalFlush). Measured on gfx1100 and gfx1201 by AMD
+# (rocm-systems, rocjitsu: gfx11_dot2.h, gfx12_dot.h), which also have how these round inside.
+def _plain(a: Value) -> Value:
+    return a
+
+
+def _dot2(a: Pair, b: Pair, c: Value, flushed: Convert) -> Value:
     """Of f32."""
-    first = fma(a[0], b[0], flush_denormals(c))
-    return flush_denormals(fma(a[1], b[1], first))
+    first = fma(a[0], b[0], flushed(c))
+    return flushed(fma(a[1], b[1], first))
 
 
-def _of_f16(two: Pair) -> Pair:
-    return two[0].to(F32), two[1].to(F32)
+def _of_halves(flushed: Convert, flushed_half: Convert) -> Lanes:
+    def two(elements: Pair) -> Pair:
+        return flushed_half(elements[0]).to(F32), flushed_half(elements[1]).to(F32)
+
+    return Lanes(signature("2f16 2f16 f32 -> f32"), lambda a, b, c: _dot2(two(a), two(b), c, flushed),
+                 flushes=False, clamps=False)
 
 
-def _of_bf16(bits: Value) -> Value:
-    return flush_denormals(from_bf16(bits))
+def _of_bfloats(flushed: Convert, narrow: bool) -> Lanes:
+    """A NaN of bf16 is always the same one: which, no manual says."""
+    def wide(bits: Value) -> Value:
+        return flushed(from_bf16(bits))
+
+    def two(elements: Pair) -> Pair:
+        return wide(elements[0]), wide(elements[1])
+
+    def rounded(a: Pair, b: Pair, c: Value) -> Value:
+        total = _dot2(two(a), two(b), wide(c), flushed)
+        return select(is_nan(total), 0x7FC0, to_bf16(total))
+
+    if narrow:
+        return Lanes(signature("2u16 2u16 u16 -> u16"), rounded)
+    return Lanes(signature("2u16 2u16 f32 -> f32"), lambda a, b, c: _dot2(two(a), two(b), c, flushed), flushes=False)
 
 
-def _two_of_bf16(two: Pair) -> Pair:
-    return _of_bf16(two[0]), _of_bf16(two[1])
+def _by_target(keeps: Lanes, flushes: Lanes, loses_halves: Lanes) -> Variants:
+    return Variants(lambda how: loses_halves if how.half_products_flush
+                    else keeps if how.dots_keep_denormals else flushes)
 
 
 # Code that asks for a clamp gets sums of any size on gfx1100 (bitsandbytes, issue 2087 and its gemm_4bit_simt).
-def _of_halves(flushes: bool) -> Lanes:
-    def two(elements: Pair) -> Pair:
-        return _of_f16((flush_denormals(elements[0]), flush_denormals(elements[1])) if flushes else elements)
-
-    return Lanes(
-        signature("2f16 2f16 f32 -> f32"), lambda a, b, c: _dot2(two(a), two(b), c), flushes=False, clamps=False)
-
-
-_KEEPS, _FLUSHES = _of_halves(False), _of_halves(True)
-declare("V_DOT2_F32_F16 V_DOT2C_F32_F16", Variants(lambda how: _FLUSHES if how.half_products_flush else _KEEPS))
-lanes("V_DOT2_F16_F16", "2f16 2f16 f16 -> f16", lambda a, b, c: _dot2(_of_f16(a), _of_f16(b), c.to(F32)).to(F16))
-lanes("V_DOT2_F32_BF16 V_DOT2C_F32_BF16", "2u16 2u16 f32 -> f32",
-      lambda a, b, c: _dot2(_two_of_bf16(a), _two_of_bf16(b), c))
-
-
-def _dot2_bf16(a: Pair, b: Pair, c: Value) -> Value:
-    """A NaN is always the same one: which, no manual says."""
-    total = _dot2(_two_of_bf16(a), _two_of_bf16(b), _of_bf16(c))
-    return select(is_nan(total), 0x7FC0, to_bf16(total))
-
-
-lanes("V_DOT2_BF16_BF16", "2u16 2u16 u16 -> u16", _dot2_bf16)
+declare("V_DOT2_F32_F16 V_DOT2C_F32_F16", _by_target(
+    _of_halves(_plain, _plain), _of_halves(flush_denormals, _plain), _of_halves(flush_denormals, flush_denormals)))
+for _names, _is_narrow in (("V_DOT2_F32_BF16 V_DOT2C_F32_BF16", False), ("V_DOT2_BF16_BF16", True)):
+    _keeps, _flushes = _of_bfloats(_plain, _is_narrow), _of_bfloats(flush_denormals, _is_narrow)
+    declare(_names, _by_target(_keeps, _flushes, _flushes))
+lanes("V_DOT2_F16_F16", "2f16 2f16 f16 -> f16", lambda a, b, c: _dot2(
+    (a[0].to(F32), a[1].to(F32)), (b[0].to(F32), b[1].to(F32)), c.to(F32), flush_denormals).to(F16))
 
 
 def _dot4(a: Value, b: Value, c: Value, of_a: SmallFloat, of_b: SmallFloat) -> Value:

@@ -133,6 +133,8 @@ class Situation:
     """Of the target: a minimum of two quiet NaN is the first one, not the second."""
     half_products_flush: bool = False
     """Of the target: denormals of f16 are zeros in dot products."""
+    dots_keep_denormals: bool = False
+    """Of the target: those of f32 and bf16 are not, as they are elsewhere."""
 
 
 PLAIN = Situation(lambda name: 0)

@@ -140,6 +140,21 @@ def test_mad_mix_has_no_denormal_halves_whatever_mode_says():
             assert set(run([isa.parse(text)], isa=isa, vgprs=given, mode=mode).vgpr(4)) == {result}, text
 
 
+@pytest.mark.parametrize("name, kept", [("gfx1100", False), ("gfx1201", True)])
+def test_dot_products_of_denormals_of_bf16_and_f32(name, kept):
+    """As AMD has measured (rocm-systems, rocjitsu: gfx11_dot2.h, gfx12_dot.h)."""
+    isa = instruction_set(target(name), 32)
+    one, zero = np.full(64, 0x3F80, np.uint32), np.zeros(64, np.uint32)
+    for text, given, result in (
+        ("v_dot2_f32_bf16 v4, v0, v1, v2", {0: np.full(64, 0x0001, np.uint32), 1: one, 2: zero}, 0x00010000),
+        ("v_dot2_f32_bf16 v4, v0, v1, v2", {0: zero, 1: one, 2: np.full(64, 5, np.uint32)}, 5),
+        ("v_dot2_f32_f16 v4, v0, v1, v2", {0: zero, 1: one, 2: np.full(64, 0x80000003, np.uint32)}, 0x80000003),
+    ):
+        for mode in (0xF0, 0):
+            found = set(run([isa.parse(text)], isa=isa, vgprs=given, mode=mode).vgpr(4)[:32])
+            assert {value & 0x7FFFFFFF for value in map(int, found)} == {result & 0x7FFFFFFF if kept else 0}
+
+
 def test_what_rdna_1_has_beside_its_successors():
     """v_mac_legacy_f32: zero times anything is 0; v_mul_lo_i32: the low half, whatever the signs."""
     isa = instruction_set(target("gfx1010"), 32)
