@@ -19,6 +19,7 @@ from luthier_py.isa.registers import AGPR_SHIFT, EXEC, MODE, SCC, VGPR_SHIFT, Re
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Branch
 from luthier_py.isa.semantics.meaning import Dual, Lanes, Scalar, Variants
+from luthier_py.isa.semantics.readers.dwords import dependents
 from luthier_py.isa.semantics.readers.lane_bits import assignments
 from luthier_py.isa.semantics.scaled_floats import ManyConverted
 from luthier_py.isa.target import Target
@@ -29,8 +30,10 @@ _COUNTERS = (Counter.VM, Counter.LGKM, Counter.VS, Counter.SAMPLE, Counter.BVH, 
 _UNNAMED = RegSet(1 << EXEC | 1 << EXEC + 1 | 1 << MODE)
 VECTORS = 256
 _NUMBER, PLACE, ALL_DWORDS = 0xFFFF, 24, 255
-"""Of a register in a list: its number, and from which bit on which dword of its operand it is; ALL_DWORDS for a result
-of one dword, which depends on all dwords of the sources. A dword of a longer one depends on those up to its place."""
+"""Of a register in a list: its number, and from which bit on a mask: which dword of the results it is, or which depend
+on it; ALL_DWORDS where there is but one. Sources that none depends on are not listed. Where a meaning does not say it,
+a dword depends on those up to its place."""
+_LAST = 7  # and all behind it
 LOGIC_COLUMNS, _MOST_SOURCES, _MOST_LOGIC = 6, 3, 8
 
 
@@ -118,22 +121,25 @@ def step_of(pc: int, inst: Inst, target: Target, wave_size: int) -> list[int]:
 def _read(inst: Inst, registers: RegSet) -> list[int]:
     """Operand by operand, with their places there, then what no operand names, if it is certain."""
     found: list[int] = []
+    made = dependents(inst)
     rest = registers - _UNNAMED - RegSet(unnamed_addresses(inst.operands))
     for operand in inst.operands:
         if operand.reg is None or Access.READ not in operand.access:
             continue
         numbers = _numbers(RegSet.of(operand.reg) & registers)
-        found += [number | place << PLACE for place, number in enumerate(numbers)]
+        upwards = [ALL_DWORDS << min(place, _LAST) & ALL_DWORDS for place in range(len(numbers))]
+        masks = made.get(operand.name, upwards)
+        found += [number | mask << PLACE for number, mask in zip(numbers, masks, strict=False) if mask]
         rest -= RegSet.of(operand.reg)
-    return [*found, *_numbers(rest)]
+    return [*found, *(number | ALL_DWORDS << PLACE for number in _numbers(rest))]
 
 
 def _places(inst: Inst) -> dict[int, int]:
     """Of the dwords of results that have several, but masks."""
-    return {number: place for operand in inst.operands
-            if operand.reg is not None and Access.WRITE in operand.access and operand.reg.dwords > 1
-            and not (inst.op.flags & OpFlag.VALU and operand.reg.file is RegFile.SGPR)
-            for place, number in enumerate(_numbers(RegSet.of(operand.reg)))}
+    written = [operand.reg for operand in inst.operands if operand.reg is not None and Access.WRITE in operand.access
+               and not (inst.op.flags & OpFlag.VALU and operand.reg.file is RegFile.SGPR)]
+    numbers = [number for reg in written for number in _numbers(RegSet.of(reg))]
+    return {number: 1 << min(place, _LAST) for place, number in enumerate(numbers)} if len(numbers) > 1 else {}
 
 
 def _step(inst: Inst, row: object) -> Step:

@@ -43,7 +43,7 @@ static void require(struct watch *watch, u8 *memory, struct wave *wave, const u3
     if (last && stored) tell(watch, memory, wave, step, last, DECIDES_STORED, stored);
 }
 
-/* Lanes in which a result is defined, that depends on dwords of sources up to a place. */
+/* Lanes in which a result is defined. */
 static u64 combined(u8 *memory, struct busy *busy, const u32 *step, const u32 *read, u32 reads, u32 result) {
     u64 all = ~0ull, any = 0, vectors = 0, first = ~0ull, second = ~0ull, mask = 0;
     bool has_vectors = false, to_scalar = (result & 0xffff) < VECTORS;
@@ -53,7 +53,7 @@ static u64 combined(u8 *memory, struct busy *busy, const u32 *step, const u32 *r
         bool is_mask = role == ROLE_LOW_LANES || role == ROLE_HIGH_LANES;
         if (role == ROLE_LOW_LANES) mask |= *scalar(memory, id);
         if (role == ROLE_HIGH_LANES) mask |= (u64)*scalar(memory, id) << 32;
-        if (!is_mask && read[i] >> PLACE > result >> PLACE) continue;
+        if (!is_mask && !(read[i] >> PLACE & result >> PLACE)) continue;
         if (id >= VECTORS) has_vectors = true, vectors |= lanes;
         any |= lanes;
         if (role == ROLE_FIRST) first &= lanes;

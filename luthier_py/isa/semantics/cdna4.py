@@ -29,17 +29,20 @@ _LOOKS_AT_ALL = Situation(lambda name: 0b11001010)
 
 
 def _truth_table(type: str, sources: int = 3) -> Variants:
-    """Bit by bit a function of three sources: bit 4 * src0 + 2 * src1 + src2 of the operand `bitop3`. Of two sources
-    (RDNA 4's dual instructions) the third is 0."""
+    """Bit by bit a function of three sources: bit 4 * src0 + 2 * src1 + src2 of the operand `bitop3`, which may ignore
+    some. Of two sources (RDNA 4's dual instructions) the third is 0."""
     def of(situation: Situation) -> Lanes:
         table = situation.field("bitop3")
+        numbers = [number for number in range(0, 8, 1 << 3 - sources) if table >> number & 1]
+        ignored = sum(bit for bit in (4, 2, 1)[:sources] if {number ^ bit for number in numbers} == {*numbers})
 
         def compute(*given: Value) -> Value:
             result = given[0].lift(0)
-            for number in range(0, 8, 1 << 3 - sources):
-                if table >> number & 1:
-                    bits = [x if number >> 2 - place & 1 else ~x for place, x in enumerate(given)]
-                    result = result | reduce(and_, bits)
+            for number in numbers:
+                if not number & ignored:
+                    bits = [x if number >> 2 - place & 1 else ~x for place, x in enumerate(given)
+                            if not ignored >> 2 - place & 1]
+                    result = result | reduce(and_, bits, given[0].lift(-1))
             return result
 
         return Lanes(signature(f"{' '.join([type] * sources)} -> {type}"), compute)

@@ -294,6 +294,29 @@ def test_copies_and_bits_that_do_not_matter(rows):
     assert not run([*rows, WAIT, END], Checks.INIT).findings
 
 
+PAIRS = [("v_mov_b32", vgpr(number), vgpr(2)) for number in (12, 14, 15, 16, 17)]  # v13 and v18 to v31: nobody's
+STORE_LOW, STORE_HIGH = (made("global_store_dword", vgpr(2), vgpr(register), PLACE) for register in (8, 9))
+
+
+@pytest.mark.parametrize("text, low, high", [
+    ("v_pk_fma_f32 v[8:9], v[14:15], v[12:13], v[16:17] op_sel_hi:[1,0,1]", True, True),
+    ("v_pk_fma_f32 v[8:9], v[14:15], v[12:13], v[16:17]", True, False),
+    ("v_pk_mul_f32 v[8:9], v[14:15], v[12:13] op_sel:[0,1] op_sel_hi:[1,0]", False, True),
+    ("v_pk_add_f32 v[8:9], v[12:13], v[14:15] op_sel_hi:[0,1]", True, True),
+    ("v_pk_mov_b32 v[8:9], v[14:15], v[12:13] op_sel:[0,0]", True, True),
+    ("v_pk_mov_b32 v[8:9], v[12:13], v[14:15] op_sel:[1,0]", False, True),
+    ("v_mad_u64_u32 v[8:9], vcc, v14, v15, v[12:13]", True, False),
+    ("v_lshlrev_b64 v[8:9], 3, v[12:13]", True, False),
+    ("v_lshrrev_b64 v[8:9], 3, v[12:13]", True, False),  # what comes down of v13 may be cut off
+    ("v_swap_b32 v8, v9", False, True),
+])
+def test_dwords_of_pairs_that_nobody_wrote(text, low, high):
+    """Which dwords are read is what op_sel, op_sel_hi and the operation say."""
+    rows = [*PAIRS, ("v_mov_b32", vgpr(8), vgpr(2)), ISA.parse(text).raw]
+    for store, defined in ((STORE_LOW, low), (STORE_HIGH, high)):
+        assert bool(run([*rows, store, END], Checks.INIT).findings) != defined, store
+
+
 HALVES = """
 KERNEL void halves(_Float16 *out, const _Float16 *in) {
   int i = X;
