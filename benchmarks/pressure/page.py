@@ -26,7 +26,8 @@ than before, *private* the most bytes that were added to a lane's private memory
 
 Crowded kernels are random ones in which each SGPR, each of 256 VGPRs and (in half of them) each of 256 AGPRs holds
 something from the beginning to the end, but for 0, 1 or 2 of each file or of one. Hand-written kernels are those of
-PyPI's amd-aiter, libraries those of PyPI's cyllama-rocm and of Debian's rocSPARSE and rocRAND, chosen by the seed.
+PyPI's amd-aiter, libraries those of PyPI's cyllama-rocm and bitsandbytes and of Debian's rocSPARSE and rocRAND, chosen
+by the seed.
 
 {done:,} of {all:,} pairs of a kernel and a tool are in these tables, in an order that the seed makes; `--further` goes
 on, and `--again` repeats what was refused.

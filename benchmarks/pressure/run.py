@@ -1,9 +1,10 @@
 """Are kernels served whose registers are all in use? Every tool on samples, kernels of libraries, and crowded ones.
 
-In: `--kernels N` of libraries, `--seed`, `--jobs`, `--seconds` for one instrumentation. Out: build/pressure/SEED.jsonl,
-a line for each kernel and tool, and tables, in pressure.md with `--page`. Each copy is proved, as always; where the
-emulator has the target and a launch is known, original and copy run: buffers are compared bit by bit, counts with the
-emulator's own. `--further` goes on where a run was left, `--again` repeats what was not in order.
+In: `--kernels N` of libraries, `--seed`, `--jobs`, `--seconds` for one instrumentation, `--tools N`: each kernel under
+so many of the tools. Out: build/pressure/SEED.jsonl, a line for each kernel and tool, and tables, in pressure.md with
+`--page`. Each copy is proved, as always; where the emulator has the target and a launch is known, original and copy
+run: buffers are compared bit by bit, counts with the emulator's own. `--further` goes on where a run was left,
+`--again` repeats what was not in order.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ def main() -> int:
     known = {key: row for key, row in known.items() if key[:3] in there}
     if not given.tables:
         chosen = [s for s in every if not given.corpus or s.corpus == given.corpus]
-        left = [(s, [tool for tool in given.tool or WAYS if (s.corpus, s.target, s.name, tool) not in known])
+        left = [(s, [tool for tool in drawn(s, given) if (s.corpus, s.target, s.name, tool) not in known])
                 for s in chosen]
         tasks = [(subject, tools, given.seconds) for subject, tools in left if tools]
         random.Random(given.seed).shuffle(tasks)  # so that what is there of a run that was ended stands for the rest
@@ -187,11 +188,19 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=60, help="of a processor, for one kernel under one tool")
     parser.add_argument("--corpus", help="only this one")
     parser.add_argument("--tool", action="append", choices=WAYS, help="only these")
+    parser.add_argument("--tools", type=int, default=0, metavar="N", help="each kernel under so many of them")
     parser.add_argument("--further", action="store_true", help="what is in build/pressure stays")
     parser.add_argument("--again", action="store_true", help="what is in order there stays")
     parser.add_argument("--tables", action="store_true", help="only tables of what is there")
     parser.add_argument("--page", action="store_true", help="write pressure.md")
     return parser.parse_args()
+
+
+def drawn(subject: Subject, given: argparse.Namespace) -> list[str]:
+    """The tools for one kernel."""
+    tools = list(given.tool or WAYS)
+    few = random.Random(f"{given.seed} {subject.target} {subject.name}").sample(tools, min(given.tools, len(tools)))
+    return few or tools
 
 
 def campaign(tasks: list[tuple[Subject, list[str], float]], jobs: int) -> Iterator[Row]:

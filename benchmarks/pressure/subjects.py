@@ -11,6 +11,7 @@ import random
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from shutil import which
@@ -120,6 +121,9 @@ def _library_files(libraries: Path) -> Iterator[tuple[Path, str]]:
                 yield path, corpus
     for name in filter(None, os.environ.get(ROCM, "").split(":")):
         yield Path(name), "libraries"
+    spec = find_spec("bitsandbytes")
+    if spec is not None and spec.origin is not None:
+        yield max(Path(spec.origin).parent.glob("libbitsandbytes_rocm*.so")), "libraries"
 
 
 OF_A_TARGET = 20  # kernels of one library, from which some are taken

@@ -10,12 +10,14 @@ and aligned. A group is pinned onto the home of an argument or a result when tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from luthier_py.errors import Location, OutOfRegisters
 from luthier_py.inject.items import SpillSlot
 from luthier_py.isa import NO_REGS, Inst, OperandKind, Reg, RegFile, RegSet
+from luthier_py.isa.operands import LOW_HALVES, NAMED_BY_HALVES
+from luthier_py.isa.registers import NAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +51,22 @@ class Pool:
         self.asked[reg.file] |= (1 << reg.dwords) - 1 << reg.index
         return reg in self.free and not self.taken.overlaps(RegSet.of(reg))
 
-    def take(self, file: RegFile, dwords: int = 1, align: int = 0, phase: int = 0) -> Reg:
-        """The lowest free run of ``dwords`` registers; it starts ``phase`` above a multiple of ``align``."""
-        reg = self.lowest(file, dwords, align, phase)
+    def take(self, file: RegFile, dwords: int = 1, align: int = 0, phase: int = 0, stop: int = NAMED) -> Reg:
+        """The lowest free run of ``dwords`` registers before ``stop``; it starts ``phase`` above a multiple of
+        ``align``."""
+        reg = self.lowest(file, dwords, align, phase, stop)
         if reg is not None:
             return reg
         message = f"no {dwords} consecutive free {file.name}s for an inserted call{self.why(file)}"
         raise OutOfRegisters(f"{message}; use less in it, or choose another place", self.where())
 
-    def lowest(self, file: RegFile, dwords: int = 1, align: int = 0, phase: int = 0) -> Reg | None:
+    def lowest(
+        self, file: RegFile, dwords: int = 1, align: int = 0, phase: int = 0, stop: int = NAMED
+    ) -> Reg | None:
         """As `take`; None where there is none."""
         align = align or tuple_alignment(file, dwords)
         for among in (self.free, self.free | self.busy):
-            found = _lowest((among - self.taken).mask(file), dwords, align, phase)
+            found = _lowest((among - self.taken).mask(file) & (1 << stop) - 1, dwords, align, phase)
             if found is not None:
                 reg = self.claim(Reg(file, found, dwords))
                 self.asked[file] |= (1 << found + dwords) - 1
@@ -69,13 +74,15 @@ class Pool:
                 return reg
         return None
 
-    def take_whole(self, resting: RegSet, file: RegFile, dwords: int = 1, align: int = 0, phase: int = 0) -> Reg:
+    def take_whole(
+        self, resting: RegSet, file: RegFile, dwords: int = 1, align: int = 0, phase: int = 0, stop: int = NAMED
+    ) -> Reg:
         """As `take`, for what is written in any lane: of those that are ``resting``, which nobody needs in any; or else
         one is borrowed."""
         whole = Pool(self.free & resting, self.where, self.why, self.taken, self.asked)
-        reg = whole.lowest(file, dwords, align, phase)
+        reg = whole.lowest(file, dwords, align, phase, stop)
         if reg is None:
-            reg = self.take(file, dwords, align, phase)
+            reg = self.take(file, dwords, align, phase, stop)
             self.borrowed |= RegSet.of(reg)
         return self.claim(reg)
 
@@ -106,12 +113,14 @@ def tuple_alignment(file: RegFile, dwords: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Registers of a fragment that must keep their distances, and their phase: ``[low, high)`` of one file."""
+    """Registers of a fragment that must keep their distances, and their phase: ``[low, high)`` of one file. ``stop``:
+    before which its operands can name them."""
 
     file: RegFile
     low: int
     high: int
     align: int = 1
+    stop: int = NAMED
 
     @property
     def dwords(self) -> int:
@@ -129,15 +138,26 @@ def fragment_groups(instrs: Sequence[Inst], extra: Iterable[Reg], general: RegSe
         {(r.file, r.index, r.dwords) for r in (*tuples, *extra) if r in general},
         key=lambda t: (t[0], t[1], -t[2]),
     )
+    halves = {reg.index for inst in instrs for reg in _named_by_halves(inst)}
     groups: list[Group] = []
     for file, index, dwords in spans:
         align = tuple_alignment(file, dwords)
+        stop = NAMED_BY_HALVES if file is RegFile.VGPR and index in halves else NAMED
         last = groups[-1] if groups else None
         if last is not None and last.file is file and index < last.high:
-            groups[-1] = Group(file, last.low, max(last.high, index + dwords), max(last.align, align))
+            high = max(last.high, index + dwords)
+            groups[-1] = Group(file, last.low, high, max(last.align, align), min(last.stop, stop))
         else:
-            groups.append(Group(file, index, index + dwords, align))
+            groups.append(Group(file, index, index + dwords, align, stop))
     return groups
+
+
+def _named_by_halves(inst: Inst) -> Iterator[Reg]:
+    """Vector registers that an operand names of which the number has a bit less."""
+    halves = {info.name for info in inst.op.operands if info.kind in LOW_HALVES}
+    for operand in inst.operands if halves else ():
+        if operand.name in halves and operand.reg is not None and operand.reg.file is RegFile.VGPR:
+            yield operand.reg
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +197,15 @@ def place(
         base = pin.home.index - (pin.slot.index - group.low)
         rest = _rest(group, used, pin.slot, base)
         clash = (homes | pool.taken).overlaps(RegSet.of(pin.home))
-        if base >= 0 and base % group.align == group.phase and not clash and all(map(pool.is_free, rest)):
+        fits = 0 <= base <= group.stop - group.dwords and base % group.align == group.phase
+        if fits and not clash and all(map(pool.is_free, rest)):
             bases[group] = base
             homes |= RegSet.of(pin.home)
             for reg in rest:
                 pool.claim(reg)
     for group in groups:
         if group not in bases:
-            want = group.file, group.dwords, group.align, group.phase
+            want = group.file, group.dwords, group.align, group.phase, group.stop
             whole = afar.overlaps(RegSet.of(Reg(group.file, group.low, group.dwords)))
             bases[group] = (pool.take_whole(resting, *want) if whole else pool.take(*want)).index
     return Placement({

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from luthier_py.errors import Invalid
 from luthier_py.isa.constants import LITERAL, LITERAL64
 from luthier_py.isa.instruction import Inst, Operand, OperandInfo, OpInfo
-from luthier_py.isa.operands import ACCUMULATOR, HIGH_HALF, VECTOR, excluded
-from luthier_py.isa.registers import M0, Reg, RegFile
+from luthier_py.isa.operands import ACCUMULATOR, HIGH_HALF, LOW_HALVES, NAMED_BY_HALVES, VECTOR, excluded
+from luthier_py.isa.registers import M0, NAMED, Reg, RegFile
 from luthier_py.isa.target import Target
 
 
@@ -147,8 +147,8 @@ def _vector_field(target: Target, op: OpInfo, info: OperandInfo, reg: Reg, half:
     index = reg.index
     if info.aligned and target.aligned_vgprs and reg.dwords > 1 and index % 2:
         raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}, tuples start at even registers on {target.name}")
-    low = info.kind in ("v16lo", "src16lo")
-    limit = 128 if low else 256
+    low = info.kind in LOW_HALVES
+    limit = NAMED_BY_HALVES if low else NAMED
     if index >= limit or index + reg.dwords > max(target.vgpr_limit, limit):
         raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}, only {limit} registers can be named")
     if info.kind == "dstY":

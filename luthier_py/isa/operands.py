@@ -33,6 +33,8 @@ from luthier_py.isa.target import Target
 VECTOR = 256            # first vector register in nine-bit sources
 ACCUMULATOR = 512       # bit of ten-bit fields: AGPR
 HIGH_HALF = 512         # bit of ten-bit fields of 16-bit operands
+LOW_HALVES = frozenset({"v16lo", "src16lo"})  # a bit of the number says which half, so that there are fewer numbers
+NAMED_BY_HALVES = 128
 APERTURES = range(235, 240)
 SCRATCH_BASE = (230, 231)  # low and high half; 230 for both
 

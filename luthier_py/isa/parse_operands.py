@@ -13,7 +13,7 @@ from luthier_py.errors import Invalid
 from luthier_py.isa.constants import LITERAL, LITERAL64, float_format, inline_codes, width_of
 from luthier_py.isa.encode import number_field, register_field
 from luthier_py.isa.instruction import OperandInfo, OpInfo
-from luthier_py.isa.operands import HIGH_HALF, VECTOR, shows_sources
+from luthier_py.isa.operands import HIGH_HALF, LOW_HALVES, VECTOR, shows_sources
 from luthier_py.isa.parse import BadText, Spelled, Token, spell
 from luthier_py.isa.registers import VCC, RegFile
 from luthier_py.isa.target import Target
@@ -76,7 +76,7 @@ def _register(target: Target, op: OpInfo, info: OperandInfo, said: Spelled) -> i
 def half_in_field(info: OperandInfo) -> bool:
     """Whether the field itself has a bit for the high half; else op_sel says it."""
     covered = sum(((1 << width) - 1) << at for _, width, at in info.segments)
-    return info.kind in ("v16lo", "src16lo") or bool(covered & HIGH_HALF)
+    return info.kind in LOW_HALVES or bool(covered & HIGH_HALF)
 
 
 def _source(target: Target, op: OpInfo, info: OperandInfo, code: int, token: Token) -> int:
