@@ -1,5 +1,5 @@
-"""Hooks with floats of 16 bits, whose short instructions name the first 128 vector registers alone (gfx11 and later), in
-kernels that keep something in all of these."""
+"""Hooks with floats of 16 bits, whose short instructions name the first 128 vector registers alone (gfx11 and later),
+in kernels that keep something in all of these."""
 
 from __future__ import annotations
 
