@@ -223,9 +223,9 @@ class Tool:
         return 0
 
     def text(self, launch: LaunchResult, report: Any) -> str:
-        """What to print of a launch for people; by default one line for each item of the report."""
+        """What to print of a launch for people; by default its kernel, and a line for each item of the report."""
         items = report.items() if isinstance(report, Mapping) else [(self.name, report)]
-        return "\n".join(f"{name} = {value}" for name, value in items)
+        return "\n".join([self.headline(launch), *(f"  {name} = {value}" for name, value in items)]) if items else ""
 
     def rows(self, report: Any) -> Sequence[Any]:
         """The report as rows of a table, which CSV is; by default the first list of rows that ``amounts`` declares, or

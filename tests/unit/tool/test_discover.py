@@ -97,8 +97,9 @@ def test_launch_results() -> None:
     tool = Registered()
     report = tool.report(launch)
     assert report == {"total": 9, "bins": (1, 2)}
-    assert tool.text(launch, report) == "total = 9\nbins = (1, 2)"
-    assert tool.text(launch, 5) == "Registered = 5"
+    head = "kernel 3 - kernel - #workgroups 24"
+    assert tool.text(launch, report) == f"{head}\n  total = 9\n  bins = (1, 2)"
+    assert tool.text(launch, 5) == f"{head}\n  Registered = 5"
 
 
 def test_neighbours_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

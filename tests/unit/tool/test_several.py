@@ -122,7 +122,7 @@ def test_reports_rows_and_files_are_told_apart() -> None:
     report = found.report(launch)
     assert report == {"First": {"seen": 5}, "Second": {}}
     assert found.rows(report) == [{"tool": "First", "seen": 5}, {"tool": "Second", "report": 7}]
-    assert found.text(launch, report) == "seen = 5"
+    assert found.text(launch, report) == "kernel 0 - k - #workgroups 1\n  seen = 5"
     assert set(found.files(launch, report)) == {"First.json", "First.txt", "Second.json", "Second.txt"}
     assert found.combined([report, report]) is None  # Second has no such thing
 
@@ -136,7 +136,8 @@ def test_one_that_has_nothing_to_do_is_told_so() -> None:
     launch = LaunchResult(0, "k", (1, 1, 1), (64, 1, 1), {"First.seen": (5).to_bytes(8, "little")}, notes=notes)
     report = found.report(launch)
     assert report == {"First": {"seen": 5}, "Idle": None}
-    assert found.text(launch, report) == "seen = 5\nkernel 0 - k - #workgroups 1, there is nothing for Idle"
+    head = "kernel 0 - k - #workgroups 1"
+    assert found.text(launch, report) == f"{head}\n  seen = 5\n{head}, there is nothing for Idle"
     assert found.rows(report) == [{"tool": "First", "seen": 5}]
     assert not [name for name in found.files(launch, report) if "Idle" in name]
 
