@@ -68,10 +68,16 @@ def literal(number: int | float | bool, type: Type) -> Value:
         raise ValueError(f"{number} is not a {type}; write {type}({number})")
     if type.is_integer and not type.holds(int(number)):
         raise ValueError(f"{number} does not fit into {type}")
+    return _converted(number, type)
+
+
+def _converted(number: int | float | bool, type: Scalar) -> Value:
+    """A number as the nearest of a type; what is larger than all floats of the type is no constant of it."""
     try:
-        return constant(type, number)
+        return constant(type, type(number))
     except OverflowError:
-        raise ValueError(f"{number} does not fit into {type}") from None
+        shown = f"{number}" if isinstance(number, float) else f"an integer of {number.bit_length()} bits"
+        raise ValueError(f"{shown} does not fit into {type}") from None
 
 
 def implicit(ir: Builder, operand: Operand, type: Type) -> Value:
@@ -99,7 +105,7 @@ def explicit(ir: Builder, operand: Operand, type: Type) -> Value:
     if not isinstance(operand, Value):
         if isinstance(type, Pointer):
             return constant(type, int(literal(operand, U64 if type.dwords == 2 else U32).text))
-        return constant(type, type(operand)) if isinstance(type, Scalar) else literal(operand, type)
+        return _converted(operand, type) if isinstance(type, Scalar) else literal(operand, type)
     source, target = operand.type, type
     if source == target:
         return operand

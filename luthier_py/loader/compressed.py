@@ -16,12 +16,11 @@ from enum import IntEnum
 from mmap import mmap
 
 from luthier_py.errors import Malformed, Unsupported
-from luthier_py.loader.limits import LIMIT, limit_bytes
+from luthier_py.loader.limits import LIMIT, unpacked_limit
 
 MAGIC = b"CCOB"
 _HEADS = {1: struct.Struct("<4sHHIQ"), 2: struct.Struct("<4sHHIIQ"), 3: struct.Struct("<4sHHQQQ")}
 _STARTS = {0: b"\x78", 1: b"\x28\xb5\x2f\xfd"}  # what each method's data begin with
-_SMALL, _RATIO = 64 << 20, 256
 
 
 class Method(IntEnum):
@@ -58,10 +57,7 @@ def head_at(data: bytes | mmap, at: int) -> Head | None:
 
 @dataclass(slots=True)
 class Budget:
-    """Mutable: what the bundles of one file have unpacked to so far.
-
-    They may unpack to _SMALL bytes, or to _RATIO times their compressed size: code compresses to a tenth.
-    """
+    """Mutable: what the bundles of one file have unpacked to so far."""
 
     file_bytes: int
     packed: int = 0
@@ -71,7 +67,7 @@ class Budget:
         """Malformed if the file would unpack to too much with this bundle."""
         packed = head.end - head.data_at
         self.packed = min(self.packed + packed, self.file_bytes)  # where a bundle of version 1 ends nobody says
-        limit = limit_bytes(max(_SMALL, _RATIO * self.packed))
+        limit = unpacked_limit(self.packed)
         if self.unpacked + head.size > limit:
             raise Malformed(f"{what}: {packed} bytes claim to hold {head.size}, but what is compressed in this file "
                             f"may unpack to {limit} bytes, {self.unpacked} of them used; {LIMIT} raises the limit")

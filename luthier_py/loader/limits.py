@@ -13,6 +13,15 @@ LIMIT = "LUTHIER_MAX_CODE_MB"
 """Environment variable: megabytes that a code object may have, and that what is compressed in a file may unpack to."""
 
 
+SMALL_BYTES, RATIO = 64 << 20, 256
+"""What is compressed in a file may unpack to so many bytes, or so many times its size: code compresses to a tenth."""
+
+
+def unpacked_limit(packed_bytes: int) -> int:
+    """To how many bytes so many compressed ones of a file may unpack."""
+    return limit_bytes(max(SMALL_BYTES, RATIO * packed_bytes))
+
+
 def limit_bytes(default: int) -> int:
     """What the environment says, or ``default``."""
     text = os.environ.get(LIMIT, "")

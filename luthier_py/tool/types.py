@@ -78,7 +78,7 @@ class Scalar:
         """As it is in memory; a float is rounded, and OverflowError says that it is too large."""
         if self.name == "bf16":
             return struct.pack("<f", _shortened(float(value)))[2:]
-        return struct.pack(self.letter, value)
+        return struct.pack(self.letter, float(value) if self.kind is Kind.FLOAT else value)
 
     def unpack(self, data: bytes) -> Any:
         """From what is in memory."""

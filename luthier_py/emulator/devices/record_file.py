@@ -3,7 +3,9 @@
 In: a RecordedLaunch, or bytes that claim to be one. Out: the other. Invariant: what is read is checked before it is
 used, whoever wrote it: its checksum, each number, that pages lie in allocations. Layout: MAGIC, the version, SHA-256 of
 the rest; the rest is a zstd frame of a msgpack map. Of a page's bytes those are there that are not all zero, and those
-after the launch where it changed them; a page's two stand beside each other, where zstd finds what they share.
+after the launch where it changed them; a page's two stand beside each other, where zstd finds what they share. A file
+is as large as the limit of loader.limits asks: where its content is so regular that it would be smaller, a skippable
+frame of zeros follows (RFC 8878, 3.1.2), so that a small file never takes much memory.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from luthier_py.emulator.devices.recorded import RecordedLaunch, RecordedPage
 from luthier_py.emulator.memory.device_memory import Allocation
 from luthier_py.emulator.memory.touched import PAGE_BYTES
 from luthier_py.errors import Malformed, Unsupported
+from luthier_py.loader.limits import LIMIT, RATIO, SMALL_BYTES, unpacked_limit
 from luthier_py.storage import read_regular, write_file
 
 MAGIC, VERSION = b"LREC", 1
@@ -35,6 +38,8 @@ _HEAD = struct.Struct("<4sI32s")
 _ZERO = bytes(PAGE_BYTES)
 _HELD, _CHANGED = 1, 2  # of a page: bytes before the launch that are not all 0, others after it
 _WINDOW_LOG = 27
+_PIECE_BYTES = 1 << 20
+_SKIPPABLE, _SKIPPABLE_MAGIC = struct.Struct("<2I"), 0x184D2A50
 _LEVEL, _LEVEL_OF_LARGE, _LARGE = 19, 9, 1 << 24  # bytes from which on the better level takes too long
 _KINDS = {"target": str, "code": bytes, "base": int, "kernel": str, "grid": list, "block": list, "lds_bytes": int,
           "kernarg": bytes, "instructions": int, "allocations": list, "pages": list, "kinds": bytes, "contents": bytes}
@@ -70,6 +75,9 @@ def pack_record(launch: RecordedLaunch) -> bytes:
     level = _LEVEL if len(plain) < _LARGE else _LEVEL_OF_LARGE
     parameters = zstandard.ZstdCompressionParameters.from_level(level, enable_ldm=True, window_log=_WINDOW_LOG)
     packed = zstandard.ZstdCompressor(compression_params=parameters).compress(plain)
+    if len(plain) > max(SMALL_BYTES, RATIO * len(packed)):
+        filling = bytes(len(plain) // RATIO + 1 - len(packed))
+        packed += _SKIPPABLE.pack(_SKIPPABLE_MAGIC, len(filling)) + filling
     return _HEAD.pack(MAGIC, VERSION, hashlib.sha256(packed).digest()) + packed
 
 
@@ -102,13 +110,20 @@ def _facts(data: bytes) -> dict[str, Any]:
         raise _Wrong("it is damaged or not complete: its checksum is another one")
     try:
         with zstandard.ZstdDecompressor(max_window_size=1 << _WINDOW_LOG).stream_reader(packed) as reader:
-            plain = reader.read(MOST_BYTES + 1)
-        if len(plain) > MOST_BYTES:
-            raise _Wrong(f"it holds more than {MOST_BYTES >> 20} MiB")
-        facts = msgpack.unpackb(plain)
+            facts = msgpack.unpackb(_unpacked(reader, min(MOST_BYTES, unpacked_limit(len(packed)))))
     except (zstandard.ZstdError, ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise _Wrong(f"it is broken inside: {str(error) or type(error).__name__}") from None
     return _typed(facts, _KINDS, "it")
+
+
+def _unpacked(reader: zstandard.ZstdDecompressionReader, most_bytes: int) -> bytes:
+    """In pieces, so that what is too large takes no more memory than it may."""
+    plain = bytearray()
+    while piece := reader.read(_PIECE_BYTES):
+        plain += piece
+        if len(plain) > most_bytes:
+            raise _Wrong(f"it unpacks to more than {most_bytes >> 20} MiB; {LIMIT} raises the limit")
+    return bytes(plain)
 
 
 def _typed(facts: Any, kinds: dict[str, type], what: str) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import random
 import struct
+import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import msgpack
 import pytest
 import zstandard
 
+from luthier_py.emulator.devices import record_file
 from luthier_py.emulator.devices.record_file import (
     MAGIC,
     VERSION,
@@ -24,6 +27,8 @@ from luthier_py.emulator.devices.recorded import RecordedLaunch, RecordedPage
 from luthier_py.emulator.memory.device_memory import Allocation
 from luthier_py.emulator.memory.touched import PAGE_BYTES
 from luthier_py.errors import Malformed
+from luthier_py.loader import limits
+from luthier_py.loader.limits import LIMIT, RATIO
 
 HEAD = struct.Struct("<4sI32s")
 BASE = 0x200000000000
@@ -49,8 +54,12 @@ def signed(facts: Any, version: int = VERSION) -> bytes:
 
 
 def facts(**changed: Any) -> dict[str, Any]:
-    plain = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(pack_record(LAUNCH)[HEAD.size :]).read()
-    return {**msgpack.unpackb(plain), **changed}
+    return {**facts_of(LAUNCH), **changed}
+
+
+def facts_of(launch: RecordedLaunch) -> dict[str, Any]:
+    plain = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(pack_record(launch)[HEAD.size :]).read()
+    return dict(msgpack.unpackb(plain))
 
 
 def test_it_comes_back_and_is_small(tmp_path: Path) -> None:
@@ -67,6 +76,30 @@ def test_pages_of_zeros_and_equal_ones_cost_next_to_nothing() -> None:
                             "allocations": (Allocation(BASE + 0x100000, 0x400000, "buffer"),), "pages": many})
     data = pack_record(one)
     assert len(data) < 2.5 * PAGE_BYTES and unpack_record(data, "it") == one
+
+
+def test_a_small_file_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it claims to hold: not what it unpacks to is taken, but what a file of that size may."""
+    monkeypatch.setenv("LUTHIER_MAX_CODE_MB", "1")
+    bomb = signed({"contents": bytes(32 << 20)})
+    tracemalloc.start()
+    with pytest.raises(Malformed, match=f"unpacks to more than 1 MiB; {LIMIT} raises the limit"):
+        unpack_record(bomb, "it")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(bomb) < 1 << 13 and peak < 8 << 20
+
+
+def test_a_record_of_much_that_is_regular_is_large_enough_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (limits, record_file):
+        monkeypatch.setattr(module, "SMALL_BYTES", 1 << 16)
+    numbers = range(0x100, 0x500)
+    same = tuple(page(number, 3, 5) for number in numbers)
+    one = replace(LAUNCH, allocations=(Allocation(BASE + 0x100000, 0x400000, "buffer"),), pages=same)
+    data = pack_record(one)
+    assert unpack_record(data, "it") == one and len(data) < 2 * len(same) * 2 * PAGE_BYTES // RATIO
+    with pytest.raises(Malformed, match="unpacks to more than"):
+        unpack_record(signed(facts_of(one)), "it")
 
 
 @pytest.mark.parametrize("cut", [0, 3, 39, 40, 41, -1])

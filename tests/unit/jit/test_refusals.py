@@ -15,7 +15,7 @@ from luthier_py.tool import Hook
 ISA = instruction_set(target("gfx90a"), 64)
 HEADER = """\
 import math
-from luthier_py.tool import Lane, array, bool_, device, f32, f64, hook, i32, i64, lds, ptr, scratch, u32, u64
+from luthier_py.tool import Lane, array, bf16, bool_, device, f16, f32, f64, hook, i32, i64, lds, ptr, scratch, u32, u64
 from luthier_py.intrinsics import atomic_add, lane_id, read_lane, popcount, as_bits, read_first_lane, atomic_cas
 
 SIZE = 12
@@ -97,6 +97,13 @@ REFUSED = [
     (U + "return True", 1, "True is not a u32"),
     (U + "return -1", 1, "-1 does not fit into u32"),
     (U + "return x + 5000000000", 1, "5000000000 does not fit into u32"),
+    (U + "return x + u32(z * f32(1e39))", 1, r"1e\+39 does not fit into f32"),
+    (U + "return x + u32(z * 1e39)", 1, r"1e\+39 does not fit into f32"),
+    (U + "return x + u32(z * f32(1 << 1024))", 1, "an integer of 1025 bits does not fit into f32"),
+    (U + "return x + u32(z * f32(f16(1 << 1024)))", 1, "an integer of 1025 bits does not fit into f16"),
+    (U + "return x + u32(f64(z) * f64(1 << 1024))", 1, "an integer of 1025 bits does not fit into f64"),
+    (U + "return x + u32(z * f32(f16(70000.0)))", 1, "70000.0 does not fit into f16"),
+    (U + "return x + u32(z * f32(bf16(3.4e38 + 1e36)))", 1, r"does not fit into bf16"),
     (U + "return 'a'", 1, "'a' is not allowed in device code; only numbers are"),
     (U + "return NAME", 1, "NAME is str; only int, float and bool constants"),
     (U + "return unknown", 1, "unknown is unknown here; device code sees its parameters"),
