@@ -179,6 +179,7 @@ def build(
 
     For example: luthier build instr_count -o count.so && LD_PRELOAD=./count.so ./app arguments
     """
+    from luthier_py.runtime.native.build import loads_from
     from luthier_py.session.levels import loading
     from luthier_py.session.observation import build_tool
 
@@ -187,6 +188,8 @@ def build(
     with aside():
         build_tool(required(name), pairs(option, lines), path, level)
     print(loading(level, path.resolve()))
+    if not loads_from(path.resolve()):
+        say("programs load it under a name without spaces, colons, semicolons and $: at these the loader splits names")
 
 
 @app.command_of()

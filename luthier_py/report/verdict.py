@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from luthier_py.analysis import source_lines
+from luthier_py.errors import Location
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.loader import CodeObject
 from luthier_py.pipeline import PARTS, Instrumented
@@ -61,6 +62,8 @@ class Verdict:
     """Of the selected ones, those of which there is no count, though nothing speaks against their kernels."""
     unfinished: int = 0
     """Of the lost ones, those that the device failed in, or before."""
+    cut: bool = False
+    """The program ended without a word: by a signal, _exit or exec."""
     kernels: dict[str, KernelVerdict] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     """Reasons by kernel."""
@@ -105,7 +108,8 @@ class Verdict:
             self.refuse(refusal)
 
     def refuse(self, refusal: Refusal) -> None:
-        self.refused[refusal.kernel] = f"{refusal.reason} [{refusal.where}]"
+        where = "" if refusal.where == Location(refusal.kernel) else f" [{refusal.where}]"
+        self.refused[refusal.kernel] = f"{refusal.reason}{where}"
 
     def left_alone(self, kernel: str, obj: CodeObject, notes: Any) -> None:
         """The tool inserts nothing into it. ``notes``: what it says of the program."""
@@ -148,9 +152,11 @@ class Verdict:
         if self.unfinished:
             found.append(f"{_many(self.unfinished, 'launch', 'launches')} left no count: the device failed first")
         if lost := self.lost - self.unfinished:
-            found.append(f"{_many(lost, 'launch', 'launches')} left no count, and it is not known why: perhaps their "
-                         "graph has no twin, their code was there before the tool, there was no memory for what is "
-                         "kept of them, or the device failed")  # fmt: skip
+            why = (": the program ended by a signal, _exit or exec, or closed all its files, before their counts were "
+                   "read") if self.cut else (
+                   ", and it is not known why: perhaps their graph has no twin, their code was there before the tool, "
+                   "there was no memory for what is kept of them, or the device failed")  # fmt: skip
+            found.append(f"{_many(lost, 'launch', 'launches')} left no count{why}")
         return found
 
     def nothing_inserted(self, obj: CodeObject, notes: Any) -> str:
@@ -217,7 +223,9 @@ class Verdict:
         parts += [f"{name}: {count}" for name, count in told.items()]
         lines = [f"verdict: {'; '.join(parts)}"]
         shown = self.tool.selection.shown
-        lines += [f"  refused: {shown(name)}: {reason}" for name, reason in self.refused.items()]
+        for reason in dict.fromkeys(self.refused.values()):
+            names = {name for name, why in self.refused.items() if why == reason}
+            lines.append(f"  refused: {shown(*names) if len(names) == 1 else self._listed(names)}: {reason}")
         lines += [f"  not instrumented: {reason}" for reason in self._without_tool() if self.launches]
         lines += [f"  nothing observed in {_many(number, 'launch', 'launches')}: {reason}"
                   for reason, number in self.unobserved.items()]

@@ -37,6 +37,7 @@ class Arena:
         self.address = address + Control.BYTES
         self.size = size - Control.BYTES
         self._failure = ctypes.c_int32.from_address(address + Control.FAILURE)
+        self._leaving = ctypes.c_uint32.from_address(address + Control.LEAVING)
 
     def map_file(self, address: int, size: int, offset: int, name: bytes) -> None:
         """Pages of another file at a place of the arena."""
@@ -63,6 +64,11 @@ class Arena:
         """Launches go wrong from here on; the first reason stays."""
         if self._failure.value == 0:
             self._failure.value = status
+
+    @property
+    def left(self) -> bool:
+        """Whether the program ends, or has ended, by exit()."""
+        return self._leaving.value != 0
 
     @property
     def failed(self) -> bool:

@@ -29,16 +29,17 @@ from luthier_py.emulator.memory.poison import poison
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.records.layout import Outcome
 from luthier_py.emulator.watching.findings import LaunchReport, Reporter
-from luthier_py.emulator.waves.residency import COMPUTE_UNITS, of_compute_unit
+from luthier_py.emulator.waves.residency import of_compute_unit
 from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit
-from luthier_py.isa import MAX_WORKITEMS, Target
-from luthier_py.loader import KernelRecord, SymbolType
+from luthier_py.loader import KernelRecord
 from luthier_py.runtime import hidden_value
 from luthier_py.runtime.device import Dim3
 from luthier_py.runtime.native import protocol
 from luthier_py.runtime.native.protocol import Message
 from luthier_py.worker import bundles, heap, printing, properties
+from luthier_py.worker.abandoned import end_launches
 from luthier_py.worker.arena import Arena
+from luthier_py.worker.described import describe_device, describe_module
 from luthier_py.worker.edge import Refused, guarded
 from luthier_py.worker.findings import tell_failure
 from luthier_py.worker.recording import LaunchRecorder
@@ -47,7 +48,7 @@ from luthier_py.worker.targets import VARIABLE, chosen_targets, visible_devices
 from luthier_py.worker.ticket_code import Pause
 from luthier_py.worker.tickets import Tickets
 from luthier_py.worker.traced import TicketTrace
-from luthier_py.worker.wire import Request, counted
+from luthier_py.worker.wire import Request
 
 if TYPE_CHECKING:
     from luthier_py.emulator import LaunchProfile
@@ -82,13 +83,24 @@ class DeviceService:
         self._modules: dict[int, Loaded] = {}
         self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._next_module = 1
+        self._opened = self._in_hand = False  # the device; a ticket that Python carries out
         self._pointers: dict[str, int] = {}  # hidden arguments that every launch has
         self._threads = os.cpu_count() or 1
 
     over = False
 
     def ended(self) -> None:
-        """Nothing is left to be done: what runs is for nobody."""
+        """What runs is for nobody; where it stands is told unless the program knew that it would end."""
+        if self._opened and not self.arena.left:
+            end_launches(self._runs, self._end_launch)
+
+    def _runs(self) -> bool:
+        return not self.arena.failed and (self._in_hand or not self._tickets.none_in_ring or not self._queue.empty())
+
+    def _end_launch(self, why: str) -> None:
+        self._tickets.stop_known()
+        for device in self.devices:
+            device.cancel(why)
 
     def answer(self, request: Request) -> bytes | None:
         content = request.content
@@ -157,6 +169,7 @@ class DeviceService:
         self._grid_syncs = [self.memory.allocate(_GRID_SYNC_BYTES, "grid barrier").address for _ in self.targets]
         self._printing = printing.Printing(self.memory)
         threading.Thread(target=self._run, daemon=True).start()
+        self._opened = True
         count = len(self.targets)
         half = self.arena.size // 2  # the other is for memory of the host
         each = min(self._settings.memory_bytes, half // count)
@@ -223,6 +236,7 @@ class DeviceService:
         """Carry out a ticket, unless one before it has failed."""
         if self.arena.failed:
             return
+        self._in_hand = True
         outcome = guarded(action)
         if isinstance(outcome, Exception):
             tell_failure(os.environ, outcome)
@@ -232,6 +246,7 @@ class DeviceService:
             fault = outcome.fault if isinstance(outcome, DeviceError) else None
             of_memory = fault is not None and fault.kind in _OF_MEMORY
             self.arena.fail(protocol.STATUS_ILLEGAL_ADDRESS if of_memory else protocol.STATUS_LAUNCH_FAILURE)
+        self._in_hand = False
 
     def _carry_out(self, request: Request) -> None:
         if request.code == Message.STAMP:
@@ -335,60 +350,3 @@ def hidden_arguments(
         (arg.offset, (pointers.get(arg.value_kind) or hidden_value(arg.value_kind, grid, block, lds))
          .to_bytes(arg.size, "little"))
         for arg in record.args if arg.hidden)  # fmt: skip
-
-
-def describe_device(of: Target, number: int, memory_bytes: int) -> bytes:
-    """One device in the reply to OPEN."""
-    values = properties.properties(of, number, memory_bytes)
-    head = struct.pack(
-        "<4IQ",
-        COMPUTE_UNITS,
-        of.wave_sizes[0],
-        of.lds_bytes,
-        MAX_WORKITEMS,
-        memory_bytes,
-    )
-    pairs = properties.attributes(values)
-    forms = [properties.pack_fields(layout, values) for layout in (properties.LAYOUT_R0000, properties.LAYOUT_R0600)]
-    numbers = [number for pair in pairs for number in pair]
-    return b"".join(
-        [
-            head,
-            *(counted(form) for form in forms),
-            struct.pack(f"<I{len(numbers)}i", len(pairs), *numbers),
-            counted(properties.device_name(of).encode()),
-        ]
-    )
-
-
-def describe_module(number: int, module: EmulatorModule, of: Target) -> bytes:
-    """The reply to LOAD: kernels and variables. HIP knows of kernels by the metadata alone."""
-    kernels = [kernel for kernel in module.object.kernels if kernel.states_arguments]
-    variables = [
-        s
-        for s in module.object.symbols
-        if s.defined and s.type == SymbolType.OBJECT and s.size and not s.name.endswith(".kd")
-    ]
-    prints = any(arg.value_kind in (HOSTCALLS, printing.ARGUMENT) for record in kernels for arg in record.args)
-    parts = [struct.pack("<4I", number, prints, len(kernels), len(variables))]
-    for record in kernels:
-        descriptor = record.descriptor
-        size = max([descriptor.kernarg_size, *(arg.offset + arg.size for arg in record.args)])
-        parts += [
-            counted(record.name.encode()),
-            struct.pack(
-                "<7I",
-                size,
-                descriptor.group_segment_fixed_size,
-                descriptor.private_segment_fixed_size,
-                descriptor.vgpr_count(of),
-                descriptor.sgpr_count(of),
-                record.max_workitems,
-                len(record.own_args),
-            ),
-            *(struct.pack("<2I", arg.offset, arg.size) for arg in record.own_args),
-        ]
-    for symbol in variables:
-        place = module.variable(symbol.name)
-        parts += [counted(symbol.name.encode()), struct.pack("<2Q", place.address, place.size)]
-    return b"".join(parts)

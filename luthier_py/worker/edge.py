@@ -28,19 +28,27 @@ class Refused(LuthierError):
         self.status = status
 
 
-def guarded(action: Callable[[], Answer], what: str = "") -> Answer | Exception:
-    """The action's result, or what it raised; said on stderr, as ``what: why``, unless it is a Refused."""
+def guarded(action: Callable[[], Answer], what: str = "", told: set[str] | None = None) -> Answer | Exception:
+    """The action's result, or what it raised; said on stderr, as ``what: why``, unless it is a Refused, or one of what
+    was ``told``, to which it is added."""
     try:
         return action()
     except Exception as error:
-        if not isinstance(error, Refused):
+        if not isinstance(error, Refused) and (told is None or (why := _why(error)) not in told):
+            if told is not None:
+                told.add(why)
             if wants_tracebacks():
                 traceback.print_exception(error)
             say(f"{what}: {one_line(error)}" if what else one_line(error))
         return error
     except SystemExit as stop:
         failure = RuntimeError(f"sys.exit({stop.code!r})").with_traceback(stop.__traceback__)
-        return guarded(partial(_raise, failure), what)
+        return guarded(partial(_raise, failure), what, told)
+
+
+def _why(error: Exception) -> str:
+    """Wherever in a kernel it was."""
+    return error.message if isinstance(error, LuthierError) else one_line(error)
 
 
 def _raise(error: Exception) -> NoReturn:

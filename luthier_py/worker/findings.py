@@ -16,6 +16,7 @@ from luthier_py.emulator.options.checks import Checks, check_names
 from luthier_py.emulator.watching.findings import LaunchReport, Reporter
 from luthier_py.errors import DeviceError, how_many, one_line
 from luthier_py.worker.edge import say
+from luthier_py.worker.orphan import nobody_waits
 
 FILE = "LUTHIER_FINDINGS"
 """A file that gets one line of JSON for each launch that is checked, or runs by the cycle model."""
@@ -61,7 +62,7 @@ def failure_facts(error: Exception) -> dict[str, Any]:
 
 def tell_failure(environment: Mapping[str, str], error: Exception) -> None:
     """In the file that LUTHIER_FAILURES names."""
-    if file := environment.get(FAILURES):
+    if (file := environment.get(FAILURES)) and not nobody_waits(Path(file)):
         try:
             with Path(file).open("a") as output:
                 output.write(json.dumps(failure_facts(error)) + "\n")

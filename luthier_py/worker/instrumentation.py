@@ -6,13 +6,14 @@ Invariant: a kernel that cannot be instrumented is named once with the reason, a
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from luthier_py.errors import Invalid, Location, one_line
+from luthier_py.errors import Invalid, Location, LuthierError, one_line
 from luthier_py.isa import parse_target_id
 from luthier_py.loader import load
 from luthier_py.loader.origins import keep_original
@@ -40,8 +41,9 @@ from luthier_py.worker.tool_run import ToolRun, kept_reports, open_tool
 from luthier_py.worker.wire import Request
 
 TOOL, OPTIONS, STRICT = "LUTHIER_TOOL", "LUTHIER_TOOL_OPTIONS", "LUTHIER_STRICT"
+COUNTS_FD = 4
+"""What the program gives the worker beside the socket."""
 _RESULT = struct.Struct("<12I")
-_COUNTS = struct.Struct("<5Q")
 _RECORDS = _REPORTS = struct.Struct("<2IQ")
 
 _KEPT_BYTES = 8 << 20
@@ -53,8 +55,10 @@ class ToolService:
 
     def __init__(self, wire: ToolWire) -> None:
         self._wire, self.program = wire, wire.program
+        self._counts = inherited_counts()
         self.strict = is_on(STRICT)
         self._run: ToolRun | None = None
+        self._told: set[str] = set()  # why kernels run as they are: a mistake in a tool meets each of them
         self._code: dict[tuple[int, int], bytes] = {}
         self._channels: list[Channel] = []  # by number
         self._kept: dict[tuple[int, int, str], CopyFacts] = {}
@@ -112,22 +116,24 @@ class ToolService:
             self._forget(*struct.unpack("<I", content))
             return None
         if request.code == Message.VERDICT:
-            self._count(content)
+            self._count()
             return b"".join(self.run.facts())
         if request.code == Message.FINISH:
-            self._count(content)
+            self._count()
             self.finish()
             return b""
         raise Invalid(f"message {request.code} is unknown")
 
     def ended(self) -> None:
         """The program is gone without a word: killed, or by exec or _exit. What it had counted is told."""
-        if self._run is not None and self._run.verdict.observed:
-            verdict = self.run.verdict
-            verdict.launches = verdict.selected = verdict.instrumented + verdict.without_code
+        if self._run is None:
+            return
+        self._count()
+        self._run.verdict.cut = True
+        if self._run.verdict.launches:
             self.finish()
-        elif self._run is not None:
-            self.run.write_verdict(ended=True)
+        else:
+            self._run.write_verdict(ended=True)
 
     def finish(self) -> None:
         """The end of the run; Refused if anything of the tool has failed."""
@@ -162,9 +168,10 @@ class ToolService:
             raise Refused("no reports", protocol.STATUS_NOT_SUPPORTED) from error
         return b""
 
-    def _count(self, content: bytes) -> None:
+    def _count(self) -> None:
         verdict = self.run.verdict
-        verdict.launches, verdict.selected, verdict.failed, explained, verdict.unseen = _COUNTS.unpack(content)
+        counts = protocol.COUNTS.unpack_from(self._counts)
+        verdict.launches, verdict.selected, verdict.failed, explained, verdict.unseen = counts
         verdict.lost = max(0, verdict.selected - verdict.instrumented - verdict.failed - explained)
         verdict.unfinished = min(verdict.lost, self._wire.unfinished)
 
@@ -184,9 +191,9 @@ class ToolService:
             run.verdict.not_chosen.add(kernel)
             return NOT_SELECTED
         make = partial(patch, self._code[image, device], run.tool, kernel, whole)
-        copy = guarded(make, f"kernel {run.tool.selection.shown(kernel)} runs as it is")
+        copy = guarded(make, f"kernel {run.tool.selection.shown(kernel)} runs as it is", self._told)
         if isinstance(copy, Exception):
-            run.verdict.refuse(Refusal(kernel, one_line(copy), Location(kernel)))
+            run.verdict.refuse(refusal_of(kernel, copy))
             raise Refused("not instrumented", protocol.STATUS_UNKNOWN)
         made = copy.made
         told = run.tool.reports_untouched if made.cloned is None else run.tool.wants_arguments
@@ -282,6 +289,23 @@ class ToolService:
         grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
         return LaunchResult(index, kernel, grid, block, memory, launches, device, known.notes(),
                             program=known.program, ranges=ranges), known, at + range_bytes
+
+
+def refusal_of(kernel: str, error: Exception) -> Refusal:
+    """Of a kernel for which no copy could be made."""
+    if isinstance(error, LuthierError):
+        return Refusal(kernel, error.message, error.where or Location(kernel))
+    return Refusal(kernel, one_line(error), Location(kernel))
+
+
+def inherited_counts() -> mmap.mmap:
+    """How many launches the program makes, as it counts them."""
+    try:
+        if not os.readlink(f"/proc/self/fd/{COUNTS_FD}").startswith(f"/memfd:{protocol.COUNTS_NAME} "):
+            raise Invalid("the program gave something else than its counts of launches: it has closed their file")
+        return mmap.mmap(COUNTS_FD, protocol.COUNTS_BYTES, prot=mmap.PROT_READ)
+    finally:
+        os.close(COUNTS_FD)
 
 
 def text_of(name: bytes) -> str:

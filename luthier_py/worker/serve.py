@@ -1,7 +1,7 @@
 """Entry of a worker process: answers one program until that program ends, however it ends.
 
-In: a socket on descriptor 3, for a device also the arena on descriptor 4. Invariant: nothing that goes wrong here
-reaches the program except as a status, with one line on stderr.
+In: a socket on descriptor 3; on descriptor 4 the arena of a device, or how many launches a tool's program makes.
+Invariant: nothing that goes wrong here reaches the program except as a status, with one line on stderr.
 """
 
 from __future__ import annotations

@@ -95,6 +95,11 @@ class Tickets:
     def none_in_ring(self) -> bool:
         return self._written.value == self._taken.value
 
+    def stop_known(self) -> None:
+        """From another thread: the launch that native code has begun by itself comes back. None begins so again."""
+        for known in tuple(self._known.values()):
+            known.ready.stop()
+
     def take_other(self) -> None:
         """What is in hand is not in the ring."""
         self._record[TICKETS["size"] // 8] = 0

@@ -23,6 +23,24 @@ static hipCtx_t context()
     return context;
 }
 
+CASE(memory_that_hip_does_not_know_is_copied_when_the_launch_returns) // as by hipMemcpyAsync
+{
+    Stream held;
+    Numbers a;
+    std::vector<int> from(N, 9), to(N, 0);
+    Graph graph;
+    const size_t bytes = N * sizeof(int);
+    auto up = copy_node(graph, {}, a, from.data(), bytes, hipMemcpyHostToDevice);
+    copy_node(graph, {up}, to.data(), a, bytes, hipMemcpyDeviceToHost);
+    Executable executable(graph);
+    for (hipStream_t stream : {hipStream_t(nullptr), hipStream_t(held)}) {
+        to.assign(N, 0);
+        for (int i = 0; i < 4; i++)
+            CHECK(hipMemsetAsync(a, i, bytes, stream));
+        CHECK(hipGraphLaunch(executable, stream));
+        REQUIRE(to == from);
+    }
+}
 CASE(up_across_and_down)
 {
     Stream stream;

@@ -1,6 +1,9 @@
 // The program's own memory, registered: seen by kernels and copies, given back, registered again.
 #include "resources.h"
 
+#include <atomic>
+#include <thread>
+
 #include <sys/mman.h>
 
 constexpr size_t PAGE = 4096;
@@ -150,6 +153,42 @@ CASE(again_though_it_was_freed_while_registered) // the program's mistake, which
     EQUAL(4, *static_cast<int *>(again));
     CHECK(hipHostUnregister(again));
     munmap(again, 4 * PAGE);
+}
+CASE(again_at_the_address_of_a_block_that_was_freed_while_registered) // as a heap gives it out
+{
+    alignas(64) static int block[16];
+    CHECK(hipHostRegister(block, 32, hipHostRegisterDefault));
+    for (size_t bytes : {32, 16, 64}) {
+        CHECK(hipHostRegister(block, bytes, hipHostRegisterDefault));
+        int *device;
+        CHECK(hipHostGetDevicePointer(reinterpret_cast<void **>(&device), block, 0));
+        block[0] = int(bytes);
+        add_one<<<1, 1>>>(device);
+        CHECK(hipDeviceSynchronize());
+        EQUAL(int(bytes) + 1, block[0]);
+    }
+    CHECK(hipHostUnregister(block));
+}
+CASE(what_another_thread_writes_beside_a_range_meanwhile_stays)
+{
+    alignas(4096) static volatile unsigned page[1024];
+    std::atomic<bool> over{false};
+    bool lost = false;
+    std::thread writer([&] {
+        for (unsigned i = 1; !over; i++) {
+            page[512] = i;
+            lost |= page[512] != i;
+        }
+    });
+    hipError_t error = hipSuccess;
+    for (int i = 0; i < 200 && !error; i++) {
+        error = hipHostRegister(const_cast<unsigned *>(page), 64, hipHostRegisterDefault);
+        error = error ? error : hipHostUnregister(const_cast<unsigned *>(page));
+    }
+    over = true;
+    writer.join();
+    CHECK(error);
+    REQUIRE(!lost);
 }
 CASE(many_ranges)
 {

@@ -1,7 +1,7 @@
 // What programs survive: argv[1] is `kernel` for a bad address in a kernel, `constant` for a write to what is
 // read-only, `fork` and `early` for a
 // child of fork after and before HIP is used, `loop` for a program that is killed while a kernel runs, `endless` for a
-// kernel that a time limit ends, `barrier` for one whose waves wait for each other, `signal` for one that waits for us.
+// kernel that a time limit ends, `barrier` for one whose waves wait for each other, `signal` for one that waits for us, `interrupted` for one that still does when we end.
 #include <hip/hip_runtime.h>
 #include <csignal>
 #include <cstring>
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     } else if (std::strcmp(what, "barrier") == 0) {
         never<<<1, 128>>>(memory);
         REQUIRE(hipDeviceSynchronize() == hipErrorLaunchTimeOut);
-    } else if (std::strcmp(what, "signal") == 0) {
+    } else if (std::strcmp(what, "signal") == 0 || std::strcmp(what, "interrupted") == 0) {
         int *shared;
         CHECK(hipHostMalloc((void **)&shared, 8, 0));
         volatile int *flag = shared;
@@ -87,6 +87,8 @@ int main(int argc, char **argv)
         answered<<<1, 1>>>(shared);
         while (flag[1] == 0)
             ;
+        if (std::strcmp(what, "interrupted") == 0)
+            raise(SIGINT);
         flag[0] = 1;
         CHECK(hipDeviceSynchronize());
     } else if (std::strcmp(what, "loop") == 0) {

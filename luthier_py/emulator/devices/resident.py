@@ -86,7 +86,7 @@ class PacketDevice:
         self._running: dict[RunningLaunch, int] = {}  # launches, with their queues
         self._ready: dict[tuple[HostedCode, Shape], list[PacketLaunch]] = {}  # that nobody runs
         self._begun: dict[PacketLaunch, int] = {}  # with their queues
-        self._halted: set[PacketLaunch] = set()
+        self._halted: dict[PacketLaunch, str] = {}  # and why
         self._shapes: dict[tuple[DispatchPacket, bytes, str, int], Shape] = {}
         self._lock = threading.Lock()
         self._no_queue = 0
@@ -159,22 +159,27 @@ class PacketDevice:
                  ) -> LaunchProfile | None:
         self._running[run] = queue
         if ready in self._halted:
-            run.cancel(_HALTED)
+            run.cancel(self._halted[ready])
         try:
             run.execute()
         finally:
             del self._running[run]
         return run.profile(time.perf_counter() - started) if self._counts else None
 
-    def halt(self, queue: int) -> None:
-        """What runs from this queue now ends with a DeviceError: the queue is destroyed. Returns at once."""
+    @property
+    def runs(self) -> bool:
+        """Whether any launch does."""
+        return bool(self._begun or self._running)
+
+    def halt(self, queue: int | None = None, why: str = _HALTED) -> None:
+        """What runs from this queue now, or from any, ends with a DeviceError that says why. Returns at once."""
         with self._lock:
-            for ready in [ready for ready, of in self._begun.items() if of == queue]:
-                self._halted.add(ready)
+            for ready in [ready for ready, of in self._begun.items() if queue in (None, of)]:
+                self._halted[ready] = why
                 ready.stop()
         for run, of in list(self._running.items()):
-            if of == queue:
-                run.cancel(_HALTED)
+            if queue in (None, of):
+                run.cancel(why)
 
     def _take(self, code: HostedCode, shape: Shape, places: LaunchMemory) -> PacketLaunch:
         """One that nobody runs."""
@@ -189,7 +194,7 @@ class PacketDevice:
         ready.clear_counters()
         with self._lock:
             self._begun.pop(ready, None)
-            self._halted.discard(ready)
+            self._halted.pop(ready, None)
             ready.renew()
             kept = [one for idle in self._ready.values() for one in idle]
             if len(kept) >= KEPT_LAUNCHES or sum(one.slot.block.size for one in kept) > KEPT_BYTES:

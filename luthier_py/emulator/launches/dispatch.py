@@ -192,6 +192,7 @@ class RunningLaunch:
         self.stop = threading.Event()
         self.standing_since: float | None = None
         self._hopeless: DeviceError | None = None
+        self._cancelled = ""  # why
         self._timer = LaunchTimer(patience, self._executed, self.halt)
         self._reading = memory.reading()
         self.residency = of_device(shape)
@@ -227,6 +228,8 @@ class RunningLaunch:
             self._execute()
         if self._hopeless is not None:
             raise self._hopeless
+        if self._cancelled:
+            raise DeviceError(f"{self._cancelled}: {self.standing()}", Location(self._name))
         if (limit := self._timer.passed) and (self.stop.is_set() or self.patience.instruction_limit is not None):
             raise TimeLimit(f"{limit}: {self.standing()}", Location(self._name))
         if self.cycles is not None:
@@ -245,8 +248,8 @@ class RunningLaunch:
                 future.result()
 
     def cancel(self, why: str) -> None:
-        """End the launch, from another thread: it raises a DeviceError that says why."""
-        self._hopeless = DeviceError(why, Location(self._name))
+        """End the launch, from another thread: it raises a DeviceError that says why, and where its waves stand."""
+        self._cancelled = why
         self.halt()
 
     def halt(self) -> None:

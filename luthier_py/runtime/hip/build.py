@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from luthier_py.runtime import hiprtc, roctx
 from luthier_py.runtime.native.build import (
+    HOLD,
     NATIVE,
     TRACED,
     build,
@@ -52,19 +53,19 @@ def _compile_all(folder: Path) -> None:
 
     compilers = compile_for_majors(folder, [*hiprtc.HIPRTC_SOURCES, *NATIVE])
     marks = compile_sources(folder, roctx.ROCTX_SOURCES)
-    traces = compile_sources(folder, [TRACED])
+    more = compile_sources(folder, [HOLD, TRACED])
     objects = compile_for_majors(folder, [*sorted(HERE.glob("*.c")), folder / "checked.c", folder / "missing.c"])
     for major in ABI_MAJORS:
         name = f"libamdhip64.so.{major}"
         script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / 'hip.map'}"
         aliases = table.aliases(table.functions())
-        link_library(folder / name, [*objects[major], *compilers[major], *traces], *script, *aliases)
+        link_library(folder / name, [*objects[major], *compilers[major], *more], *script, *aliases)
         name = f"libhiprtc.so.{major}"
         script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / 'hiprtc.map'}"
         link_library(folder / name, compilers[major], *script)
     for name in roctx.ROCTX_LIBRARIES:
         script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / name}.map"
-        link_library(folder / name, [*marks, *traces, *(object_file(folder, source) for source in NATIVE)], *script)
+        link_library(folder / name, [*marks, *more, *(object_file(folder, source) for source in NATIVE)], *script)
     for name, of in roctx.ROCTX_LINKS.items():
         (folder / name).symlink_to(of)
     for name in ("libamdhip64.so", "libhiprtc.so"):

@@ -20,7 +20,8 @@ struct control {
     _Atomic uint64_t written;   /* bytes of the ring, counted from its first use and not wrapped */
     _Atomic uint32_t posted;    /* a futex: changes when the worker is woken */
     _Atomic uint32_t asleep;    /* the worker waits for more */
-    char line_of_program[CONTROL_TAKEN - CONTROL_WRITTEN - 16];
+    _Atomic uint32_t leaving;   /* the program ends by exit() */
+    char line_of_program[CONTROL_TAKEN - CONTROL_LEAVING - 4];
     _Atomic uint64_t taken;     /* bytes of the ring that the worker needs no more */
     char rest[CONTROL_STAMPS - CONTROL_TAKEN - 8];
     uint64_t stamps[(CONTROL_RING - CONTROL_STAMPS) / 8];
@@ -28,6 +29,7 @@ struct control {
 };
 
 _Static_assert(offsetof(struct control, written) == CONTROL_WRITTEN && offsetof(struct control, taken) == CONTROL_TAKEN &&
+                   offsetof(struct control, leaving) == CONTROL_LEAVING &&
                    offsetof(struct control, stamps) == CONTROL_STAMPS && offsetof(struct control, ring) == CONTROL_RING,
                "protocol.py has other places");
 

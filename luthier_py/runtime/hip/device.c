@@ -195,9 +195,13 @@ bool device_failed(void) { return device_lost() || failure(); }
 
 bool device_lost(void)
 {
-    if (control && !gone && wire_gone(&wire) && !atomic_exchange(&gone, true))
+    if (!control || gone || !wire_gone(&wire) || atomic_exchange(&gone, true))
+        return gone;
+    if (wire_taken(&wire))
+        say("luthier: the program has closed file descriptor %d, the way to its device", wire.fd);
+    else
         say("luthier: the worker process has ended");
-    return gone;
+    return true;
 }
 
 /* The worker wakes all who wait when the first of the tickets is done; it takes wake_at away before it changes the bell. */
@@ -321,6 +325,13 @@ uint64_t nanoseconds(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* What still runs is no loss that anybody has to be told of. */
+__attribute__((destructor)) static void leave(void)
+{
+    if (control)
+        control->leaving = 1;
 }
 
 bool device_tried(void) { return tried; }

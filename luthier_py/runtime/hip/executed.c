@@ -5,7 +5,8 @@ hipError_t operation_put(struct stream *stream, const struct operation *operatio
 {
     struct operation copy;
     hipError_t error = operation_copy(&copy, operation);
-    return error ? error : work_put(stream, &copy, NULL, false, NULL);
+    bool wait = operation->kind == OPERATION_COPY && operation->copy.pageable; /* as perform.c */
+    return error ? error : work_put(stream, &copy, NULL, wait, NULL);
 }
 
 hipError_t node_put_operation(const struct node *node, struct stream *stream)

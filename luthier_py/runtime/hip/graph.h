@@ -138,7 +138,7 @@ bool capture_has(const struct graph *graph);
 /* executed.c */
 hipError_t executable_put(const struct graph *executable, struct stream *stream);
 hipError_t node_put_operation(const struct node *node, struct stream *stream); /* what most kinds of nodes do */
-hipError_t operation_put(struct stream *stream, const struct operation *operation); /* a copy of it, without waiting */
+hipError_t operation_put(struct stream *stream, const struct operation *operation); /* a copy of it */
 
 /* words.c */
 enum { MOST_OPERATIONS = 256 }; /* in one batch */

@@ -1,8 +1,9 @@
 /* Memory of the program that it registers: its pages become pages of the arena, at the address that they have.
  *
  * The arena mirrors the program's address space in windows: a page of a window has one place in the arena, so ranges
- * that share a page share its place too. Device addresses are those of the arena. Pages are exchanged on a stack of our own:
- * what is registered may be the caller's, and what is written there between copy and exchange would be lost.
+ * that share a page share its place too. Device addresses are those of the arena. What is written to pages between copy and
+ * exchange would be lost: other threads wait in that moment (native/hold.c), and what exchanges has a stack of its own, since
+ * the caller's may be registered.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "hold.h"
 #include "pinned.h"
 
 struct range { uintptr_t start, end; };
@@ -78,8 +80,10 @@ static hipError_t share(struct range pages)
     size_t bytes = pages.end - pages.start;
     if (!bytes)
         return hipSuccess;
+    struct held held = hold_writers(pages.start, bytes, false);
     memcpy((void *)device, (const void *)pages.start, bytes);
     void *place = mremap((void *)device, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)pages.start);
+    let_writers_go(&held);
     if (place != (void *)pages.start)
         return hipErrorOutOfMemory;
     madvise(place, bytes, MADV_DOFORK); /* unlike the arena's: a child needs its copy */
@@ -95,32 +99,43 @@ static hipError_t give_back(struct range pages)
     void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (copy == MAP_FAILED)
         return hipErrorOutOfMemory;
+    struct held held = hold_writers(pages.start, bytes, true);
     memcpy(copy, (const void *)pages.start, bytes);
-    return mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)pages.start) == MAP_FAILED ? hipErrorUnmapFailed
-                                                                                                   : hipSuccess;
+    bool good = mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)pages.start) != MAP_FAILED;
+    let_writers_go(&held);
+    return good ? hipSuccess : hipErrorUnmapFailed;
 }
 
 static struct exchange { hipError_t (*function)(struct range); struct range pages; hipError_t error; ucontext_t here, there; } exchange;
 
 static void carry_out(void) { exchange.error = exchange.function(exchange.pages); }
 
+enum { STACK_BYTES = 1 << 16 };
+
+/* Far enough from everything that may be registered; NULL: no memory. */
+static void *own_stack(void)
+{
+    static char *stack;
+    if (stack)
+        return stack;
+    char *space = mmap(NULL, OWN_BYTES + STACK_BYTES + OWN_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (space != MAP_FAILED && mprotect(space + OWN_BYTES, STACK_BYTES, PROT_READ | PROT_WRITE) == 0)
+        stack = space + OWN_BYTES;
+    return stack;
+}
+
 /* With a stack of its own; the lock is held. */
 static hipError_t apart(hipError_t (*function)(struct range), struct range pages)
 {
-    enum { STACK_BYTES = 1 << 16 };
-    void *stack = malloc(STACK_BYTES);
-    if (!stack || getcontext(&exchange.there) < 0) {
-        free(stack);
+    if (!own_stack() || getcontext(&exchange.there) < 0)
         return hipErrorOutOfMemory;
-    }
     exchange.function = function;
     exchange.pages = pages;
-    exchange.there.uc_stack.ss_sp = stack;
+    exchange.there.uc_stack.ss_sp = own_stack();
     exchange.there.uc_stack.ss_size = STACK_BYTES;
     exchange.there.uc_link = &exchange.here;
     makecontext(&exchange.there, carry_out, 0);
     swapcontext(&exchange.here, &exchange.there);
-    free(stack);
     return exchange.error;
 }
 
@@ -174,9 +189,42 @@ static hipError_t enter(uintptr_t device, size_t bytes, unsigned flags)
     return hipErrorOutOfMemory;
 }
 
+static hipError_t take_away(struct registration **place)
+{
+    struct registration *registration = *place;
+    struct range pages = own_pages(registration->address, registration->bytes, registration);
+    hipError_t error = apart(give_back, pages);
+    return error ? error : forget(place, pages);
+}
+
+/* One that begins here. */
+static struct registration **find_place(uintptr_t address)
+{
+    struct registration **place = &registrations;
+    while (*place && (*place)->address != address)
+        place = &(*place)->next;
+    return place;
+}
+
+/* Memory that was freed without being unregistered, and is given out again at the same address, may be registered again, as
+ * in AMD's runtime, which does not ask what is registered. True: it is, since no more of it is wanted than there was. */
+static bool still_registered(uintptr_t start, size_t bytes, hipError_t *error)
+{
+    struct registration **place = find_place(start);
+    if (!*place)
+        return false;
+    if (bytes <= (*place)->bytes)
+        return true;
+    *error = take_away(place);
+    return false;
+}
+
 static hipError_t add(uintptr_t start, size_t bytes, unsigned flags)
 {
+    hipError_t before = hipSuccess;
     forget_unmapped(start, start + bytes);
+    if (still_registered(start, bytes, &before) || before)
+        return before;
     struct range pages = own_pages(start, bytes, NULL);
     if (covering(start, start + bytes, NULL))
         return hipErrorHostMemoryAlreadyRegistered;
@@ -215,14 +263,6 @@ hipError_t hipHostRegister(void *address, size_t bytes, unsigned flags)
     return error;
 }
 
-static hipError_t take_away(struct registration **place)
-{
-    struct registration *registration = *place;
-    struct range pages = own_pages(registration->address, registration->bytes, registration);
-    hipError_t error = apart(give_back, pages);
-    return error ? error : forget(place, pages);
-}
-
 hipError_t hipHostUnregister(void *address)
 {
     hipError_t error = device_ready();
@@ -230,9 +270,7 @@ hipError_t hipHostUnregister(void *address)
         return error ? error : hipErrorInvalidValue;
     error = streams_wait(-1);
     pthread_mutex_lock(&registering);
-    struct registration **place = &registrations;
-    while (*place && (*place)->address != (uintptr_t)address)
-        place = &(*place)->next;
+    struct registration **place = find_place((uintptr_t)address);
     hipError_t removed = *place ? take_away(place) : hipErrorHostMemoryNotRegistered;
     pthread_mutex_unlock(&registering);
     return error ? error : removed;

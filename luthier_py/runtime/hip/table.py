@@ -183,7 +183,7 @@ def _checks(row: ApiFunction) -> Iterator[str]:
         elif p.pointer and not p.optional:
             yield f"{p.name} ? hipSuccess : {p.error}"
         if p.test == "device":
-            yield f"device_check({p.name})"
+            yield f"device_check({p.name}) ? {p.error} : hipSuccess"
         elif p.test:
             yield f"{_within(p.name, p.test)} ? hipSuccess : {p.error}"
     stream = next((p.name for p in parameters if p.handle == "stream"), "NULL")

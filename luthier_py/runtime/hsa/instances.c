@@ -150,8 +150,8 @@ struct instance *instance_for(struct kernel *kernel, const struct queue *queue)
         instance->queue = owner;
     if (!instance && kernel->clone.name)
         instance = load_instance(kernel, owner);
-    launches_selected += kernel->selected;
-    launches_explained += kernel->selected && kernel->explained;
+    launch_counts()->selected += kernel->selected;
+    launch_counts()->explained += kernel->selected && kernel->explained;
     pthread_mutex_unlock(&kernel->lock);
     return instance;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "channels.h"
+#include "environment.h"
 #include "hsa_tool.h"
 
 static atomic_int users; /* calls of hsa_init that no hsa_shut_down has met */
@@ -22,7 +23,7 @@ static int is_hip(struct dl_phdr_info *object, size_t size, void *found)
 /* Where the tool is there at both levels, a HIP program is HIP's. */
 static bool leave_to_hip(void)
 {
-    const char *level = secure_getenv("LUTHIER_LEVEL");
+    const char *level = setting("LUTHIER_LEVEL");
     bool hip = false;
     if (level && strcmp(level, "auto") == 0)
         dl_iterate_phdr(is_hip, &hip);

@@ -28,12 +28,12 @@ static struct instance *select_copy(struct queue *queue, const struct dispatch *
     struct kernel *kernel = kernel_at(dispatch->kernel_object);
     if (kernel && kernel->own && !(tool_on() && settings.own_kernels))
         return NULL;
-    *index = launches_seen++;
+    *index = launch_counts()->seen++;
     if (!tool_selects(*index, 1))
         return NULL;
     if (kernel)
         return instance_for(kernel, queue);
-    launches_selected++;
+    launch_counts()->selected++;
     if (!atomic_flag_test_and_set(&said))
         say("luthier: kernels run as they are that were not loaded as part of an executable");
     return NULL;

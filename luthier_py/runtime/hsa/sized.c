@@ -41,7 +41,7 @@ struct launch_memory *sized_allocate(const struct instance *instance, const stru
     struct launch_memory *memory = calloc(instance->variable_count + 1u, sizeof *memory);
     uint64_t *sizes = calloc(count + 1, sizeof *sizes);
     bool known = memory && sizes && clone_sizes(launch, sizes, count);
-    launches_explained += !known;
+    launch_counts()->explained += !known;
     bool good = known && allocate(instance, sizes, memory);
     free(sizes);
     if (good)

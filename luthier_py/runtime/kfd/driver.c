@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "environment.h"
 #include "kfd.h"
 
 static struct wire wire = {.fd = -1};
@@ -13,7 +14,7 @@ static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 
 bool driver_wanted(void)
 {
-    const char *device = getenv("LUTHIER_DEVICE");
+    const char *device = setting("LUTHIER_DEVICE");
     return device && strncmp(device, "emulator", 8) == 0;
 }
 
@@ -57,7 +58,10 @@ static void gone(void)
 {
     if (atomic_exchange(&state, BROKEN) != READY)
         return;
-    say("luthier: the worker process has ended, and the emulated device with it");
+    if (wire_taken(&wire))
+        say("luthier: the program has closed file descriptor %d, the way to its emulated device", wire.fd);
+    else
+        say("luthier: the worker process has ended, and the emulated device with it");
     events_lost();
 }
 
@@ -82,6 +86,13 @@ bool driver_ask(uint32_t code, const struct part *parts, int count, struct reply
     if (!answered)
         gone();
     return answered;
+}
+
+/* What still runs is no loss that anybody has to be told of. */
+__attribute__((destructor)) static void leave(void)
+{
+    if (state == READY)
+        wire_send(&wire, MESSAGE_LEAVE, NULL, 0);
 }
 
 int driver_open(int node, int flags, const void *caller)

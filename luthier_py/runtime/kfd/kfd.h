@@ -1,7 +1,7 @@
 /* The program's side of an emulated AMD GPU driver: calls for /dev/kfd, /dev/dri/renderD* and sysfs come here.
  *
  * From below: safely.c reads and writes what a program points to, nodes.c has the descriptors, pages.c the memory that both
- * sides see, for which hold.c stops those who write to pages that are exchanged, events.c words in it; driver.c speaks to the
+ * sides see, for which native/hold.c stops those who write to pages that are exchanged, events.c words in it; driver.c speaks to the
  * worker; waits.c waits for events, bells.c watches the doorbells of queues; ioctls.c takes ioctls to the worker, paths.c
  * gives files another place, fork.c starts a child anew.
  * Nothing here knows what an ioctl means beyond what must be done in this process.
@@ -72,11 +72,6 @@ struct control { _Atomic uint32_t bell; };
 struct control *control(void);          /* NULL: there is no driver, or this is a child of fork */
 int pages_share(uint64_t handle, uintptr_t start, size_t bytes); /* 0 or an errno */
 void pages_give_back(uint64_t handle);
-
-/* hold.c */
-struct held { int fd; sigset_t signals; };
-struct held hold_writers(uintptr_t start, size_t bytes, bool of_file); /* of pages that are there; nothing is held if it cannot be */
-void let_writers_go(struct held *held);
 
 /* events.c */
 void events_lost(void);                 /* the device is gone: who waits for faults is told */

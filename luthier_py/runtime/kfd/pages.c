@@ -18,6 +18,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "hold.h"
 #include "kfd.h"
 
 #ifndef MAP_FIXED_NOREPLACE

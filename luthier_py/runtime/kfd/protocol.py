@@ -33,6 +33,7 @@ class KfdMessage(IntEnum):
     IOCTL = 2  # i32 minor of a render node, or -1: /dev/kfd; u32 request; its arguments, arrays -> i32 errno, the same
     RING = 64  # u32 queue, u64 packets that the program has put on it: its doorbell was rung
     CODE = 65  # u64 load address; ELF image: ROCr has loaded it
+    LEAVE = 67  # the program ends by exit()
     EVENT_PAGE = 66  # u64 handle of the memory into whose slots kernels write events (kfd_ioctl_create_event_args)
 
 

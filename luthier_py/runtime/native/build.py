@@ -20,18 +20,22 @@ from pathlib import Path
 
 from luthier_py.errors import LuthierError, Unsupported
 from luthier_py.runtime.native import protocol
-from luthier_py.storage import cache_folder, cache_key, do_without, own_folder, tell_making, trust
+from luthier_py.storage import CACHE, cache_folder, cache_key, do_without, own_folder, tell_making, trust
 
 CHECKSUM = "checksum"
 """In a cached folder: of all else in it."""
 HERE = Path(__file__).parent
-NATIVE = HERE / "handles.c", HERE / "thread.c", HERE / "wire.c"
+NATIVE = HERE / "environment.c", HERE / "handles.c", HERE / "thread.c", HERE / "wire.c"
+HOLD = HERE / "hold.c"
+"""For libraries that exchange pages of programs."""
 TRACED = HERE / "traced.c"
 """For libraries that tell a trace what programs do."""
 RUNTIME_ROOT = HERE.parent
 PACKAGE_ROOT = RUNTIME_ROOT.parent.parent
 STRICT = "LUTHIER_WERROR"
 """Set where a compiler's warning is an error: in CI, not with the compiler of whoever installs this."""
+SPLITTING = set(" :;$\t\n")
+"""What no name has in lists of the loader."""
 SOURCES = (".c", ".h", ".py", ".txt")
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-pthread", "-fvisibility=hidden")
 LINK = ("-shared", "-pthread", "-Wl,-z,defs", "-Wl,-Bsymbolic-functions", "-ldl")
@@ -85,7 +89,7 @@ def build(
             digest.update(path.read_bytes() + b"\0")
     name, cache = f"{kind}-{digest.hexdigest()[:24]}", cache_folder()
     if cache is not None and (kept := _kept(cache / "native" / name)):
-        return kept
+        return _named_plainly(kept)
     made = _own_folder() / name
     if not made.is_dir():
         tell_making("compiling C libraries for this computer")
@@ -96,7 +100,36 @@ def build(
         for compiled in draft.glob("*.o"):
             compiled.unlink()
         draft.rename(made)
-    return made if cache is None else _keep(made, cache / "native" / name)
+    return _named_plainly(made if cache is None else _keep(made, cache / "native" / name))
+
+
+def loads_from(path: Path) -> bool:
+    """Whether lists of the loader can have it."""
+    return not set(str(path)) & SPLITTING
+
+
+def _named_plainly(folder: Path) -> Path:
+    """By a name that the loader takes for one: it splits lists at spaces, colons and semicolons, and $ begins a token
+    (ld.so(8)). Where the folder has another one, a link to it in a folder for temporary files."""
+    folder = folder.absolute()
+    if loads_from(folder):
+        return folder
+    places = (Path(place) for place in (tempfile.gettempdir(), "/tmp", "/var/tmp") if os.access(place, os.W_OK))
+    place = next(filter(loads_from, places), None)
+    if place is None:
+        raise Unsupported(
+            f"the loader finds nothing in {folder}, whose name has a space, a colon, a semicolon or $, and there is no "
+            f"folder for temporary files with a link to it; {CACHE} names another cache"
+        )
+    links = place / f"luthier-links-{os.geteuid()}"
+    link = links / cache_key(str(folder))[:24]
+    own_folder(links)
+    if not link.is_symlink() or os.readlink(link) != str(folder):
+        draft = links / f".{link.name}-{os.getpid()}"
+        draft.unlink(missing_ok=True)
+        draft.symlink_to(folder)
+        draft.replace(link)
+    return link
 
 
 def _kept(folder: Path) -> Path | None:

@@ -27,6 +27,7 @@ class Control(IntEnum):
     WRITTEN = 64   # u64, the program: bytes of the ring, counted from its first use and not wrapped
     POSTED = 72    # u32, a futex: another one when the worker is woken
     ASLEEP = 76    # u32, both: whether it has to be
+    LEAVING = 80   # u32, the program: it ends by exit()
     TAKEN = 128    # u64, the worker: bytes of the ring that are free again, counted as those that are written
     STAMPS = 4096  # u64 each: times of events
     RING = 1 << 22  # of tickets (hip/ring.c): their number is a power of two
@@ -46,6 +47,12 @@ class ReportPlace(IntEnum):
     # messages since REPORTS are before it; then what these have
 
 
+COUNTS = struct.Struct("<5Q")
+"""How many launches a program has made so far (struct launch_counts): seen, selected, failed, explained, unseen. They
+lie in a file that a tool's worker inherits, so it knows them however the program ends."""
+COUNTS_BYTES, COUNTS_NAME = 4096, "luthier-launches"
+
+
 class Message(IntEnum):
     """Requests; those from FIRST_TICKET on have no reply, and are carried out in their order. To a device they come
     through the ring of tickets, as long as there is room."""
@@ -59,9 +66,9 @@ class Message(IntEnum):
     HOSTCALLS = 7  # u64 addresses: the buffer through which kernels ask, the word that says what is printed
     IMAGE = 8  # u32 number, device, Form; the device in PROPERTIES_BYTES of that form; then a code object or bundle
     INSTRUMENT = 9  # u32 image, device, 1 for all of the image in the copy; a name -> clone (clone.c reads it) or u32 0
-    FINISH = 10  # the program or the tool ends: u64 launches (struct counts) -> status: all is well
+    FINISH = 10  # the program or the tool ends -> status: all is well
     SETTINGS = 11  # u32 bytes, a tool's name; its options (none: those of the environment) -> settings (tool.h)
-    VERDICT = 12  # u64 launches as above -> JSON
+    VERDICT = 12  # nothing -> JSON
     RESERVE = 13  # u64 bytes -> u64 address of memory that kernels cannot touch yet
     REGISTER = 14  # u64 address, bytes, 1 if fine-grained (0 if left out): they can touch this part of it
     UNREGISTER = 15  # u64 address: no longer
@@ -130,4 +137,5 @@ def header() -> str:
     lines += [f"#define REPORT_{place.name} {place.value}u" for place in ReportPlace]
     lines += [f"#define TRACED_{kind.name} {kind.value}u" for kind in Traced]
     lines += [f"#define CONTROL_{place.name} {place.value}u" for place in Control]
-    return "\n".join([*lines, f"#define PROPERTIES_BYTES {PROPERTIES_BYTES}u", ""])
+    lines += [f"#define PROPERTIES_BYTES {PROPERTIES_BYTES}u", f"#define COUNTS_BYTES {COUNTS_BYTES}u"]
+    return "\n".join([*lines, f'#define COUNTS_NAME "{COUNTS_NAME}"', ""])

@@ -9,15 +9,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "environment.h"
 #include "wire.h"
 
 static int file = -1;
+static uint64_t opened_file; /* what `file` is, as long as the program does not close it */
 
 static void open_file(void)
 {
-    const char *path = secure_getenv("LUTHIER_TRACED");
+    const char *path = setting("LUTHIER_TRACED");
     int opened = path && *path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
     file = opened < 0 ? -1 : descriptor_out_of_the_way(opened);
+    opened_file = descriptor_file(file);
 }
 
 bool traced(void)
@@ -39,7 +42,7 @@ uint32_t traced_thread(void) { return (uint32_t)syscall(SYS_gettid); }
 /* One call of the system each, so that records of several processes do not mix. */
 void trace(struct traced record, const char *name)
 {
-    if (!traced())
+    if (!traced() || descriptor_file(file) != opened_file)
         return;
     record.process = (uint32_t)getpid();
     record.thread = record.thread ? record.thread : traced_thread();

@@ -11,15 +11,16 @@
 #include <string.h>
 #include <sys/personality.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "environment.h"
 #include "protocol.h"
 
 enum { PARTS = 8, SOCKET_FD = 3, SHARED_FD = 4 };
 static const unsigned long PERSONALITY_NOW = 0xffffffff; /* asks, and changes nothing */
-
-extern char **environ;
 
 void say(const char *format, ...)
 {
@@ -46,17 +47,12 @@ int descriptor_out_of_the_way(int fd)
     return high;
 }
 
-/* The environment without LD_PRELOAD: a tool must not be loaded into its own worker. */
-static char **worker_environment(void)
+uint64_t descriptor_file(int fd)
 {
-    size_t count = 0, kept = 0;
-    while (environ[count])
-        count++;
-    char **copy = calloc(count + 1, sizeof *copy);
-    for (size_t i = 0; copy && i < count; i++)
-        if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0)
-            copy[kept++] = environ[i];
-    return copy;
+    struct statx facts; /* by the system call: a library may stand for the C library's functions */
+    if (fd < 0 || syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_INO, &facts) < 0)
+        return 0;
+    return facts.stx_ino ^ ((uint64_t)facts.stx_dev_major << 56 | (uint64_t)facts.stx_dev_minor << 48);
 }
 
 /* The child forks once more and ends, so that the program's own wait() never meets the worker. */
@@ -73,11 +69,11 @@ static bool spawn(const char *service, int socket_fd, int shared_fd)
         say("luthier: too few file descriptors for a worker; raise the limit (ulimit -n)");
         return false;
     }
-    const char *python = secure_getenv("LUTHIER_PYTHON");
+    const char *python = setting("LUTHIER_PYTHON");
     if (!python || !*python)
         python = LUTHIER_PYTHON;
     char *argv[] = {(char *)python, "-I", "-c", (char *)boot, LUTHIER_ROOT, (char *)service, NULL};
-    char **environment = worker_environment();
+    char **environment = worker_environment(strcmp(service, "tool") == 0); /* whose options have any name */
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
@@ -116,6 +112,7 @@ bool wire_start(struct wire *wire, const char *service, int shared_fd)
         return false;
     }
     wire->fd = descriptor_out_of_the_way(ends[0]);
+    wire->file = descriptor_file(wire->fd);
     int other = descriptor_out_of_the_way(ends[1]);
     bool started = spawn(service, other, shared_fd);
     close(other);
@@ -124,17 +121,20 @@ bool wire_start(struct wire *wire, const char *service, int shared_fd)
     return started;
 }
 
+bool wire_taken(const struct wire *wire) { return wire->fd >= 0 && descriptor_file(wire->fd) != wire->file; }
+
 void wire_close(struct wire *wire)
 {
-    if (wire->fd >= 0)
+    if (wire->fd >= 0 && !wire_taken(wire))
         close(wire->fd);
     wire->fd = -1;
 }
 
 bool wire_gone(const struct wire *wire)
 {
+    static const short ends = POLLRDHUP | POLLHUP | POLLERR | POLLNVAL;
     struct pollfd state = {.fd = wire->fd, .events = POLLRDHUP};
-    return wire->fd < 0 || (poll(&state, 1, 0) > 0 && state.revents & (POLLRDHUP | POLLHUP | POLLERR));
+    return wire->fd < 0 || wire_taken(wire) || (poll(&state, 1, 0) > 0 && state.revents & ends);
 }
 
 static bool send_all(int fd, struct iovec *parts, size_t count)
@@ -180,7 +180,7 @@ static bool send_message(struct wire *wire, uint32_t code, const struct part *pa
     }
     uint32_t head[2] = {code, (uint32_t)bytes};
     vector[0] = (struct iovec){head, sizeof head};
-    return bytes <= UINT32_MAX && wire->fd >= 0 && send_all(wire->fd, vector, (size_t)count + 1);
+    return bytes <= UINT32_MAX && wire->fd >= 0 && !wire_taken(wire) && send_all(wire->fd, vector, (size_t)count + 1);
 }
 
 bool wire_send(struct wire *wire, uint32_t code, const struct part *parts, int count)

@@ -9,7 +9,7 @@
 
 struct part { const void *data; size_t bytes; };
 struct reply { int32_t status; uint32_t bytes; char *data; }; /* data is the receiver's to free */
-struct wire { int fd; pthread_mutex_t lock; };
+struct wire { int fd; pthread_mutex_t lock; uint64_t file; }; /* `file`: what `fd` is, as long as the program does not close it */
 
 /* Start a worker for `service`; `shared_fd` is inherited by it. False, with one line on stderr, when it cannot be. */
 bool wire_start(struct wire *wire, const char *service, int shared_fd);
@@ -17,8 +17,10 @@ bool wire_start(struct wire *wire, const char *service, int shared_fd);
 bool wire_send(struct wire *wire, uint32_t code, const struct part *parts, int count);
 bool wire_call(struct wire *wire, uint32_t code, const struct part *parts, int count, struct reply *reply);
 bool wire_gone(const struct wire *wire);
+bool wire_taken(const struct wire *wire); /* the program has closed its descriptor, as some do with all that are open */
 void wire_close(struct wire *wire);
 int descriptor_out_of_the_way(int fd); /* the same file under a high number that nobody else uses */
+uint64_t descriptor_file(int fd);      /* a number of the file that it stands for; 0: for none */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
 
 /* Reading a reply. `bad` stays set once something was missing. */

@@ -149,14 +149,12 @@ static void instrument(struct copy *copy)
     clone_free(&clone);
 }
 
-struct copy *copy_of(struct image *image, const char *name, int device)
+static struct copy *new_copy(struct image *image, const char *name, int device, bool beside)
 {
-    struct copy *copy = image->copies;
-    while (copy && (copy->device != device || strcmp(copy->name, name) != 0))
-        copy = copy->next;
-    if (copy || !(copy = calloc(1, sizeof *copy)))
-        return copy;
-    *copy = (struct copy){.next = image->copies, .image = image, .name = strdup(name), .device = device};
+    struct copy *copy = calloc(1, sizeof *copy);
+    if (!copy)
+        return NULL;
+    *copy = (struct copy){.next = image->copies, .is_beside = beside, .image = image, .name = strdup(name), .device = device};
     image->copies = copy;
     hipError_t before = REAL(hipPeekAtLastError)();
     int current = device;
@@ -167,6 +165,26 @@ struct copy *copy_of(struct image *image, const char *name, int device)
     restore_error(before);
     if (current != device)
         REAL(hipSetDevice)(current);
+    return copy;
+}
+
+struct copy *copy_of(struct image *image, const char *name, int device)
+{
+    struct copy *copy = image->copies;
+    while (copy && (copy->is_beside || copy->device != device || strcmp(copy->name, name) != 0))
+        copy = copy->next;
+    return copy ? copy : new_copy(image, name, device, false);
+}
+
+struct copy *copy_free(struct copy *copy, stream_t stream)
+{
+    while (told_elsewhere(copy, stream)) {
+        if (!copy->beside)
+            copy->beside = new_copy(copy->image, copy->name, copy->device, true);
+        copy = copy->beside;
+        if (!copy || !copy->clone)
+            return NULL;
+    }
     return copy;
 }
 

@@ -166,7 +166,7 @@ static bool launch_copy(struct copy *copy, const struct launch_shape *shape, str
     if (*error) { /* if the original does not begin either, it says why: each way to launch has errors of its own */
         if (later)
             told_not();
-        launches_failed++;
+        launch_counts()->failed++;
         sized_end(copy, shape->stream);
         restore_error(before);
         return false;
@@ -196,26 +196,27 @@ static bool can_be_copied(const struct launch_shape *shape)
 bool tool_launch(struct image *image, const char *kernel, const struct launch_shape *shape, hipError_t *error)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
-    unsigned long index = launches_seen++;
+    unsigned long index = launch_counts()->seen++;
     if (!tool_selects(index, 1))
         return false;
     if (!image || !kernel) {
-        launches_selected++;
+        launch_counts()->selected++;
         if (!atomic_flag_test_and_set(&said))
             say("luthier: kernels run as they are whose code was loaded before the tool came, or in an unknown form");
         return false;
     }
     if (!can_be_copied(shape)) {
-        launches_selected++;
+        launch_counts()->selected++;
         return false;
     }
     image_lock(image);
     struct copy *copy = copy_of(image, kernel, device_of(shape->stream));
-    launches_selected += copy && copy->selected;
-    launches_explained += copy && copy->selected && copy->explained;
+    launch_counts()->selected += copy && copy->selected;
+    launch_counts()->explained += copy && copy->selected && copy->explained;
     if (copy && copy->selected && copy->given)
         given_keep(copy, launch_told(copy, index, shape), shape);
     bool launched = false;
+    copy = copy && copy->clone && settings.per_launch ? copy_free(copy, shape->stream) : copy;
     if (copy && copy->clone) {
         struct told_of launch = launch_told(copy, index, shape);
         launched = launch_copy(copy, shape, &launch, error);

@@ -60,7 +60,7 @@ hipError_t given_tell(hipError_t error)
     if (kept.kernel && !error)
         clone_given(&kept.launch, kept.segment, kept.bytes);
     else if (kept.kernel)
-        launches_failed++;
+        launch_counts()->failed++;
     given_drop();
     return error;
 }

@@ -331,17 +331,17 @@ static bool taken(struct graph *graph, stream_t stream, hipError_t *error)
     size_t count = 0;
     for (size_t i = 0; executable && i < executable->count; i++)
         count += !executable->launches[i].off;
-    unsigned long index = atomic_fetch_add(&launches_seen, count);
+    unsigned long index = atomic_fetch_add(&launch_counts()->seen, count);
     bool take = count && tool_selects(index, count);
-    launches_selected += take ? count : 0;
+    launch_counts()->selected += take ? count : 0;
     for (size_t i = 0; take && i < executable->count; i++)
-        launches_explained += executable->launches[i].explained && !executable->launches[i].off;
+        launch_counts()->explained += executable->launches[i].explained && !executable->launches[i].off;
     take = take && executable->twin;
     for (size_t i = 0; take && i < executable->count; i++)
         if (is_first_of_image(executable, i))
             image_lock(executable->launches[i].copy->image);
     bool launched = take && run_twin(executable, stream, index, error);
-    launches_failed += launched && *error ? count : 0;
+    launch_counts()->failed += launched && *error ? count : 0;
     for (size_t i = 0; take && i < executable->count; i++)
         if (is_first_of_image(executable, i))
             image_unlock(executable->launches[i].copy->image);

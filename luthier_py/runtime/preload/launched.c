@@ -13,7 +13,7 @@ static bool taken(const void *key, struct dim3 grid, struct dim3 block, size_t l
         return false; /* it is launched when its graph is */
     }
     if (tool_off()) {
-        launches_seen++;
+        launch_counts()->seen++;
         return false;
     }
     struct meaning found = meaning_of(key);
@@ -121,7 +121,7 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
                                lds_bytes, stream, args, extra, start, stop, &error))
         return error;
     if (!whole)
-        launches_seen++;
+        launch_counts()->seen++;
     return given_tell(real_with_items()(kernel, items_x, items_y, items_z, block_x, block_y, block_z, lds_bytes, stream, args,
                                         extra, start, stop, flags));
 }
@@ -132,10 +132,10 @@ static void pass_grids(unsigned count)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
     for (unsigned i = 0; i < count; i++) {
-        unsigned long index = launches_seen++;
+        unsigned long index = launch_counts()->seen++;
         if (tool_off() || !tool_selects(index, 1))
             continue;
-        launches_selected++;
+        launch_counts()->selected++;
         if (!atomic_flag_test_and_set(&said))
             say("luthier: kernels run as they are that are launched on several devices at once");
     }

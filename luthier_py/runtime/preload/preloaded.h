@@ -57,6 +57,8 @@ struct launch_shape { struct dim3 grid, block; unsigned lds_bytes; stream_t stre
 /* A kernel on one device, once it was launched there; `clone` is NULL where the original is to run. */
 struct copy {
     struct copy *next;
+    struct copy *beside; /* the same again, with variables of its own, for launches on other streams at the same time */
+    bool is_beside;      /* it is that of another */
     struct image *image;
     char *name;
     int device;
@@ -78,6 +80,8 @@ struct copy {
     unsigned long told_before; /* so many streams were destroyed until then */
 };
 struct copy *copy_of(struct image *image, const char *name, int device); /* the image is locked */
+/* It, or one beside it, whose variables no launch on another stream has; NULL: there is none, and no more can be made. */
+struct copy *copy_free(struct copy *copy, stream_t stream);
 void copies_forget(struct image *image); /* which is locked: everything that the tool knows of it */
 
 /* counted.c */
@@ -107,6 +111,8 @@ void *allocations_table(const struct copy *copy, const struct told_of *launch, c
 void memory_mark(void *address, size_t bytes);
 
 /* told.c: reports of single launches for which nobody waits. */
+/* Whether a launch on this stream would find its variables in use by one on another, which does not get done. */
+bool told_elsewhere(const struct copy *copy, stream_t stream);
 bool told_later(struct copy *copy, const struct told_of *launch, stream_t stream); /* whether this one is: then `told` or `told_not` comes */
 bool told(struct copy *copy, const struct told_of *launch, stream_t stream); /* false: it is to be waited for */
 void told_not(void); /* it was not begun */

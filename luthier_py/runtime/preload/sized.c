@@ -109,7 +109,7 @@ bool sized_begin(struct copy *copy, const struct told_of *launch, stream_t strea
         count += copy->variables[i].role == SIZED;
     uint64_t *sizes = calloc(count + 1, sizeof *sizes);
     bool known = sizes && (!count || clone_sizes(launch, sizes, count));
-    launches_explained += !known;
+    launch_counts()->explained += !known;
     bool good = known && place_all(copy, launch, sizes, stream);
     if (!good)
         sized_end(copy, stream);

@@ -101,16 +101,31 @@ static void wait_for(uint64_t slots)
     }
 }
 
-/* Until the device is done with the launch that has this slot; that is sooner. */
-static void wait_for_device(uint64_t slots)
+/* Whether the device is done with the launch that has this slot, which is sooner, or will be with none; if not yet, a
+ * moment later: what waits for the program may never get done. */
+static bool is_done(uint64_t slots)
 {
-    enum { LOOKS = 20000 }; /* some microseconds, as a short launch */
+    enum { LOOKS = 20000, NAPS = 200 }; /* some microseconds, as a short launch, and some milliseconds */
     const struct slot *slot = &ring->slots[(slots - 1) % REPORT_SLOTS];
-    for (int looks = 0; looks < LOOKS && ring->taken < slots && slot->number != (uint32_t)slots; looks++)
-        continue;
-    struct timespec pause = {.tv_nsec = 20 * 1000};
-    while (ring->taken < slots && slot->number != (uint32_t)slots && !has_failed() && tool_lives())
-        nanosleep(&pause, NULL);
+    for (int looks = 0; looks < LOOKS; looks++)
+        if (ring->taken >= slots || slot->number == (uint32_t)slots)
+            return true;
+    const struct timespec nap = {.tv_nsec = 20 * 1000};
+    for (int naps = 0; naps < NAPS; naps++) {
+        if (ring->taken >= slots || slot->number == (uint32_t)slots || has_failed() || !tool_lives())
+            return true;
+        nanosleep(&nap, NULL);
+    }
+    return false;
+}
+
+bool told_elsewhere(const struct copy *copy, stream_t stream)
+{
+    pthread_mutex_lock(&lock);
+    bool other = copy->told_on != stream || copy->told_before != streams_gone; /* the order of the stream does not do */
+    bool in_use = ring && copy->told && other && !is_done(copy->told);
+    pthread_mutex_unlock(&lock);
+    return in_use;
 }
 
 void told_settle(void)
@@ -156,8 +171,6 @@ bool told_later(struct copy *copy, const struct told_of *launch, stream_t stream
         told_settle();
         return false;
     }
-    if (copy->told_on != stream || copy->told_before != streams_gone) /* in another order: its variables are in use */
-        wait_for_device(copy->told);
     if (ring->written >= REPORT_SLOTS)
         wait_for(ring->written - REPORT_SLOTS + 1);
     return true;

@@ -5,15 +5,17 @@
  */
 #include "tool.h"
 
+#include "environment.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 struct settings settings;
-atomic_ulong launches_seen, launches_selected, launches_failed, launches_explained;
 atomic_uint tool_number = 1;
 
 /* By LUTHIER_SIGNAL: the other way round, or what `luthier attach` and `luthier detach` send with it. One for the
@@ -23,7 +25,7 @@ __attribute__((visibility("default"))) atomic_int luthier_tool_told;
 #define told luthier_tool_told
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct wire wire = {-1, PTHREAD_MUTEX_INITIALIZER};
+static struct wire wire = {.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 /* STARTED: the worker may still be importing; READY: it has told its settings; BROKEN: originals run from here on. */
 static _Atomic enum { COLD, STARTED, READY, BROKEN } state;
 static bool used;                       /* something was selected: a child of fork cannot go on with it */
@@ -36,9 +38,49 @@ static void (*leave)(void);               /* NULL: nothing looks at the program'
 static uint64_t launched_before;          /* the tool came */
 static char *attached_tool, *attached_options;
 
+static _Atomic(struct launch_counts *) counts; /* in a file that the worker sees, too, however the program ends */
+static int counts_file = -1;                   /* until the worker has it */
+static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
+
+static struct launch_counts *make_counts(void)
+{
+    static struct launch_counts alone; /* where there is no such file, and so no worker */
+    int file = memfd_create(COUNTS_NAME, MFD_CLOEXEC);
+    void *place = file >= 0 && ftruncate(file, COUNTS_BYTES) == 0
+                      ? mmap(NULL, COUNTS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+    if (place == MAP_FAILED) {
+        close(file);
+        return &alone;
+    }
+    madvise(place, COUNTS_BYTES, MADV_DONTFORK);
+    counts_file = descriptor_out_of_the_way(file);
+    return place;
+}
+
+struct launch_counts *launch_counts(void)
+{
+    struct launch_counts *found = counts;
+    if (found)
+        return found;
+    pthread_mutex_lock(&counting);
+    if (!counts)
+        counts = make_counts();
+    pthread_mutex_unlock(&counting);
+    return counts;
+}
+
+/* For the next worker. Threads may still count in those that it had. */
+static void drop_counts(void)
+{
+    counts = NULL;
+    if (counts_file >= 0)
+        close(counts_file);
+    counts_file = -1;
+}
+
 bool tool_strict(void)
 {
-    const char *text = secure_getenv("LUTHIER_STRICT");
+    const char *text = setting("LUTHIER_STRICT");
     return text && *text && strcmp(text, "0") != 0;
 }
 
@@ -91,13 +133,30 @@ static void listen_for_signal(const char *text)
         sigaction(number, &ours, NULL);
 }
 
+static void before_fork(void) { pthread_mutex_lock(&lock); }
+static void after_fork(void) { pthread_mutex_unlock(&lock); }
+
+/* Nor can a child use a GPU that its parent has used. One that was forked before gets a worker of its own. */
+static void in_child(void)
+{
+    wire_close(&wire);
+    if (state == READY || state == STARTED)
+        state = used ? BROKEN : COLD;
+    drop_counts();
+    launched_before = 0;
+    pthread_mutex_init(&lock, NULL);
+    pthread_mutex_init(&counting, NULL);
+}
+
 static void read_environment(void)
 {
+    pthread_atfork(before_fork, after_fork, in_child);
 #ifdef LUTHIER_TOOL
     setenv("LUTHIER_TOOL", LUTHIER_TOOL, 0);
     setenv("LUTHIER_TOOL_OPTIONS", LUTHIER_TOOL_OPTIONS, 0);
+    environment_keep();
 #endif
-    const char *tool = secure_getenv("LUTHIER_TOOL"), *signal_name = secure_getenv("LUTHIER_SIGNAL");
+    const char *tool = setting("LUTHIER_TOOL"), *signal_name = setting("LUTHIER_SIGNAL");
     named = tool && *tool;
     if (signal_name && *signal_name)
         listen_for_signal(signal_name);
@@ -114,7 +173,10 @@ static void gone(void)
 {
     if (state == BROKEN)
         return;
-    say("luthier: the tool's worker has ended; kernels run as they are");
+    if (wire_taken(&wire))
+        say("luthier: the program has closed file descriptor %d, the way to the tool's worker; kernels run as they are", wire.fd);
+    else
+        say("luthier: the tool's worker has ended; kernels run as they are");
     give_up();
 }
 
@@ -150,13 +212,12 @@ void select_by(bool (*level)(void)) { within = level; }
 void collect_by(void (*level)(void)) { collect = level; }
 void leave_by(void (*action)(void)) { leave = action; }
 
-/* `unseen`: of the device's own count. Launches that failed were seen, and are not in it. */
-struct counts { uint64_t seen, selected, failed, explained, unseen; };
-
-static struct counts counts_now(void)
+/* Of the device's own count. Launches that failed were seen, and are not in it. */
+static void count_unseen(void)
 {
-    uint64_t seen = launches_seen, all = device_launches ? device_launches() - launched_before : 0;
-    return (struct counts){seen, launches_selected, launches_failed, launches_explained, all > seen ? all - seen : 0};
+    struct launch_counts *found = launch_counts();
+    uint64_t seen = found->seen, all = device_launches ? device_launches() - launched_before : 0;
+    found->unseen = all > seen ? all - seen : 0;
 }
 
 /* The program ends, or the tool is detached. */
@@ -165,11 +226,12 @@ void tool_end(void)
     struct reply reply = {0, 0, NULL};
     if (state == READY && collect)
         collect();
-    struct counts counts = counts_now();
-    if ((state == READY || state == STARTED) &&
-        !wire_call(&wire, MESSAGE_FINISH, &(struct part){&counts, sizeof counts}, 1, &reply)) {
-        say("luthier: the tool's worker has ended before its verdict");
-        reply.status = -1;
+    if (tool_runs()) {
+        count_unseen();
+        if (!wire_call(&wire, MESSAGE_FINISH, NULL, 0, &reply)) {
+            say("luthier: the tool's worker has ended before its verdict");
+            reply.status = -1;
+        }
     }
     free(reply.data);
     state = BROKEN;
@@ -182,25 +244,11 @@ void tool_end(void)
 
 static void finish(void)
 {
-    if (state == COLD && launches_seen && !named)
+    if (state == COLD && !named && launch_counts()->seen)
         say("luthier: no tool: set LUTHIER_TOOL, or attach one");
     tool_end();
     if (leave)
         leave();
-}
-
-static void before_fork(void) { pthread_mutex_lock(&lock); }
-static void after_fork(void) { pthread_mutex_unlock(&lock); }
-
-/* Nor can a child use a GPU that its parent has used. One that was forked before gets a worker of its own. */
-static void in_child(void)
-{
-    wire_close(&wire);
-    if (state == READY || state == STARTED)
-        state = used ? BROKEN : COLD;
-    launches_seen = launches_selected = launches_failed = launches_explained = 0;
-    launched_before = 0;
-    pthread_mutex_init(&lock, NULL);
 }
 
 static void start(void)
@@ -208,13 +256,22 @@ static void start(void)
     static bool registered;
     if (!registered) {
         atexit(finish);
-        pthread_atfork(before_fork, after_fork, in_child);
+        at_quick_exit(finish);
     }
     registered = true;
-    if (named && !wire_start(&wire, "tool", -1))
-        give_up();
-    else if (named)
+    if (!named)
+        return;
+    launch_counts();
+    bool started = counts_file >= 0 && wire_start(&wire, "tool", counts_file);
+    if (counts_file < 0)
+        say("luthier: no tool: there is no memory for how many launches there are");
+    else
+        close(counts_file);
+    counts_file = -1;
+    if (started)
         state = STARTED;
+    else
+        give_up();
 }
 
 void tool_prepare(void)
@@ -307,7 +364,7 @@ bool tool_exchange(const char *tool, const char *options)
     free(attached_options);
     attached_tool = strdup(tool);
     attached_options = strdup(options);
-    launches_seen = launches_selected = launches_failed = launches_explained = 0;
+    drop_counts();
     launched_before = device_launches ? device_launches() : 0;
     told = UNTOLD;
     profiled = -1;
@@ -325,6 +382,6 @@ char *tool_verdict(void)
         return NULL;
     if (collect)
         collect();
-    struct counts counts = counts_now();
-    return tool_ask(MESSAGE_VERDICT, &(struct part){&counts, sizeof counts}, 1, &reply) ? reply.data : NULL;
+    count_unseen();
+    return tool_ask(MESSAGE_VERDICT, NULL, 0, &reply) ? reply.data : NULL;
 }

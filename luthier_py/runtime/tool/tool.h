@@ -39,8 +39,12 @@ void count_launches_by(uint64_t (*launches)(void)); /* the device's own count */
 void select_by(bool (*within)(void)); /* whether a launch of this thread is in a chosen range; without it none is */
 void collect_by(void (*collect)(void)); /* how the level sends what was not read yet */
 void leave_by(void (*leave)(void)); /* when the program ends, and its memory with it */
-extern atomic_ulong launches_seen, launches_selected, launches_failed;
-extern atomic_ulong launches_explained; /* selected, and run as they are: the worker says why */
+struct launch_counts {
+    atomic_ulong seen, selected, failed;
+    atomic_ulong explained; /* selected, and run as they are: the worker says why */
+    atomic_ulong unseen;    /* of the device's own count, when the program ends or asks for a verdict */
+};
+struct launch_counts *launch_counts(void); /* of the tool that is there, or comes next */
 
 /* clone.c */
 struct program_variable { char *name; uint64_t where; bool changes; }; /* by its address in the code object */

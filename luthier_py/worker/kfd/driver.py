@@ -28,6 +28,7 @@ from luthier_py.runtime.kfd.protocol import (
     KfdMessage,
 )
 from luthier_py.worker import targets
+from luthier_py.worker.abandoned import end_launches
 from luthier_py.worker.device import append_profile
 from luthier_py.worker.findings import tell_failure
 from luthier_py.worker.kfd import drm, faults, ioctls
@@ -55,11 +56,21 @@ class DriverService:
         self._queues: dict[int, DriverQueue] = {}
         self._doorbells: set[tuple[int, int]] = set()  # taken, by GPU
         self._lock = threading.RLock()
+        self._opened = self._left = False
 
     over = False
 
     def ended(self) -> None:
-        """Nothing is left to be done: what runs is for nobody."""
+        """What runs is for nobody; where it stands is told unless the program knew that it would end."""
+        if self._opened and not self._left:
+            end_launches(self._runs, self._end_launches)
+
+    def _runs(self) -> bool:
+        return any(device.runs for device in self.devices)
+
+    def _end_launches(self, why: str) -> None:
+        for device in self.devices:
+            device.halt(why=why)
 
     def answer(self, request: Request) -> bytes | None:
         content = request.content
@@ -76,6 +87,8 @@ class DriverService:
             self.names.add(int.from_bytes(content[:8], "little"), content[8:])
         elif request.code == KfdMessage.EVENT_PAGE:
             self._use_event_page(*struct.unpack("<Q", content))
+        elif request.code == KfdMessage.LEAVE:
+            self._left = True
         else:
             raise Invalid(f"message {request.code} is unknown")
         return None
@@ -93,6 +106,7 @@ class DriverService:
             )
             for target in self.targets
         ]  # fmt: skip
+        self._opened = True
         folder = sysfs(self.targets, self._settings.memory_bytes)
         return struct.pack("<I", len(self.targets)) + str(folder).encode() + b"\0"
 

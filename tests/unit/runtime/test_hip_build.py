@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from luthier_py.errors import Unsupported
 from luthier_py.runtime.hip import ABI_MAJORS, runtime_folder, table
 from luthier_py.runtime.hip.build import HERE, compile_for_majors
+from luthier_py.runtime.native import build as native
 from luthier_py.runtime.native.build import compile_sources
 from luthier_py.runtime.preload import tool_library
 from luthier_py.runtime.roctx import ROCTX_LIBRARIES
@@ -181,3 +183,28 @@ def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Unsupported, match="no-such-compiler.*apt install gcc"):
         runtime_folder()
     assert not list(tmp_path.rglob("*.so*"))
+
+
+@pytest.mark.parametrize("cached", (True, False))
+@pytest.mark.parametrize("name", ("a space", "a:colon", "a;semicolon", "$LIB", "${ORIGIN}", "tab\there", "plain"))
+def test_the_loader_finds_libraries_whatever_the_cache_is_called(
+    name: str, cached: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require_tool: Callable[[str], str]
+) -> None:
+    """And so in the folder for temporary files, where there is no cache."""
+    require_tool("cc")
+    (tmp_path / name).mkdir(mode=0o700)
+    monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path / name) if cached else "off")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path if cached else tmp_path / name))
+    monkeypatch.setattr(native, "_own_folder", cache(native._own_folder.__wrapped__))
+
+    def compile_all(folder: Path) -> None:
+        source = folder / "said.c"
+        source.write_text("#include <stdio.h>\n__attribute__((constructor)) void said(void) { puts(\"loaded\"); }\n")
+        native.link_library(folder / "said.so", native.compile_sources(folder, [source]))
+
+    for _ in range(1 + cached):  # made, and found again
+        folder = native.build("said", (), dict, compile_all)
+        done = subprocess.run(["true"], env={"LD_PRELOAD": str(folder / "said.so"), "PATH": os.environ["PATH"]},
+                              capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == ("loaded\n", "")
+        assert tmp_path / name in folder.resolve().parents

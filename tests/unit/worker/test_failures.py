@@ -88,6 +88,14 @@ def is_bare(done: Any) -> bool:
     return (done.code, done.out) == (0, "PASSED\n") and "Traceback" not in done.err
 
 
+def test_a_mistake_that_each_kernel_meets_is_told_once(program: Program, tooled: Tooled, broken: Broken) -> None:
+    done = tooled(program("scan"), tool=broken(instrument=RAISE))
+    assert is_bare(done), done.out + done.err
+    kernels = len(done.verdict["refused"])
+    assert kernels > 1 and done.err.count("RuntimeError: two lines") == 2, done.err  # and in the verdict
+    assert f"  refused: {kernels} kernels " in done.err
+
+
 @pytest.mark.parametrize("place, said", [
     ("instrument", "runs as it is: RuntimeError: two lines"),
     ("report", "RuntimeError: two lines"),

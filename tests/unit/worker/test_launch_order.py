@@ -14,6 +14,7 @@ import pytest
 from emulated import ISA, code_object
 
 from luthier_py.isa import sgpr, vgpr
+from luthier_py.samples import FOLDER
 
 BUMP = [
     ("s_load_dwordx2", sgpr(0, 2), sgpr(4, 2), 0), ("s_load_dword", sgpr(2), sgpr(4, 2), 8), ("s_waitcnt", 0),
@@ -34,6 +35,19 @@ def ordered(tmp_path: Path, host_program: Callable[..., Path]) -> tuple[Path, Pa
     code = tmp_path / "kernels.co"
     code.write_bytes(code_object({"bump": BUMP, "hold": HOLD}, ("bump", "hold"), lds_bytes=0))
     return host_program("ordered_program"), code
+
+
+@pytest.mark.parametrize("per_launch", "10")
+def test_no_launch_waits_for_one_on_another_stream(
+    per_launch: str, host_program: Callable[..., Path], tooled: Callable[..., Any]
+) -> None:
+    """Under a tool, too, whose variables the first still has, behind a host function that waits for the others."""
+    words = host_program("held_program"), FOLDER / "vector_add.co", "3"
+    done = tooled(*words, LUTHIER_TOOL_OPTIONS=f"per_launch={per_launch}")
+    assert (done.code, done.out) == (0, "0\n"), done.err
+    found = [(row["launches"], row["report"]["instructions"]) for row in done.verdict["reports"]]
+    one = sum(count for _, count in found) // 6
+    assert found == [(1, one), (1, 2 * one), (1, 3 * one)] if per_launch == "1" else found == [(3, 6 * one)]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -8,19 +8,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
-#include <signal.h>
-#include <stdint.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "kfd.h"
+#include "hold.h"
 
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
 #endif
 
-enum { OWN_BYTES = 256 << 10 }; /* what this thread may touch around its stack pointer and its data */
 static const uint64_t WP_SHARED = 1 << 12; /* UFFD_FEATURE_WP_HUGETLBFS_SHMEM */
 static const uint64_t WP = 1 << 0;         /* UFFD_FEATURE_PAGEFAULT_FLAG_WP */
 
