@@ -130,6 +130,7 @@ def _executed(
 
     # what is wrong is said before the program starts
     observation = Observation(tool, options, level, settings.own_runtime, reports)
+    observation.check(program, settings.device)
     remove_abandoned()
     with _signals_blocked() as mask, _folder() as folder:
         environment |= _told_by(folder, settings)

@@ -17,6 +17,7 @@ from typing import Any
 from luthier_py.report.output import Output
 from luthier_py.report.spool import facts_of
 from luthier_py.report.verdict import Verdict
+from luthier_py.session.asked import check_instrument
 from luthier_py.session.levels import HIP, chosen_level, level_environment, level_library
 from luthier_py.session.undelivered import undelivered
 from luthier_py.storage import write_file
@@ -36,6 +37,10 @@ class Observation:
         self._tool = load_tool(tool, options)
         self._level = chosen_level(level, ours, self._tool)
         self._paths: list[Path] = []
+
+    def check(self, program: Path, device: str | None) -> None:
+        """ToolError where the tool fails for whatever the program's file has."""
+        check_instrument(self._tool, program, device)
 
     def environment(self, environment: Mapping[str, str], folder: Path) -> dict[str, str]:
         """What loads the tool; ``folder``: for what it writes."""
