@@ -20,6 +20,7 @@ from rich.table import Table
 from luthier_py.errors import how_many
 from luthier_py.isa import OpInfo, Target, instruction_set, target
 from luthier_py.isa.dual import PREFIX
+from luthier_py.isa.semantics.corners import CORNERS
 from luthier_py.isa.semantics.evidence import Against, Tested, evidence
 from luthier_py.isa.semantics.readers.freedoms import Freedom, freedoms, open_on
 from luthier_py.isa.semantics.refusals import WhyRefused, refusal
@@ -132,6 +133,10 @@ def page(targets: Iterable[Target]) -> Iterator[str]:
         if freedom is not Freedom.NAN:
             yield f"### {freedom.name.lower()}: {freedom.what}"
             yield _by_targets(alike, partial(_is_free, freedom))
+        if freedom is Freedom.CORNER:
+            yield "\n".join(["| operations | open | here | sources |", "|---|---|---|---|", *(
+                f"| `{each.names.replace('|', chr(92) + '|')}` | {each.open} | {each.here} | {each.source} |"
+                for each in CORNERS)])
     yield "## Refused"
     for why in WhyRefused:
         listed = _by_targets(alike, partial(_is_refused, why))

@@ -54,6 +54,13 @@ def pack_toward_zero(a: Value, b: Value) -> Value:
     return _pack(toward_zero_f16(a), toward_zero_f16(b))
 
 
+def _to_nearest(a: Value) -> Value:
+    """Halves upwards, whatever MODE says, and exactly: a + 0.5 would be rounded (measured on gfx1201: rocm-systems,
+    rocjitsu, conversion.h)."""
+    below = floor(a)
+    return below.to(I32) + select(a - below >= 0.5, a.ops.constant(I32, 1), 0)
+
+
 def _byte_to_float(number: int) -> Callable[[Value], Value]:
     return lambda a: ((a >> 8 * number) & 0xFF).to(F32)
 
@@ -82,7 +89,7 @@ lanes("V_CVT_F32_F16", "f16 -> f32", lambda a: a.to(F32))
 lanes("V_CVT_F16_F32", "f32 -> f16", lambda a: a.to(F16))
 lanes("V_CVT_F32_F64", "f64 -> f32", lambda a: a.to(F32))
 lanes("V_CVT_F64_F32", "f32 -> f64", lambda a: a.to(F64))
-lanes("V_CVT_RPI_I32_F32", "f32 -> i32", lambda a: floor(a + 0.5).to(I32))
+lanes("V_CVT_RPI_I32_F32", "f32 -> i32", _to_nearest)
 lanes("V_CVT_FLR_I32_F32", "f32 -> i32", lambda a: floor(a).to(I32))
 lanes("V_CVT_OFF_F32_I4", "u32 -> f32", lambda a: ((a << 28).as_(I32) >> 28).to(F32) * 0.0625)
 lanes("V_CVT_PKRTZ_F16_F32", "f32 f32 -> u32", pack_toward_zero)

@@ -155,6 +155,15 @@ def test_dot_products_of_denormals_of_bf16_and_f32(name, kept):
             assert {value & 0x7FFFFFFF for value in map(int, found)} == {result & 0x7FFFFFFF if kept else 0}
 
 
+@pytest.mark.parametrize("rounding", range(4))
+def test_halves_are_rounded_upwards_whatever_mode_says(rounding):
+    """Exactly: the sum of 0.49999997 and 0.5, rounded, would be 1; that of 8388609 and 0.5 would be even."""
+    given = [0.49999997, 0.5, -0.5, -0.50000006, 2.5, -2.5, 8388609.0, -1e-30, 3e9, -np.inf, 1.5]
+    values = np.resize(np.array(given, np.float32), 64)
+    state = run([ISA.parse("v_cvt_rpi_i32_f32 v4, v0")], vgprs={0: values.view(np.uint32)}, mode=0xF0 | rounding)
+    assert state.vgpr(4, np.int32)[:11].tolist() == [0, 1, 0, -1, 3, -2, 8388609, 0, 2**31 - 1, -(2**31), 2]
+
+
 def test_what_rdna_1_has_beside_its_successors():
     """v_mac_legacy_f32: zero times anything is 0; v_mul_lo_i32: the low half, whatever the signs."""
     isa = instruction_set(target("gfx1010"), 32)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from luthier_py.isa import OpFlag, instruction_set, target
 from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.corners import CORNERS
 from luthier_py.isa.semantics.evidence import COMPARED, ELSEWHERE, Against, evidence, instructions
 from luthier_py.isa.semantics.readers.freedoms import Freedom, freedoms
 from luthier_py.isa.semantics.refusals import WhyRefused, refusal
 from luthier_py.report.coverage import Certainty, coverage_facts, covered
 
 TESTS = Path(__file__).resolve().parents[2]
+COMPARED_NAMES = ("gfx90a", "gfx1100")
 
 
 @pytest.mark.parametrize("name", COMPARED)
@@ -55,6 +58,16 @@ def test_what_is_open(name, base, own):
 def test_coverage_says_where_denormals_are_not_known(name, known, open_ones):
     found = {each.operation: Freedom.DENORMAL in each.freedoms for each in covered(target(name))}
     assert not any(found[operation] for operation in known) and all(found[operation] for operation in open_ones)
+
+
+@pytest.mark.parametrize("name", ["gfx90a", "gfx1100", "gfx1201"])
+def test_coverage_names_each_corner(name):
+    found = {each.operation: Freedom.CORNER in each.freedoms for each in covered(target(name))}
+    there = {"V_DIV_SCALE_F32", "V_DIV_FIXUP_F64", "V_CVT_RPI_I32_F32", "V_CVT_PKRTZ_F16_F32"}
+    assert all(found[operation] for operation in there) and found["DS_MIN_F32"] == (name != "gfx1201")
+    assert not found["DS_MIN_I32"] and not found["V_MIN_F32"]
+    bases = {op.base for gpu in map(target, COMPARED_NAMES) for op in instruction_set(gpu, gpu.wave_sizes[0]).ops}
+    assert all(any(re.fullmatch(each.names, base) for base in bases) for each in CORNERS)
 
 
 def test_values_and_the_bits_of_a_nan_go_different_ways():

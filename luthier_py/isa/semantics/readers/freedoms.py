@@ -17,6 +17,7 @@ from luthier_py.isa.instruction import OpFlag, OpInfo
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.control import Action
+from luthier_py.isa.semantics.corners import corners
 from luthier_py.isa.semantics.images import ImageAtomic
 from luthier_py.isa.semantics.lds import ExchangeTwo, FromLds, LaneCount
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
@@ -43,6 +44,7 @@ class Freedom(Enum):
     DENORMAL = ("which denormals are zeros, if MODE does not keep all (of a sum in memory: in any MODE)",
                 "sources disagree (sums of f32 in memory: LLVM, pull request 96443, CDNA3 ISA, 10.3.1) or measured one "
                 "MODE alone (halves of V_FMA_MIX: LLVM, pull request 205101), or there are none")
+    CORNER = ("corners: some operands, or settings of MODE", "isa/semantics/corners.py has a source for each")
     NAN = ("sign and payload of a NaN that arithmetic makes",
            "AMD Instinct CDNA3 ISA, 12.8: \"NAN\"; MI200 ISA, 9.5.3: \"QNAN\", without bits")
 
@@ -158,7 +160,8 @@ def open_on(op: OpInfo, target: Target) -> frozenset[Freedom]:
     else:
         sums = isinstance(row, Atomic) and (row.modify, row.kind, row.bits) == (Modify.ADD, "f", 32)
         found = sums and OpFlag.LDS not in op.flags and target.generation == 9
-    return frozenset({Freedom.DENORMAL} if found else ())
+    corner = {Freedom.CORNER} if corners(op.base, target.generation) else set()
+    return frozenset(corner | {Freedom.DENORMAL} if found else corner)
 
 
 def _dual(row: Dual) -> frozenset[Freedom]:
