@@ -144,6 +144,16 @@ CASE(advice_keeps_what_is_in_memory)
     for (int i = 0; i < 64; i++)
         EQUAL(i + 1, m[i]);
 }
+CASE(advice_is_for_whole_pages)
+{
+    Managed<char> m(3 * PAGE);
+    CHECK(hipMemAdvise(m.at + PAGE + 100, 8, hipMemAdviseSetPreferredLocation, 0));
+    EQUAL(0, range(m.at + PAGE, hipMemRangeAttributePreferredLocation));
+    EQUAL(hipInvalidDeviceId, range(m.at, hipMemRangeAttributePreferredLocation));
+    CHECK(hipMemPrefetchAsync(m.at + PAGE - 1, 2, 0, nullptr));
+    EQUAL(0, range(m, hipMemRangeAttributeLastPrefetchLocation, 2 * PAGE));
+    EQUAL(hipInvalidDeviceId, range(m.at + 2 * PAGE, hipMemRangeAttributeLastPrefetchLocation));
+}
 CASE(advice_for_a_part)
 {
     Managed<char> m(4 * PAGE);

@@ -1,6 +1,6 @@
 /* What programs advise for parts of managed memory, and what they may ask of it: remembered, and without any other effect.
  *
- * Pieces have the bounds that programs gave them, lie apart and are ordered by address; where there is none, nothing was said.
+ * Pieces are whole pages, as the driver has them, lie apart and are ordered by address; where there is none, nothing was said.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -131,10 +131,11 @@ static hipError_t advise(const void *address, size_t bytes, enum advice advice, 
     hipError_t error = anywhere ? hipSuccess : check_place(device);
     if (error)
         return error;
-    uintptr_t start = (uintptr_t)address;
+    uintptr_t page = page_bytes(), start = (uintptr_t)address / page * page;
+    uintptr_t end = ((uintptr_t)address + bytes + page - 1) / page * page;
     pthread_mutex_lock(&lock);
-    bool good = cover(start, start + bytes);
-    for (size_t i = first_of(start); good && i < count && pieces[i].start < start + bytes; i++)
+    bool good = cover(start, end);
+    for (size_t i = first_of(start); good && i < count && pieces[i].start < end; i++)
         heed(&pieces[i].said, advice, device);
     pthread_mutex_unlock(&lock);
     return good ? hipSuccess : hipErrorOutOfMemory;
