@@ -31,7 +31,7 @@ _ID_BITS = 10  # of a work-item's id in one direction
 _AXES = 3
 _SCC = sgpr(SCC)
 _VCC = sgpr(VCC, 2)  # nothing is in it when a wave starts, but the kernel or a hook may look
-SparePair = Callable[[], Reg]  # a pair of registers in which nothing is
+TakePair = Callable[[], Reg]  # a pair of registers in which nothing is
 
 
 def enlarged(
@@ -101,7 +101,7 @@ def begun(
     return [*found, *_moved_back(isa, old, new)]
 
 
-def scratch_base(isa: InstructionSet, new: Mapping[Initial, Reg], place: Reg, two: SparePair) -> list[Inst]:
+def scratch_base(isa: InstructionSet, new: Mapping[Initial, Reg], place: Reg, two: TakePair) -> list[Inst]:
     """Where the wave's private memory is (AMDGPUUsage, "Flat Scratch"); the kernel itself may find the same later."""
     base, offset = new[Initial.FLAT_SCRATCH_INIT], new[Initial.SCRATCH_WAVE_OFFSET]
     operand = isa.target.flat_scratch_operands
@@ -147,7 +147,7 @@ def _first_workitem(isa: InstructionSet, home: Reg | LaneOf, two: Reg) -> list[I
     return found if to == home else [*found, *_filled(isa, home, [to])]
 
 
-def _group_id(isa: InstructionSet, home: Reg | LaneOf, entry: Entry, two: SparePair) -> list[Inst]:
+def _group_id(isa: InstructionSet, home: Reg | LaneOf, entry: Entry, two: TakePair) -> list[Inst]:
     """Where the hardware has them in trap registers (AMDGPUUsage, "Initial Kernel Execution State")."""
     x, yz = sgpr(TTMP0 + 9), sgpr(TTMP0 + 7)
     if entry is Entry.WORKGROUP_ID_X:
