@@ -15,6 +15,7 @@ from luthier_py.inject.patch import ENTRY_ALIGN_BYTES, Chunk, Fixup
 from luthier_py.inject.relax import offsets
 from luthier_py.ir import Function, Instr
 from luthier_py.isa import Inst, InstructionSet, OperandKind
+from luthier_py.loader.origins import BACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def lay_out(isa: InstructionSet, clone: Clone, names: Mapping[int, str]) -> Plac
 
 
 def _origins(clone: Clone, starts: Sequence[int]) -> tuple[tuple[int, int, int], ...]:
-    """Rows that go on where the one before ends are one."""
+    """Rows that go on where the one before ends are one; branches that lead back in the original have their own."""
     rows: list[tuple[int, int, int]] = []
     for item, start in zip(clone.items, starts, strict=True):
         if isinstance(item, Slice):
@@ -63,12 +64,20 @@ def _origins(clone: Clone, starts: Sequence[int]) -> tuple[tuple[int, int, int],
             origin = item.origin.pc
         else:
             continue
-        last = rows[-1] if rows else (0, 0, 0)
-        if last[2] and (last[0] + last[2], last[1] + last[2]) == (start, origin):
+        if isinstance(item, Single) and item.origin is not None and _leads_back(item.origin):
+            rows.append((start, origin, item.size_bytes | BACK))
+            continue
+        last = rows[-1] if rows else (0, 0, BACK)
+        if not last[2] & BACK and (last[0] + last[2], last[1] + last[2]) == (start, origin):
             rows[-1] = last[0], last[1], last[2] + item.size_bytes
         else:
             rows.append((start, origin, item.size_bytes))
     return tuple(rows)
+
+
+def _leads_back(instr: Instr) -> bool:
+    target = instr.inst.branch_target(instr.pc)
+    return target is not None and target <= instr.pc
 
 
 def _name(target: Referent, names: Mapping[int, str]) -> str | int:

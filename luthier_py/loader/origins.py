@@ -4,8 +4,8 @@ In: a code object. Out: the original's address for each address of the copy, and
 Invariant: it is a hint; an object without the table, or with one that is cut off, has no origins, and that is no error.
 
 The table is what names the original (all zeros: this very object), and then rows of three dwords in ascending order:
-an address here, the original's, and how many bytes stand there as they stood in the original or instead of them. What
-no row has was inserted.
+an address here, the original's, and how many bytes stand there as they stood in the original or instead of them, with
+BACK where that is a branch that leads back in the original. What no row has was inserted.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from luthier_py.loader.codeobject import CodeObject, read_object
-from luthier_py.storage import Shelf
+from luthier_py.storage import Shelf, cache_key
 
 CLONE_SUFFIX = ".luthier"
 """Of the names of instrumented kernels and functions."""
@@ -25,6 +26,7 @@ CODE_SECTION, ORIGINS_SECTION = ".text.luthier", ".luthier.origins"
 _ROW = struct.Struct("<3I")
 _NAME_BYTES = 16
 HERE = bytes(_NAME_BYTES)
+BACK = 1 << 31
 OriginRow = tuple[int, int, int]
 _ORIGINALS = Shelf("originals", 1 << 30)
 
@@ -57,13 +59,23 @@ def pack_origins(original: bytes, rows: Iterable[OriginRow]) -> bytes:
     return original + b"".join(_ROW.pack(*row) for row in sorted(rows))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Origins:
     """Of one copy. ``code``: addresses of all that was added."""
 
     original: bytes
     code: range
     rows: tuple[OriginRow, ...]
+    backward: frozenset[int]
+    """Addresses of the application's branches that lead back in the original, wherever they lead here."""
+
+    @cached_property
+    def name(self) -> str:
+        """Of all that it says of code."""
+        return cache_key("origins", repr(self.code), repr(self.rows), repr(sorted(self.backward)))
+
+    def is_inserted(self, pc: int) -> bool:
+        return pc in self.code and self.at(pc) is None
 
     def at(self, pc: int) -> int | None:
         """The original's address; None for what was inserted."""
@@ -80,6 +92,11 @@ class Origins:
         return self.rows[place] if place >= 0 else None
 
 
+def number_of_own(origins: Origins | None, pcs: Iterable[int]) -> int:
+    """How many of these addresses have instructions of the application; ``origins``: None where all do."""
+    return sum(origins is None or not origins.is_inserted(pc) for pc in pcs)
+
+
 def read_origins(obj: CodeObject) -> Origins | None:
     """None where it is no copy."""
     found = {section.name: section for section in obj.sections}
@@ -89,4 +106,6 @@ def read_origins(obj: CodeObject) -> Origins | None:
         return None
     whole = len(data) - (len(data) - _NAME_BYTES) % _ROW.size
     rows = tuple(_ROW.iter_unpack(data[_NAME_BYTES:whole]))
-    return Origins(data[:_NAME_BYTES], range(code.address, code.address + code.size), tuple(sorted(rows)))
+    backward = frozenset(address for address, _, size in rows if size & BACK)
+    plain = sorted((address, pc, size & ~BACK) for address, pc, size in rows)
+    return Origins(data[:_NAME_BYTES], range(code.address, code.address + code.size), tuple(plain), backward)

@@ -33,6 +33,7 @@ from luthier_py.errors import Location, LuthierError, Malformed, Unsupported
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.target import Target
 from luthier_py.llvm import Effort, HostCode
+from luthier_py.loader.origins import number_of_own
 
 if TYPE_CHECKING:
     from luthier_py.emulator.translation.host_functions import DividedFunction
@@ -175,7 +176,7 @@ class HostedCode:
                 translated,  # imports all meanings, which takes longer than a start
             )
 
-            made = translated(self.decode, entry, self.settings)
+            made = translated(self.decode, entry, self.settings, self.source.origins)
             translation, texts = made.translation, made.texts
             if translation.effort is Effort.FAST:
                 self._divided[entry] = made.function
@@ -190,7 +191,7 @@ class HostedCode:
         if translation.effort is Effort.FAST:
             self._parts[entry] = hosted
         self.site_bytes[0] = len(self.numbers.sites) * SITE_BYTES
-        self.clock.weigh(*(len(pcs) * (what is CounterKind.WAVES)
+        self.clock.weigh(*((len(pcs), number_of_own(self.source.origins, pcs)) if what is CounterKind.WAVES else (0, 0)
                            for what, pcs in self.numbers.counters[self.clock.counters :]))
         return translation.calls
 
@@ -227,7 +228,7 @@ class HostedCode:
         if entry not in self._divided:
             from luthier_py.emulator.translation.translating import divided  # as for _add
 
-            self._divided[entry] = divided(self._known, entry, self.settings)
+            self._divided[entry] = divided(self._known, entry, self.settings, self.source.origins)
         return partial(self._text_again, hosted.part, entry, effort)
 
     def _text_again(self, part: HostPart, entry: int, effort: Effort) -> str:

@@ -30,7 +30,7 @@ RunSizes = list[tuple[int, int]]
 
 def find(text: Text, settings: Settings, entry: int) -> Translation | None:
     """What was kept of the function at ``entry``."""
-    subject = _subject(settings, entry)
+    subject = _subject(text, settings, entry)
     for extent in _extents(_beginning(text, subject, entry)):
         runs = tuple((start, text.read(start, size)) for start, size in extent)
         if any(len(data) != size for (_, data), (_, size) in zip(runs, extent, strict=True)):
@@ -45,7 +45,7 @@ def find(text: Text, settings: Settings, entry: int) -> Translation | None:
 
 def keep(text: Text, settings: Settings, entry: int, translation: Translation) -> None:
     """For :func:`find`."""
-    subject = _subject(settings, entry)
+    subject = _subject(text, settings, entry)
     extent = [(start, len(data)) for start, data in translation.runs]
     if sum(size for _, size in extent) > MOST_BYTES:
         return
@@ -55,9 +55,10 @@ def keep(text: Text, settings: Settings, entry: int, translation: Translation) -
     SHELF.write(key, json.dumps([extent, *others[: MOST_EXTENTS - 1]]).encode())
 
 
-def _subject(settings: Settings, entry: int) -> tuple[str, ...]:
+def _subject(text: Text, settings: Settings, entry: int) -> tuple[str, ...]:
     """All that a translation depends on beside code."""
-    return translator(), repr(settings), f"{sizes.BLOCK} {sizes.PART} {sizes.LARGE}", hex(entry)
+    origins = "" if text.origins is None else text.origins.name
+    return translator(), repr(settings), f"{sizes.BLOCK} {sizes.PART} {sizes.LARGE}", hex(entry), origins
 
 
 def _beginning(text: Text, subject: tuple[str, ...], entry: int) -> str:

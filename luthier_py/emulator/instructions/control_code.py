@@ -18,6 +18,7 @@ from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.native import next_wave
 from luthier_py.emulator.options.settings import CodeNumbers, Settings, Style
 from luthier_py.emulator.reading.discover import interrupts, traps
+from luthier_py.emulator.records.budgets import OWN_STEP
 from luthier_py.emulator.records.layout import Fault, Status
 from luthier_py.errors import Unsupported
 from luthier_py.isa.barriers import GROUPS, barrier_number
@@ -26,6 +27,7 @@ from luthier_py.isa.registers import EXEC, VCC
 from luthier_py.isa.semantics.algebra import BOOL, U64, Value
 from luthier_py.isa.semantics.control import Action, Branch
 from luthier_py.isa.wave_registers import gives_back_vectors
+from luthier_py.loader.origins import Origins
 
 
 def block_label(start: int, mode: int) -> str:
@@ -37,29 +39,47 @@ class ControlCode(WaveCode):
     """Mutable: a host function while it is written, and its ways from block to block and out of it."""
 
     def __init__(self, settings: Settings, numbers: CodeNumbers, live: dict[int, int], style: Style,
-                 starts: set[int]) -> None:
-        """``starts``: of its blocks."""
-        super().__init__(settings, numbers, live, style)
+                 starts: set[int], origins: Origins | None) -> None:
+        """``starts``: of its blocks; ``origins``: of its instructions, in a copy."""
+        super().__init__(settings, numbers, live, style, origins)
         self.even = style is Style.EVEN_LOOPS
         self.access = AccessCode(self)
         self.starts = starts
         self.next_pc = 0
 
-    def go_to(self, target: int) -> None:
-        """Continue at a block; a backward branch takes from the budget, and any way does where waves give way often."""
+    def go_to(self, target: int, more: int = 0) -> None:
+        """Continue at a block; a way back takes from the budget, and any way does where waves give way often. ``more``:
+        what it takes beside."""
         self.finish_state()
+        cost = self.cost(target) + more
+        left = self.spend(cost) if cost else ""
         if target not in self.starts:
             self.leave(Status.JUMP, self.absolute(target))
-        elif target > self.pc and not self.settings.yields:
+        elif not cost:
             self.emitter.emit(f"br label %{block_label(target, self.mode)}")
         else:
-            place = self.field("budget")
-            left = self.emitter.let(f"add i64 {self.emitter.let(f'load i64, ptr {place}')}, -1")
-            self.emitter.emit(f"store i64 {left}, ptr {place}")
             tired = self.emitter.label("tired")
             self.emitter.branch(self.emitter.let(f"icmp slt i64 {left}, 0"), tired, block_label(target, self.mode))
             self.emitter.place(tired)
             self.leave(Status.YIELD, self.absolute(target))
+
+    def cost(self, target: int) -> int:
+        """Of going on at a block, in what a budget counts. A copy's wave has its turns as the original's: only ways
+        back that are the original's end them, and inserted code as good as never."""
+        if self.settings.yields:
+            return int(target in self.starts)
+        if self.origins is None or self.pc not in self.origins.code:
+            return OWN_STEP * (target <= self.pc)
+        if self.is_inserted:
+            return int(target <= self.pc)
+        return OWN_STEP * (target != self.next_pc and self.pc in self.origins.backward)
+
+    def spend(self, cost: int) -> str:
+        """What is left of the budget then."""
+        place = self.field("budget")
+        left = self.emitter.let(f"add i64 {self.emitter.let(f'load i64, ptr {place}')}, -{cost}")
+        self.emitter.emit(f"store i64 {left}, ptr {place}")
+        return left
 
     def absolute(self, pc: int) -> Value:
         """Device address of an address of the object."""
@@ -78,8 +98,14 @@ class ControlCode(WaveCode):
         else:
             next_wave.leave(self.emitter, status, self.even)
 
+    def jump(self) -> None:
+        """A call, a return or the like may lead back."""
+        if not self.settings.yields:
+            self.spend(1 if self.is_inserted else OWN_STEP)
+
     def leave_for(self, place: Value) -> None:
-        """The same for what a register says, where there may be no code."""
+        """The same for what a register says, where there may be no code; the scheduler looks at the budget."""
+        self.jump()
         self.emitter.emit(f"store i64 {self.absolute(self.pc).ref}, ptr {self.field('left_at')}")
         self.leave(Status.JUMP, place)
 
@@ -131,6 +157,14 @@ def _nothing(code: ControlCode, inst: Inst) -> None:
 
 def _leave(status: Status) -> Callable[[ControlCode, Inst], None]:
     return lambda code, inst: code.leave(status, code.after)
+
+
+def _sleep(code: ControlCode, inst: Inst) -> None:
+    """The application gives way; what a tool inserted waits for the host, and ends a turn only if that takes long."""
+    if code.is_inserted and not code.settings.yields:
+        code.go_to(code.next_pc, more=1)
+    else:
+        code.leave(Status.YIELD, code.after)
 
 
 def _signal(code: ControlCode, inst: Inst, first: bool = False) -> None:
@@ -218,7 +252,7 @@ _ACTIONS: dict[Action, Callable[[ControlCode, Inst], None]] = {
     Action.GWS_BARRIER: _meet,
     Action.GWS_SEMA_P: _take,
     **{row: partial(barriers.change_semaphore, row=row) for row in barriers.OF_SEMAPHORES},
-    Action.SLEEP: _leave(Status.YIELD),
+    Action.SLEEP: _sleep,
     Action.SENDMSG: _message,
     Action.TRAP: _trap,
     Action.SETPC: _set_pc,

@@ -23,6 +23,7 @@ from luthier_py.emulator.strips.strip import ChunkWrite
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import EXEC
 from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
+from luthier_py.loader.origins import Origins
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,11 @@ def _strip(emitter: Emitter, wave_size: int, style: Style) -> Strip:
 
 
 class WaveCode:
-    """Mutable; ``live``: see liveness.live_rows."""
+    """Mutable; ``live``: see liveness.live_rows; ``origins``: of the instructions, in a copy."""
 
-    def __init__(self, settings: Settings, numbers: CodeNumbers, live: dict[int, int], style: Style) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, numbers: CodeNumbers, live: dict[int, int], style: Style,
+                 origins: Origins | None) -> None:
+        self.settings, self.origins = settings, origins
         self.numbers = numbers
         self.style = style
         self.wave_size = settings.wave_size
@@ -79,7 +81,7 @@ class WaveCode:
         """What vector_code keeps of an instruction under a MODE."""
         self.cycles = CycleCode(self.emitter, settings.target, settings.wave_size) if settings.cycles else None
         self.pc = 0
-        self.left = 0  # instructions of the block behind this one
+        self.left = 0  # instructions of the block behind this one, as this one's clock counts them
         self.coherent = False
         """Whether the current instruction's access sees what others have just written."""
         self._live = live
@@ -90,6 +92,11 @@ class WaveCode:
         self.mode = mode
         self.context = OperandContext(self.scalars, self.wave_size, self.apertures, Mode(mode),
                                       self.settings.target.mixes_by_f32)
+
+    @property
+    def is_inserted(self) -> bool:
+        """Whether the instruction is a tool's."""
+        return self.origins is not None and self.origins.is_inserted(self.pc)
 
     # Pointers
 
@@ -142,7 +149,8 @@ class WaveCode:
         self.note_change()
         if self.cycles is not None:
             return self.ops.value(U64, self.cycles.now())
-        return self.ops.value(U64, self.emitter.support("i64", "executed", [("ptr", "%wave")])) - self.left
+        name = "executed" if self.is_inserted else "own_executed"
+        return self.ops.value(U64, self.emitter.support("i64", name, [("ptr", "%wave")])) - self.left
 
     def note_change(self) -> None:
         """The world is another from here on: memory, or the time."""

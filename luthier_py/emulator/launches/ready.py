@@ -17,6 +17,7 @@ from luthier_py.emulator.code.code import HostedCode, Tally
 from luthier_py.emulator.code.engine import begin_address, scheduler_address
 from luthier_py.emulator.memory.device_memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.memory.pool import PagePool
+from luthier_py.emulator.records.budgets import SLICES, budget
 from luthier_py.emulator.records.layout import EVERYTHING, LAUNCH, MEETINGS_BYTES, NAMED_SCALARS, READY, WORKER, Outcome
 from luthier_py.emulator.records.words import Words, address_of, zero_words
 from luthier_py.emulator.waves.launch import (
@@ -33,7 +34,7 @@ from luthier_py.emulator.waves.launch import (
 )
 from luthier_py.emulator.waves.segments import LaunchSegments, apertures
 from luthier_py.emulator.waves.shape import Shape
-from luthier_py.emulator.waves.slot import SLICES, ResidentGroup
+from luthier_py.emulator.waves.slot import ResidentGroup
 from luthier_py.isa.target import Target
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class ReadyLaunch:
         self.record = record(
             READY, valid=1, run=scheduler_address(shape.wave_size), worker=address_of(self.worker),
             launch=address_of(self.launch), group=self.slot.address, meetings=address_of(self.meetings), rounds=ROUNDS,
-            slice=SLICES[0], images=shape.waves * (shape.edges + 1), sites=tally.places[1],
+            slice=budget(SLICES[0]), images=shape.waves * (shape.edges + 1), sites=tally.places[1],
             site_bytes=address_of(code.site_bytes))
 
     def _set(self, **values: int) -> None:

@@ -110,20 +110,20 @@ entry:
   put worker.changes of %worker, 0
   put group.active of %group, 0
   put group.resume of %group, 0
+  put group.rounds of %group, 0
   put group.slice of %group, %slice
   br i1 %ever, label %turns, label %clock
 clock:
   %start = call i64 @now()
   br label %turns
 turns:
-  %before = phi i64 [ -1, %entry ], [ -1, %clock ], [ %index, %looks ], [ %index, %time ]
   %since = phi i64 [ 0, %entry ], [ %start, %clock ], [ %since, %looks ], [ %since, %time ]
   %outcome = call i64 %run(ptr %worker, ptr %launch, ptr %group, i64 %rounds)
   %tired = icmp eq i64 %outcome, $TIRED
   br i1 %tired, label %looks, label %done
 looks:  ; is there another work-group in it than before, and nobody who wants it to stop?
-  %index = get group.index of %group
-  %moved = icmp ne i64 %index, %before
+  %spans = get group.spans of %group
+  %moved = icmp ule i64 %spans, 1
   %stop = get launch.stop of %launch
   %free = icmp eq i64 %stop, 0
   %both = and i1 %moved, %free

@@ -1,7 +1,8 @@
 """The clocks that kernels read. That of the core counts executed instructions; the wall clock is this computer's.
 
 In: what a worker counts for each block, and how many instructions these have. Out: LLVM IR of ``i64
-luthier_executed(ptr wave)`` and ``i64 luthier_nanoseconds()``. Invariant: nobody pays for a clock that nobody reads.
+luthier_executed(ptr wave)``, of the same for what is no tool's, and of ``i64 luthier_nanoseconds()``. Invariant: nobody
+pays for a clock that nobody reads; an application reads the same with a tool as without it.
 
 The instructions are those of all waves that the worker has run, since a wave with another's turn in between waits; from
 launch to launch they go on, where somebody looked. A block is counted when a wave enters it, so whoever reads the clock
@@ -22,28 +23,31 @@ from luthier_py.emulator.memory.pool import Pages
 from luthier_py.emulator.records.template import expand
 from luthier_py.emulator.records.words import Words, address_of, zero_words
 
-CLOCK, WALL_CLOCK = "luthier_executed", "luthier_nanoseconds"  # support functions
+CLOCK, OWN_CLOCK, WALL_CLOCK = "luthier_executed", "luthier_own_executed", "luthier_nanoseconds"
+"""Support functions. Tools' code reads the first, the application's the second, which leaves out what tools insert."""
 CLOCK_KHZ = 1_000_000       # what hipDeviceAttributeClockRate says: as if an instruction, or a cycle, took a nanosecond
 WALL_CLOCK_KHZ = 100_000    # s_memrealtime: hipDeviceAttributeWallClockRate; 100 MHz as AMD's devices since MI200
 _MONOTONIC = time.CLOCK_MONOTONIC  # clock_gettime(2)
 NANOSECONDS_OF_WALL_CYCLE = 1_000_000 // WALL_CLOCK_KHZ
-_LOOKED, _COUNT, _BEFORE, _FIRST = range(4)  # words: somebody did; how many weights; address of what was counted before
+_LOOKED, _COUNT, _BEFORE, _FIRST = range(4)  # words: somebody did; pairs of weights; address of what was before
+_ALL, _OWN = range(2)  # of each pair
 
 
 class ExecutedInstructions:
-    """Mutable: those of one device's launches that are over; several may end at once."""
+    """Mutable: those of one device's launches that are over, all and the applications'; several may end at once."""
 
     def __init__(self) -> None:
-        self._words: Words = zero_words(1)
+        self._words: Words = zero_words(2)
         self._lock = threading.Lock()
 
     @property
     def address(self) -> int:
         return address_of(self._words)
 
-    def add(self, count: int) -> None:
+    def add(self, *counts: int) -> None:
         with self._lock:
-            self._words[0] = self._words[0] + count & (1 << 64) - 1
+            for which, count in enumerate(counts):
+                self._words[which] = self._words[which] + count & (1 << 64) - 1
 
 
 class InstructionClock:
@@ -52,7 +56,7 @@ class InstructionClock:
 
     def __init__(self, most: int, executed: ExecutedInstructions) -> None:
         self._executed = executed
-        self._pages = Pages(8 * (most + _FIRST))
+        self._pages = Pages(8 * (2 * most + _FIRST))
         self._words = memoryview(self._pages.memory).cast("Q")
         self._words[_BEFORE] = executed.address
 
@@ -65,22 +69,22 @@ class InstructionClock:
         """How many have a weight."""
         return self._words[_COUNT]
 
-    def weigh(self, *instructions: int) -> None:
-        """Of the next counters."""
-        first = _FIRST + self.counters
-        self._words[first : first + len(instructions)] = memoryview(array("Q", instructions))
+    def weigh(self, *instructions: tuple[int, int]) -> None:
+        """Of the next counters: all, and the application's."""
+        first, flat = _FIRST + 2 * self.counters, [number for pair in instructions for number in pair]
+        self._words[first : first + len(flat)] = memoryview(array("Q", flat))
         self._words[_COUNT] += len(instructions)
 
     def settle(self, counters: Sequence[int] | memoryview) -> None:
         """These counters are about to be cleared."""
         if self._words[_LOOKED]:
             self._words[_LOOKED] = 0
-            self._executed.add(self.executed(counters))
+            self._executed.add(self.executed(counters), self.executed(counters, _OWN))
 
-    def executed(self, counters: Sequence[int] | memoryview) -> int:
+    def executed(self, counters: Sequence[int] | memoryview, which: int = _ALL) -> int:
         """Instructions, as these counters say."""
         count = self.counters
-        return sum(map(mul, counters[:count], self._words[_FIRST : _FIRST + count]))
+        return sum(map(mul, counters[:count], self._words[_FIRST + which : _FIRST + 2 * count : 2]))
 
 
 class CycleClock:
@@ -92,7 +96,9 @@ class CycleClock:
 
 def executed(name: str) -> str:
     """The definition of the support function."""
-    return expand(_EXECUTED_TEXT, name=name, looked=8 * _LOOKED, count=8 * _COUNT, before=8 * _BEFORE, first=8 * _FIRST)
+    which = _OWN if name == OWN_CLOCK else _ALL
+    return expand(_EXECUTED_TEXT, name=name, looked=8 * _LOOKED, count=8 * _COUNT, before=8 * _BEFORE, which=which,
+                  first=8 * (_FIRST + which))
 
 
 _EXECUTED_TEXT = """
@@ -108,7 +114,8 @@ entry:
   store i64 1, ptr %looked
   %before.place = getelementptr i8, ptr %clock, i64 $before
   %before.at = load ptr, ptr %before.place
-  %before = load i64, ptr %before.at
+  %before.word = getelementptr i64, ptr %before.at, i64 $which
+  %before = load i64, ptr %before.word
   %count.place = getelementptr i8, ptr %clock, i64 $count
   %count = load i64, ptr %count.place
   %weights = getelementptr i8, ptr %clock, i64 $first
@@ -119,7 +126,8 @@ next:
   %sum = phi i64 [ %before, %entry ], [ %sum.next, %next ]
   %times.place = getelementptr i64, ptr %counters, i64 %i
   %times = load i64, ptr %times.place
-  %weight.place = getelementptr i64, ptr %weights, i64 %i
+  %i.pair = shl i64 %i, 1
+  %weight.place = getelementptr i64, ptr %weights, i64 %i.pair
   %weight = load i64, ptr %weight.place
   %part = mul i64 %times, %weight
   %sum.next = add i64 %sum, %part

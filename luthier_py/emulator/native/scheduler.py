@@ -1,11 +1,11 @@
 """The schedulers, in native code: they run the waves of work-groups until Python is needed.
 
-In: records of layout. Out: LLVM IR of ``i64 luthier_run(ptr worker, ptr launch, ptr group, i64 rounds)``,
-which returns an Outcome. Waves of a group take turns; a turn ends at a barrier, after ``slice``
-backward branches, or at s_sleep, so a wave that waits for another does not stop it. After ``rounds``
-rounds, or when the launch is to stop, Python gets a chance to let another work-group run. Invariant:
-a group's records say all there is to know, so its worker can leave it and take it up at any time; a round that was
-broken off goes on where it was, so that no wave gets more turns than another.
+In: records of layout. Out: LLVM IR of ``i64 luthier_run(ptr worker, ptr launch, ptr group, i64 rounds)``, which returns
+an Outcome. Waves of a group take turns; a turn ends at a barrier, at s_sleep, or when its budget is used up
+(records/budgets), so a wave that waits for another does not stop it. After ``rounds`` rounds, or when the launch is to
+stop, Python gets a chance to let another work-group run. Invariant: a group's records say all there is to know, so its
+worker can leave it and take it up at any time; a turn, a round and a span of rounds that were broken off go on where
+they were, so what had to be compiled decides nothing.
 
 At random (``luthier_run_at_random``) each turn is some wave's, and of some length, both drawn from pseudo-random
 numbers whose state is in the group's record; it ends after ``turns`` turns. Whether code had to be compiled changes
@@ -18,7 +18,8 @@ from enum import IntEnum
 from string import Template
 
 from luthier_py.emulator.native.next_wave import MOVED
-from luthier_py.emulator.native.turns import AT_RANDOM, IN_ORDER
+from luthier_py.emulator.native.turns import AT_RANDOM, BREAK_OFF, IN_ORDER
+from luthier_py.emulator.records.budgets import SLICES, budget
 from luthier_py.emulator.records.layout import (
     AGPR_ROW,
     COPIED_BYTES,
@@ -45,19 +46,17 @@ class GroupEvent(IntEnum):
 
 def scheduler(wave_size: int, watched: bool = False, at_random: bool = False) -> str:
     """The module. ``watched``: the launch has a watcher, who is told what becomes of work-groups."""
-    numbers = {member.name: int(member) for enum in (Outcome, Status) for member in enum
-               if member.name not in ("FAULT", "MESSAGE")}
+    numbers = {each.name: int(each) for each in (*Outcome, *Status) if each.name not in ("FAULT", "MESSAGE")}
     tells = {f"ON_{event.name}": f"call void @watch(ptr %launch, ptr %group, i64 {event})" if watched else ""
              for event in GroupEvent}
     turns = AT_RANDOM if at_random else IN_ORDER
     run = turns["resume"] + Template(_RUN).safe_substitute(turns)
-    return expand(_START + _RELEASE + _WATCH * watched + run, **numbers, **tells,
+    return expand(_START + _RELEASE + BREAK_OFF + _WATCH * watched + run, **numbers, **tells,
                   FAULT_OUTCOME=Outcome.FAULT, MESSAGE_STATUS=Status.MESSAGE, MESSAGE_OUTCOME=Outcome.MESSAGE,
-                  edge_waves=LAUNCH["waves_0"], BAD_JUMP=Fault.JUMP,
-                  stride=wave_stride(wave_size), agprs=row_offset(AGPR_ROW, wave_size),
-                  at_once=COPIED_BYTES, header=WAVE_HEADER_BYTES, always=sgpr_offset(NAMED_SCALARS),
-                  always_bytes=WAVE_HEADER_BYTES - sgpr_offset(NAMED_SCALARS), stop_place=LAUNCH["stop"],
-                  moved=MOVED, status_bits=MOVED - 1)
+                  edge_waves=LAUNCH["waves_0"], BAD_JUMP=Fault.JUMP, stride=wave_stride(wave_size),
+                  agprs=row_offset(AGPR_ROW, wave_size), at_once=COPIED_BYTES, header=WAVE_HEADER_BYTES,
+                  always=sgpr_offset(NAMED_SCALARS), always_bytes=WAVE_HEADER_BYTES - sgpr_offset(NAMED_SCALARS),
+                  stop_place=LAUNCH["stop"], moved=MOVED, status_bits=MOVED - 1, first_slice=budget(SLICES[0]))
 
 
 _START = """
@@ -152,6 +151,8 @@ entry:
   put group.waiting of %group, 0
   put group.active of %group, 1
   put group.index of %group, %index
+  put group.slice of %group, $first_slice
+  put group.spans of %group, 0
   br label %next
 next:
   %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
@@ -228,8 +229,11 @@ _RUN = """
 define i64 @$name(ptr %worker, ptr %launch, ptr %group, i64 %rounds) {
 entry:
   %waves = get launch.waves of %launch
-  %slice = get group.slice of %group
   %total = get launch.total of %launch
+  %rounds.rest = get group.rounds of %group
+  put group.rounds of %group, 0
+  %broken.off = icmp ne i64 %rounds.rest, 0
+  %rounds.now = select i1 %broken.off, i64 %rounds.rest, i64 %rounds
   %table.at = get worker.table of %worker
   %table = inttoptr i64 %table.at to ptr
   %entries = get worker.table_entries of %worker
@@ -240,7 +244,7 @@ entry:
   br i1 %busy, label %round, label %begin
 
 begin:  ; the next work-group
-  %rounds.begin = phi i64 [ %rounds, %entry ], [ %rounds.less, %finished ]
+  %rounds.begin = phi i64 [ %rounds.now, %entry ], [ %rounds.less, %finished ]
   %index = atomicrmw add ptr %launch, i64 1 monotonic  ; launch.next is the first field
   %some = icmp ult i64 %index, %total
   br i1 %some, label %start, label %nothing
@@ -252,10 +256,13 @@ start:
   br label %round
 
 round:  ; a turn for each wave
-  %rounds.left = phi i64 [ %rounds, %entry ], [ %rounds.begin, %start ], [ %rounds.less, %again ]
+  %rounds.left = phi i64 [ %rounds.now, %entry ], [ %rounds.begin, %start ], [ %rounds.less, %again ]
   %tired = icmp sle i64 %rounds.left, 0
   br i1 %tired, label %stop, label %resume
 stop:
+  %spans = get group.spans of %group
+  %spans.more = add i64 %spans, 1
+  put group.spans of %group, %spans.more
   ret i64 $TIRED
 
 $choice
@@ -284,7 +291,6 @@ runs:
 $budget
   br label %jump
 jump:
-  %jumps = phi i64 [ 0, %runs ], [ %jumps.next, %go.on ]
   %i.now = phi i64 [ %i, %runs ], [ %i.then, %go.on ]
   %now = phi ptr [ %this, %runs ], [ %then, %go.on ]
   %pc = get wave.pc of %now
@@ -304,9 +310,8 @@ look:
   %unknown = icmp eq ptr %function, null
   br i1 %unknown, label %needs.code, label %call
 needs.code:
-  put group.wave of %group, %i.now
   %same.now = call i64 @same_again(i64 %i.now)
-  put group.resume of %group, %same.now
+  call void @break_off(ptr %group, i64 %i.now, i64 %same.now, i64 %rounds.left)
   ret i64 $NEEDS_CODE
 call:
   %result = call i32 %function(ptr %now)
@@ -336,12 +341,10 @@ blocked:
   br label %over
 message:
   put wave.status of %then, $JUMP
-  put group.wave of %group, %i.then
   %resume.then = call i64 @another_then(i64 %i.then)
-  put group.resume of %group, %resume.then
+  call void @break_off(ptr %group, i64 %i.then, i64 %resume.then, i64 %rounds.left)
   ret i64 $MESSAGE_OUTCOME
 go.on:
-  %jumps.next = add i64 %jumps, 1
 $enough
   br i1 %enough, label %over, label %jump
 ended:  ; perhaps between the two halves of a barrier
@@ -363,9 +366,8 @@ faulty:
   br label %fault
 fault:
   %i.wrong = phi i64 [ %i.now, %nowhere ], [ %i.then, %faulty ]
-  put group.wave of %group, %i.wrong
   %same.again = call i64 @same_again(i64 %i.wrong)
-  put group.resume of %group, %same.again
+  call void @break_off(ptr %group, i64 %i.wrong, i64 %same.again, i64 %rounds.left)
   ret i64 $FAULT_OUTCOME
 over:
   br label %after

@@ -7,28 +7,48 @@ becomes. A turn that begins with %i may end with a wave behind it, %i.then (see 
 
 from __future__ import annotations
 
+BREAK_OFF = """
+; A round is broken off, since a wave needs attention.
+define internal void @break_off(ptr %group, i64 %wave, i64 %resume, i64 %rounds) {
+  put group.wave of %group, %wave
+  put group.resume of %group, %resume
+  put group.rounds of %group, %rounds
+  ret void
+}
+"""
+
 IN_ORDER = {"name": "luthier_run", "resume": """
 define internal i64 @same_again(i64 %i) {
-  ret i64 %i
+  %doubled = shl i64 %i, 1
+  %inside = or i64 %doubled, 1
+  ret i64 %inside
 }
 
 define internal i64 @another_then(i64 %i) {
   %next = add i64 %i, 1
-  ret i64 %next
+  %doubled = shl i64 %next, 1
+  ret i64 %doubled
 }
 """, "choice": """
-resume:  ; with the wave at which the round was broken off
+resume:  ; with the wave at which the round was broken off, and the rest of its turn
   %had = get group.resume of %group
   put group.resume of %group, 0
-  %rest = icmp ult i64 %had, %waves
+  %whose = lshr i64 %had, 1
+  %midway = trunc i64 %had to i1
+  %rest = icmp ult i64 %whose, %waves
   br i1 %rest, label %wave, label %tally
 
 wave:
-  %i = phi i64 [ %had, %resume ], [ %i.next, %after ]
+  %i = phi i64 [ %whose, %resume ], [ %i.next, %after ]
+  %same = phi i1 [ %midway, %resume ], [ false, %after ]
 """, "budget": """
-  put wave.budget of %this, %slice
+  %budget.had = get wave.budget of %this
+  %slice = get group.slice of %group
+  %budget = select i1 %same, i64 %budget.had, i64 %slice
+  put wave.budget of %this, %budget
 """, "enough": """
-  %enough = icmp ugt i64 %jumps.next, %slice
+  %budget.left = get wave.budget of %then
+  %enough = icmp slt i64 %budget.left, 0
 """, "after": """
 after:
   %i.last = phi i64 [ %i, %wave ], [ %i, %meeting ], [ %i.then, %over ]

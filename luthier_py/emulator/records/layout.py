@@ -33,7 +33,7 @@ WAVE = _fields(
     SCALARS * 4,
     "pc",             # absolute address to go on at
     "status",         # Status, as of the last return
-    "budget",         # backward branches until the wave gives way
+    "budget",         # until the wave gives way: see budgets; at random ways between blocks
     "worker",         # address of the Worker that runs it
     "lds", "lds_bytes",
     "scratch",        # address of this wave's private memory: rows of one dword of every lane
@@ -233,8 +233,11 @@ GROUP = _fields(
     "lds",
     "wave",                  # the wave that needs attention
     "index",                 # of the work-group in the launch
-    "slice",                 # backward branches of a wave before the next one gets its turn
-    "resume",                # waves that have had their turn in a round that was broken off; at random: 1 + the wave
+    "slice",                 # the budget of a wave's turn
+    "resume",                # of a round that was broken off: twice the waves that have had their turn, and 1 more if
+                             # the next one is in the middle of it; at random: 1 + the wave
+    "rounds",                # that are left of a span of them; 0: the next one begins
+    "spans",                 # since the work-group began: how often as many rounds as were to be had are over
     "turns",                 # at random: how many are left
     "random",                # the state that the next one comes from
     "budget",                # of the wave whose turn it is

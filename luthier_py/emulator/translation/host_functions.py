@@ -19,6 +19,7 @@ from luthier_py.isa.instruction import Inst
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Switch
 from luthier_py.llvm import Effort
+from luthier_py.loader.origins import Origins
 from luthier_py.storage import cache_key
 
 
@@ -37,10 +38,10 @@ class HostFunction:
 class DividedFunction:
     """A function in parts, by name. ``effort``: how to compile it at first."""
 
-    def __init__(self, blocks: list[CodeBlock], entry: int, settings: Settings) -> None:
+    def __init__(self, blocks: list[CodeBlock], entry: int, settings: Settings, origins: Origins | None = None) -> None:
         blocks = cut(blocks, settings.yields)
         self.effort = effort(blocks)
-        self._settings = settings
+        self._settings, self._origins = settings, origins
         self._items: dict[tuple[Inst, int], Any] = {}
         self._live, self._mode_at = live_rows(blocks), modes(blocks, entry, settings.mode)
         self._restores = any(sets_from_register(inst) for block in blocks for _, inst in block.insts)
@@ -53,7 +54,7 @@ class DividedFunction:
         """A part, to be compiled with ``effort``; Unsupported if any instruction of it is."""
         part = self.parts[name]
         translator = Translator(name, part, self._live, self._mode_at, self._restores, self._skips,
-                                self._without_vectors, self._settings, self._style(effort))
+                                self._without_vectors, self._settings, self._style(effort), self._origins)
         translator.items = self._items
         ir = translator.translate()
         live = " ".join(f"{self._live[pc]:x}" for block in part for pc, _ in block.insts)

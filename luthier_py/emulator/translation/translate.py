@@ -39,6 +39,7 @@ from luthier_py.isa.semantics.algebra import U64, Value
 from luthier_py.isa.semantics.control import Action, Branch, Switch
 from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.refusals import refusal
+from luthier_py.loader.origins import Origins, number_of_own
 
 _ENDINGS = (
     Action.END, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_SIGNAL_ISFIRST, Action.BARRIER_WAIT,
@@ -66,12 +67,13 @@ class Translator(ControlCode):
     """Mutable: writes one host function."""
 
     def __init__(self, name: str, blocks: list[CodeBlock], live: dict[int, int], mode_at: dict[int, tuple[int, ...]],
-                 restores: bool, skips: bool, without_vectors: Set[int], settings: Settings, style: Style) -> None:
+                 restores: bool, skips: bool, without_vectors: Set[int], settings: Settings, style: Style,
+                 origins: Origins | None = None) -> None:
         """``live``: :func:`live_rows`, and ``mode_at``: :func:`modes`, of the whole function; ``restores``: it writes
         MODE from a register, so that the value is known when it runs only; ``skips``: it has S_SETVSKIP;
         ``without_vectors``: as the function of that name.
         """
-        super().__init__(settings, CodeNumbers(), live, style, {block.start for block in blocks})
+        super().__init__(settings, CodeNumbers(), live, style, {block.start for block in blocks}, origins)
         self.name = name
         self.blocks = blocks
         self._modes = mode_at
@@ -147,12 +149,14 @@ class Translator(ControlCode):
         stretch: list[int] = []
         if self.cycles is not None:
             self.cycles.begin()
+        own_left = number_of_own(self.origins, (pc for pc, _ in block.insts))
         for left, (pc, inst) in zip(range(len(block.insts) - 1, -1, -1), block.insts, strict=True):
-            self.left = left
+            self.pc, self.next_pc = pc, pc + inst.size_bytes
+            own_left -= not self.is_inserted
+            self.left = left if self.is_inserted else own_left
             if not stretch:
                 stretch_exec = self.exec()
             stretch.append(pc)
-            self.pc, self.next_pc = pc, pc + inst.size_bytes
             if inst.writes.sgpr >> EXEC & 3 or pc == block.insts[-1][0]:
                 active = self.ops.intrinsic(f"llvm.ctpop.i{self.wave_size}", stretch_exec.type, [stretch_exec])
                 self._count(CounterKind.LANES, tuple(stretch), active.to(U64))

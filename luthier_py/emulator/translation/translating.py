@@ -14,6 +14,7 @@ from luthier_py.emulator.reading.first_reads import rows_read_first, scalars_nam
 from luthier_py.emulator.translation.host_functions import DividedFunction, HostFunction
 from luthier_py.emulator.translation.translated import CodeRun, HostPart, Translation
 from luthier_py.isa.instruction import Inst
+from luthier_py.loader.origins import Origins
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +26,10 @@ class Translated:
     texts: dict[str, str]
 
 
-def translated(decode: Callable[[int], Inst], entry: int, settings: Settings) -> Translated:
-    """The function at ``entry``."""
+def translated(decode: Callable[[int], Inst], entry: int, settings: Settings, origins: Origins | None) -> Translated:
+    """The function at ``entry``; ``origins``: of its instructions, in a copy."""
     blocks = discover(decode, entry)
-    function = DividedFunction(blocks, entry, settings)
+    function = DividedFunction(blocks, entry, settings, origins)
     written = [function.written(name, function.effort) for name in function.parts]
     runs = _runs_of(pair for block in blocks for pair in block.insts)
     calls = tuple(sorted(direct_calls(blocks)))
@@ -38,9 +39,11 @@ def translated(decode: Callable[[int], Inst], entry: int, settings: Settings) ->
     return Translated(function, translation, {one.name: one.ir for one in written})
 
 
-def divided(decode: Callable[[int], Inst], entry: int, settings: Settings) -> DividedFunction:
+def divided(
+    decode: Callable[[int], Inst], entry: int, settings: Settings, origins: Origins | None
+) -> DividedFunction:
     """The function at ``entry``, of which nothing is written yet."""
-    return DividedFunction(discover(decode, entry), entry, settings)
+    return DividedFunction(discover(decode, entry), entry, settings, origins)
 
 
 def described(function: HostFunction) -> HostPart:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from luthier_py.emulator.memory.device_memory import write_bytes
 from luthier_py.emulator.memory.pool import PagePool
+from luthier_py.emulator.records.budgets import SLICES, budget
 from luthier_py.emulator.records.layout import (
     GROUP,
     NAMED_BARRIERS_BYTES,
@@ -26,9 +27,6 @@ from luthier_py.emulator.records.words import address_of
 from luthier_py.emulator.waves.launch import LaunchMemory, Residence, image_stride, record, wave_images
 from luthier_py.emulator.waves.shape import Shape
 
-SLICES = (31, 61, 127, 251, 509, 1021, 2039)
-"""Backward branches of a wave before the next one gets its turn: few at first, as it may only wait. Primes: waves that
-go round together shall not keep step."""
 _LINE = 64
 _WORD = struct.Struct("<Q")
 
@@ -58,7 +56,7 @@ class ResidentGroup:
         barriers = self.waves + waves + images
         at_lds = barriers + NAMED_BARRIERS_BYTES
         self.images = self.waves + waves
-        self.record = record(GROUP, waves=self.waves, images=self.images, lds=at_lds, slice=SLICES[0])
+        self.record = record(GROUP, waves=self.waves, images=self.images, lds=at_lds, slice=budget(SLICES[0]))
         home = Residence(worker, at_lds, at_lds + lds, scratch, self.address, barriers)
         self.scratch = home.scratch
         write_bytes(self.images, wave_images(shape, places, entry, home))
@@ -104,19 +102,18 @@ class ResidentGroup:
         self.over, self._group = False, -1
 
     def has_moved_on(self) -> bool:
-        """Whether there is another work-group in it than when this was asked last."""
-        if self.group == self._group:
-            return False
-        self._group = self.group
-        self._refer(b"", None, 0)
-        self.set_effort(0)
-        return True
+        """Whether there is another work-group in it than a span of rounds before."""
+        if self.group != self._group:
+            self._group = self.group
+            self._refer(b"", None, 0)
+            self.set_effort(0)
+        return int(self.record[GROUP["spans"] // 8]) <= 1
 
     def set_effort(self, effort: int) -> bool:
         """Turns of this length from now on; False if there are none that long."""
         if effort < len(SLICES):
             self._effort = effort
-            self.record[GROUP["slice"] // 8] = SLICES[effort]
+            self.record[GROUP["slice"] // 8] = budget(SLICES[effort])
         return effort < len(SLICES)
 
     def lengthen_turns(self) -> bool:
