@@ -167,8 +167,9 @@ def _component(
         report=tuple(
             ClonedKernel(
                 old.name, new.name, edits,
-                resources.occupancy(program.obj.target, old.record.descriptor),
-                resources.occupancy(program.obj.target, new.descriptor), *sizes, dict(calls.schemes),
+                resources.occupancy(program.obj.target, old.record.descriptor, old.record.max_workitems),
+                resources.occupancy(program.obj.target, new.descriptor, old.record.max_workitems), *sizes,
+                dict(calls.schemes),
                 len(calls.private), old.function.isa.wave_size,
             )
             for old, new in zip(component.kernels, kernels, strict=True)

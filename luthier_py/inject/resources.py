@@ -187,9 +187,10 @@ def counts(target: Target, descriptor: KernelDescriptor, used: RegSet) -> dict[s
     return {".sgpr_count": sgprs, ".vgpr_count": max(vgprs, agprs)}
 
 
-def occupancy(target: Target, descriptor: KernelDescriptor) -> Resources:
-    """What the descriptor claims, and the waves per SIMD that this admits."""
+def occupancy(target: Target, descriptor: KernelDescriptor, workitems: int = 0) -> Resources:
+    """What the descriptor claims, and the waves per SIMD that this admits; those that LDS admits, too, where
+    ``workitems`` says how many a work-group has at most."""
     sgprs, vgprs = descriptor.sgpr_count(target), descriptor.vgpr_count(target)
-    waves = target.waves_for(vgprs, sgprs, wave_size=descriptor.wave_size)
     memory = descriptor.group_segment_fixed_size, descriptor.private_segment_fixed_size
+    waves = target.waves_for(vgprs, sgprs, memory[0], workitems, descriptor.wave_size)
     return Resources(sgprs, vgprs, waves, *memory)

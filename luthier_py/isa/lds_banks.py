@@ -52,6 +52,8 @@ SOURCES = {
                  "ds_read_b64 and ds_read_b128 only",
     "hipkittens": "HipKittens, analysis/paper_experiments/phases: measured on MI350 for ds_read_b64, b96, b128 and "
                   "ds_write_b64",
+    "shark": "https://github.com/nod-ai/amd-shark-ai/pull/2919, docs/empirical-lds: measured on W7900 (RDNA 3) and RX "
+             "9070 XT (RDNA 4) for ds_read_b128",
     "llvm": "https://github.com/llvm/llvm-project/pull/219063 and /220632: 64 banks on gfx950 and gfx12.5, else 32",
 }
 
@@ -133,6 +135,14 @@ _RDNA = (
     LaneGroups(EIGHTHS, 32, Evidence.ASSUMED, ("isa",)),
 )
 RDNA = BankModel("RDNA", _RDNA, _RDNA)
+RDNA3 = BankModel("RDNA 3", (
+    *_RDNA[:2], LaneGroups(CROSSED_EIGHTHS, 32, Evidence.ASSUMED, ("shark",)),
+    LaneGroups(CROSSED_EIGHTHS, 32, Evidence.MEASURED, ("shark",)),
+), _RDNA)
+RDNA4 = BankModel("RDNA 4", (
+    *_RDNA[:2], LaneGroups(EIGHTHS, 32, Evidence.ASSUMED, ("shark",)),
+    LaneGroups(EIGHTHS, 32, Evidence.MEASURED, ("shark",)),
+), _RDNA)
 _GFX1250 = (
     LaneGroups(HALVES, 64, Evidence.ASSUMED, ("llvm",)),
     LaneGroups(HALVES, 64, Evidence.ASSUMED, ("llvm",)),
@@ -142,12 +152,13 @@ _GFX1250 = (
 GFX1250 = BankModel("gfx12.5", _GFX1250, _GFX1250)
 
 _BY_NAME = {"gfx950": CDNA4, "gfx1250": GFX1250, "gfx1251": GFX1250}
+_BY_GENERATION = {9: GFX9, 11: RDNA3, 12: RDNA4}
 
 
 @cache
 def bank_model(target: Target) -> BankModel:
     """The bank model of a target."""
-    return _BY_NAME.get(target.name, GFX9 if target.generation == 9 else RDNA)
+    return _BY_NAME.get(target.name, _BY_GENERATION.get(target.generation, RDNA))
 
 
 def lds_access(inst: Inst) -> LdsAccess | None:

@@ -47,6 +47,14 @@ def test_groups_of_128_bit_reads_are_those_that_were_measured() -> None:
     assert set(CDNA4.service(Way.READ, 4).groups(64)) == mi350
 
 
+def test_groups_of_128_bit_reads_on_rdna_are_those_that_were_measured() -> None:
+    """As the source `shark` prints them."""
+    crossed = {lanes(*pair) for pair in ((0, 20), (4, 16), (8, 28), (12, 24))}
+    assert set(bank_model(target("gfx1100")).service(Way.READ, 4).groups(32)) == crossed
+    eighths = {lanes(first, first + 4) for first in (0, 8, 16, 24)}
+    assert set(bank_model(target("gfx1201")).service(Way.READ, 4).groups(32)) == eighths
+
+
 def test_banks_of_gfx950() -> None:
     """64 for 64-bit and 128-bit reads only, as the source `rocroller` has it."""
     banks = {(way, words): CDNA4.service(way, words).banks for way in (Way.READ, Way.WRITE) for words in (1, 2, 3, 4)}
