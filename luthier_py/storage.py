@@ -36,6 +36,10 @@ _KERNEL_LINKS = "/proc/"  # a descriptor's link there may have any text, and lea
 _MOST_LINKS = 40  # as Linux has it
 
 
+class Unwritten(OSError):
+    """A file that could not be written; one that is to be read and is not there is a FileNotFoundError."""
+
+
 class NotRegular(OSError):
     """``strerror`` says what it is."""
 
@@ -178,8 +182,7 @@ def _about(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        error.filename, error.filename2 = str(path), None
-        raise
+        raise Unwritten(error.errno, error.strerror, str(path)) from error
 
 
 def _end_of_links(path: Path) -> Path | None:

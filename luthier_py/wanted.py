@@ -198,7 +198,7 @@ def _is_as_made(payload: Payload, hook: Hook, source: Code | None, isa: Instruct
     same = all(inst.raw == other.raw or called and _returns(other) and inst.branch_target(at) == end
                for inst, other, at in zip(own, body, places, strict=False))
     return (same and all(OpFlag.WAIT in inst.op.flags for inst in body[len(own):]) and len(own) <= len(body)
-            and all(map(_brings, moves, sorted(results), count()))
+            and all(map(_brings, sorted(moves, key=_writes), sorted(results), count()))
             and (payload.fields, payload.frame_bytes) == (
                 tuple(field.offset - begins for field in source.fields), source.frame_bytes))
 
@@ -233,6 +233,11 @@ def _sets_mode(inst: Inst) -> bool:
 
 def _returns(inst: Inst) -> bool:
     return meaning(inst.op) is Action.SETPC
+
+
+def _writes(inst: Inst) -> int:
+    """All scalar registers that it writes, as a number: moves to one each are sorted by it."""
+    return inst.writes.sgpr
 
 
 def _brings(inst: Inst, scalar: int, vector: int) -> bool:

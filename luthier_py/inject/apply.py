@@ -206,7 +206,9 @@ def _served(
 
 def _check_there_are(program: Program, facts: Facts, insertions: list[Insertion], component: Component) -> None:
     """OutOfRegisters for a vector register that a tool names and that a kernel of the component cannot have."""
-    there = resources.for_fewer_waves(program, component) | facts.touched(component.functions)
+    there = facts.touched(component.functions)
+    for order in (resources.VECTORS_FIRST, resources.ACCUMULATORS_FIRST):
+        there |= resources.for_fewer_waves(program, component, order)
     for insertion in insertions:
         for reg in (value for value in (*insertion.args, *insertion.into) if isinstance(value, Reg)):
             if not (RegSet.of(reg) - there).vectors.bits:

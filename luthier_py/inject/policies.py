@@ -7,7 +7,7 @@ is the last thing to happen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from luthier_py.analysis import Facts
@@ -15,13 +15,16 @@ from luthier_py.inject.allocate import Policy
 from luthier_py.inject.fragment import general_registers
 from luthier_py.inject.items import Home, InSlot, Keeper, Own, PrivateCell, SpillSlot
 from luthier_py.inject.own_scratch import keeps_base
-from luthier_py.inject.resources import Component, at_no_cost, for_fewer_waves
+from luthier_py.inject.resources import ACCUMULATORS_FIRST, Component, at_no_cost, for_fewer_waves
 from luthier_py.ir import Program
 from luthier_py.isa import Reg, RegFile, RegSet
 
 MOST_CELLS = 64  # dwords of private memory for registers of one call
 CELL_BYTES = 4
 STACK_ALIGN_BYTES = 16  # LLVM, AMDGPU: of the stack pointer
+
+
+Allowed = Callable[..., RegSet]  # at_no_cost or for_fewer_waves
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,30 +95,32 @@ def home_slots(
 
 def cheap_policies(program: Program, facts: Facts, component: Component, general: RegSet) -> tuple[Policy, ...]:
     """Those for which kernels need nothing that they have not got."""
-    registers = at_no_cost(program, component)
-    spare = accumulators(program, facts, component, registers & general)
-    return tuple(_ways("at no cost", registers, spare))
+    return tuple(_ways(program, facts, component, general, "at no cost", at_no_cost)[0])
 
 
 def every_policy(
     program: Program, facts: Facts, component: Component, general: RegSet, private: Private
 ) -> tuple[Policy, ...]:
     found: list[Policy] = []
-    for name, registers in (("at no cost", at_no_cost(program, component)),
-                            ("for fewer waves", for_fewer_waves(program, component))):
-        spare = accumulators(program, facts, component, registers & general)
-        found += _ways(name, registers, spare)
+    for name, allowed in (("at no cost", at_no_cost), ("for fewer waves", for_fewer_waves)):
+        ways, registers, spare = _ways(program, facts, component, general, name, allowed)
+        found += ways
         if private.cells:
             slots: tuple[SpillSlot, ...] = (*spare, *private.cells)
             found.append(Policy(f"{name}, with registers kept in private memory", registers, True, slots))
     return tuple(found)
 
 
-def _ways(name: str, registers: RegSet, spare: tuple[Reg, ...]) -> list[Policy]:
+def _ways(
+    program: Program, facts: Facts, component: Component, general: RegSet, name: str, allowed: Allowed
+) -> tuple[list[Policy], RegSet, tuple[Reg, ...]]:
+    """And the registers of the last of them, with the accumulators among them that nothing touches."""
+    registers, more = allowed(program, component), allowed(program, component, ACCUMULATORS_FIRST)
     found = [Policy(name, registers), Policy(f"{name}, with scalars kept in lanes", registers, True)]
-    if spare:
-        found.append(Policy(f"{name}, with registers kept in accumulators", registers, True, spare))
-    return found
+    spare = accumulators(program, facts, component, more & general)
+    if not spare:
+        return found, registers, ()
+    return [*found, Policy(f"{name}, with registers kept in accumulators", more, True, spare)], more, spare
 
 
 def accumulators(program: Program, facts: Facts, component: Component, registers: RegSet) -> tuple[Reg, ...]:

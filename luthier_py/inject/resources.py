@@ -131,13 +131,18 @@ def grown(target: Target, descriptor: KernelDescriptor, used: RegSet) -> KernelD
     return descriptor
 
 
-def at_no_cost(program: Program, component: Component) -> RegSet:
+VECTORS_FIRST = RegFile.SGPR, RegFile.VGPR, RegFile.AGPR
+ACCUMULATORS_FIRST = RegFile.SGPR, RegFile.AGPR, RegFile.VGPR
+"""Where vector registers and accumulators come out of one file, what one has the other has not."""
+
+
+def at_no_cost(program: Program, component: Component, order: Sequence[RegFile] = VECTORS_FIRST) -> RegSet:
     """Registers that a hook may use before some kernel has room for fewer waves: those that it has, and what its
     allocation is rounded up to or holds unused."""
-    return _before(program, component, lambda kernel, had: had)
+    return _before(program, component, lambda kernel, had: had, order)
 
 
-def for_fewer_waves(program: Program, component: Component) -> RegSet:
+def for_fewer_waves(program: Program, component: Component, order: Sequence[RegFile] = VECTORS_FIRST) -> RegSet:
     """Those before some kernel has no room for a work-group of its largest size, if it had."""
     def least(kernel: Kernel, had: int) -> int:
         descriptor = kernel.record.descriptor
@@ -145,14 +150,16 @@ def for_fewer_waves(program: Program, component: Component) -> RegSet:
             kernel.record.max_workitems, descriptor.wave_size, bool(descriptor.wgp_mode))
         return min(had, group)
 
-    return _before(program, component, least)
+    return _before(program, component, least, order)
 
 
-def _before(program: Program, component: Component, least: Callable[[Kernel, int], int]) -> RegSet:
+def _before(
+    program: Program, component: Component, least: Callable[[Kernel, int], int], order: Sequence[RegFile]
+) -> RegSet:
     """General registers that leave each kernel the waves that are the least for it, given what it had. All of them may
-    be used at once, so where accumulators come out of the same file they get what vector registers leave."""
+    be used at once: each file has what those before it leave."""
     found = RegSet()
-    for file in RegFile:
+    for file in order:
         limit = _limit(program, component, file, least, found if program.obj.target.unified_agprs else RegSet())
         found |= RegSet.of(Reg(file, 0, limit)) if limit else RegSet()
     return general_registers(program.isa) & found

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from luthier_py.analysis.lines import line_order
+
 AnyReport = Mapping[str, Any]
 
 
@@ -101,8 +103,13 @@ class RowsBy:
         for row in (row for table in tables for row in table):
             key = tuple(tuple(value) if isinstance(value, list) else value for value in map(row.get, self.keys))
             alike.setdefault(key, []).append(row)
-        order = sorted(alike) if self.ascending else alike
+        order = sorted(alike, key=lambda key: [_place(value) for value in key]) if self.ascending else alike
         return [_together(self.columns, alike[key], whole) for key in order]
+
+
+def _place(value: Any) -> Any:
+    """Texts may be source lines."""
+    return line_order(value) if value is None or isinstance(value, str) else value
 
 
 Declaration = Amount | CountsBy | RowsBy | Mapping[str, Any]

@@ -221,7 +221,7 @@ def damaged(tmp_path, name, change):
 
 
 def test_no_such_file(luthier, tmp_path):
-    fails(luthier("info", tmp_path / "none.co"), "none.co", "No such file")
+    fails(luthier("info", tmp_path / "none.co"), "none.co", "No such file", exit_code=2)
 
 
 @pytest.mark.parametrize("size", [0, 3, 63, 64, 500, 5000])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,6 +13,8 @@ from luthier_py.analysis import analyse
 from luthier_py.inject import apply
 from luthier_py.inject.items import Cause, Clone, Edit, Single
 from luthier_py.inject.resources import (
+    ACCUMULATORS_FIRST,
+    VECTORS_FIRST,
     Component,
     at_no_cost,
     components,
@@ -24,9 +26,9 @@ from luthier_py.inject.resources import (
     wave_homes,
 )
 from luthier_py.ir import Program, lift
-from luthier_py.isa import RegSet, agpr, instruction_set, sgpr, target, vgpr
+from luthier_py.isa import RegFile, RegSet, agpr, instruction_set, sgpr, target, vgpr
 
-Allowed = Callable[[Program, Component], RegSet]
+Allowed = Callable[[Program, Component, Sequence[RegFile]], RegSet]
 END: Row = ("s_endpgm",)
 RETURN: Row = ("s_setpc_b64", sgpr(30, 2))
 
@@ -103,8 +105,9 @@ def test_accumulators_that_are_used_stay_above_what_is_added() -> None:
 
 
 @pytest.mark.parametrize("name", ["gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("order", [VECTORS_FIRST, ACCUMULATORS_FIRST])
 @pytest.mark.parametrize("allowed", [at_no_cost, for_fewer_waves])
-def test_all_that_is_allowed_may_be_used_at_once(name: str, allowed: Allowed) -> None:
+def test_all_that_is_allowed_may_be_used_at_once(name: str, allowed: Allowed, order: Sequence[RegFile]) -> None:
     """A kernel of every size keeps its waves, or room for its largest work-group, whichever files hooks choose."""
     wanted = target(name)
     program = lift(build({"k": [END]}))
@@ -117,5 +120,5 @@ def test_all_that_is_allowed_may_be_used_at_once(name: str, allowed: Allowed) ->
         one = replace(component, kernels=(replace(kernel, record=record),))
         had = occupancy(wanted, descriptor).waves
         group = wanted.waves_of_group(1024, descriptor.wave_size, bool(descriptor.wgp_mode))
-        after = occupancy(wanted, grown(wanted, descriptor, allowed(program, one))).waves
+        after = occupancy(wanted, grown(wanted, descriptor, allowed(program, one, order))).waves
         assert after >= (had if allowed is at_no_cost else min(had, group))

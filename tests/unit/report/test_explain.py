@@ -176,7 +176,7 @@ def test_a_kernel_by_its_name_in_cpp(tmp_path: Path) -> None:
             done = CliRunner().invoke(app, [words[0], str(path), *words[1:], "--kernel", name])
             assert done.exit_code == 0 and "other" not in done.output, done.output
         done = CliRunner().invoke(app, ["run", str(path), "--grid", "1", "--block", "64", "--kernel", name])
-        assert str(done.exception) == "kernel _Z3addPfi takes 3 arguments, not 0"
+        assert str(done.exception) == "kernel _Z3addPfi takes 3 arguments (buffer, buffer, buffer), not 0"
 
 
 def test_the_empty_tool_inserts_nothing() -> None:

@@ -83,4 +83,4 @@ def test_where_a_kernel_stood_when_its_program_was_interrupted(program: Program,
     done = run(program("faults"), "interrupted")
     assert done.returncode == -2 and len(done.stderr.splitlines()) == 1, done.stderr
     assert done.stderr.startswith("luthier: the program ended while this kernel ran: wave 0 of work-group 0 at pc 0x")
-    assert done.stderr.endswith("[kernel _Z8answeredPVi]\n")
+    assert done.stderr.endswith("[kernel answered(int volatile*)]\n")
