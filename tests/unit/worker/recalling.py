@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from suite.kept import COMPILING
 
 from luthier_py.loader import load
 from luthier_py.samples import sample
@@ -104,7 +106,11 @@ class Author:
 
 @contextmanager
 def authoring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Author]:
-    """With a cache of its own; no test's module counts as the tool's."""
+    """With a cache of its own; no test's module counts as the tool's, nor does a thread that compiles programs for other
+    tests: what a thread of somebody else's starts is heard."""
+    for thread in threading.enumerate():
+        if thread.name == COMPILING:
+            thread.join()
     monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
