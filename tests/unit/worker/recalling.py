@@ -106,8 +106,8 @@ class Author:
 
 @contextmanager
 def authoring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Author]:
-    """With a cache of its own; no test's module counts as the tool's, nor does a thread that compiles programs for other
-    tests: what a thread of somebody else's starts is heard."""
+    """With a cache of its own; no test's module counts as the tool's, nor does a thread that compiles programs for
+    other tests: what a thread of somebody else's starts is heard."""
     for thread in threading.enumerate():
         if thread.name == COMPILING:
             thread.join()
