@@ -64,7 +64,7 @@ def test_a_script_of_the_page_says_at_its_end_what_the_emulator_counts(number: i
     tool = Script(text)
     assert tool.ending([o.report]).split("\n") == oracle(o)
     assert len(SCRIPTS) == len(ORACLES)
-    assert re.findall(r'begin: print\("(.*)"\)', text) == [line for line in tool.echo().split("\n")[2:] if line]
+    assert re.findall(r'begin: print\("(.*)"\)', text) == [line for line in tool.echo().split("\n") if line]
 
 
 def reported(name: str, tool: Any) -> Any:

@@ -50,7 +50,7 @@ def test_the_proof_does_not_either(monkeypatch):
         instrumented(kernel(), visit, rows=Variable(u64, LANES, name="rows"))
 
 
-def only_v5(program, component):
+def only_v5(program, *_):
     """Vector registers for hooks: v5 comes first, if it is dead."""
     from luthier_py.inject.fragment import general_registers
     from luthier_py.isa import RegSet

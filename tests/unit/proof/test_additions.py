@@ -161,14 +161,14 @@ def test_descriptors_have_no_more_registers_than_are_needed(monkeypatch: pytest.
         made()
 
 
-def high_registers(program, component) -> RegSet:
+def high_registers(program, *_) -> RegSet:
     """Those that leave no room for a work-group of 1024, in a file of 512 for four waves."""
     return RegSet.of(*(vgpr(k) for k in range(200, 216))) | general_registers(program.isa).scalars
 
 
 def test_hooks_leave_room_for_a_work_group(monkeypatch: pytest.MonkeyPatch) -> None:
     code, tool = sample("mandelbrot").path.read_bytes(), load_tool("instr_count", {"COUNT_WARP_LEVEL": "0"})
-    monkeypatch.setattr(policies, "at_no_cost", lambda program, component: RegSet())
+    monkeypatch.setattr(policies, "at_no_cost", lambda *given: RegSet())
     dear = instrument(code, tool)
     descriptor = load(dear.data).kernels[-1].descriptor
     assert dear.program.obj.target.waves_for(descriptor.vgpr_count(dear.program.obj.target)) >= 4
