@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from suite.reach import is_python
+
 TESTS = Path(__file__).parents[2]
 SUITE = '''
 import subprocess, sys, time
@@ -55,3 +57,8 @@ def test_rows(tmp_path: Path) -> None:
 
 def test_what_is_slow_is_left_out_where_no_tier_is_named(tmp_path: Path) -> None:
     assert "slow" not in rows(tmp_path)
+
+
+def test_templates_are_no_python() -> None:
+    """Coverage has them by their own names, where what they are compiled to runs."""
+    assert is_python(__file__) and not is_python("luthier_py/report/templates/page.html")
