@@ -60,6 +60,7 @@ class ToolService:
         self._run: ToolRun | None = None
         self._told: set[str] = set()  # why kernels run as they are: a mistake in a tool meets each of them
         self._code: dict[tuple[int, int], bytes] = {}
+        self._originals: set[tuple[int, int]] = set()  # those of them that are kept
         self._channels: list[Channel] = []  # by number
         self._kept: dict[tuple[int, int, str], CopyFacts] = {}
         self._arguments: dict[int, bytes] = {}  # of launches that have begun, by their numbers
@@ -210,10 +211,15 @@ class ToolService:
         answer = describe_arguments(record)
         if made.cloned is None:
             return answer
-        code = self._code[image, device]
-        if checks_are_wanted(os.environ) or len(code) <= _KEPT_BYTES:
-            keep_original(code)  # findings and faults tell its lines
+        self._keep_original(image, device)
         return answer + describe_copy(copy, made.cloned, self._number)
+
+    def _keep_original(self, image: int, device: int) -> None:
+        """Findings and faults tell its lines; once for all of its kernels, as it is read and digested."""
+        code = self._code[image, device]
+        if (image, device) not in self._originals and (checks_are_wanted(os.environ) or len(code) <= _KEPT_BYTES):
+            self._originals.add((image, device))
+            keep_original(code)
 
     def _number(self, channel: Channel) -> int:
         if channel not in self._channels:
