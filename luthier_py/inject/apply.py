@@ -206,13 +206,15 @@ def _served(
 
 def _check_there_are(program: Program, facts: Facts, insertions: list[Insertion], component: Component) -> None:
     """OutOfRegisters for a vector register that a tool names and that a kernel of the component cannot have."""
-    there = facts.touched(component.functions)
-    for order in (resources.VECTORS_FIRST, resources.ACCUMULATORS_FIRST):
-        there |= resources.for_fewer_waves(program, component, order)
-    for insertion in insertions:
-        for reg in (value for value in (*insertion.args, *insertion.into) if isinstance(value, Reg)):
-            if not (RegSet.of(reg) - there).vectors.bits:
-                continue
+    touched = facts.touched(component.functions)
+    named = [(insertion, value) for insertion in insertions for value in (*insertion.args, *insertion.into)
+             if isinstance(value, Reg) and (RegSet.of(value) - touched).vectors.bits]
+    if not named:
+        return
+    there = resources.for_fewer_waves(program, component) | resources.for_fewer_waves(
+        program, component, resources.ACCUMULATORS_FIRST)
+    for insertion, reg in named:
+        if (RegSet.of(reg) - touched - there).vectors.bits:
             kernel = component.kernels[0]
             message = (f"hook {insertion.hook.name} names {reg}, and kernel {kernel.name} has no such register: it "
                        f"would have no room for a work-group of {kernel.record.max_workitems}")

@@ -115,8 +115,11 @@ def _ways(
     program: Program, facts: Facts, component: Component, general: RegSet, name: str, allowed: Allowed
 ) -> tuple[list[Policy], RegSet, tuple[Reg, ...]]:
     """And the registers of the last of them, with the accumulators among them that nothing touches."""
-    registers, more = allowed(program, component), allowed(program, component, ACCUMULATORS_FIRST)
+    registers = allowed(program, component)
     found = [Policy(name, registers), Policy(f"{name}, with scalars kept in lanes", registers, True)]
+    if not program.obj.target.has_agprs:
+        return found, registers, ()
+    more = allowed(program, component, ACCUMULATORS_FIRST)
     spare = accumulators(program, facts, component, more & general)
     if not spare:
         return found, registers, ()
