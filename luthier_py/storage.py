@@ -103,7 +103,6 @@ def own_folder(folder: Path) -> None:
     if not stat.S_ISDIR(found.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "it is no folder", str(folder))
     trust(folder, found)
-    trust(folder, folder.stat())
 
 
 def trust(path: Path, found: os.stat_result) -> None:

@@ -10,11 +10,12 @@ import struct
 from io import BytesIO
 from typing import Any
 
+from luthier_py.loader.compressed import unzstd
+from luthier_py.loader.limits import RATIO
+
 _ZSTD = 2  # ELFCOMPRESS_ZSTD
 _HEADER = struct.Struct("<IIQQ")  # Elf64_Chdr: type, reserved, size, alignment
 _FLAGS, _PLACE = struct.Struct("<Q"), struct.Struct("<QQ")  # sh_flags; sh_offset and sh_size
-_MOST_RATIO = 256
-"""Of bytes to compressed bytes; tables of lines reach 20."""
 
 
 def read_debug_sections(data: bytes, section: str) -> Any | None:
@@ -24,15 +25,13 @@ def read_debug_sections(data: bytes, section: str) -> Any | None:
     elf = ELFFile(BytesIO(data))
     if elf.get_section_by_name(section) is None:
         return None
-    if any(each.compressed for each in elf.iter_sections()) and (plain := _unpack(data, elf)):
+    if plain := _unpack(data, elf):
         elf = ELFFile(BytesIO(plain))
     return elf.get_dwarf_info()
 
 
 def _unpack(data: bytes, elf: Any) -> bytes | None:
     """The file with its zstd sections plain, behind everything else; None where it has none."""
-    import zstandard  # takes long to import, and few files need it
-
     grown: bytearray | None = None
     for number, section in enumerate(elf.iter_sections()):
         begin, end = section["sh_offset"], section["sh_offset"] + section["sh_size"]
@@ -42,9 +41,9 @@ def _unpack(data: bytes, elf: Any) -> bytes | None:
         if kind != _ZSTD:
             continue
         packed = data[begin + _HEADER.size : end]
-        if size > _MOST_RATIO * len(packed):
+        if size > RATIO * len(packed):
             raise ValueError(f"{section.name} would unpack to {size} bytes")
-        content = zstandard.ZstdDecompressor().stream_reader(packed).read(size + 1)
+        content = unzstd(packed, size + 1)
         if len(content) != size:
             raise ValueError(f"{section.name} does not unpack to the {size} bytes that its header states")
         grown = bytearray(data) if grown is None else grown

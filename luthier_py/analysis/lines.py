@@ -66,11 +66,10 @@ def unreadable() -> tuple[type[Exception], ...]:
     """What pyelftools raises for tables that are not what they should be."""
     from elftools.common.exceptions import DWARFError, ELFError
     from elftools.construct import ConstructError
-    from zstandard import ZstdError
 
     return (
         DWARFError, ELFError, ConstructError, ArithmeticError, AssertionError, AttributeError, LookupError,
-        NotImplementedError, RecursionError, TypeError, ValueError, ZstdError, struct.error, zlib.error,
+        NotImplementedError, RecursionError, TypeError, ValueError, struct.error, zlib.error,
     )  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def decompress(data: bytes | mmap, head: Head, budget: Budget, name: str) -> byt
     budget.take(head, what)
     packed = data[head.data_at : head.end]
     try:
-        bundle = _unzip(packed, head.size + 1) if head.method == Method.ZLIB else _unzstd(packed, head.size + 1)
+        bundle = _unzip(packed, head.size + 1) if head.method == Method.ZLIB else unzstd(packed, head.size + 1)
     except (zlib.error, ValueError) as error:
         raise Malformed(f"{what}: {error}; the file is corrupt") from None
     if len(bundle) != head.size or int.from_bytes(hashlib.md5(bundle).digest()[:8], "little") != head.digest:
@@ -94,9 +94,9 @@ def _unzip(packed: bytes, most: int) -> bytes:
     return zlib.decompressobj().decompress(packed, most)
 
 
-def _unzstd(packed: bytes, most: int) -> bytes:
-    """ValueError for what is none."""
-    import zstandard  # few bundles are compressed so, and a program's start is not to wait for it
+def unzstd(packed: bytes, most: int) -> bytes:
+    """At most so many bytes; ValueError for what is none."""
+    import zstandard  # few files are compressed so, and a program's start is not to wait for it
 
     try:
         with zstandard.ZstdDecompressor().stream_reader(packed) as reader:

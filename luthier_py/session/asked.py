@@ -16,11 +16,11 @@ from io import StringIO
 from itertools import islice
 from pathlib import Path
 
-from luthier_py.errors import TOOL_MODULE, HookError, LuthierError, ToolError, one_line
+from luthier_py.errors import TOOL_MODULE, HookError, LuthierError, ToolError
 from luthier_py.loader import Member, load, members, open_code
 from luthier_py.loader.bundle import closest
 from luthier_py.tool import Tool
-from luthier_py.worker.edge import guarded
+from luthier_py.worker.edge import guarded, reason_of
 from luthier_py.worker.patching import patch
 from luthier_py.worker.properties import architecture
 from luthier_py.worker.targets import chosen_targets
@@ -37,11 +37,11 @@ def check_instrument(tool: Tool, program: Path, device: str | None) -> None:
     with suppress(LuthierError, OSError):  # no file with code, or none that is whole
         for code, kernel in islice(_kernels(tool, program, device), MOST_ASKED):
             error = _mistake(tool, code, kernel)
-            if error is None or (wrong and _text(error) != _text(wrong[0])):
+            if error is None or (wrong and reason_of(error) != reason_of(wrong[0])):
                 return
             wrong.append(error)
     if wrong:
-        raise ToolError(f"tool {tool.name}: {_text(wrong[0])}; nothing was started") from wrong[0]
+        raise ToolError(f"tool {tool.name}: {reason_of(wrong[0])}; nothing was started") from wrong[0]
 
 
 def _kernels(tool: Tool, program: Path, device: str | None) -> Iterator[tuple[bytes, str]]:
@@ -64,7 +64,3 @@ def _mistake(tool: Tool, code: bytes, kernel: str) -> Exception | None:
         return error if isinstance(error, HookError) else None
     through = (str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__))
     return error if any(name.startswith(TOOL_MODULE) for name in through) else None
-
-
-def _text(error: Exception) -> str:
-    return error.message if isinstance(error, LuthierError) else one_line(error)

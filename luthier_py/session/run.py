@@ -279,9 +279,10 @@ def _download(device: Device, place: DeviceBuffer, argument: BufferSpec) -> NDAr
 def doubts(record: KernelRecord, arguments: Sequence[ArgumentSpec]) -> list[str]:
     """Scalars of the right size that are of another kind than the kernel's parameter, as far as its metadata or its
     name say what that is."""
-    found = []
-    kinds = type_names(record) if record.states_arguments else [""] * len(arguments)
-    for number, (kind, actual) in enumerate(zip(kinds, arguments, strict=True)):
+    found: list[str] = []
+    if not record.states_arguments:
+        return found
+    for number, (kind, actual) in enumerate(zip(type_names(record), arguments, strict=True)):
         floating = FLOATING.get(kind.removeprefix("const ").removesuffix(" const"))
         if isinstance(actual, ScalarSpec) and floating is not None and floating != (actual.data.dtype.kind == "f"):
             gets = f"is of type {kind}, and gets the bits of `{actual.text}`"

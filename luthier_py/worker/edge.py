@@ -34,7 +34,7 @@ def guarded(action: Callable[[], Answer], what: str = "", told: set[str] | None 
     try:
         return action()
     except Exception as error:
-        if not isinstance(error, Refused) and (told is None or (why := _why(error)) not in told):
+        if not isinstance(error, Refused) and (told is None or (why := reason_of(error)) not in told):
             if told is not None:
                 told.add(why)
             if wants_tracebacks():
@@ -46,7 +46,7 @@ def guarded(action: Callable[[], Answer], what: str = "", told: set[str] | None 
         return guarded(partial(_raise, failure), what, told)
 
 
-def _why(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Wherever in a kernel it was."""
     return error.message if isinstance(error, LuthierError) else one_line(error)
 

@@ -12,7 +12,7 @@ from luthier_py.emulator.instructions.steps import step_of
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.native.accesses import ELEMENTS
 from luthier_py.emulator.native.atomics import FLOAT_LETTERS
-from luthier_py.emulator.options.checks import ACCESS_KINDS, MISTAKES, AccessUse
+from luthier_py.emulator.options.checks import ACCESS_KINDS, MISTAKES, AccessTrait, AccessUse
 from luthier_py.emulator.options.settings import FIRST_SITE, Style, number_of
 from luthier_py.emulator.records.layout import SITE_BYTES, WAVE, ZERO_ROW, SurfaceRefusal
 from luthier_py.isa.coherence import is_coherent
@@ -83,8 +83,8 @@ class AccessCode:
 
     def _watched(self, move: Move, where: Addresses) -> str:
         """The lanes that may go on."""
-        traits = int(self.w.coherent) | _traits(move)
-        numbers = self.w.emitter.numbers([self.w.pc, ACCESS_KINDS.index(where.kind), *_use(move), traits])
+        numbers = self.w.emitter.numbers(
+            [self.w.pc, ACCESS_KINDS.index(where.kind), *_use(move), int(_traits(move, self.w.coherent))])
         second = self.w.row(ZERO_ROW if move.second is None else move.second)
         return self.w.emitter.call("i64", "luthier_watch_access", [
             ("ptr", "%wave"), ("i64", str(where.mask.ref)), ("i64", str(where.base.ref)),
@@ -204,12 +204,13 @@ class AccessCode:
         return emitter.let(f"inttoptr i64 {address.ref} to ptr")
 
 
-def _traits(move: Move) -> int:
-    """Of an atomic, as native code has them (watching.h)."""
-    if move.result is None:
-        return 0
-    floats = move.operation.rpartition("_")[2][0] in FLOAT_LETTERS
-    return (move.second not in (None, ZERO_ROW)) << 1 | floats << 2
+def _traits(move: Move, coherent: bool) -> AccessTrait:
+    found = AccessTrait.COHERENT if coherent else AccessTrait(0)
+    if move.result is not None and move.second not in (None, ZERO_ROW):
+        found |= AccessTrait.COMPARES
+    if move.result is not None and move.operation.rpartition("_")[2][0] in FLOAT_LETTERS:
+        found |= AccessTrait.FLOATS
+    return found
 
 
 def _use(move: Move) -> tuple[int, int, int]:

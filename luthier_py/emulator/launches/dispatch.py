@@ -38,7 +38,6 @@ from luthier_py.emulator.waves.residency import of_device
 from luthier_py.emulator.waves.shape import Shape
 from luthier_py.emulator.waves.slot import ResidentGroup
 from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
-from luthier_py.loader.origins import original_name
 from luthier_py.names import is_region
 
 POLL_SECONDS = 0.0002  # between looks at work-groups that all wait for another's memory
@@ -202,7 +201,7 @@ class RunningLaunch:
             cycles.watch(self.record)
         self.meetings = zero_words(MEETINGS_BYTES // 8) if begun is None else begun.ready.meetings
         self.native = scheduler_call(shape.wave_size, watched=cycles is not None)
-        looked_for = checks & ~Checks.BARRIERS if is_region(self._name) else checks  # OpenMP's waves may part
+        looked_for = checks & ~Checks.BARRIERS if is_region(self.shape.kernel) else checks  # OpenMP's waves may part
         self.watch = LaunchWatch(looked_for, shape, self.record) if checks else None
         threads = 1 if random_turns is not None or checks or cycles is not None else threads
         count = min(threads, shape.groups, self.residency.groups)
@@ -229,15 +228,11 @@ class RunningLaunch:
         if self._hopeless is not None:
             raise self._hopeless
         if self._cancelled:
-            raise DeviceError(f"{self._cancelled}: {self.standing()}", Location(self._name))
+            raise DeviceError(f"{self._cancelled}: {self.standing()}", Location(self.shape.kernel))
         if (limit := self._timer.passed) and (self.stop.is_set() or self.patience.instruction_limit is not None):
-            raise TimeLimit(f"{limit}: {self.standing()}", Location(self._name))
+            raise TimeLimit(f"{limit}: {self.standing()}", Location(self.shape.kernel))
         if self.cycles is not None:
             self.cycles.finish()
-
-    @property
-    def _name(self) -> str:
-        return original_name(self.shape.record.name)
 
     def _execute(self) -> None:
         if len(self.workers) == 1:
@@ -264,7 +259,7 @@ class RunningLaunch:
     def report(self) -> LaunchReport:
         """As long as the launch has not been left."""
         if self.watch is None:
-            return LaunchReport(self._name, [], (), self._cycles_taken)
+            return LaunchReport(self.shape.kernel, [], (), self._cycles_taken)
         return self.watch.report(self.codes, self.memory, self._cycles_taken)
 
     @property
@@ -347,7 +342,7 @@ class RunningLaunch:
             why = "deadlock at a barrier: the waves that it waits for never come"
         else:
             why = "deadlock: every wave goes round in a circle, and nobody writes what it may wait for"
-        return DeviceError(f"{why}: {self.standing()}", Location(self._name))
+        return DeviceError(f"{why}: {self.standing()}", Location(self.shape.kernel))
 
     def standing(self) -> str:
         """Where each wave stands, in words."""

@@ -16,7 +16,6 @@ from luthier_py.emulator.waves.shape import Shape
 from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed, how_many
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.loader import KernelRecord
-from luthier_py.loader.origins import original_name
 
 _KINDS = {
     Fault.ADDRESS: FaultKind.BAD_ADDRESS, Fault.MISALIGNED: FaultKind.MISALIGNED, Fault.READ_ONLY: FaultKind.READ_ONLY,
@@ -51,7 +50,7 @@ class FaultyWave:
 
 def device_error(wave: FaultyWave, code: HostedCode, shape: Shape, memory: Memory, kernarg: int) -> DeviceError:
     """``kernarg``: address of the launch's segment."""
-    kind, kernel, address = Fault(wave.field("fault_kind")), shape.record.name, wave.field("fault_address")
+    kind, kernel, address = Fault(wave.field("fault_kind")), shape.kernel, wave.field("fault_address")
     absolute = wave.field("pc")
     pc = absolute - code.base
     if kind is Fault.JUMP:
@@ -96,9 +95,9 @@ def _from_argument(address: int, record: KernelRecord, memory: Memory, kernarg: 
 
 
 def _where(code: HostedCode, pc: int, kernel: str) -> Location:
-    """The application's kernel and place, also of its copy."""
+    """The application's place, also of its copy."""
     place = code_place(code.base + pc, [code])
-    return Location(original_name(kernel), place.pc, place.text, place.lines, place.inserted)
+    return Location(kernel, place.pc, place.text, place.lines, place.inserted)
 
 
 def illegal_instruction(error: Malformed, pc: int, kernel: str, wave: FaultyWave | None = None) -> DeviceError:

@@ -27,7 +27,6 @@ from luthier_py.emulator.waves.cycle_account import LaunchCycles
 from luthier_py.emulator.waves.launch import group_id_places, id_rows
 from luthier_py.emulator.waves.shape import Shape
 from luthier_py.errors import DeviceError, Location
-from luthier_py.loader.origins import original_name
 
 _COLUMNS = ("kind", "detail", "pc", "other_pc", "group", "wave", "lane", "other_group", "other_wave", "other_lane",
             "address", "size", "count", "lanes")
@@ -65,11 +64,7 @@ class LaunchWatch:
     def _out_of_memory(self) -> DeviceError:
         what = (f"no memory for what checks know of {self._shape.groups} work-groups and what they touch; look for "
                 "less at a time, or at a smaller launch")
-        return DeviceError(what, Location(self._name))
-
-    @property
-    def _name(self) -> str:
-        return original_name(self._shape.record.name)
+        return DeviceError(what, Location(self._shape.kernel))
 
     def close(self) -> None:
         watching_library().luthier_watch_free(self.address)
@@ -78,7 +73,7 @@ class LaunchWatch:
         """So far."""
         stopped = watching_library().luthier_watch_stopped(self.address)
         left_out = tuple(words for bit, words in _STOPPED.items() if stopped & bit)
-        return LaunchReport(self._name, self._findings(codes, memory), left_out, cycles)
+        return LaunchReport(self._shape.kernel, self._findings(codes, memory), left_out, cycles)
 
     def _findings(self, codes: Sequence[HostedCode], memory: Memory) -> list[Finding]:
         """In the order in which they came."""
@@ -107,7 +102,7 @@ class LaunchWatch:
         other = code_place(row["other_pc"], codes) if row["other_pc"] else None
         raced = kind is FindingKind.RACE
         return Finding(
-            kind, self._name, finding_text(row, register_name, nearest, limits), code_place(row["pc"], codes),
+            kind, self._shape.kernel, finding_text(row, register_name, nearest, limits), code_place(row["pc"], codes),
             Actor(row["group"], row["wave"], row["lane"]), row["count"], other,
             Actor(row["other_group"], row["other_wave"], row["other_lane"]) if raced else None,
             row["address"] if row["size"] else None)

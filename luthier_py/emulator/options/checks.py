@@ -5,7 +5,7 @@ In: names of checks. Out: Checks. Invariant: numbers are what native code knows 
 
 from __future__ import annotations
 
-from enum import Flag, IntEnum, auto
+from enum import Flag, IntEnum, IntFlag, auto
 
 from luthier_py.errors import Invalid
 
@@ -74,6 +74,14 @@ class AccessUse(IntEnum):
     READS = 1
     WRITES = 2
     MODIFIES = 3
+
+
+class AccessTrait(IntFlag):
+    """What else decides whether an access races, or does anything."""
+
+    COHERENT = 1  # lets its wave know what others have just written
+    COMPARES = 2  # an atomic that first compares what is there
+    FLOATS = 4    # an atomic on floats
 
 
 READ_ONLY = 4

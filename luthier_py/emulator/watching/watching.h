@@ -20,7 +20,6 @@ enum { MOST_FINDINGS = 4096, GUESSES = 4096, REGISTERS = 768, COUNTERS = 16, COD
 
 /* Columns of an access: access.py gives them. */
 enum { PC, KIND, USE, SIZE, PARTS, TRAITS, COLUMNS };
-enum trait { COHERENT = 1, COMPARES = 2, FLOATS = 4 }; /* FLOATS: an atomic on floats */
 
 /* A row of the array that Python reads: watch.py has the same columns. */
 struct finding {

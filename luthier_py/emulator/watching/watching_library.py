@@ -15,6 +15,7 @@ from luthier_py.emulator.memory.touched import PAGE_BYTES
 from luthier_py.emulator.options.checks import (
     ACCESS_KINDS,
     READ_ONLY,
+    AccessTrait,
     AccessUse,
     Checks,
     Divergence,
@@ -44,6 +45,7 @@ def _header() -> str:
         **{f"FOUND_{kind.name}": int(kind) for kind in FindingKind},
         **{f"RACE_{race.name}": int(race) for race in Race},
         **{use.name: int(use) for use in AccessUse},
+        **{str(trait.name): trait.value for trait in AccessTrait},
         **{kind.upper(): number for number, kind in enumerate(ACCESS_KINDS)},
         **{f"BARRIER_{kind.name}": int(kind) for kind in Divergence},
         **{f"DECIDES_{use.name}": int(use) for use in UndefinedUse},

@@ -18,6 +18,7 @@ from luthier_py.emulator.waves.packet import DispatchPacket
 from luthier_py.errors import Invalid
 from luthier_py.isa.target import Target
 from luthier_py.loader import KernelRecord
+from luthier_py.loader.origins import original_name
 from luthier_py.runtime.device import Dim3
 
 MAX_ITEMS = (1 << 32) - 1  # along x, y or z
@@ -35,6 +36,11 @@ class Shape:
     lds_bytes: int       # of a work-group, static and dynamic
     scratch_bytes: int   # of a lane
     kept: dict[Any, Any] = field(default_factory=dict, repr=False)  # see with_shape
+
+    @property
+    def kernel(self) -> str:
+        """The program's name of it, whoever has put a copy in its place."""
+        return original_name(self.record.name)
 
     @cached_property
     def wave_size(self) -> int:
