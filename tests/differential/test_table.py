@@ -77,6 +77,7 @@ def test_a_sample(table: ModuleType, where: str) -> None:
     assert len(rows) == 1 + TOOLS and not [row for row in rows if row.sort in ("wrong", "crash", "not compiled")]
 
 
+@pytest.mark.usefixtures("program")  # which says what is lacking to compile one
 @pytest.mark.parametrize("where", always(PROGRAMMED))
 def test_a_program(table: ModuleType, where: str) -> None:
     cell = cell_of(table, "program", where)
