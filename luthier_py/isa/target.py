@@ -75,6 +75,7 @@ class Target:
     atomics_keep_denormals: bool = False     # of f32 in memory (LLVM, memory-atomic-fadd-f32-denormal-support)
     negates_doubles: bool = False            # blgp of MFMA of f64 negates A, B and C
     replicates_matrices: bool = False        # WMMA has A and B in every 16 lanes
+    d16_always_clears: bool = False          # D16 loads write whole registers, whatever the setting of SRAM-ECC
     fnuz_floats: bool = False                # floats of 8 bits have no infinity and no -0 (others: OCP's formats)
     clamp_chooses_fp8: bool = False          # clamp of conversions of fp8 says that it is UE5M3
     fabric_float_atomics: bool = False       # float atomics reach fine-grained memory; elsewhere they do nothing there
@@ -236,7 +237,8 @@ _GFX906 = replace(_GFX9, name="gfx906", elf_mach=0x2F, sramecc=True)
 _GFX90A = replace(
     _GFX906, name="gfx90a", elf_mach=0x3F, vgprs=_only64(8, 512), vgpr_total_limit=512, has_agprs=True,
     unified_agprs=True, aligned_vgprs=True, max_waves_per_simd=8, packed_work_item_ids=True, kernarg_preload=True,
-    gds_modifier=False, scc_cache_bit=True, shift64_bug=True, dpp64_broadcasts=True, half_products_flush=True)
+    gds_modifier=False, scc_cache_bit=True, shift64_bug=True, dpp64_broadcasts=True, half_products_flush=True,
+    d16_always_clears=True)
 _GFX942 = replace(
     _GFX90A, name="gfx942", elf_mach=0x4C, minor=4, architected_flat_scratch=True, sc_cache_bits=True,
     shift64_bug=False, half_products_flush=False, negates_doubles=True, fnuz_floats=True, fabric_float_atomics=True,

@@ -45,6 +45,13 @@ class TargetId:
         fits = all(has is Setting.ANY or wanted in (has, Setting.ANY, Setting.UNSUPPORTED) for has, wanted in pairs)
         return fits and self.target.runs(code.target)
 
+    @property
+    def d16_clears(self) -> bool:
+        """Whether D16 loads clear the half of the register that they do not load: with SRAM-ECC, a register is written
+        whole (GCNSubtarget::d16PreservesUnusedBits; for gfx90a and its successors review D112635). Devices that have
+        the feature have it on, unless somebody says otherwise."""
+        return self.target.d16_always_clears or self.target.sramecc and self.sramecc is not Setting.OFF
+
     def closeness(self, code: TargetId) -> tuple[bool, int]:
         """Of what runs here, the greatest was made most for this: for the very processor, then for its settings."""
         return self.target.name == code.target.name, sum(s in _SIGNS.values() for s in (code.sramecc, code.xnack))

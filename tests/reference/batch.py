@@ -35,6 +35,7 @@ from waves import run  # noqa: E402
 LAST_SCALAR = 96
 REGIONS = 32
 VECTORS = 256
+SRAM_ECC = ("gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx9-4-generic", "gfx1250", "gfx1251")
 
 
 @dataclass
@@ -160,6 +161,7 @@ class Batch:
                     {row: list(values) for row, values in self.agprs.items()}, lds,
                     dict(self._scratch(self.scratch)), memory,
                     half_products_flush=self.isa.target.half_products_flush,
+                    d16_clears=self.isa.target.name in SRAM_ECC,
                     permutes_halves=self.isa.target.permutes_halves,
                     fnuz_floats=self.isa.target.fnuz_floats,
                     replicates_matrices=self.isa.target.replicates_matrices,

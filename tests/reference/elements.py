@@ -162,7 +162,7 @@ def load(wave: Wave, inst: Inst, row: FormatLoad) -> None:
         return
     reg = inst["vdata"].reg
     assert reg is not None and wave.target is not None
-    keeps = row.narrow and row.components == 1 and wave.target.generation >= 9
+    keeps = row.narrow and row.components == 1 and wave.target.generation >= 9 and not wave.d16_clears
     for lane, values in found.items():
         words: dict[int, int] = {}
         for (place, shift), value in zip(components(row, reg), values, strict=True):

@@ -92,7 +92,7 @@ def load(wave: Wave, inst: Inst, row: Load) -> None:
         value = space.load(offset, row.bits // 8)
         if row.signed and value >> row.bits - 1:
             value -= 1 << row.bits
-        old = wave.vector(target, lane)
+        old = 0 if wave.d16_clears else wave.vector(target, lane)
         half = value & 0xFFFF
         found[lane] = {"": value & M32, "low": old & 0xFFFF0000 | half, "high": old & 0xFFFF | half << 16}[row.half]
     _give(wave, target, found)

@@ -39,6 +39,7 @@ class Wave:
     free: dict[tuple[RegFile, int, int], Freedom] = field(default_factory=dict)  # (file, register, lane)
     pc: int = 0
     half_products_flush: bool = False  # of its target
+    d16_clears: bool = False           # D16 loads write zeros to the other half
     permutes_halves: bool = False      # the same
     fnuz_floats: bool = False          # the same
     replicates_matrices: bool = False  # the same

@@ -19,7 +19,8 @@ from luthier_py.loader import CodeObject
 def host_code(obj: CodeObject, kernel: str) -> bytes:
     """Machine code of ``kernel``'s own function, without those that it calls."""
     record = obj.kernel(kernel)
-    settings = Settings(record.descriptor.wave_size, mode_of(obj.target, record.descriptor), obj.target)
+    settings = Settings(record.descriptor.wave_size, mode_of(obj.target, record.descriptor), obj.target,
+                        d16_clears=obj.target_id.d16_clears)
     code = EmulatorDevice(obj.target).load(obj.data, obj.name).code(settings)
     blocks = discover(code.decode, record.entry)
     functions = translate(blocks, record.entry, settings)

@@ -139,8 +139,8 @@ def _load(access: AccessCode, inst: Inst, row: Load) -> None:
 
     def merge(chunk: LaneChunk) -> None:
         old, new = chunk.row(target), chunk.row(TEMPORARY_ROW)
-        merged = (old & 0xFFFF) | (new << 16) if row.half == "high" else (old & 0xFFFF0000) | (new & 0xFFFF)
-        chunk.write_row(target, merged)
+        loaded, kept = (new << 16, old & 0xFFFF) if row.half == "high" else (new & 0xFFFF, old & 0xFFFF0000)
+        chunk.write_row(target, loaded if access.w.settings.d16_clears else loaded | kept)
 
     access.w.put_off(merge)
 

@@ -69,6 +69,9 @@ def convert(access: AccessCode, inst: Inst, row: FormatLoad | FormatStore, eleme
     access.check(w.emitter.support("i1", f"element_{operation}_{row.components}{_layout(w, inst, row)}", arguments))
     if to_lds:
         pass_to_lds(access, inst, 1)
+    if isinstance(row, FormatLoad) and _layout(w, inst, row) in ("l", "h") and w.settings.d16_clears:
+        loaded = 0xFFFF0000 if row.high else 0xFFFF
+        w.put_off(lambda chunk: chunk.write_row(data, chunk.row(data) & loaded))
 
 
 def pass_to_lds(access: AccessCode, inst: Inst, dwords: int) -> None:

@@ -75,3 +75,4 @@ class Settings:
     """Whether a wave may give way wherever others could notice: before accesses of memory, waits, and at branches."""
     checks: Checks = Checks.NONE
     weights: Weights | None = None
+    d16_clears: bool = False  # of the device's target ID

@@ -29,8 +29,9 @@ from luthier_py.emulator.records.layout import (
 )
 from luthier_py.emulator.translation.host_functions import translate
 from luthier_py.emulator.waves.launch import SHARED_BASE, private_base
-from luthier_py.isa import EXEC, SCC, VCC, Inst, InstructionSet, instruction_set, sgpr, target
+from luthier_py.isa import EXEC, SCC, VCC, Inst, InstructionSet, Setting, instruction_set, sgpr, target
 from luthier_py.isa import MODE as MODE_REGISTER
+from luthier_py.isa.target_id import TargetId
 from luthier_py.llvm import Effort
 
 Row = NDArray[Any]
@@ -57,6 +58,7 @@ class Setup:
     scratch: Row | None = None                               # bytes of all lanes before the run, as they are swizzled
     memory: Sequence[Row] = ()                               # arrays that may be accessed
     isa: InstructionSet = ISA
+    sramecc: Setting = Setting.ANY                           # of the device
 
 
 class State:
@@ -108,7 +110,9 @@ def run(code: Sequence[Inst], setup: Setup | None = None, **changes: Any) -> Sta
     size = setup.isa.wave_size
     raw = b"".join(inst.raw for inst in [*code, setup.isa.make("s_setpc_b64", sgpr(100, 2))])
     blocks = discover(lambda pc: setup.isa.decode(raw, pc), 0)
-    (host,) = translate(blocks, 0, Settings(size, setup.mode, setup.isa.target))
+    (host,) = translate(blocks, 0, Settings(
+        size, setup.mode, setup.isa.target,
+        d16_clears=TargetId(setup.isa.target, setup.sramecc, Setting.ANY).d16_clears))
     numbers = host.numbers
     code = object_code(host.ir, Effort.GENERATE)
     engine = link_function(host.name, code, size, {FIRST_COUNTER: 0, FIRST_SITE: 0})
