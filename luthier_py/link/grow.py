@@ -16,7 +16,7 @@ from luthier_py.link.tables import StringTable, build_gnu_hash, build_hash, firs
 from luthier_py.loader import DESCRIPTOR_BYTES, CodeObject, Section, SectionType, SymbolType
 from luthier_py.loader.codeobject import find_metadata
 from luthier_py.loader.elf import SYMBOL, Elf
-from luthier_py.loader.note import Metadata, pack_metadata, read_notes
+from luthier_py.loader.note import Metadata, pack_metadata, read_notes, unpack_metadata
 from luthier_py.loader.symbols import read_symbols
 
 
@@ -70,7 +70,8 @@ def grow(obj: CodeObject, patch: Patch, blobs: tuple[Blob, ...], origin: CodeObj
         table = elf.sections[index]
         symbols[index] = [(add_string(table.link, symbol.name), symbol) for symbol in chosen]
         sections[index] = _resized(table, table.size + SYMBOL.size * len(chosen))
-    notes = _grow_notes(obj, _metadata(obj, patch, origin)) if patch.kernels and obj.metadata else {}
+    kernels = [_kernel_metadata(origin, kernel) for kernel in patch.kernels]
+    notes = _grow_notes(obj, kernels) if kernels and obj.metadata else {}
     contents = {index: bytes(table) for index, table in strings.items()} | _grow_hashes(elf, symbols) | notes
     sections |= {index: _resized(elf.sections[index], len(content)) for index, content in contents.items()}
     return Growth(dict(sorted(sections.items())), contents, symbols, new, tuple(notes))
@@ -115,27 +116,20 @@ def _grow_hashes(elf: Elf, symbols: dict[int, list[tuple[int, NewSymbol]]]) -> d
     return contents
 
 
-def _grow_notes(obj: CodeObject, metadata: Metadata) -> dict[int, bytes]:
-    """The sections of the NOTE segment that has the metadata, with this one in it."""
+def _grow_notes(obj: CodeObject, kernels: list[Metadata]) -> dict[int, bytes]:
+    """The sections of the NOTE segment that has the metadata, with these kernels in the last document."""
     found = find_metadata(obj.elf)
-    document = pack_metadata(metadata)
-    contents, done = {}, False
-    for index, section in enumerate(obj.sections):
-        if found is None or section.type != SectionType.NOTE or not found[0].holds(section):
-            continue
-        notes = read_notes(obj.elf.content(section), f"{obj.name}: section {section.name}")
-        done = done or any(note.is_metadata for note in notes)
-        contents[index] = b"".join(
-            replace(note, content=document).pack() if note.is_metadata else note.pack() for note in notes
-        )
-    if not done:
+    notes = {index: list(read_notes(obj.elf.content(section), f"{obj.name}: section {section.name}"))
+             for index, section in enumerate(obj.sections)
+             if found is not None and section.type == SectionType.NOTE and found[0].holds(section)}
+    places = [(index, number) for index, each in notes.items() for number, note in enumerate(each) if note.is_metadata]
+    if not places:
         raise Unsupported(f"{obj.name}: no section has its metadata note; was it stripped of section headers?")
-    return contents
-
-
-def _metadata(obj: CodeObject, patch: Patch, origin: CodeObject) -> Metadata:
-    kernels = [*obj.metadata["amdhsa.kernels"], *(_kernel_metadata(origin, kernel) for kernel in patch.kernels)]
-    return {**obj.metadata, "amdhsa.kernels": kernels}
+    index, number = places[-1]
+    document = unpack_metadata(notes[index][number].content, f"{obj.name}: its last metadata note")
+    document["amdhsa.kernels"] = [*document.get("amdhsa.kernels", []), *kernels]
+    notes[index][number] = replace(notes[index][number], content=pack_metadata(document))
+    return {index: b"".join(note.pack() for note in each) for index, each in notes.items()}
 
 
 _SIZES = {

@@ -32,7 +32,7 @@ from luthier_py.loader.elf import (
     parse_elf,
 )
 from luthier_py.loader.limits import LIMIT, limit_bytes
-from luthier_py.loader.note import Metadata, Note, read_notes, unpack_metadata
+from luthier_py.loader.note import Metadata, Note, merge_metadata, read_notes, unpack_metadata
 from luthier_py.loader.symbols import read_relocations, read_symbols
 
 MEMORY = "<memory>"  # the name of bytes that have none
@@ -228,13 +228,15 @@ def find_metadata(elf: Elf) -> tuple[Segment, tuple[Note, ...]] | None:
 
 
 def read_metadata(elf: Elf) -> Metadata:
-    """The metadata document; empty where the object has none."""
+    """The metadata; empty where the object has none. Of several objects that were linked to one there are as many
+    documents, which are one here, as comgr has it."""
     found = find_metadata(elf)
     if found is None:
         return {}
     segment, notes = found
-    note = next(note for note in notes if note.is_metadata)
-    return unpack_metadata(note.content, f"{elf.name}: note at 0x{segment.offset + note.offset:x}")
+    documents = [unpack_metadata(note.content, f"{elf.name}: note at 0x{segment.offset + note.offset:x}")
+                 for note in notes if note.is_metadata]
+    return documents[0] if len(documents) == 1 else merge_metadata(documents, elf.name)
 
 
 def read_memory(elf: Elf, address: int, size: int) -> bytes:

@@ -8,6 +8,7 @@ Python data. Invariant: packing what was unpacked from a compiler's note gives t
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +66,21 @@ def unpack_metadata(content: bytes, what: str) -> Metadata:
     if not isinstance(document, dict):
         raise Malformed(f"{what}: metadata is a {type(document).__name__}, not a map")
     return document
+
+
+def merge_metadata(documents: Sequence[Metadata], what: str) -> Metadata:
+    """One document with the kernels of all. Malformed where they disagree about anything else."""
+    merged: Metadata = {}
+    kernels: list[Any] = []
+    for document in documents:
+        for key, value in document.items():
+            if key != "amdhsa.kernels" and merged.setdefault(key, value) != value:
+                raise Malformed(f"{what}: two metadata notes have different values of {key}")
+        rows = document.get("amdhsa.kernels", [])
+        if not isinstance(rows, list):
+            raise Malformed(f"{what}: amdhsa.kernels is a {type(rows).__name__}, not an array")
+        kernels += rows
+    return merged | {"amdhsa.kernels": kernels}
 
 
 def pack_metadata(metadata: Metadata) -> bytes:
