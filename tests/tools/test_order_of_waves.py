@@ -80,13 +80,21 @@ BODIES = {  # p[0] and what follows it are counters; rows from p[64] on are what
                            "ROLLED while (__builtin_amdgcn_s_memtime() < end) ++n; p[64 + THREAD] = n;",
     "two_counters": "ROLLED for (u32 i = 0; i < 64; ++i) { u32 a = NEXT(p + (i & 1)); if (a < 900) p[64 + a] = THREAD; "
                     "}",
+    "waits_for_another_group": "if (GROUP == 3) { work(THREAD, 9000); STORE(p, 1); } else { u32 n = 0; "
+                               "ROLLED while (!LOAD(p)) ++n; p[64 + 256 * GROUP + THREAD] = n; }",
 }
-GROUPS = {"retries_of_groups": 4}
+GROUPS = {"retries_of_groups": 4, "waits_for_another_group": 4}
 QUICK = {"retries", "tickets_after_calls", "lock", "clocks"}
 TOOLS = ("instr_count", "opcode_histogram", "branch_divergence", "memory_divergence", "lds_bank_conflicts",
-         "hot_blocks", "loop_counts", "path_profile", "branch_edges", "floatcheck", "memcheck",
-         "instr_count,branch_divergence,memory_divergence")  # others send records, and wait where the host is slow
+         "hot_blocks", "loop_counts", "path_profile", "branch_edges", "floatcheck", "memcheck", "racecheck",
+         "initcheck", "synccheck", "waitcheck", "wave_metrics", "load_balance", "compressibility", "exactness",
+         "roofline", "call_graph", "mem_trace", "record_reg_vals", "mem_printf", "memory_locality",
+         "instr_count,branch_divergence,memory_divergence")
 FREQUENT = "memory_divergence"  # its hook has loops
+RECORDS = "mem_trace", "record_reg_vals", "mem_printf"  # waves wait for the host where these fill the channel
+FILLED = "lock"
+LONG = "waits_for_another_group"
+OFTEN = {*((FREQUENT, name) for name in QUICK), (RECORDS[0], FILLED)}
 
 
 @cache
@@ -127,10 +135,9 @@ def under(code: bytes, name: str, tool: str) -> tuple[bytes, dict[int, int]]:
     return left.tobytes(), {pc: count for pc, count in own if pc is not None}
 
 
-@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
-                                  for name in BODIES])
-@pytest.mark.parametrize("tool", [tool if tool == FREQUENT else pytest.param(tool, marks=pytest.mark.slow)
-                                  for tool in TOOLS])
+@pytest.mark.parametrize(("tool", "name"), [
+    pytest.param(tool, name, marks=() if (tool, name) in OFTEN else pytest.mark.slow)
+    for tool in TOOLS for name in BODIES if not (tool in RECORDS and name == LONG)])  # fmt: skip
 def test_a_program_runs_as_it_does_bare(code: bytes, name: str, tool: str) -> None:
     assert under(code, name, tool) == bare(code, name)
 
