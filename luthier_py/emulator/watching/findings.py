@@ -154,6 +154,8 @@ def _raced(row: FindingRow) -> str:
              Race.WRITE_AFTER_WRITE: "two writes"}[Race(detail & 3)]
     where = "LDS" if detail & Race.IN_LDS else "memory"
     why = "; the write was not waited for before the barrier" if detail & Race.NOT_WAITED else ""
+    if (row["group"], row["wave"]) == (row["other_group"], row["other_wave"]):
+        why = " but that in which the lanes of a wave go here"
     return f"{words} of 0x{row['address']:x} in {where} in no order{why}"
 
 

@@ -94,6 +94,7 @@ struct wave {
     struct look looks[LOOKS]; /* the last ones */
     u32 looked;
     u64 acquired, began; /* began: its lanes */
+    u64 together; /* when its lanes came to a barrier last */
     u32 group, number, id, signals, waits, barrier_pc;
     bool ended, meets, passes;
     u8 code; /* of barrier_pc */
