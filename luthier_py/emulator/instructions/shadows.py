@@ -1,8 +1,9 @@
-"""Which lanes an instruction reads, for native code that follows values which were never written.
+"""What native code that watches a wave has to know of registers before an instruction.
 
-In: an instruction before its own code. Out: IR that runs it on shadows, rows that have 1 in lanes where a register was
-never written: what it moves between lanes, they move. Invariant: how lanes cross is said once, by the code of the
-instruction itself; nothing of the wave but temporary rows is another afterwards.
+In: an instruction before its own code. Out: IR that tells of it, and where it crosses lanes runs it on shadows, rows
+that have 1 in lanes where a register was never written: what it moves between lanes, they move. Invariant: how
+lanes cross is said once, by the code of the instruction itself; nothing of the wave but temporary rows is another
+afterwards.
 """
 
 from __future__ import annotations
@@ -14,17 +15,22 @@ from luthier_py.emulator.instructions.crosslane import chosen_lane
 from luthier_py.emulator.instructions.dpp import Dpp
 from luthier_py.emulator.instructions.operands import register, row_of
 from luthier_py.emulator.instructions.routes import moved_operands, relative_operands, routed_rows
-from luthier_py.emulator.instructions.steps import register_number
+from luthier_py.emulator.instructions.steps import CONSTANT, ROLE, numbers_of, register_number
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.instructions.writers import WRITERS
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.records.layout import GIVEN_SHADOWS, ROUTED_SHADOWS, WRITTEN_LANES
 from luthier_py.emulator.strips.strip import LaneChunk
-from luthier_py.isa.instruction import Inst
+from luthier_py.isa.float_results import FloatFormat
+from luthier_py.isa.instruction import Inst, OperandKind, OpFlag
+from luthier_py.isa.lost_denormals import lost_denormals
+from luthier_py.isa.operand_parts import constant_of
 from luthier_py.isa.registers import Reg, vgpr
 from luthier_py.isa.semantics import meaning
-from luthier_py.isa.semantics.algebra import U32, select
+from luthier_py.isa.semantics.algebra import F16, F32, U32, select
 from luthier_py.isa.semantics.control import CrossLane
+
+_TYPES = {FloatFormat.F16: F16, FloatFormat.F32: F32}
 
 
 def watch(access: AccessCode, inst: Inst) -> None:
@@ -32,6 +38,22 @@ def watch(access: AccessCode, inst: Inst) -> None:
     if access.w.settings.checks & Checks.INIT:
         _follow(access, inst)
     access.watch(inst)
+    if access.w.settings.checks & Checks.HARDWARE:
+        _look_for_denormals(access.w, inst)
+
+
+def _look_for_denormals(w: WaveCode, inst: Inst) -> None:
+    """In dwords of operands where they are lost, though MODE keeps them."""
+    lost = {name: kind for name, kind in lost_denormals(inst, w.settings.target).items()
+            if kind not in _TYPES or not w.context.flushes_sources(_TYPES[kind])}
+    given = [(kind, number, 0) for name, kind in lost.items() for number in numbers_of(inst[name])]
+    given += [(kind, CONSTANT, constant_of(inst, inst[name])) for name, kind in lost.items()
+              if inst[name].kind is OperandKind.CONSTANT]
+    if given:
+        words = [word for kind, number, value in given
+                 for word in (number | list(FloatFormat).index(kind) + 1 << ROLE, value & 0xFFFFFFFF)]
+        numbers = w.emitter.numbers([w.pc, int(OpFlag.MATRIX in inst.op.flags), len(given), *words])
+        w.emitter.call("void", "luthier_watch_denormals", [("ptr", "%wave"), ("ptr", numbers)])
 
 
 def _follow(access: AccessCode, inst: Inst) -> None:

@@ -51,6 +51,7 @@ a dword depends on those up to its place."""
 ROLE, RELATIVE, ROUTED = 16, 20, 22
 """From which bits on its RegisterRole stands, its RelativeBits, and 1 more than the row of shadows with what its lanes
 are where other lanes read them."""
+CONSTANT = _NUMBER  # in the place of a register's number
 _LAST = 7  # and all behind it
 LOGIC_COLUMNS, _MOST_SOURCES, _MOST_LOGIC = 6, 3, 8
 
@@ -309,6 +310,11 @@ def _row(number: int) -> int:
     if number >= AGPR_SHIFT:
         return number - AGPR_SHIFT + AGPR_ROW + VECTORS
     return min(number - VGPR_SHIFT, AGPR_ROW - 1) + VECTORS
+
+
+def numbers_of(operand: Operand) -> list[int]:
+    """Of the registers of an operand."""
+    return [] if operand.reg is None else _numbers(RegSet.of(operand.reg))
 
 
 def register_number(row: int) -> int:

@@ -18,11 +18,9 @@ static void tell(struct watch *watch, u8 *memory, struct wave *wave, const u32 *
 
 static u64 *lanes_of(struct busy *busy, u32 id) { return &busy->defined[id - VECTORS]; }
 
-static u32 role_of(u32 entry) { return entry >> ROLE & 0xf; }
-
-/* A row of vector registers behind those, as a mask. */
+/* A row of vector registers, or behind those, as a mask. */
 static u64 mask_of(struct watch *watch, u8 *memory, u32 row) {
-    const u32 *words = (u32 *)(memory + ROWS) + row * watch->wave_size;
+    const u32 *words = row_of(watch, memory, row);
     u64 found = 0;
     for (u32 lane = 0; lane < watch->wave_size; lane++) found |= (u64)(words[lane] != 0) << lane;
     return found;

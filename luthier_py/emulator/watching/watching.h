@@ -138,9 +138,15 @@ struct watch {
 static inline u64 *field(u8 *wave, u32 place) { return (u64 *)(wave + place); }
 static inline struct watch *watch_of(u8 *wave) { return *(struct watch **)(*field(wave, WAVE_WORKER) + WORKER_WATCH); }
 static inline u32 *scalar(u8 *wave, u32 index) { return (u32 *)wave + index; }
+static inline u32 role_of(u32 entry) { return entry >> ROLE & 0xf; }
 static inline u64 exec_of(struct watch *watch, u8 *wave) {
     u64 exec = *scalar(wave, EXEC_LO) | (u64)*scalar(wave, EXEC_LO + 1) << 32;
     return watch->wave_size == 32 ? exec & 0xffffffff : exec;
+}
+
+/* Of vector registers, or behind those. */
+static inline const u32 *row_of(struct watch *watch, u8 *memory, u32 row) {
+    return (u32 *)(memory + ROWS) + row * watch->wave_size;
 }
 
 void *need(struct watch *watch, u64 count, u64 size);
