@@ -53,15 +53,16 @@ amdhsa.kernels:
 """
 
 
-def assembled(clang: str, folder: Path, gpu: str, body: str, vgprs: int = 32, private: int = 0) -> bytes:
-    """Waves of 32 lanes from gfx10 on."""
-    wave = min(target(gpu).wave_sizes)
+def assembled(clang: str, folder: Path, gpu: str, body: str, vgprs: int = 32, private: int = 0,
+              wave: int | None = None) -> bytes:
+    """Waves of 32 lanes from gfx10 on, where nothing else is said."""
+    wave = wave or min(target(gpu).wave_sizes)
     more = [f".amdhsa_wavefront_size32 {int(wave == 32)}"] * (target(gpu).generation >= 10)
     more += [f".amdhsa_accum_offset {-(-vgprs // 4) * 4}"] * target(gpu).has_agprs * (gpu != "gfx908")
     (folder / "k.s").write_text(
         _TEXT.format(gpu=gpu, body=body, vgprs=vgprs, private=private, wave=wave, more="\n ".join(more)))
     subprocess.run([clang, "-x", "assembler", "-target", "amdgcn-amd-amdhsa", f"-mcpu={gpu}", folder / "k.s",
-                    "-o", folder / "k.co"], check=True)
+                    "-o", folder / "k.co", *["-mwavefrontsize64"] * (wave > min(target(gpu).wave_sizes))], check=True)
     return (folder / "k.co").read_bytes()
 
 

@@ -78,7 +78,7 @@ ShuffleOption = Annotated[int, ByName(
 CheckOption = Annotated[str | None, ByName(
     "--check", metavar="all|bounds,...",
     help="look for mistakes on the emulator: bounds, waits, races, init, barriers, hardware, which are all; or for "
-         "alignment"
+         "alignment, and lockstep"
 )]
 ErrorExitCode = Annotated[int, ByName(
     "--error-exitcode", type=click.IntRange(0, 255), metavar="N",

@@ -146,6 +146,41 @@ def test_matrices_and_other_lanes(require_tool, tmp_path):
         assert counts[matrix] == {f"{name}_of_unknown": each.sum() for name, each in expected.items() if each.any()}
 
 
+LOSING = f"""{BEGIN}
+    typedef _Float16 half4 __attribute__((ext_vector_type(4)));
+    typedef short short4 __attribute__((ext_vector_type(4)));
+    f32x4 sum = {{0, 0, 0, 0}};
+    half4 halves = {{a[0], a[1], b[0], b[1]}};
+    sum = __builtin_amdgcn_mfma_f32_16x16x16f16(halves, (half4){{1, 1, 1, 1}}, sum, 0, 0, 0);
+    short4 bits = __builtin_bit_cast(short4, halves), ones = {{0x3f80, 0x3f80, 0x3f80, 0x3f80}};
+    sum = __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(bits, ones, sum, 0, 0, 0);
+    out[i][0] = __builtin_amdgcn_fdot2(a, c, sum[0] + sum[1] + sum[2] + sum[3], false);
+}}""".replace("TYPE", "half2")
+
+
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942"])
+def test_denormals_that_a_gpu_loses(target, require_tool, tmp_path):
+    """Halves with an exponent of zero, as f16, and the same bits as bf16; on MI300 none is lost."""
+    contents = [packed(each) for each in operands(np.float16)]
+    code = compiled(require_tool("clang-22"), tmp_path, target, 64, LOSING)
+    tool, after = load_tool("floatcheck"), ran(code, launch(contents, np.zeros((64, 2), np.float16)))
+    found = {row["instruction"].split()[0]: row["counts"]["denormal_lost"] for row in after.report["instructions"]
+             if "denormal_lost" in row["counts"]}
+    if target == "gfx942":
+        assert not found
+        return
+    a, b, c = (each.view(np.uint16) for each in contents)
+
+    def lost(mantissa, *dwords):
+        exponent = 0x7FFF >> mantissa << mantissa
+        return sum(((each & exponent == 0) & (each & 0x7FFF != 0)).any(1).sum() for each in dwords)
+
+    assert list(found.values()) == [lost(10, a, b), lost(7, a, b), lost(10, a, c)] and all(found.values())
+    assert tool.findings(after.report) >= 3
+    first = next(row["first"]["denormal_lost"]["result"] for row in after.report["instructions"])
+    assert 0 < abs(first) < np.finfo(np.float16).tiny
+
+
 SLOW = [pytest.param(one, id=one.name, marks=() if one.name in ("nbody", "mandelbrot") else pytest.mark.slow)
         for one in SAMPLES]
 

@@ -1,14 +1,15 @@
-"""Says where NaNs, infinities and denormals are made, where they are only passed on, and where a sum cancels.
+"""Says where NaNs, infinities and denormals are made, passed on, or taken as zeros, and where a sum cancels.
 
 Behind each instruction that makes floats a hook looks at bits of results and operands. What the instruction overwrites
-of its operands a hook before it has put into memory of the wave.
+of its operands a hook before it has put into memory of the wave. Before those that lose denormals whatever MODE says
+one looks at the operands.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +30,10 @@ from luthier_py import (
     u64,
 )
 from luthier_py.ir import Function, Instr
-from luthier_py.isa import EXEC, RegSet, sgpr
+from luthier_py.isa import EXEC, OperandKind, RegSet, Target, sgpr
 from luthier_py.isa.float_results import FloatFormat, FloatPart, FloatResult, ends_division, float_results
+from luthier_py.isa.lost_denormals import lost_denormals
+from luthier_py.isa.operand_parts import constant_of
 from luthier_py.tool import (
     FIRST,
     SAME,
@@ -47,6 +50,7 @@ from luthier_py.tool import (
     place_text,
 )
 from luthier_py.tools.floatcheck.device import (
+    DENORMAL_LOST,
     KEPT,
     KINDS,
     Example,
@@ -54,6 +58,7 @@ from luthier_py.tools.floatcheck.device import (
     high_half,
     keep,
     kept,
+    lose,
     low_half,
     pair,
     whole,
@@ -61,17 +66,20 @@ from luthier_py.tools.floatcheck.device import (
 from luthier_py.tools.floatcheck.numbers import number, operand
 
 MOST_OPERANDS = 3
-FAULTS = {"nan", "infinity", "division_by_zero"}  # that are findings; the others are made on purpose, or passed on
+LOST = KINDS[DENORMAL_LOST]
+FAULTS = {"nan", "infinity", "division_by_zero", LOST}  # that are findings; the others are made on purpose, or passed on
+WHOLE = -1  # of a part that is a dword
 STEP = "it is a step of a division, whose last instruction is judged"
 EXEC_MASK = RegSet.of(sgpr(EXEC, 2))
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """An instruction that is judged, and the results that it has."""
+    """An instruction that is judged, the results that it has, and dwords of operands whose denormals are lost."""
 
     place: InstrPlace
     results: tuple[FloatResult, ...]
+    losing: tuple[FloatPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,26 +110,28 @@ class FloatCheck(Tool):
 
     def instrument(self, m: Mutator) -> Sites:
         places, judged = InstrPlaces(m.program, inlined=True), list[Site]()
-        chosen = list[tuple[Instr, tuple[FloatResult, ...]]]()
+        chosen = list[tuple[Instr, tuple[FloatResult, ...], tuple[FloatPart, ...]]]()
         for function in m.functions():
             inside = steps_of_divisions(function)
             for instr in m.instrs(function):
-                found = float_results(instr.inst)
+                found, losing = float_results(instr.inst), tuple(losing_dwords(instr, m.program.isa.target))
                 if instr in inside:
                     places.leave_out(instr, STEP)
                 elif found is None:
                     places.leave_out(instr, "what its results are is not known")
-                elif found:
-                    chosen.append((instr, found))
+                if losing or found and instr not in inside:
+                    chosen.append((instr, found or (), losing))
         size = max(len(chosen), 1) * len(KINDS)
         counts = Variable(u64, size, name="FloatCheck.counts")
         examples = Variable(Example, size, name="FloatCheck.examples")
         if chosen:
             number_waves(m, self.wave)
-        for at, (instr, results) in enumerate(chosen):
+        for at, (instr, results, losing) in enumerate(chosen):
             place = counts[at * len(KINDS)], examples[at * len(KINDS)]
+            for part in losing:
+                m.before(instr, lose, *place, self.wave, self.value(part, []), part.format.infinity)
             self.watch(m, instr, results, place)
-            judged.append(Site(places.of(instr), results))
+            judged.append(Site(places.of(instr), results, losing))
         return Sites(tuple(judged), places.left_out, counts, examples, m.program.isa.wave_size)
 
     def watch(self, m: Mutator, instr: Instr, results: tuple[FloatResult, ...], place: tuple[object, object]) -> None:
@@ -147,7 +157,7 @@ class FloatCheck(Tool):
                       for reg in dwords([part]))
         if high:
             return computed(pair, low, *high)
-        taken = whole if part.format.bits == 32 else high_half if part.first_bit else low_half
+        taken = whole if part.first_bit == WHOLE or part.format.bits == 32 else high_half if part.first_bit else low_half
         return computed(taken, low)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
@@ -156,19 +166,22 @@ class FloatCheck(Tool):
         for row, site in enumerate(notes.judged):
             first = row * len(KINDS)
             found = {kind: counts[first + at] for at, kind in enumerate(KINDS) if counts[first + at]}
-            told = {kind: self.example(launch, site, examples[first + KINDS.index(kind)]) for kind in found}
+            told = {kind: self.example(launch, site, kind, examples[first + KINDS.index(kind)]) for kind in found}
             if found:
                 rows.append({**site.place.facts(), "counts": found, "first": told})
         return {"totals": totals(rows), "instructions": rows, "judged": len(notes.judged),
                 "left_out": left_out_rows(notes.left_out)}
 
-    def example(self, launch: LaunchResult, site: Site, row: Any) -> dict[str, Any]:
-        """``workitem``: the number in its work-group. Of several results the formats are the first one's."""
+    def example(self, launch: LaunchResult, site: Site, kind: str, row: Any) -> dict[str, Any]:
+        """``workitem``: the number in its work-group. Of several results the formats are the first one's; of what is
+        lost the result is what was lost."""
         notes: Sites = launch.notes
-        found, (group, wave) = site.results[0], group_and_wave(launch, notes.wave_size, int(row["wave"]))
+        group, wave = group_and_wave(launch, notes.wave_size, int(row["wave"]))
+        sources = () if kind == LOST else site.results[0].sources or ()
+        format = site.losing[0].format if kind == LOST else site.results[0].result.format
         return {
-            "operands": [operand(each, int(row[name])) for each, name in zip(found.sources or (), "abc", strict=False)],
-            "result": number(found.result.format, int(row["result"])), "workgroup": group,
+            "operands": [operand(each, int(row[name])) for each, name in zip(sources, "abc", strict=False)],
+            "result": number(format, int(row["result"])), "workgroup": group,
             "workitem": wave * notes.wave_size + int(row["lane"]),
         }  # fmt: skip
 
@@ -191,6 +204,16 @@ class FloatCheck(Tool):
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [{"pc": row["pc"], "instruction": row["instruction"], "line": row["line"], "kind": kind, "lanes": count,
                  **row["first"][kind]} for row in report["instructions"] for kind, count in row["counts"].items()]
+
+
+def losing_dwords(instr: Instr, target: Target) -> Iterator[FloatPart]:
+    """Of two numbers each; addends of 32 bits are left out."""
+    for name, kind in lost_denormals(instr.inst, target).items():
+        given = instr.inst[name]
+        if kind.bits == 16 and given.kind is OperandKind.CONSTANT:
+            yield FloatPart(kind, constant_of(instr.inst, given) & 0xFFFFFFFF)
+        elif kind.bits == 16:
+            yield from (FloatPart(kind, reg, WHOLE) for reg in operand_dwords(instr, name))
 
 
 def totals(rows: Iterable[dict[str, Any]]) -> dict[str, int]:

@@ -12,11 +12,11 @@ from luthier_py import Lane, bool_, device, hook, i32, ptr, u32, u64
 from luthier_py.intrinsics import atomic_add, count_trailing_zeros, is_first_lane, lane_id
 
 KINDS = ("nan", "nan_passed", "infinity", "division_by_zero", "infinity_passed", "denormal", "denormal_passed",
-         "cancellation", "nan_of_unknown", "infinity_of_unknown", "denormal_of_unknown")
-"""What is counted, for each result one at most. ``passed``: an operand is such, too. ``of_unknown``: of operands that
+         "cancellation", "nan_of_unknown", "infinity_of_unknown", "denormal_of_unknown", "denormal_lost")
+"""What is counted, for each result one at most, and for each dword of operands whose denormals are lost. ``passed``: an operand is such, too. ``of_unknown``: of operands that
 cannot be looked at. Hooks have their numbers; one that is passed is the next one's."""
 (NAN, _, INFINITY, DIVISION_BY_ZERO, INFINITY_PASSED, DENORMAL, _, CANCELLATION, NAN_OF_UNKNOWN, INFINITY_OF_UNKNOWN,
- DENORMAL_OF_UNKNOWN) = range(len(KINDS))
+ DENORMAL_OF_UNKNOWN, DENORMAL_LOST) = range(len(KINDS))
 NOTHING = len(KINDS)
 KEPT = 2  # dwords of a lane that an instruction overwrites
 
@@ -154,3 +154,14 @@ def check(
     if kind != NOTHING and (not scalar or is_first_lane()):
         if atomic_add(counts + kind, u64(1)) == 0:
             examples[kind] = Example(a, b, c, result, wave, lane_id())
+
+
+@hook(fold=("infinity",))
+def lose(counts: ptr[u64], examples: ptr[Example], wave: u32, dword: Lane[u64], infinity: u32) -> None:
+    """Two numbers of 16 bits, of which the instruction takes denormals as zeros."""
+    low, high = dword & 0xFFFF, dword >> 16
+    in_low = is_denormal(magnitude(low, infinity), infinity)
+    if in_low | is_denormal(magnitude(high, infinity), infinity) != 0:
+        if atomic_add(counts + DENORMAL_LOST, u64(1)) == 0:
+            lost = low if in_low != 0 else high
+            examples[DENORMAL_LOST] = Example(u64(0), u64(0), u64(0), lost, wave, lane_id())

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from luthier_py.emulator.instructions.loads import Addresses, ChunkLoad, ChunkStore
-from luthier_py.emulator.instructions.steps import step_of
+from luthier_py.emulator.instructions.steps import register_number, step_of
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.native.accesses import ELEMENTS
 from luthier_py.emulator.native.atomics import FLOAT_LETTERS
 from luthier_py.emulator.options.checks import ACCESS_KINDS, MISTAKES, AccessTrait, AccessUse
 from luthier_py.emulator.options.settings import FIRST_SITE, Style, number_of
-from luthier_py.emulator.records.layout import SITE_BYTES, WAVE, ZERO_ROW, SurfaceRefusal
+from luthier_py.emulator.records.layout import SITE_BYTES, VECTOR_ROWS, WAVE, ZERO_ROW, SurfaceRefusal
 from luthier_py.isa.coherence import is_coherent
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
@@ -84,7 +84,8 @@ class AccessCode:
     def _watched(self, move: Move, where: Addresses) -> str:
         """The lanes that may go on."""
         numbers = self.w.emitter.numbers(
-            [self.w.pc, ACCESS_KINDS.index(where.kind), *_use(move), int(_traits(move, self.w.coherent))])
+            [self.w.pc, ACCESS_KINDS.index(where.kind), *_use(move), int(_traits(move, self.w.coherent)),
+             *map(_moved_register, (move.data, move.second) if move.result is None else (move.result, None))])
         second = self.w.row(ZERO_ROW if move.second is None else move.second)
         return self.w.emitter.call("i64", "luthier_watch_access", [
             ("ptr", "%wave"), ("i64", str(where.mask.ref)), ("i64", str(where.base.ref)),
@@ -96,7 +97,7 @@ class AccessCode:
         if not self.w.settings.checks:
             return str(lanes.ref)
         use = _USES["store" if stores else "load"]
-        numbers = self.w.emitter.numbers([self.w.pc, ACCESS_KINDS.index("far"), use, 0, 1, int(self.w.coherent)])
+        numbers = self.w.emitter.numbers([self.w.pc, ACCESS_KINDS.index("far"), use, 0, 1, int(self.w.coherent), 0, 0])
         return self.w.emitter.call("i64", "luthier_watch_elements", [
             ("ptr", "%wave"), ("i64", str(lanes.ref)), ("i64", str(size.to(U64).ref)), ("ptr", self.w.row(addresses)),
             ("ptr", numbers)])
@@ -108,13 +109,14 @@ class AccessCode:
         if not w.settings.checks & MISTAKES:
             return
         w.finish_state()
-        step = w.emitter.numbers(step_of(w.pc, inst, w.settings.target, w.wave_size))
+        step = w.emitter.numbers(step_of(
+            w.pc, inst, w.settings.target, w.wave_size, w.index.roles if w.index is not None else 0))
         w.emitter.call("void", "luthier_watch_step", [("ptr", "%wave"), ("ptr", step)])
 
     def _watched_scalar(self, address: Value, size: Value, writes: bool) -> tuple[str, str]:
         """Where it is, and a label behind which it is not null; left open: where it is null."""
         e = self.w.emitter
-        numbers = e.numbers([self.w.pc, 0, _USES["store" if writes else "load"], 0, 1, 0])
+        numbers = e.numbers([self.w.pc, 0, _USES["store" if writes else "load"], 0, 1, 0, 0, 0])
         place = e.call("ptr", "luthier_watch_scalar", [
             ("ptr", "%wave"), ("i64", str(address.ref)), ("i64", str(size.ref)), ("ptr", numbers)])
         seen, other = e.label("seen"), e.label("unseen")
@@ -211,6 +213,11 @@ def _traits(move: Move, coherent: bool) -> AccessTrait:
     if move.result is not None and move.operation.rpartition("_")[2][0] in FLOAT_LETTERS:
         found |= AccessTrait.FLOATS
     return found
+
+
+def _moved_register(row: int | None) -> int:
+    """What native code calls it; 0 for none."""
+    return register_number(row) if row is not None and row < VECTOR_ROWS else 0
 
 
 def _use(move: Move) -> tuple[int, int, int]:

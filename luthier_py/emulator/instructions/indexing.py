@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from luthier_py.emulator.instructions.operands import read_scalar, register
+from luthier_py.emulator.instructions.routes import INDEX_ROLES, written_operands
 from luthier_py.emulator.instructions.wave_code import Index, WaveCode
 from luthier_py.emulator.records.layout import TEMPORARY_ROW
 from luthier_py.errors import Unsupported
@@ -19,7 +20,6 @@ from luthier_py.isa.semantics.algebra import U32, U64, Value
 from luthier_py.isa.semantics.control import Indexing
 
 _COPIES = TEMPORARY_ROW + 8  # two rows for each of three sources and the destination
-_ROLES = {"src0": 0, "src1": 1, "src2": 2, "vdst": 3}
 
 
 def index_mode(w: WaveCode, inst: Inst, row: Indexing) -> None:
@@ -71,12 +71,13 @@ def _scalar_place(w: WaveCode, first: int, offset: Value) -> str:
 
 def index_of(role: str, offset: Value) -> Index:
     """Of one instruction, of which one operand is relative."""
-    return Index(1 << _ROLES[role], offset.to(U64))
+    return Index(1 << INDEX_ROLES[role], offset.to(U64))
 
 
 def writing_destination(inst: Inst) -> Inst:
-    """Tables do not say that V_MOVRELD writes vdst, since it may write any register."""
-    operands = tuple(replace(operand, access=operand.access | Access.WRITE) if operand.name == "vdst" else operand
+    """The instruction with all that it writes (see routes) as such."""
+    written = written_operands(inst)
+    operands = tuple(replace(operand, access=operand.access | Access.WRITE) if operand in written else operand
                      for operand in inst.operands)
     return Inst(inst.op, inst.fields, inst.literal, inst.raw, operands)
 
@@ -85,7 +86,7 @@ def relocated(w: WaveCode, inst: Inst, index: Index) -> Inst:
     """``inst`` with relative operands replaced by copies in temporary rows."""
     operands = []
     for operand in inst.operands:
-        role = _ROLES.get(operand.name)
+        role = INDEX_ROLES.get(operand.name)
         if role is None or not _relative(operand, index, role) or operand.reg is None:
             operands.append(operand)
             continue
@@ -98,7 +99,7 @@ def relocated(w: WaveCode, inst: Inst, index: Index) -> Inst:
 def write_back(w: WaveCode, inst: Inst, index: Index) -> None:
     """Copy a relative destination from its temporary rows, in the lanes of EXEC."""
     for operand in inst.operands:
-        role = _ROLES.get(operand.name)
+        role = INDEX_ROLES.get(operand.name)
         if role is not None and _relative(operand, index, role) and Access.WRITE in operand.access and operand.reg:
             mask = w.exec()
             w.settle()

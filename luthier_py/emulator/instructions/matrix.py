@@ -13,6 +13,7 @@ from luthier_py.emulator.native.matrix_function import Arguments, MatrixOptions,
 from luthier_py.emulator.records.layout import TEMPORARY_ROW
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst
+from luthier_py.isa.lost_denormals import loses_products
 from luthier_py.isa.registers import RegFile
 from luthier_py.isa.semantics.algebra import U32
 from luthier_py.isa.semantics.matrix import BroadcastMatrix, Matrix, MatrixLayout, MixedMatrix, SparseMatrix
@@ -100,7 +101,7 @@ def call(w: WaveCode, inst: Inst, layout: MatrixLayout, options: MatrixOptions, 
 
 def _options(w: WaveCode, shape: Matrix, negated: int = 0, scaled: bool = False) -> MatrixOptions:
     target = w.settings.target
-    flushed = target.half_products_flush and shape.kind in ("f16", "bf16")
+    flushed = loses_products(target, shape.kind)
     fnuz = target.fnuz_floats and shape.kind in ("fp8", "bf8")
     return MatrixOptions(flushed=flushed, fnuz=fnuz, negated=negated, scaled=scaled)
 

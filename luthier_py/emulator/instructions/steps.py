@@ -3,21 +3,36 @@
 In: an instruction. Out: a list of numbers: Column's, then registers that it reads, and writes, with their roles;
 counters that it waits for, and raises; logic on bits of scalars (watching/registers.c, defined.c). Registers have the
 numbers of the scalar file, and from 256 on those of layout's rows. Which operations finish in
-order is taken leniently (docs/checks.md): of flat ones as of loads of memory.
+order is taken leniently (docs/checks.md): of flat ones as of loads of memory. Invariant: which lane a lane reads is
+not said here but found by the instruction's own code (shadows); which register M0 chooses, by native code.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Flag, IntEnum
 
 from luthier_py.emulator.instructions.barriers import is_named
+from luthier_py.emulator.instructions.operands import register
+from luthier_py.emulator.instructions.routes import (
+    RelativeBits,
+    moved_operands,
+    read_operands,
+    registers_of,
+    relative_operands,
+    routed_rows,
+    written_operands,
+)
 from luthier_py.emulator.records.layout import AGPR_ROW
 from luthier_py.isa.barriers import GROUPS, barrier_number
 from luthier_py.isa.instruction import Access, Counter, Inst, Operand, OpFlag, Space, unnamed_addresses
 from luthier_py.isa.merging import merges
 from luthier_py.isa.registers import AGPR_SHIFT, EXEC, MODE, SCC, VGPR_SHIFT, RegFile, RegSet, agpr, sgpr, vgpr
 from luthier_py.isa.semantics import meaning
-from luthier_py.isa.semantics.control import Action, Branch
+from luthier_py.isa.semantics.cdna4 import SwapRows
+from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
+from luthier_py.isa.semantics.crossings import GatherInGroup, RelativeMove
+from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.meaning import Dual, Lanes, Scalar, Variants
 from luthier_py.isa.semantics.readers.dwords import dependents
 from luthier_py.isa.semantics.readers.lane_bits import assignments
@@ -33,6 +48,10 @@ _NUMBER, PLACE, ALL_DWORDS = 0xFFFF, 24, 255
 """Of a register in a list: its number, and from which bit on a mask: which dword of the results it is, or which depend
 on it; ALL_DWORDS where there is but one. Sources that none depends on are not listed. Where a meaning does not say it,
 a dword depends on those up to its place."""
+ROLE, RELATIVE, ROUTED = 16, 20, 22
+"""From which bits on its RegisterRole stands, its RelativeBits, and 1 more than the row of shadows with what its lanes
+are where other lanes read them."""
+CONSTANT = _NUMBER  # in the place of a register's number
 _LAST = 7  # and all behind it
 LOGIC_COLUMNS, _MOST_SOURCES, _MOST_LOGIC = 6, 3, 8
 
@@ -65,12 +84,16 @@ class StepFlag(Flag):
 
     IGNORES_EXEC = 1 << 8
     DEFINES = 1 << 9       # whatever its sources are, its results are defined
-    CROSSES = 1 << 10      # lanes look at others
+    CROSSES = 1 << 10      # lanes look at others, any at any
     MERGES = 1 << 11       # results are put together of parts of the sources
     SELECTS = 1 << 12      # a mask says which of two sources
     BRANCHES = 1 << 13     # scalars that it reads decide where it goes on
     WRITES_EXEC = 1 << 14
     WRITES_SCC = 1 << 15
+    READS_LANE = 1 << 16   # of its sources it reads one lane
+    WRITES_LANE = 1 << 17  # of its result it writes one lane
+    MASKED = 1 << 18       # a row of shadows has the lanes that it writes
+    INDEXED = 1 << 19      # M0 adds to numbers of its registers
 
 
 class RegisterRole(IntEnum):
@@ -97,48 +120,65 @@ _HALVES_OF_BARRIERS = {
 """Of the work-group's own barrier, and of those with names; others are nothing to it."""
 _ADDRESSES = frozenset({"addr", "vaddr", "saddr", "sbase", "soffset", "srsrc"})
 _DATA = frozenset({"vdata", "data0", "data1", "sdata"})
+_BY_LANE = Lanes, Variants, Scalar, Branch, RelativeMove, Indexing, GatherInGroup
+"""What does not look at other lanes, or at those alone that shadows look at."""
 _HALVES = RegisterRole.LOW_LANES, RegisterRole.HIGH_LANES
 _MEMORY = OpFlag.VMEM | OpFlag.LDS | OpFlag.SMEM
 
 
-def step_of(pc: int, inst: Inst, target: Target, wave_size: int) -> list[int]:
-    """The numbers of ``inst`` at ``pc``."""
+def step_of(pc: int, inst: Inst, target: Target, wave_size: int, indexed: int = 0) -> list[int]:
+    """The numbers of ``inst`` at ``pc``; ``indexed``: roles of operands in a region of indexed registers."""
     waits = [_COUNTERS.index(counter) | count << 8 for counter, count in waits_for(target, inst).items()
              if counter in _COUNTERS]
     issues = [number | _in_order(inst, counter) << 8 for number, counter in enumerate(_COUNTERS)
               if counter in inst.op.counters]
-    effects, roles = inst.effects(), _roles(inst, wave_size)
-    written = _numbers(effects.writes - _UNNAMED)
-    read = [number for number in _read(inst, effects.reads) if not (issues and number & _NUMBER in written)]
+    roles, relative, (reads, writes) = _roles(inst, wave_size), relative_operands(inst, indexed), registers_of(inst)
+    written = _numbers(writes - _UNNAMED)
+    read = [number for number in _read(inst, reads, relative) if not (issues and number & _NUMBER in written)]
     counts = len(read) | len(written) << 8 | len(waits) << 16 | len(issues) << 24
-    logic, places = _logic(inst), _places(inst)
-    lists = [*(number | roles.get(number & _NUMBER, 0) << 16 for number in read),
-             *(number | _mask_role(roles.get(number, 0)) << 16 | places.get(number, ALL_DWORDS) << PLACE
-               for number in written), *waits, *issues]
-    return [pc, _kind(inst), counts, len(logic), *lists, *(number for row in logic for number in row)]
+    logic, places = _logic(inst, relative), _places(inst)
+    added = {number: relative[operand.name] << RELATIVE for operand in written_operands(inst)
+             if operand.name in relative for number in _numbers(RegSet.of(register(operand)))}
+    lists = [*(number | roles.get(number & _NUMBER, 0) << ROLE for number in read),
+             *(number | _mask_role(roles.get(number, 0)) << ROLE | added.get(number, 0)
+               | places.get(number, ALL_DWORDS) << PLACE for number in written), *waits, *issues]
+    masked = OpFlag.DPP in inst.op.flags and routed_rows(inst)
+    kind = _kind(inst) | (StepFlag.INDEXED.value if relative else StepFlag.MASKED.value if masked else 0)
+    return [pc, kind, counts, len(logic), *lists, *(number for row in logic for number in row)]
 
 
-def _read(inst: Inst, registers: RegSet) -> list[int]:
+def _read(inst: Inst, registers: RegSet, relative: Mapping[str, RelativeBits]) -> list[int]:
     """Operand by operand, with their places there, then what no operand names, if it is certain."""
     found: list[int] = []
-    made = dependents(inst)
+    made, routed = dependents(inst), {} if relative else routed_rows(inst)
     rest = registers - _UNNAMED - RegSet(unnamed_addresses(inst.operands))
-    for operand in inst.operands:
-        if operand.reg is None or Access.READ not in operand.access:
-            continue
-        numbers = _numbers(RegSet.of(operand.reg) & registers)
+    rest -= RegSet.of(*(each.reg for each in inst.operands if each.reg is not None
+                        and (Access.READ in each.access or _leaves_lanes(inst))))
+    for operand in read_operands(inst):
+        numbers = _numbers(RegSet.of(register(operand)) & registers)
         upwards = [ALL_DWORDS << min(place, _LAST) & ALL_DWORDS for place in range(len(numbers))]
         masks = made.get(operand.name, upwards)
-        found += [number | mask << PLACE for number, mask in zip(numbers, masks, strict=False) if mask]
-        rest -= RegSet.of(operand.reg)
+        bits = [relative.get(operand.name, 0) << RELATIVE] * len(numbers)
+        if (row := routed.get(operand.name)) is not None:
+            bits = [row + place + 1 << ROUTED for place in range(len(numbers))]
+            masks = [1 << row] if isinstance(meaning(inst.op), SwapRows) else masks
+        found += [number | mask << PLACE | more for number, mask, more in zip(numbers, masks, bits, strict=False)
+                  if mask]
     return [*found, *(number | ALL_DWORDS << PLACE for number in _numbers(rest))]
+
+
+def _leaves_lanes(inst: Inst) -> bool:
+    """Whether what it reads of its result is but what lanes keep that it does not write."""
+    row = meaning(inst.op)
+    return bool(moved_operands(inst)) or OpFlag.DPP in inst.op.flags and isinstance(row, Lanes) and all(
+        slot.type.bits * slot.count >= 32 for slot in row.signature.results)
 
 
 def _places(inst: Inst) -> dict[int, int]:
     """Of the dwords of results that have several, but masks."""
-    written = [operand.reg for operand in inst.operands if operand.reg is not None and Access.WRITE in operand.access
-               and not (inst.op.flags & OpFlag.VALU and operand.reg.file is RegFile.SGPR)]
-    numbers = [number for reg in written for number in _numbers(RegSet.of(reg))]
+    numbers = [number for operand in written_operands(inst)
+               if not (inst.op.flags & OpFlag.VALU and register(operand).file is RegFile.SGPR)
+               for number in _numbers(RegSet.of(register(operand)))]
     return {number: 1 << min(place, _LAST) for place, number in enumerate(numbers)} if len(numbers) > 1 else {}
 
 
@@ -158,11 +198,13 @@ def _kind(inst: Inst) -> int:
     found = StepFlag(0)
     if OpFlag.IGNORES_EXEC in flags:
         found |= StepFlag.IGNORES_EXEC
-    if flags & _MEMORY or isinstance(row, Action):
+    if isinstance(row, Action) or flags & _MEMORY and not isinstance(row, Permute):
         found |= StepFlag.DEFINES
+    elif isinstance(row, CrossLane) and row is not CrossLane.OTHER_HALF:
+        found |= StepFlag.WRITES_LANE if row is CrossLane.WRITE else StepFlag.READS_LANE
     elif isinstance(row, Dual | ManyConverted) or merges(inst.op) or _keeps_a_part(inst):
         found |= StepFlag.MERGES
-    elif not isinstance(row, Lanes | Variants | Scalar | Branch) or flags & (OpFlag.DPP | OpFlag.SDWA):
+    elif not (isinstance(row, _BY_LANE) or moved_operands(inst)):
         found |= StepFlag.CROSSES
     elif isinstance(row, Lanes) and _selects(row):
         found |= StepFlag.SELECTS
@@ -177,9 +219,9 @@ def _kind(inst: Inst) -> int:
 
 def _keeps_a_part(inst: Inst) -> bool:
     """Of what was in its result, which no operand names."""
-    effects = inst.effects()
+    reads, writes = registers_of(inst)
     named = RegSet.of(*(each.reg for each in inst.operands if each.reg is not None and Access.READ in each.access))
-    return bool((effects.reads - named) & effects.writes)
+    return bool((reads - named) & writes) and not _leaves_lanes(inst)
 
 
 def _selects(row: Lanes) -> bool:
@@ -192,11 +234,12 @@ def _roles(inst: Inst, wave_size: int) -> dict[int, int]:
     found: dict[int, int] = {}
     selects = isinstance(row := meaning(inst.op), Lanes) and _selects(row)
     shared = inst.op.spaces == Space.GLOBAL
-    if inst.op.flags & OpFlag.VALU:
+    if inst.op.flags & OpFlag.VALU and not isinstance(row, CrossLane):
         for first in _masks(inst, wave_size):
             found.update(zip(range(first, first + wave_size // 32), _HALVES, strict=False))
     for operand in inst.operands:
-        role = _role(operand, selects, shared) if inst.op.flags & _MEMORY or selects else RegisterRole.PLAIN
+        takes = inst.op.flags & _MEMORY and not isinstance(row, Permute) or selects
+        role = _role(operand, selects, shared) if takes else RegisterRole.PLAIN
         if operand.reg is not None and role is not RegisterRole.PLAIN:
             found.update(dict.fromkeys(_numbers(RegSet.of(operand.reg)), role))
     return {number: int(role) for number, role in found.items()}
@@ -222,8 +265,10 @@ def _mask_role(role: int) -> int:
     return role if role in (RegisterRole.LOW_LANES, RegisterRole.HIGH_LANES) else int(RegisterRole.PLAIN)
 
 
-def _logic(inst: Inst) -> list[list[int]]:
+def _logic(inst: Inst, relative: Mapping[str, RelativeBits]) -> list[list[int]]:
     """Rows for results that are logic on bits of scalars at the same place; none where some result is not."""
+    if relative and isinstance(meaning(inst.op), Indexing):
+        return _moved(inst, relative)
     if not isinstance(meaning(inst.op), Scalar):
         return []
     rows = []
@@ -236,6 +281,16 @@ def _logic(inst: Inst) -> list[list[int]]:
         sources = [*assign.sources, *[0] * (_MOST_SOURCES - len(assign.sources))]
         rows.append([assign.mask, len(assign.sources), table, *sources])
     return rows if len(rows) <= _MOST_LOGIC else []
+
+
+def _moved(inst: Inst, relative: Mapping[str, RelativeBits]) -> list[list[int]]:
+    """The same of scalars that M0 chooses: bits as they are, or a constant's."""
+    source, target = inst["src0"], register(inst["sdst"])
+    from_, to = (relative.get(name, 0) << RELATIVE for name in ("src0", "sdst"))
+    if source.reg is None:
+        return [[target.index + dword | to, 0, 0, 0, 0, 0] for dword in range(target.dwords)]
+    return [[target.index + dword | to, 1, 0b10, source.reg.index + dword | from_, 0, 0]
+            for dword in range(target.dwords)]
 
 
 def _in_order(inst: Inst, counter: Counter) -> bool:
@@ -255,6 +310,16 @@ def _row(number: int) -> int:
     if number >= AGPR_SHIFT:
         return number - AGPR_SHIFT + AGPR_ROW + VECTORS
     return min(number - VGPR_SHIFT, AGPR_ROW - 1) + VECTORS
+
+
+def numbers_of(operand: Operand) -> list[int]:
+    """Of the registers of an operand."""
+    return [] if operand.reg is None else _numbers(RegSet.of(operand.reg))
+
+
+def register_number(row: int) -> int:
+    """In a step, of a row of vector registers."""
+    return row + VECTORS
 
 
 def register_name(number: int) -> str:

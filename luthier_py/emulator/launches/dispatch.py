@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
@@ -21,7 +21,7 @@ from luthier_py.emulator.launches.faults import FaultyWave, device_error, illega
 from luthier_py.emulator.launches.launch_timer import LaunchTimer
 from luthier_py.emulator.launches.random_schedule import Scheduler, scheduler_call, work_at_random
 from luthier_py.emulator.launches.ready import ROUNDS, Begun, enter_code, worker_record
-from luthier_py.emulator.launches.standing import told
+from luthier_py.emulator.launches.standing import told, waits_for_itself
 from luthier_py.emulator.launches.watch import LaunchWatch
 from luthier_py.emulator.memory.device_memory import Memory
 from luthier_py.emulator.memory.pool import PagePool
@@ -36,10 +36,11 @@ from luthier_py.emulator.waves.launch import LaunchMemory, launch_record
 from luthier_py.emulator.waves.profile import LaunchProfile
 from luthier_py.emulator.waves.residency import of_device
 from luthier_py.emulator.waves.shape import Shape
-from luthier_py.emulator.waves.slot import ResidentGroup
+from luthier_py.emulator.waves.slot import ResidentGroup, Standing
 from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
 from luthier_py.names import is_region
 
+_OWN_FAULT = ": lanes of a wave wait for lanes of the same wave, which do not go on before them"
 POLL_SECONDS = 0.0002  # between looks at work-groups that all wait for another's memory
 
 
@@ -228,9 +229,9 @@ class RunningLaunch:
         if self._hopeless is not None:
             raise self._hopeless
         if self._cancelled:
-            raise DeviceError(f"{self._cancelled}: {self.standing()}", Location(self.shape.kernel))
+            raise DeviceError(f"{self._cancelled}{self._own_fault()}: {self.standing()}", Location(self.shape.kernel))
         if (limit := self._timer.passed) and (self.stop.is_set() or self.patience.instruction_limit is not None):
-            raise TimeLimit(f"{limit}: {self.standing()}", Location(self.shape.kernel))
+            raise TimeLimit(f"{limit}{self._own_fault()}: {self.standing()}", Location(self.shape.kernel))
         if self.cycles is not None:
             self.cycles.finish()
 
@@ -332,26 +333,35 @@ class RunningLaunch:
 
     def _polls(self, slots: list[ResidentGroup]) -> bool:
         """Whether a wave looks at memory; what waits at barriers does not."""
-        return any(s.status in (Status.YIELD, Status.JUMP) for slot in slots for s in slot.standings())
+        return any(s.status in (Status.YIELD, Status.JUMP) for s in self._standings(slots))
 
     def _deadlock(self, slots: list[ResidentGroup]) -> DeviceError:
         if self.waiting_to_start:
             why = (f"deadlock: the {len(slots)} work-groups that the device can hold ({self.residency.limit}) get no "
                    "further, and others have not started")
-        elif any(s.status in (Status.BARRIER, Status.MEETING) for slot in slots for s in slot.standings()):
+        elif any(s.status in (Status.BARRIER, Status.MEETING) for s in self._standings(slots)):
             why = "deadlock at a barrier: the waves that it waits for never come"
+        elif waits_for_itself(self._standings(slots), self.codes):
+            why = f"deadlock{_OWN_FAULT}"
         else:
             why = "deadlock: every wave goes round in a circle, and nobody writes what it may wait for"
         return DeviceError(f"{why}: {self.standing()}", Location(self.shape.kernel))
 
     def standing(self) -> str:
         """Where each wave stands, in words."""
-        slots = [slot for worker in self.workers for slot in worker.slots]
-        waves = [standing for slot in slots for standing in slot.standings()]
-        text = told(waves, self.codes)
+        text = told(self._standings(slot for worker in self.workers for slot in worker.slots), self.codes)
         if not self.waiting_to_start:
             return text
         return f"{text}; {self.waiting_to_start} of {self.shape.groups} work-groups have not started"
+
+    def _standings(self, slots: Iterable[ResidentGroup]) -> list[Standing]:
+        changes = self.changes
+        return [standing for slot in slots for standing in slot.standings(changes)]
+
+    def _own_fault(self) -> str:
+        """Of a launch that others could end, and nobody did."""
+        waves = self._standings(slot for worker in self.workers for slot in worker.slots)
+        return _OWN_FAULT if waits_for_itself(waves, self.codes) else ""
 
     def field(self, slot: ResidentGroup, name: str) -> int:
         """A field of the wave that needs attention."""

@@ -21,16 +21,19 @@ class Checks(Flag):
     INIT = auto()       # memory and registers that were never written
     BARRIERS = auto()   # barriers to which not all of a work-group comes
     HARDWARE = auto()   # what this GPU quietly does not do
+    LOCKSTEP = auto()   # with RACES: accesses of two lanes of one wave, too
     TOUCHED = auto()    # no mistake: pages of memory, and what they held before
 
 
 NAMES = {
     "bounds": Checks.BOUNDS, "alignment": Checks.ALIGNMENT, "waits": Checks.WAITS, "races": Checks.RACES,
     "init": Checks.INIT, "barriers": Checks.BARRIERS, "hardware": Checks.HARDWARE,
+    "lockstep": Checks.RACES | Checks.LOCKSTEP,
 }
 MISTAKES = ~Checks.TOUCHED
 ALL = Checks.BOUNDS | Checks.WAITS | Checks.RACES | Checks.INIT | Checks.BARRIERS | Checks.HARDWARE
-"""Of --check; loads and stores that are not aligned are no mistakes on AMD's GPUs, and have to be asked for."""
+"""Of --check. Loads and stores that are not aligned are no mistakes on AMD's GPUs, and lanes of a wave do not go apart
+there: these have to be asked for."""
 
 
 class FindingKind(IntEnum):

@@ -78,6 +78,9 @@ PASSING_ROW = TEMPORARY_ROW + 8
 """Four rows for what passes from memory to LDS, and one for addresses there."""
 LOADED_ROW = TEMPORARY_ROW + 16
 """Eight rows for what loads give lane by lane, and two for their addresses."""
+GIVEN_SHADOWS, ROUTED_SHADOWS, WRITTEN_LANES = LOADED_ROW, LOADED_ROW + 2, LOADED_ROW + 4
+"""The same rows before an instruction that crosses lanes, where checks follow values: two that have 1 in lanes where a
+source was never written, two with what lanes read of these, and one that has 1 in lanes that are written."""
 SCALED_ROW = TEMPORARY_ROW + 26
 """A pair: for offsets that count elements, and for sums of a scalar base and a lane's offset."""
 TEMPORARY_ROWS = 28

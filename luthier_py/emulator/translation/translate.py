@@ -16,6 +16,7 @@ from collections.abc import Set
 from luthier_py.emulator.instructions.control_code import ControlCode, act, block_label, branch
 from luthier_py.emulator.instructions.modes import sets_from_register
 from luthier_py.emulator.instructions.operands import read_scalar
+from luthier_py.emulator.instructions.shadows import watch
 from luthier_py.emulator.instructions.vector_code import in_situation
 from luthier_py.emulator.instructions.writers import WRITERS
 from luthier_py.emulator.native import next_wave
@@ -199,7 +200,7 @@ class Translator(ControlCode):
             if why is not None:
                 raise Unsupported(f"the emulator refuses {inst.op.mnemonic}: {why.reason}; {why.advice}")
             if self.settings.checks:
-                self.access.watch(inst)
+                watch(self.access, inst)
             if isinstance(row, Variants):
                 row = in_situation(self, inst, row)
             if isinstance(row, Branch):

@@ -69,35 +69,55 @@ static void tell(struct watch *watch, u8 *memory, struct wave *wave, const u32 *
     if (row != NULL) row->address = place.address, row->size = access[SIZE], row->other_lane = place.space;
 }
 
+/* What some bytes of a place hold: UNWRITTEN where nothing of them was ever written, UNDEFINED where nothing was but by
+   registers that never were. Of private memory only dwords are known. */
+static enum written state_of(struct wave *wave, struct place place, u64 from, u64 to) {
+    enum written found = UNWRITTEN;
+    for (u64 at = from; at < to; at++) {
+        u8 state = DEFINED;
+        if (place.space == IN_LDS) state = wave->in->written[place.address + at];
+        if (place.space == IN_SCRATCH)
+            state = wave->busy->scratch[(place.address + at) / 4] >> place.lane & 1 ? DEFINED : UNDEFINED;
+        if (state == DEFINED) return DEFINED;
+        if (state == UNDEFINED) found = UNDEFINED;
+    }
+    return found;
+}
+
 /* Whether what is read there was never written; all of it, since compilers load more than they need. */
 static bool unwritten(struct wave *wave, struct place place, u32 size) {
-    if (place.space == IN_LDS) {
-        for (u32 i = 0; i < size; i++)
-            if (wave->in->written[place.address + i]) return false;
-        return true;
-    }
-    if (place.space == IN_SCRATCH) {
-        for (u64 word = place.address / 4; word <= (place.address + size - 1) / 4; word++)
-            if (wave->busy->scratch[word] >> place.lane & 1) return false;
-        return true;
-    }
+    if (place.space != IN_MEMORY) return state_of(wave, place, 0, size) == UNWRITTEN;
     for (u64 word = place.address & ~3ull; word < place.address + size; word += 4)
         if (*(u32 *)word != luthier_watch_poison(word)) return false;
     return true;
 }
 
-static void write_down(struct wave *wave, struct place place, u32 size) {
-    if (place.space == IN_LDS) memset(wave->in->written + place.address, 1, size);
-    if (place.space == IN_SCRATCH)
-        for (u64 word = place.address / 4; word <= (place.address + size - 1) / 4; word++)
-            wave->busy->scratch[word] |= 1ull << place.lane;
+/* What a lane got of registers that were never written goes on, from `id` on. Compilers load registers of lanes that they
+   have not saved: so does what is read of private memory that nobody wrote. */
+static void hand_on(struct wave *wave, struct place place, u32 size, u32 id, u32 lane) {
+    for (u32 at = 0; at < size && place.space != IN_MEMORY && id != 0; at += 4)
+        if (state_of(wave, place, at, at + 4 < size ? at + 4 : size) != DEFINED) undefine(wave, id + at / 4, lane);
+}
+
+/* `id`: 0 where what is written was written before. */
+static void write_down(struct wave *wave, struct place place, u32 size, u32 id, u32 lane) {
+    for (u32 at = 0; at < size && place.space != IN_MEMORY; at++) {
+        bool defined = id == 0 || is_defined(wave, id + at / 4, lane);
+        if (place.space == IN_LDS) {
+            wave->in->written[place.address + at] = defined ? DEFINED : UNDEFINED;
+            continue;
+        }
+        u64 *lanes = &wave->busy->scratch[(place.address + at) / 4];
+        if (defined) *lanes |= 1ull << place.lane;
+        else if (size >= 4) *lanes &= ~(1ull << place.lane);
+    }
 }
 
 static u64 refused(bool writes, u64 allowed) { return writes && !(allowed & WRITABLE) ? READ_ONLY : 0; }
 
-/* Whether the lane may go on. */
+/* Whether the lane may go on; `id`: the first register of what is moved, or 0. */
 static bool look(struct watch *watch, u8 *memory, struct wave *wave, const u32 *access, u64 address, u32 lane,
-                 const u8 *data) {
+                 const u8 *data, u32 id) {
     bool writes = access[USE] != READS;
     u64 allowed = WRITABLE;
     u32 size = access[SIZE], grain = access[USE] == MODIFIES || size < 4 ? size : 4;
@@ -114,12 +134,12 @@ static bool look(struct watch *watch, u8 *memory, struct wave *wave, const u32 *
     if (watch->flags & CHECK_HARDWARE && place.space == IN_MEMORY && access[TRAITS] & FLOATS && allowed & FINE)
         tell(watch, memory, wave, access, place, lane, FOUND_HARDWARE, 0);
     if (watch->flags & CHECK_INIT) {
-        bool unknown = access[USE] != WRITES && unwritten(wave, place, size);
-        if (unknown && place.space == IN_SCRATCH)
-            undefine(wave, lane); /* compilers load registers of lanes that they have not saved */
-        else if (unknown)
+        bool reads = access[USE] != WRITES;
+        if (reads && unwritten(wave, place, size))
             tell(watch, memory, wave, access, place, lane, FOUND_MEMORY, 0);
-        if (writes) write_down(wave, place, size);
+        else if (reads)
+            hand_on(wave, place, size, id, lane);
+        if (writes) write_down(wave, place, size, reads ? 0 : id, lane); /* of what atomics leave no more is known */
     }
     if (watch->flags & CHECK_TOUCHED && place.space == IN_MEMORY) note_page(watch, address, size, writes);
     if (watch->flags & CHECK_RACES && place.space != IN_SCRATCH)
@@ -145,7 +165,7 @@ PUBLIC u64 luthier_watch_access(u8 *memory, u64 mask, u64 base, const u32 *offse
         for (u32 part = 0; part < access[PARTS]; part++) {
             u32 value[8], *row = part ? second : data;
             for (u32 word = 0; word < words; word++) value[word] = row[lane + word * lanes];
-            goes &= look(watch, memory, wave, access, address + part * distance, lane, (u8 *)value);
+            goes &= look(watch, memory, wave, access, address + part * distance, lane, (u8 *)value, access[MOVED + part]);
         }
         if (goes) continue;
         allowed &= ~(1ull << lane);
@@ -171,7 +191,7 @@ PUBLIC u64 luthier_watch_elements(u8 *memory, u64 mask, u64 size, const u32 *add
     for (u64 left = mask; left != 0; left &= left - 1) {
         u32 lane = __builtin_ctzll(left);
         u64 address = addresses[lane] | (u64)addresses[lane + lanes] << 32;
-        if (!look(watch, memory, wave, access, address, lane, NULL)) allowed &= ~(1ull << lane);
+        if (!look(watch, memory, wave, access, address, lane, NULL, 0)) allowed &= ~(1ull << lane);
     }
     if (access[USE] != READS && watch->flags & CHECK_RACES) release(watch, wave);
     return allowed;

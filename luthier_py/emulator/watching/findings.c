@@ -203,12 +203,14 @@ PUBLIC void luthier_watch_step(u8 *memory, const u32 *step) {
     struct watch *watch = watch_of(memory);
     struct wave *wave = wave_of(watch, memory);
     if (wave == NULL) return;
-    wave->busy->step = step;
+    step = wave->busy->step = resolved(memory, wave->busy, step);
     if (wave->meets) wave->acquired = ++watch->time; /* all have come */
     if (wave->passes && wave->in->acquired > wave->acquired) wave->acquired = wave->in->acquired;
     wave->meets = wave->passes = false;
     track(watch, memory, wave, step);
-    switch (step[STEP_KIND] & 0xff) {
+    u32 kind = step[STEP_KIND] & 0xff;
+    if (kind != STEP_PLAIN && kind != STEP_SIGNAL && kind != STEP_NAMED_SIGNAL) wave->together = watch->time;
+    switch (kind) {
     case STEP_BARRIER:
         signalled(wave);
         wave->waits = ++wave->signals;

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from luthier_py.emulator.options.checks import READ_ONLY, AccessUse, Divergence, FindingKind, Race, UndefinedUse
 from luthier_py.errors import how_many, inlined_text
+from luthier_py.isa.float_results import FloatFormat
 
 if TYPE_CHECKING:
     from luthier_py.emulator.waves.cycle_account import LaunchCycles
@@ -114,6 +115,9 @@ def finding_text(row: FindingRow, register: Callable[[int], str], nearest: Calla
         return _out_of_bounds(row, nearest, limits)
     if kind is FindingKind.ALIGNMENT:
         return f"address 0x{row['address']:x} in {_space(row)} is no multiple of {detail}"
+    if kind is FindingKind.HARDWARE and detail:
+        denormal = f"0x{row['address']:x}, a denormal of {list(FloatFormat)[detail - 1].name.lower()}"
+        return f"{denormal}, counts as zero in this instruction on this GPU, and not on others"
     if kind is FindingKind.HARDWARE:
         return (f"a float atomic at 0x{row['address']:x} in fine-grained memory, which does nothing on this GPU; use "
                 "hipMalloc'ed memory, or compile without unsafe float atomics")
@@ -154,6 +158,8 @@ def _raced(row: FindingRow) -> str:
              Race.WRITE_AFTER_WRITE: "two writes"}[Race(detail & 3)]
     where = "LDS" if detail & Race.IN_LDS else "memory"
     why = "; the write was not waited for before the barrier" if detail & Race.NOT_WAITED else ""
+    if (row["group"], row["wave"]) == (row["other_group"], row["other_wave"]):
+        why = " but that in which the lanes of a wave go here"
     return f"{words} of 0x{row['address']:x} in {where} in no order{why}"
 
 

@@ -1,6 +1,6 @@
-/* Accesses of two waves of which one writes, and nothing orders them.
+/* Accesses of two waves of which one writes, and nothing orders them; where that is asked for, of two lanes of one wave.
 
-   What orders: a wave's own program; barriers, for what the wave has waited for before (of memory outside LDS: whatever
+   What orders: a wave's own program (a lane's own, and its barriers alone, where lanes are looked at); barriers, for what the wave has waited for before (of memory outside LDS: whatever
    it did before); and, for what was waited for, an atomic or store that comes after it, and an atomic that returns
    something, or a coherent load, by another wave of what somebody else has changed. By the latter a wave knows of
    all that anybody had let go by then, which hides races and never makes one up. Atomics do not race with each other; a
@@ -94,8 +94,15 @@ void let_go(struct watch *watch, struct wave *wave) {
     release(watch, wave);
 }
 
-static bool ordered(struct watch *watch, struct wave *wave, enum space space, struct access_note *note) {
-    if (note->wave == wave->id) return true;
+/* Whether the same program made both: of a wave, or of a lane where lanes are looked at. */
+static bool is_own(struct watch *watch, struct wave *wave, u32 lane, struct access_note *note) {
+    return note->wave == wave->id && (note->lane == lane || !(watch->flags & CHECK_LOCKSTEP));
+}
+
+/* Of one instruction's own lanes nothing is said. */
+static bool ordered(struct watch *watch, struct wave *wave, enum space space, u32 lane, struct access_note *note) {
+    if (note->wave == wave->id)
+        return is_own(watch, wave, lane, note) || note->time <= wave->together || note->time == watch->time;
     struct wave *other = watch->all[note->wave];
     struct phases *phases = &other->phases[space];
     if (other->group == wave->group && note->phase < phases->published && phases->signal[note->phase] <= wave->waits)
@@ -208,7 +215,7 @@ static struct finding *tell(struct watch *watch, u8 *memory, struct wave *wave, 
     struct wave *other = watch->all[note->wave];
     if (row->count != 1) return row;
     struct phases *phases = &other->phases[space];
-    bool passed = space == IN_LDS && other->group == wave->group && wave->waits > 0 && note->phase >= phases->complete;
+    bool passed = space == IN_LDS && other != wave && other->group == wave->group && wave->waits > 0 && note->phase >= phases->complete;
     if (space == IN_LDS) row->detail |= RACE_IN_LDS;
     if (passed && detail != RACE_WRITE_AFTER_READ) row->detail |= RACE_NOT_WAITED;
     row->other_group = other->group, row->other_wave = other->number, row->other_lane = note->lane;
@@ -231,7 +238,8 @@ static void remember(struct watch *watch, struct wave *wave, enum space space, s
                      struct access_note note) {
     struct access_note *first = &cell->reads[0];
     if (use == READS) {
-        bool replaced = first->mask == 0 || first->wave == note.wave || ordered(watch, wave, space, first);
+        bool replaced = first->mask == 0 || is_own(watch, wave, note.lane, first) ||
+                        ordered(watch, wave, space, note.lane, first);
         put(replaced ? first : &cell->reads[1], note);
         return;
     }
@@ -268,16 +276,16 @@ static void touch(struct watch *watch, u8 *memory, struct wave *wave, enum space
     if (access[TRAITS] & COMPARES) confirm(watch, wave->id, address);
     if (coherent || (use == MODIFIES && access[TRAITS] & COHERENT)) acquire(watch, wave, address, cell);
     bool unlike = !coherent && !(use == MODIFIES && write->atomic) && !(use == WRITES && atomic && write->atomic);
-    if (unlike && write->mask & mask && !ordered(watch, wave, space, write) &&
+    if (unlike && write->mask & mask && !ordered(watch, wave, space, lane, write) &&
         !(use == WRITES && same(wave, space, address, data, size)) && !(use != READS && has_seen(wave, address, write)))
         tell(watch, memory, wave, space, access, address, lane, write,
              use == READS ? RACE_READ_AFTER_WRITE : RACE_WRITE_AFTER_WRITE);
-    if (use == READS && !coherent && changed->mask & mask && !ordered(watch, wave, space, changed))
+    if (use == READS && !coherent && changed->mask & mask && !ordered(watch, wave, space, lane, changed))
         guess(watch, wave->id, address,
               tell(watch, memory, wave, space, access, address, lane, changed, RACE_READ_AFTER_WRITE));
     for (int i = 0; use != READS && i < 2; i++) {
         struct access_note *read = &cell->reads[i];
-        if (!(read->mask & mask) || ordered(watch, wave, space, read)) continue;
+        if (!(read->mask & mask) || ordered(watch, wave, space, lane, read)) continue;
         struct finding *row = tell(watch, memory, wave, space, access, address, lane, read, RACE_WRITE_AFTER_READ);
         if (use == MODIFIES) guess(watch, read->wave, address, row);
     }

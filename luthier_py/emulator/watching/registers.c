@@ -1,4 +1,4 @@
-/* Registers: whether what they wait for has come.
+/* Registers: which M0 chooses, and whether what they wait for has come.
 
    Loads that finish in order are done once a wait leaves fewer than came after; others by a wait for 0. */
 #include "watching.h"
@@ -29,6 +29,27 @@ static void check_pending(struct watch *watch, u8 *memory, struct wave *wave, co
     if (watch->flags & CHECK_WAITS)
         tell(watch, memory, wave, step, FOUND_WAIT, id, watch->bases[entry->code] + entry->pc, exec);
     entry->is = 0;
+}
+
+/* The register that an entry means. */
+static u32 chosen(u32 m0, u32 entry) {
+    u32 way = entry >> RELATIVE & 3, id = entry & 0xffff;
+    u32 by = way == RELATIVE_NONE ? 0 : way == RELATIVE_ALL ? m0 : (way == RELATIVE_LOW ? m0 : m0 >> 16) & 0x3ff;
+    u32 number = id < VECTORS ? (id + by) & 127 : ((id + by) & 255) + VECTORS;
+    return way == RELATIVE_NONE ? entry : (entry & 0xffff0000) | number;
+}
+
+/* The step with the numbers of the registers that M0 chooses. */
+const u32 *resolved(u8 *memory, struct busy *busy, const u32 *step) {
+    u32 reads = step[STEP_COUNTS] & 0xff, writes = step[STEP_COUNTS] >> 8 & 0xff, m0 = *scalar(memory, M0_ID);
+    u32 registers = STEP_LISTS + reads + writes;
+    u32 all = registers + (step[STEP_COUNTS] >> 16 & 0xff) + (step[STEP_COUNTS] >> 24), logic = step[STEP_LOGIC];
+    if (!(step[STEP_KIND] & INDEXED) || all + logic * LOGIC_COLUMNS > MOST_NUMBERS) return step;
+    memcpy(busy->resolved, step, (all + logic * LOGIC_COLUMNS) * sizeof *step);
+    for (u32 i = STEP_LISTS; i < registers; i++) busy->resolved[i] = chosen(m0, step[i]);
+    for (u32 *row = busy->resolved + all; logic--; row += LOGIC_COLUMNS)
+        row[0] = chosen(m0, row[0]) & 0xffff, row[3] = chosen(m0, row[3]) & 0xffff;
+    return busy->resolved;
 }
 
 void track(struct watch *watch, u8 *memory, struct wave *wave, const u32 *step) {

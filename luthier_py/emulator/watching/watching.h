@@ -16,10 +16,11 @@ typedef uint8_t u8;
 typedef uint32_t u32;
 typedef uint64_t u64;
 
-enum { MOST_FINDINGS = 4096, GUESSES = 4096, REGISTERS = 768, COUNTERS = 16, CODES = 256, VECTORS = 256, LOOKS = 64 };
+enum { MOST_FINDINGS = 4096, GUESSES = 4096, REGISTERS = 768, COUNTERS = 16, CODES = 256, VECTORS = 256, LOOKS = 64, MOST_NUMBERS = 64 };
 
-/* Columns of an access: access.py gives them. */
-enum { PC, KIND, USE, SIZE, PARTS, TRAITS, COLUMNS };
+/* Columns of an access: access.py gives them. MOVED: of each part, the first register of what is read or written, 0
+   where that is none. */
+enum { PC, KIND, USE, SIZE, PARTS, TRAITS, MOVED, COLUMNS = MOVED + 2 };
 
 /* A row of the array that Python reads: watch.py has the same columns. */
 struct finding {
@@ -27,6 +28,7 @@ struct finding {
 };
 
 enum stopped { STOPPED_PAGES = 1, STOPPED_FINDINGS = 2, STOPPED_CODES = 4, STOPPED_BYTES = 8, STOPPED_MEMORY = 16 };
+enum written { UNWRITTEN, DEFINED, UNDEFINED }; /* UNDEFINED: by a register that never was */
 enum space { IN_LDS, IN_MEMORY, IN_SCRATCH }; /* as checks.py has them */
 
 /* One access in a shadow cell: mask has a bit for each byte of the dword. */
@@ -67,8 +69,10 @@ struct busy { /* of a wave that has not ended */
     struct pending registers[REGISTERS];
     u64 defined[REGISTERS - VECTORS]; /* lanes */
     u32 undefined[VECTORS];           /* bits of scalars */
-    u64 *scratch;                     /* lanes whose dword was written */
+    u64 *scratch;                     /* lanes whose dword was written, with what was */
+    u64 lane;                         /* of an instruction that reads or writes one */
     const u32 *step;
+    u32 resolved[MOST_NUMBERS];       /* a step whose registers M0 chose */
 };
 
 /* What a wave has seen that somebody else had written. */
@@ -90,6 +94,7 @@ struct wave {
     struct look looks[LOOKS]; /* the last ones */
     u32 looked;
     u64 acquired, began; /* began: its lanes */
+    u64 together; /* when its lanes came to a barrier last */
     u32 group, number, id, signals, waits, barrier_pc;
     bool ended, meets, passes;
     u8 code; /* of barrier_pc */
@@ -102,7 +107,7 @@ struct group { /* a place for a resident work-group */
     u64 index, acquired; /* acquired: the latest of its waves, when they came to a barrier */
     u32 cells_used;
     struct cell *cells;
-    u8 *written; /* bytes of LDS */
+    u8 *written; /* bytes of LDS, each as one of enum written */
     struct wave **waves;
     struct group *next;
 };
@@ -133,9 +138,15 @@ struct watch {
 static inline u64 *field(u8 *wave, u32 place) { return (u64 *)(wave + place); }
 static inline struct watch *watch_of(u8 *wave) { return *(struct watch **)(*field(wave, WAVE_WORKER) + WORKER_WATCH); }
 static inline u32 *scalar(u8 *wave, u32 index) { return (u32 *)wave + index; }
+static inline u32 role_of(u32 entry) { return entry >> ROLE & 0xf; }
 static inline u64 exec_of(struct watch *watch, u8 *wave) {
     u64 exec = *scalar(wave, EXEC_LO) | (u64)*scalar(wave, EXEC_LO + 1) << 32;
     return watch->wave_size == 32 ? exec & 0xffffffff : exec;
+}
+
+/* Of vector registers, or behind those. */
+static inline const u32 *row_of(struct watch *watch, u8 *memory, u32 row) {
+    return (u32 *)(memory + ROWS) + row * watch->wave_size;
 }
 
 void *need(struct watch *watch, u64 count, u64 size);
@@ -151,9 +162,11 @@ void note_access(struct watch *watch, u8 *memory, struct wave *wave, enum space 
                  u32 size, u32 lane, const u8 *data);
 void release(struct watch *watch, struct wave *wave);
 void let_go(struct watch *watch, struct wave *wave);
+const u32 *resolved(u8 *memory, struct busy *busy, const u32 *step);
 void track(struct watch *watch, u8 *memory, struct wave *wave, const u32 *step);
 void define(struct watch *watch, u8 *memory, struct wave *wave, const u32 *step, u64 exec);
-void undefine(struct wave *wave, u32 lane);
+void undefine(struct wave *wave, u32 id, u32 lane);
+bool is_defined(struct wave *wave, u32 id, u32 lane);
 void forget_cells(struct watch *watch);
 void note_page(struct watch *watch, u64 address, u64 size, bool writes);
 void forget_touched(struct watch *watch);

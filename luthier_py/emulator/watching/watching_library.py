@@ -10,7 +10,19 @@ import ctypes
 from functools import cache
 from pathlib import Path
 
-from luthier_py.emulator.instructions.steps import LOGIC_COLUMNS, PLACE, Column, RegisterRole, Step, StepFlag
+from luthier_py.emulator.instructions.routes import RelativeBits
+from luthier_py.emulator.instructions.steps import (
+    CONSTANT,
+    LOGIC_COLUMNS,
+    PLACE,
+    RELATIVE,
+    ROLE,
+    ROUTED,
+    Column,
+    RegisterRole,
+    Step,
+    StepFlag,
+)
 from luthier_py.emulator.memory.touched import PAGE_BYTES
 from luthier_py.emulator.options.checks import (
     ACCESS_KINDS,
@@ -23,8 +35,18 @@ from luthier_py.emulator.options.checks import (
     Race,
     UndefinedUse,
 )
-from luthier_py.emulator.records.layout import FINE, GROUP, WAVE, WORKER, WRITABLE
-from luthier_py.isa.registers import EXEC, SCC, TTMP0
+from luthier_py.emulator.records.layout import (
+    FINE,
+    GROUP,
+    ROUTED_SHADOWS,
+    WAVE,
+    WAVE_HEADER_BYTES,
+    WORKER,
+    WRITABLE,
+    WRITTEN_LANES,
+)
+from luthier_py.isa.float_results import FloatFormat
+from luthier_py.isa.registers import EXEC, M0, SCC, TTMP0
 from luthier_py.runtime.native.build import build, compile_sources, link_library
 
 _SOURCES = Path(__file__).parent
@@ -53,7 +75,11 @@ def _header() -> str:
         **{str(flag.name): flag.value for flag in StepFlag},
         **{f"STEP_{column.name}": int(column) for column in Column},
         **{f"ROLE_{role.name}": int(role) for role in RegisterRole},
-        "LOGIC_COLUMNS": LOGIC_COLUMNS, "PLACE": PLACE,
+        **{f"OF_{kind.name}": number + 1 for number, kind in enumerate(FloatFormat)},
+        **{f"RELATIVE_{bits.name}": int(bits) for bits in RelativeBits},
+        "LOGIC_COLUMNS": LOGIC_COLUMNS, "CONSTANT": CONSTANT,
+        "PLACE": PLACE, "ROLE": ROLE, "RELATIVE": RELATIVE, "ROUTED": ROUTED,
+        "ROWS": WAVE_HEADER_BYTES, "ROUTED_SHADOWS": ROUTED_SHADOWS, "WRITTEN_LANES": WRITTEN_LANES, "M0_ID": M0,
         "SCC_ID": SCC, "EXEC_LO": EXEC, "FIRST_TRAP_SCALAR": TTMP0, "MOST_PAGES": MOST_PAGES,
         "MOST_BYTES": MOST_BYTES, "PAGE": PAGE, "READ_ONLY": READ_ONLY,
         "WRITABLE": WRITABLE, "FINE": FINE,
@@ -87,8 +113,8 @@ def watching_library() -> ctypes.CDLL:
 def watching_functions() -> dict[str, int]:
     """Addresses of what generated code calls."""
     found = {}
-    for name in ("luthier_watch_step", "luthier_watch_access", "luthier_watch_elements", "luthier_watch_scalar"):
-        address = ctypes.cast(getattr(watching_library(), name), ctypes.c_void_p).value
+    for name in ("step", "access", "elements", "scalar", "cast", "lane", "denormals"):
+        address = ctypes.cast(getattr(watching_library(), f"luthier_watch_{name}"), ctypes.c_void_p).value
         assert address is not None
-        found[name] = address
+        found[f"luthier_watch_{name}"] = address
     return found

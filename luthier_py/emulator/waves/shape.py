@@ -66,12 +66,21 @@ class Shape:
         x, y, z = block
         return -(-x * y * z // self.wave_size)
 
-    def waves_in(self, group: int) -> int:
-        """Of the work-group with this number."""
+    def block_of(self, group: int) -> Dim3:
+        """Work-items of the work-group with this number."""
         x, y, z = self.grid
         place = group % x, group // x % y, group // (x * y)
         last = sum(1 << axis for axis in range(3) if place[axis] + 1 == self.grid[axis])
-        return self.waves_of(self.block_at(last & self.edges))
+        return self.block_at(last & self.edges)
+
+    def waves_in(self, group: int) -> int:
+        """Of the work-group with this number."""
+        return self.waves_of(self.block_of(group))
+
+    def lanes_in(self, group: int, wave: int) -> int:
+        """The mask of those with a work-item."""
+        x, y, z = self.block_of(group)
+        return (1 << min(x * y * z - wave * self.wave_size, self.wave_size)) - 1
 
     @property
     def all_waves(self) -> int:

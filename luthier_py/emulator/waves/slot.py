@@ -21,11 +21,13 @@ from luthier_py.emulator.records.layout import (
     ZERO_ROW,
     Status,
     row_offset,
+    sgpr_offset,
     wave_stride,
 )
 from luthier_py.emulator.records.words import address_of
 from luthier_py.emulator.waves.launch import LaunchMemory, Residence, image_stride, record, wave_images
 from luthier_py.emulator.waves.shape import Shape
+from luthier_py.isa.registers import EXEC
 
 _LINE = 64
 _WORD = struct.Struct("<Q")
@@ -39,6 +41,9 @@ class Standing:
     wave: int
     status: Status
     pc: int
+    active: int         # lanes
+    masked_off: int     # lanes that have a work-item and are not active
+    in_circle: bool     # it was in this state before, and no memory has changed since
 
 
 class ResidentGroup:
@@ -72,6 +77,7 @@ class ResidentGroup:
         self._group = -1
         self.still_at = -1
         """How often memory had changed when this work-group was found to stand still; -1 if it was not."""
+        self._circled = -1  # the same, of the last time when it was
         self._reference: tuple[bytes, bytes | None] = (b"", None)  # an earlier state: its headers, and all of it
         self._changes = self._age = self._patience = 0             # when that was, visits since, and until the next
 
@@ -91,11 +97,16 @@ class ResidentGroup:
         value: int = _WORD.unpack_from(self._waves, wave * self._stride + WAVE[name])[0]
         return value
 
-    def standings(self) -> list[Standing]:
-        """Where the waves are."""
+    def standings(self, changes: int) -> list[Standing]:
+        """Where the waves are, now that memory has changed ``changes`` times."""
         numbers = range(self._shape.waves_in(self.group) if self.active else 0)
-        return [Standing(self.group, wave, Status(self.wave_field(wave, "status")), self.wave_field(wave, "pc"))
-                for wave in numbers]
+        return [self._standing(wave, self._circled == changes) for wave in numbers]
+
+    def _standing(self, wave: int, in_circle: bool) -> Standing:
+        lanes = self._shape.lanes_in(self.group, wave)
+        (exec_,) = _WORD.unpack_from(self._waves, wave * self._stride + sgpr_offset(EXEC))
+        return Standing(self.group, wave, Status(self.wave_field(wave, "status")), self.wave_field(wave, "pc"),
+                        exec_ & lanes, lanes & ~exec_, in_circle)
 
     def renew(self) -> None:
         """It was given other work-groups than those that were looked at."""
@@ -104,7 +115,7 @@ class ResidentGroup:
     def has_moved_on(self) -> bool:
         """Whether there is another work-group in it than a span of rounds before."""
         if self.group != self._group:
-            self._group = self.group
+            self._group, self._circled = self.group, -1
             self._refer(b"", None, 0)
             self.set_effort(0)
         return int(self.record[GROUP["spans"] // 8]) <= 1
@@ -129,7 +140,7 @@ class ResidentGroup:
         if headers == self._reference[0]:
             state = self._state()
             if state == self._reference[1]:
-                self.still_at = changes
+                self.still_at = self._circled = changes
                 return True
             if self._reference[1] is None:
                 self._reference = headers, state

@@ -47,12 +47,17 @@ def _dot2(a: Pair, b: Pair, c: Value, flushed: Convert) -> Value:
     return flushed(fma(a[1], b[1], first))
 
 
+def _lost(flushed: Convert, kind: str) -> str:
+    return kind if flushed is flush_denormals else ""
+
+
 def _of_halves(flushed: Convert, flushed_half: Convert) -> Lanes:
     def two(elements: Pair) -> Pair:
         return flushed_half(elements[0]).to(F32), flushed_half(elements[1]).to(F32)
 
     return Lanes(signature("2f16 2f16 f32 -> f32"), lambda a, b, c: _dot2(two(a), two(b), c, flushed),
-                 flushes=False, clamps=False)
+                 flushes=False, clamps=False,
+                 loses=(*[_lost(flushed_half, "f16")] * 2, _lost(flushed, "f32")))
 
 
 def _of_bfloats(flushed: Convert, narrow: bool) -> Lanes:
@@ -67,9 +72,11 @@ def _of_bfloats(flushed: Convert, narrow: bool) -> Lanes:
         total = _dot2(two(a), two(b), wide(c), flushed)
         return select(is_nan(total), 0x7FC0, to_bf16(total))
 
+    loses = (*[_lost(flushed, "bf16")] * 2, "" if narrow else _lost(flushed, "f32"))  # of a half not as a whole dword
     if narrow:
-        return Lanes(signature("2u16 2u16 u16 -> u16"), rounded)
-    return Lanes(signature("2u16 2u16 f32 -> f32"), lambda a, b, c: _dot2(two(a), two(b), c, flushed), flushes=False)
+        return Lanes(signature("2u16 2u16 u16 -> u16"), rounded, loses=loses)
+    return Lanes(signature("2u16 2u16 f32 -> f32"), lambda a, b, c: _dot2(two(a), two(b), c, flushed), flushes=False,
+                 loses=loses)
 
 
 def _by_target(keeps: Lanes, flushes: Lanes, loses_halves: Lanes) -> Variants:

@@ -99,7 +99,8 @@ class Lanes:
 
     ``saturating`` replaces ``compute`` under the clamp modifier for integers; floats are clamped
     by whoever writes the result, unless ``clamps`` is false. ``flushes``: denormals are flushed if MODE
-    says so. ``whole``: packed results are not mapped over; the function gets tuples and gives one.
+    says so. ``whole``: packed results are not mapped over; the function gets tuples and gives one. ``loses``: for each
+    source the format whose denormals ``compute`` takes as zeros, or "".
     """
 
     signature: Signature
@@ -108,6 +109,7 @@ class Lanes:
     flushes: bool = True
     whole: bool = False
     clamps: bool = True
+    loses: tuple[str, ...] = ()
 
     @property
     def packed(self) -> bool:

@@ -18,7 +18,7 @@ from luthier_py.emulator import EmulatorDevice, LaunchOptions
 from luthier_py.emulator.devices.module import HostedCode
 from luthier_py.emulator.launches.dispatch import Patience
 from luthier_py.errors import DeviceError, Invalid, TimeLimit
-from luthier_py.isa import EXEC, M0, sgpr, vgpr
+from luthier_py.isa import EXEC, M0, VCC, sgpr, vgpr
 
 FLAG, LOADED = sgpr(0, 2), sgpr(8)
 START = [("s_load_dwordx2", FLAG, sgpr(4, 2), 0), ("s_waitcnt", 0), ("v_mov_b32", vgpr(2), 0),
@@ -146,6 +146,47 @@ def test_waiting_for_the_host_is_no_deadlock_where_it_may_write():
     kernarg = struct.pack("<Q", buffer.address).ljust(KERNARG_BYTES, b"\0")
     device.launch(device.load(code_object({"k": rows})).kernel("k"), (1, 1, 1), (LANES, 1, 1), kernarg)
     host.join()
+
+
+LOCK = [*START, ("v_mov_b32", vgpr(4), 1), ("v_mov_b32", vgpr(5), 0)]
+TAKE = ISA.make("global_atomic_cmpswap", vgpr(1), vgpr(2), vgpr(4, 2), FLAG, glc=1).raw
+UNTIL_TAKEN = [("s_waitcnt", 0), ("v_cmp_ne_u32", sgpr(VCC, 2), 0, vgpr(1)),
+               ("s_and_b64", sgpr(EXEC, 2), sgpr(EXEC, 2), sgpr(VCC, 2)), ("s_cbranch_execnz", "again")]
+ALL = ("s_mov_b64", sgpr(EXEC, 2), -1)
+IN_LDS = [ISA.make("ds_cmpst_rtn_b32", vgpr(1), vgpr(2), vgpr(5), vgpr(4)).raw]
+LOAD = ISA.make("global_load_dword", vgpr(1), vgpr(2), FLAG).raw
+FIRST_LANE = ("s_mov_b64", sgpr(EXEC, 2), 1)
+WAIT_FOR_FLAG = [LOAD, ("s_waitcnt", 0), ("v_cmp_eq_u32", sgpr(VCC, 2), 0, vgpr(1)), ("s_cbranch_vccnz", "again")]
+MASKED = [
+    ([*LOCK, "again:", TAKE, *UNTIL_TAKEN, ALL, SET, END], "lanes 1-63 are", "lane 0 is"),
+    ([*LOCK, ISA.make("ds_write_b32", vgpr(2), vgpr(2)).raw, "again:", *IN_LDS, *UNTIL_TAKEN, ALL, SET, END],
+     "lanes 1-63 are", "lane 0 is"),
+    ([*LOCK, FIRST_LANE, "again:", *WAIT_FOR_FLAG, ALL, SET, END], "lane 0 is", "lanes 1-63 are"),
+]
+
+
+@pytest.mark.parametrize("rows, going, masked", MASKED)
+def test_lanes_that_wait_for_lanes_of_their_wave(rows: list[Any], going: str, masked: str) -> None:
+    data, why = code_object({"k": rows}), "lanes of a wave wait for lanes of the same wave"
+    with pytest.raises(DeviceError, match=f"^deadlock: {why}") as caught:
+        run(data, 1)
+    told = r"its (.*) in a loop, until whose end (.*) masked off, to go on at pc \w+ `(\w+)"
+    said = re.search(told, str(caught.value))
+    assert said is not None and said.groups() == (going, masked, "global_store_dword")
+    device = EmulatorDevice(ISA.target)
+    device.patience = Patience(instruction_limit=1 << 20, others_write=True)
+    buffer = device.alloc(4)
+    device.write(buffer.address, bytes(4))
+    kernarg = struct.pack("<Q", buffer.address).ljust(KERNARG_BYTES, b"\0")
+    with pytest.raises(TimeLimit, match=f"no end within .*: {why}.*its {going} in a loop"):
+        device.launch(device.load(data).kernel("k"), (1, 1, 1), (LANES, 1, 1), kernarg)
+
+
+def test_lanes_that_can_write_nothing_are_not_waited_for() -> None:
+    """What is masked off has nothing to do but to end."""
+    with pytest.raises(DeviceError, match="^deadlock: every wave goes round in a circle") as caught:
+        run(code_object({"k": [*LOCK, FIRST_LANE, "again:", *WAIT_FOR_FLAG, ALL, END]}), 1)
+    assert "masked off" not in str(caught.value)
 
 
 def test_work_groups_that_cannot_start_end_a_program_that_does_not_write():

@@ -16,6 +16,7 @@ from luthier_py.isa.instruction import Inst
 from luthier_py.isa.operand_parts import OP_SEL, OP_SEL_HI
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import BOOL, I64, U64, Kind, Prim, Type, Value
+from luthier_py.isa.semantics.crossings import RelativeMove
 from luthier_py.isa.semantics.meaning import Lanes, SignaturePart, Situation, Variants
 from luthier_py.isa.semantics.readers import binding
 
@@ -36,6 +37,8 @@ def dependents(inst: Inst) -> dict[str, list[int]]:
     row = meaning(inst.op)
     if isinstance(row, Variants):
         row = row.of(Situation(lambda name: _field(inst, name)))
+    if isinstance(row, RelativeMove):
+        row = row.row
     if not isinstance(row, Lanes):
         return {}
     names = binding.sources(inst.op, row)
