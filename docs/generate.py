@@ -385,7 +385,7 @@ def checks_of(row: table.Function) -> Iterator[str]:
         return
     optional = [p.name for p in row.parameters or () if p.optional]
     for p in row.parameters or ():
-        why = f" ({ERROR_NAMES[p.error]})" if p.error != table.INVALID_VALUE else ""
+        why = f" ({ERROR_NAMES[p.error]})" if p.error not in (0, table.INVALID_VALUE) else ""
         if p.test == "device":
             yield f"`{p.name}`: a device{why}"
         elif p.test.startswith("&"):
@@ -393,7 +393,7 @@ def checks_of(row: table.Function) -> Iterator[str]:
         elif p.test:
             yield f"`{p.name}`: {p.test.replace('..', ' to ').replace('|', ', ')}{why}"
         elif p.handle and not p.optional:
-            yield f"`{p.name}`: alive"
+            yield f"`{p.name}`: alive{why}"
     if optional:
         yield "may be null: " + ", ".join(f"`{name}`" for name in optional)
     yield from (f"*{word.value}*" for word in table.Word if word in row.words)

@@ -248,6 +248,38 @@ CASE(synchronous_copy_on_the_device_does_not_wait)
     returns_while_held(nullptr, [&] { return hipMemcpy(to, from, to.bytes(), hipMemcpyDeviceToDevice); });
     REQUIRE(to.all_are(1));
 }
+#if HIP_VERSION_MAJOR >= 6
+// Returns when what holds the null stream is over, and with what it does done.
+template <typename Call> static void waits(Call call)
+{
+    Gate gate;
+    gate.hold(nullptr);
+    std::thread opener([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        gate.open();
+    });
+    hipError_t error = call();
+    bool held = gate.holds();
+    opener.join();
+    CHECK(error);
+    REQUIRE(!held);
+    CHECK(hipStreamQuery(nullptr));
+}
+CASE(copies_and_fills_of_memory_that_asks_for_it_wait)
+{
+    unsigned on = 1, off = 0;
+    Device<unsigned> plain(N, 1u), marked(N, 0u);
+    hipDeviceptr_t at = reinterpret_cast<hipDeviceptr_t>(marked.at);
+    CHECK(hipPointerSetAttribute(&on, HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS, at));
+    waits([&] { return hipMemcpy(marked, plain, plain.bytes(), hipMemcpyDeviceToDevice); });
+    waits([&] { return hipMemcpyDtoD(at, reinterpret_cast<hipDeviceptr_t>(plain.at), plain.bytes()); });
+    waits([&] { return hipMemcpy(plain, marked, plain.bytes(), hipMemcpyDeviceToDevice); });
+    waits([&] { return hipMemset(marked, 2, marked.bytes()); });
+    REQUIRE(marked.all_are(0x02020202));
+    CHECK(hipPointerSetAttribute(&off, HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS, at));
+    returns_while_held(nullptr, [&] { return hipMemset(marked, 1, marked.bytes()); });
+}
+#endif
 CASE(launch)
 {
     Stream s;

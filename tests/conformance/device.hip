@@ -326,7 +326,7 @@ CASE(limits_refuse)
 #if HIP_VERSION_MAJOR >= 6
     GIVES(hipErrorInvalidValue, hipDeviceGetLimit(nullptr, hipLimitStackSize));
     GIVES(hipErrorInvalidValue, hipDeviceSetLimit(hipLimit_t(0xFFFF), 1024));
-    GIVES(hipErrorInvalidValue, hipDeviceSetLimit(hipLimit_t(-1), 1024));
+    GIVES(hipErrorUnsupportedLimit, hipDeviceSetLimit(hipLimit_t(-1), 1024)); // limits are int in AMD's library
     GIVES(hipErrorUnsupportedLimit, hipDeviceSetLimit(hipLimitPrintfFifoSize, 1024));
     GIVES(hipErrorUnsupportedLimit, hipDeviceGetLimit(&value, hipLimitPrintfFifoSize));
 #endif

@@ -23,12 +23,12 @@ static hipEvent_t destroyed_event()
 static void none(void *) {}
 static void none_called(hipStream_t, hipError_t, void *) {}
 
-// Streams. hip::isValid(stream) fails: hipErrorContextIsDestroyed (clr).
-template <typename Call> static void refuses_streams(Call call)
+// Streams. hip::isValid(stream) fails: hipErrorContextIsDestroyed (clr), but for those calls that say hipErrorInvalidHandle.
+template <typename Call> static void refuses_streams(Call call, hipError_t error = hipErrorContextIsDestroyed)
 {
-    GIVES(hipErrorContextIsDestroyed, call(bad_stream()));
-    GIVES(hipErrorContextIsDestroyed, call(minus_stream()));
-    GIVES(hipErrorContextIsDestroyed, call(destroyed_stream()));
+    GIVES(error, call(bad_stream()));
+    GIVES(error, call(minus_stream()));
+    GIVES(error, call(destroyed_stream()));
 }
 template <typename Call> static void refuses_events(Call call)
 {
@@ -64,7 +64,7 @@ CASE(stream_get_device)
 CASE(stream_wait_event)
 {
     Event e;
-    refuses_streams([&](hipStream_t s) { return hipStreamWaitEvent(s, e, 0); });
+    refuses_streams([&](hipStream_t s) { return hipStreamWaitEvent(s, e, 0); }, hipErrorInvalidHandle);
 }
 CASE(stream_add_callback) { refuses_streams([](hipStream_t s) { return hipStreamAddCallback(s, none_called, nullptr, 0); }); }
 CASE(launch_host_func) { refuses_streams([](hipStream_t s) { return hipLaunchHostFunc(s, none, nullptr); }); }
@@ -114,9 +114,12 @@ CASE(fill)
 CASE(pool_allocation)
 {
     void *at;
-    refuses_streams([&](hipStream_t s) { return hipMallocAsync(&at, 64, s); });
+    hipMemPool_t pool;
+    CHECK(hipDeviceGetDefaultMemPool(&pool, 0));
+    refuses_streams([&](hipStream_t s) { return hipMallocAsync(&at, 64, s); }, hipErrorInvalidHandle);
+    refuses_streams([&](hipStream_t s) { return hipMallocFromPoolAsync(&at, 64, pool, s); }, hipErrorInvalidHandle);
     CHECK(hipMallocAsync(&at, 64, nullptr));
-    refuses_streams([&](hipStream_t s) { return hipFreeAsync(at, s); });
+    refuses_streams([&](hipStream_t s) { return hipFreeAsync(at, s); }, hipErrorInvalidHandle);
     CHECK(hipFreeAsync(at, nullptr));
     CHECK(hipDeviceSynchronize());
 }

@@ -48,6 +48,14 @@ CASE(groups_are_no_larger_than_grids)
     CHECK(hipExtModuleLaunchKernel(module.function("count"), 16, 1, 1, 64, 1, 1, 0, nullptr, args, nullptr, nullptr, nullptr, 0));
     REQUIRE(d.all_are(16));
 }
+CASE(groups_that_no_device_takes) // as hipExtModuleLaunchKernel: hipErrorInvalidConfiguration since HIP 7 (clr), 1 before
+{
+    Module module;
+    hipFunction_t f = module.function("nothing");
+    for (uint32_t block : {0u, 2048u, ~0u})
+        GIVES(hipErrorInvalidConfiguration,
+              hipHccModuleLaunchKernel(f, 64, 1, 1, block, 1, 1, 0, nullptr, nullptr, nullptr, nullptr, nullptr));
+}
 CASE(events_around_a_launch)
 {
     Module module;

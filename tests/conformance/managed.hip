@@ -131,6 +131,21 @@ CASE(coherency_mode)
     CHECK(hipMemAdvise(m, PAGE, hipMemAdviseUnsetCoarseGrain, 0));
     EQUAL(int(hipMemRangeCoherencyModeFineGrain), range(m, hipMemRangeAttributeCoherencyMode));
 }
+CASE(coherency_mode_of_memory_that_is_not_managed)
+{
+    Device<char> d(2 * PAGE);
+    Pinned<char> coherent(PAGE), not_coherent(PAGE, 0, hipHostMallocNonCoherent);
+    std::vector<char> own(4 * PAGE);
+    EQUAL(int(hipMemRangeCoherencyModeCoarseGrain), range(d.at + PAGE, hipMemRangeAttributeCoherencyMode));
+    EQUAL(int(hipMemRangeCoherencyModeFineGrain), range(coherent, hipMemRangeAttributeCoherencyMode));
+    EQUAL(int(hipMemRangeCoherencyModeCoarseGrain), range(not_coherent, hipMemRangeAttributeCoherencyMode));
+    CHECK(hipHostRegister(own.data(), own.size(), hipHostRegisterDefault));
+    EQUAL(int(hipMemRangeCoherencyModeFineGrain), range(own.data(), hipMemRangeAttributeCoherencyMode));
+    CHECK(hipHostUnregister(own.data()));
+    int value;
+    GIVES(hipErrorInvalidValue, hipMemRangeGetAttribute(&value, sizeof value, hipMemRangeAttributeCoherencyMode, &value, 4));
+    GIVES(hipErrorInvalidValue, hipMemRangeGetAttribute(&value, sizeof value, hipMemRangeAttributeCoherencyMode, d, 3 * PAGE));
+}
 CASE(advice_keeps_what_is_in_memory)
 {
     Managed<int> m(64);

@@ -214,6 +214,33 @@ CASE(trim)
     CHECK(hipFreeAsync(kept, s));
     GIVES(hipErrorInvalidValue, hipMemPoolTrimTo(nullptr, 0));
 }
+__global__ void add_arrays(const int *a, const int *b, int *sum, int count)
+{
+    int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < count)
+        sum[i] = a[i] + b[i];
+}
+CASE(a_pool_gives_what_it_has_not_after_a_trim_to_more)
+{
+    constexpr int COUNT = 1 << 18;
+    constexpr size_t BYTES = COUNT * sizeof(int);
+    Stream s;
+    Pool pool;
+    std::vector<int> from(COUNT, 3), sum(COUNT);
+    pool.set(hipMemPoolAttrReleaseThreshold, ~uint64_t(0));
+    for (size_t left = 10; left; left--) {
+        CHECK(hipMemPoolTrimTo(pool, 3 * BYTES * left));
+        void *a = pool.take(BYTES, s), *b = pool.take(BYTES, s), *c = pool.take(BYTES, s);
+        CHECK(hipMemcpyAsync(a, from.data(), BYTES, hipMemcpyHostToDevice, s));
+        CHECK(hipMemcpyAsync(b, from.data(), BYTES, hipMemcpyHostToDevice, s));
+        add_arrays<<<COUNT / 256, 256, 0, s>>>(static_cast<int *>(a), static_cast<int *>(b), static_cast<int *>(c), COUNT);
+        CHECK(hipMemcpyAsync(sum.data(), c, BYTES, hipMemcpyDeviceToHost, s));
+        for (void *each : {a, b, c})
+            CHECK(hipFreeAsync(each, s));
+        CHECK(hipStreamSynchronize(s));
+        REQUIRE(sum == std::vector<int>(COUNT, 6));
+    }
+}
 CASE(high_water_marks_are_set_back)
 {
     Stream s;

@@ -170,6 +170,12 @@ bool is_on_device(const void *address)
     return memory_find(address, &found) && (found.kind == KIND_DEVICE || found.kind == KIND_VARIABLE);
 }
 
+bool memory_needs_no_wait(const void *address)
+{
+    struct allocation found;
+    return is_on_device(address) && memory_find(address, &found) && !found.synchronous;
+}
+
 /* What is mapped side by side is one. */
 static bool goes_so_far(const struct allocation *found, const void *address, size_t bytes)
 {
@@ -216,11 +222,15 @@ size_t memory_left(int device)
     return left;
 }
 
-/* Coherent with the host while kernels run: pinned and managed memory, unless flags say otherwise. */
-static bool fine_grained(enum kind kind, unsigned flags)
+bool memory_is_fine_grained(enum kind kind, unsigned flags)
 {
-    enum { NON_COHERENT = 0x80000000, FINE = 1 };
-    return kind == KIND_MANAGED || (kind == KIND_HOST && !(flags & NON_COHERENT)) || (kind == KIND_DEVICE && flags & FINE);
+    enum { NON_COHERENT = 0x80000000, FINE = 1, REGISTERED_COARSE = 8 };
+    switch (kind) {
+    case KIND_MANAGED: return true;
+    case KIND_HOST: return !(flags & NON_COHERENT);
+    case KIND_PINNED: return !(flags & REGISTERED_COARSE);
+    default: return kind == KIND_DEVICE && flags & FINE;
+    }
 }
 
 hipError_t memory_try(struct allocation *wanted)
@@ -229,7 +239,8 @@ hipError_t memory_try(struct allocation *wanted)
     uint64_t place;
     if (!memory_take_room(wanted->device, own))
         return hipErrorOutOfMemory;
-    hipError_t error = device_ask(MESSAGE_ALLOCATE, (uint64_t[]){wanted->bytes, fine_grained(wanted->kind, wanted->flags)}, 2, &place);
+    bool fine = memory_is_fine_grained(wanted->kind, wanted->flags);
+    hipError_t error = device_ask(MESSAGE_ALLOCATE, (uint64_t[]){wanted->bytes, fine}, 2, &place);
     if (error)
         memory_give_room(wanted->device, own);
     else

@@ -55,7 +55,7 @@ hipError_t hipDeviceGetLimit(size_t *value, int limit)
 /* Stacks are as deep as a kernel needs, whatever is said here; what kernels allocate from begins with the heap's limit. */
 hipError_t hipDeviceSetLimit(int limit, size_t value)
 {
-    if (limit < 0 || limit >= ALL_LIMITS)
+    if (limit >= ALL_LIMITS)
         return hipErrorInvalidValue;
     if (limit != STACK_BYTES && limit != HEAP_BYTES)
         return hipErrorUnsupportedLimit;

@@ -1,14 +1,14 @@
 /* Fills, as programs ask for them.
  *
  * Of the calls that are not asynchronous only those wait that fill host memory, or begin inside an allocation, as in AMD's
- * runtime; all others are done before what comes after them on the default stream.
+ * runtime, or fill what HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS is set for; all others are done before what comes after them on the default stream.
  */
 #include "transfers.h"
 
 static bool is_whole_on_device(const void *address)
 {
     struct allocation found;
-    return memory_find(address, &found) && is_on_device(address) && !found.flags && found.address == (uintptr_t)address;
+    return memory_find(address, &found) && memory_needs_no_wait(address) && !found.flags && found.address == (uintptr_t)address;
 }
 
 static hipError_t fill(const struct fill *all, bool wait, stream_t stream)

@@ -100,10 +100,14 @@ bool memory_remove(uintptr_t address);
 bool memory_take(const void *address, bool leaving, struct allocation *taken);
 bool memory_find(const void *address, struct allocation *found);
 bool is_on_device(const void *address);
+/* Synchronous operations on device memory may return early, unless HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS says otherwise. */
+bool memory_needs_no_wait(const void *address);
 bool memory_known(const void *address, size_t bytes); /* inside one allocation */
 bool memory_mark_leaving(const void *address, bool leaving); /* false: nothing that can be freed is there */
 bool memory_mark_synchronous(const void *address, bool on);
 bool memory_is_device(enum kind kind);
+/* Coherent with the host while kernels run: pinned, registered and managed memory, unless flags say otherwise. */
+bool memory_is_fine_grained(enum kind kind, unsigned flags);
 bool memory_take_room(int device, size_t bytes); /* what hipMemGetInfo counts; false: there is none */
 void memory_give_room(int device, size_t bytes);
 size_t memory_left(int device);

@@ -178,8 +178,8 @@ static void forget_unmapped(uintptr_t start, uintptr_t end)
 /* In the worker and in the table. */
 static hipError_t enter(uintptr_t device, size_t bytes, unsigned flags)
 {
-    enum { COARSE_GRAINED = 8 }; /* hipExtHostRegisterCoarseGrained */
-    hipError_t error = device_ask(MESSAGE_REGISTER, (uint64_t[]){device, bytes, !(flags & COARSE_GRAINED)}, 3, NULL);
+    bool fine = memory_is_fine_grained(KIND_PINNED, flags);
+    hipError_t error = device_ask(MESSAGE_REGISTER, (uint64_t[]){device, bytes, fine}, 3, NULL);
     if (error)
         return error;
     if (memory_add((struct allocation){

@@ -36,7 +36,7 @@ hipError_t hipPointerGetAttributes(struct pointer_attributes *attributes, const 
         return hipSuccess;
     }
     *attributes = (struct pointer_attributes){.device = ABI_MAJOR > 5 ? NO_DEVICE : 0};
-    return ABI_MAJOR > 5 ? hipSuccess : hipErrorInvalidValue;
+    return ABI_MAJOR > (address ? 5 : 6) ? hipSuccess : hipErrorInvalidValue; /* HIP 7 takes null for host memory, too */
 }
 
 /* hipPointer_attribute. */

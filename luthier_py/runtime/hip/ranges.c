@@ -1,4 +1,4 @@
-/* What programs advise for parts of managed memory, and what they may ask of it: remembered, and without any other effect.
+/* What programs advise for parts of managed memory, and what they may ask of memory: remembered, and without any other effect.
  *
  * Pieces are whole pages, as the driver has them, lie apart and are ordered by address; where there is none, nothing was said.
  */
@@ -231,16 +231,23 @@ static hipError_t answer(void *data, size_t bytes, int attribute, const struct s
     }
 }
 
+/* Of memory that is not managed they tell how coherent it is, and nothing else, as AMD's runtime. */
 hipError_t hipMemRangeGetAttributes(void **data, size_t *bytes, int *attributes, size_t number, const void *address,
                                     size_t range_bytes)
 {
     struct said all = NOTHING;
-    bool mixed = false;
-    hipError_t error = number && is_managed(address, range_bytes) ? hipSuccess : hipErrorInvalidValue;
-    if (!error && !sum_up((uintptr_t)address, (uintptr_t)address + range_bytes, &all, &mixed))
-        error = hipErrorOutOfMemory;
-    for (size_t i = 0; i < number && !error; i++)
-        error = data[i] ? answer(data[i], bytes[i], attributes[i], &all, mixed) : hipErrorInvalidValue;
+    struct allocation found;
+    bool mixed = false, managed = is_managed(address, range_bytes);
+    if (!number || !range_bytes || !memory_known(address, range_bytes) || !memory_find(address, &found))
+        return hipErrorInvalidValue;
+    all.coarse = !memory_is_fine_grained(found.kind, found.flags);
+    if (managed && !sum_up((uintptr_t)address, (uintptr_t)address + range_bytes, &all, &mixed))
+        return hipErrorOutOfMemory;
+    hipError_t error = hipSuccess;
+    for (size_t i = 0; i < number && !error; i++) {
+        bool known = data[i] && (managed || attributes[i] == COHERENCY);
+        error = known ? answer(data[i], bytes[i], attributes[i], &all, mixed) : hipErrorInvalidValue;
+    }
     return error;
 }
 

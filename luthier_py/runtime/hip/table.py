@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -36,7 +36,9 @@ class Word(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ApiParameter:
-    """``declaration``: as in C. ``test``: a set of numbers, or ``device``; "" for none."""
+    """``declaration``: as in C. ``test``: a set of numbers, or ``device``; "" for none. ``error``: of a handle, 0 is
+    what its kind's check says.
+    """
 
     declaration: str
     optional: bool = False
@@ -131,9 +133,10 @@ def _split(text: str) -> list[str]:
 def _parameter(text: str) -> ApiParameter:
     found = _PARAMETER.match(text)
     assert found, text
-    test, error = found["test"] or "", found["error"]
-    default = INVALID_DEVICE if test == "device" else INVALID_VALUE
-    return ApiParameter(found["declaration"], bool(found["optional"]), test, int(error or default))
+    test = found["test"] or ""
+    parameter = ApiParameter(found["declaration"], bool(found["optional"]), test)
+    default = INVALID_DEVICE if test == "device" else 0 if parameter.handle else INVALID_VALUE
+    return replace(parameter, error=int(found["error"] or default))
 
 
 def implementation(name: str) -> str:
@@ -179,7 +182,9 @@ def _checks(row: ApiFunction) -> Iterator[str]:
     parameters = row.parameters or ()
     for p in parameters:
         if p.handle:
-            yield f"{p.name} ? check_{p.handle}({p.name}) : hipSuccess" if p.optional else f"check_{p.handle}({p.name})"
+            check = f"check_{p.handle}({p.name})"
+            check = f"({check} ? {p.error} : hipSuccess)" if p.error else check
+            yield f"{p.name} ? {check} : hipSuccess" if p.optional else check
         elif p.pointer and not p.optional:
             yield f"{p.name} ? hipSuccess : {p.error}"
         if p.test == "device":

@@ -39,7 +39,7 @@ hipError_t hipMemcpyWithStream(void *to, const void *from, size_t bytes, int kin
 /* What stays on the device is done before what comes after it on the default stream; nobody waits for it here. */
 hipError_t hipMemcpy(void *to, const void *from, size_t bytes, int kind)
 {
-    return line(to, from, bytes, kind, !(is_on_device(to) && is_on_device(from)), NULL);
+    return line(to, from, bytes, kind, !(memory_needs_no_wait(to) && memory_needs_no_wait(from)), NULL);
 }
 
 hipError_t hipMemcpyHtoD(void *to, const void *from, size_t bytes) { return hipMemcpy(to, from, bytes, COPY_TO_DEVICE); }

@@ -2,7 +2,7 @@
  *
  * ROCm's library carries these headers in itself, preprocessed; here those are read that are installed. Which they are
  * is what ROCm's own build says (clr, hipamd/src/hiprtc/CMakeLists.txt: HIPRTC_HEADERS); before HIP 6, hip_runtime.h
- * includes most of them itself. Tried with HIP 5.2, 6.1 and 7.1.
+ * includes most of them itself. Tried with HIP 5.2, 6.1, 6.4 and 7.1.
  */
 #pragma once
 #pragma clang system_header
@@ -34,13 +34,13 @@
 #include <hip/amd_detail/texture_indirect_functions.h>
 #include <hip/amd_detail/amd_surface_functions.h>
 #include <hip/amd_detail/math_fwd.h>
-#if HIP_VERSION_MAJOR < 7 /* whose warp functions ask for the others, not the other way round */
-#include <hip/amd_detail/amd_device_functions.h>
-#endif
+#if __has_include(<hip/amd_detail/amd_warp_sync_functions.h>) /* since 6.2 warp functions stand alone, and others ask for them */
 #include <hip/amd_detail/amd_warp_functions.h>
 #include <hip/amd_detail/amd_device_functions.h>
-#if __has_include(<hip/amd_detail/amd_warp_sync_functions.h>) /* since 6.2 */
 #include <hip/amd_detail/amd_warp_sync_functions.h>
+#else /* and before it was the other way round */
+#include <hip/amd_detail/amd_device_functions.h>
+#include <hip/amd_detail/amd_warp_functions.h>
 #endif
 #include <hip/amd_detail/amd_hip_unsafe_atomics.h>
 #include <hip/amd_detail/amd_hip_atomic.h>

@@ -14,6 +14,7 @@ int hipFree(void *address);
 int hipMemGetInfo(size_t *free_bytes, size_t *total);
 int hipDeviceTotalMem(size_t *bytes, int device);
 int hipMemset(void *address, int value, size_t bytes);
+int hipMemsetAsync(void *address, int value, size_t bytes, void *stream);
 int hipMemcpy(void *to, const void *from, size_t bytes, int kind);
 int hipDeviceSynchronize(void);
 int hipGetDeviceCount(int *count);
@@ -23,6 +24,7 @@ int hipEventRecord(void *event, void *stream);
 int hipEventElapsedTime(float *milliseconds, void *start, void *stop);
 int hipStreamSynchronize(void *stream);
 
+static void *const PER_THREAD = (void *)2; /* hipStreamPerThread */
 enum { OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, TO_DEVICE = 1, TO_HOST = 2 };
 #define REQUIRE(good) do { if (!(good)) { printf("line %d: %s\n", __LINE__, #good); exit(1); } } while (0)
 
@@ -80,6 +82,7 @@ static void in_child(int *managed, void *device, void **events)
     REQUIRE(hipMalloc(&more, 16) == NOT_INITIALIZED && hipFree(device) == NOT_INITIALIZED);
     REQUIRE(hipMemcpy(&word, managed, 4, TO_HOST) == NOT_INITIALIZED && hipMemset(device, 0, 4) == NOT_INITIALIZED);
     REQUIRE(hipDeviceSynchronize() == NOT_INITIALIZED && hipStreamSynchronize(NULL) == NOT_INITIALIZED);
+    REQUIRE(hipStreamSynchronize(PER_THREAD) == NOT_INITIALIZED);
     REQUIRE(hipGetDeviceCount(&count) == NOT_INITIALIZED && hipMemGetInfo(&bytes, &bytes) == NOT_INITIALIZED);
     REQUIRE(hipEventRecord(events[0], NULL) == NOT_INITIALIZED);
     REQUIRE(hipEventElapsedTime(&time, events[0], events[1]) == NOT_INITIALIZED);
@@ -97,12 +100,14 @@ static void forked(int used)
         REQUIRE(!hipMemcpy(device, &word, 4, TO_DEVICE));
         for (int i = 0; i < 2; i++)
             REQUIRE(!hipEventCreate(&events[i]) && !hipEventRecord(events[i], NULL));
+        REQUIRE(!hipMemsetAsync(managed, 0, 4096, PER_THREAD) && !hipStreamSynchronize(PER_THREAD));
         *managed = 6;
     }
     pid_t child = fork();
     if (child == 0 && used)
         in_child(managed, device, events);
-    REQUIRE(!hipMalloc(&device, 4096) && !hipMemset(device, child ? 1 : 2, 4096));
+    REQUIRE(!hipMalloc(&device, 4096) && !hipMemsetAsync(device, child ? 1 : 2, 4096, PER_THREAD));
+    REQUIRE(!hipStreamSynchronize(PER_THREAD));
     if (child == 0)
         exit(7);
     REQUIRE(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);

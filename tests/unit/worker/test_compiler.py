@@ -230,6 +230,35 @@ def test_older_headers(tools: Search, fresh: Path) -> None:
     assert load(compiled(program(source), Search(environment=environment)).code).kernels[0].name == "k"
 
 
+WARP, DEVICE, SYNC = (f"hip/amd_detail/amd_{name}_functions.h" for name in ("warp", "device", "warp_sync"))
+BALLOT, LANE = "inline int __ballot64(int x) { return x; }\n", "inline int __lane_id() { return 0; }\n"
+ASKS_BALLOT, ASKS_LANE = "inline int mask() { return __ballot64(1); }\n", "inline int lane() { return __lane_id(); }\n"
+
+
+@pytest.mark.parametrize(
+    "major, headers",
+    (
+        (6, {DEVICE: LANE, WARP: ASKS_LANE}),  # until 6.1
+        (6, {WARP: BALLOT + LANE, DEVICE: ASKS_BALLOT, SYNC: ASKS_LANE}),
+        (7, {WARP: BALLOT + LANE, DEVICE: ASKS_BALLOT, SYNC: ASKS_LANE}),
+    ),
+)
+def test_headers_come_in_the_order_that_each_release_asks_for(
+    major: int, headers: dict[str, str], tmp_path: Path, require_tool: Callable[[str], str]
+) -> None:
+    """Headers of a small installation, of which two ask for each other's functions."""
+    wrapper = Path(hiprtc.__file__).parent / "hiprtc_runtime.h"
+    text = wrapper.read_text()
+    all_of_them, optional = (set(re.findall(words, text)) for words in (r"\n#include <(.+)>", r"__has_include\(<(.+)>"))
+    for name, functions in {**dict.fromkeys(all_of_them - optional, ""), **headers}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"#pragma once\n{functions}")
+    (tmp_path / "hip" / "hip_runtime.h").write_text(f"#define HIP_VERSION_MAJOR {major}\n")
+    words = ["-fsyntax-only", "-x", "c++", "-I", str(tmp_path), "-include", str(wrapper), os.devnull]
+    done = subprocess.run([require_tool("clang++-22"), *words], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_the_program_knows_where_properties_name_the_target() -> None:
     text = next(path for path in hiprtc.HIPRTC_SOURCES if path.name == "compiler.c").read_text()
     since_6, before = (int(number) for number in re.findall(r"ARCH_NAME_OFFSET = (\d+)", text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,3 +52,11 @@ def test_children_of_fork(when: str, host_program: HostProgram, run: Run) -> Non
 def test_arrays_of_every_abi(major: int, host_program: HostProgram, run: Run) -> None:
     done = run(host_program("arrays_program", linked=False), str(major))
     assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
+
+
+@pytest.mark.parametrize("major, error", ((5, 1), (6, 1), (7, 0)))
+def test_null_is_memory_of_the_host_since_hip_7(major: int, error: int, run: Run) -> None:
+    """As ROCm 5.2.3 and 6.4.3 answer, and as the sources of HIP 7 do."""
+    text = f"import ctypes; print(ctypes.CDLL('libamdhip64.so.{major}').hipPointerGetAttributes(bytes(64), None))"
+    done = run(sys.executable, "-c", text)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{error}\n", "")
