@@ -34,7 +34,7 @@ BY_CHANCE = {"cooperative", "grid_sync", "printing"}
 """Waves wait for each other, or for the host: how often they look is chance."""
 ANY = Space.GLOBAL | Space.LDS | Space.SCRATCH
 TWO_PLACES = ("_read2", "_write2", "_2addr_")
-PRINTED = " - opcode_id "  # in a line of mem_printf
+PRINTED = " - at 0x"  # in a line of mem_printf
 Profile = list[dict[str, Any]]
 Ops = Mapping[str, OpInfo]
 

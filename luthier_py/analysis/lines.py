@@ -51,6 +51,14 @@ class SourceLines:
         found = self.at(pc)
         return None if found is None else str(found)
 
+    @property
+    def extents(self) -> dict[str, tuple[int, int]]:
+        """Of each file, by name: the first of its lines that have code, and the last."""
+        numbers: dict[str, list[int]] = {}
+        for line in sorted(filter(None, self.lines), key=lambda each: (each.file, each.line)):
+            numbers.setdefault(line.file, []).append(line.line)
+        return {file: (found[0], found[-1]) for file, found in numbers.items()}
+
     def __bool__(self) -> bool:
         return bool(self.addresses)
 

@@ -24,7 +24,7 @@ from luthier_py.isa.target import Target
 _PASS = 4  # cycles (CDNA 3 ISA, 7.1)
 _MULTIPLICATIONS = frozenset("""V_MUL_LO_U32 V_MUL_LO_I32 V_MUL_HI_U32 V_MUL_HI_I32 V_MAD_U64_U32 V_MAD_I64_I32
 V_MAD_CO_U64_U32 V_MAD_CO_I64_I32""".split())  # LLVM's WriteIntMul
-_IDLE, _SLEEP, _SLEEP_CYCLES = "S_NOP", "S_SLEEP", 64  # MI200 ISA, 12.5
+_IDLE, _SLEEP, _SLEEP_CYCLES = "S_NOP", "S_SLEEP", 64  # MI200 ISA, 12.5; LLVM, GCNSubtarget::getSNopBits
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ def cost_of(target: Target, inst: Inst, wave_size: int) -> InstructionCost:
         return InstructionCost(work, model.step, model.step, model.step, None)
     held, ready = model.timing(work, wave_size)
     if inst.op.base in (_IDLE, _SLEEP):
-        count = inst["simm16"].value
-        held = (count + 1) * model.step if inst.op.base == _IDLE else max((count & 0x7F) * _SLEEP_CYCLES, model.step)
+        count = inst["simm16"].value & (0xF if inst.op.base == _IDLE and target.generation < 12 else 0x7F)
+        held = (count + 1) * model.step if inst.op.base == _IDLE else max(count * _SLEEP_CYCLES, model.step)
         return InstructionCost(Work.OTHER, held, held, held, None)
     return InstructionCost(work, held, ready, ready, _PIPES.get(work, Pipe.VECTOR))
 

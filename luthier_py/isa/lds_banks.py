@@ -3,7 +3,8 @@
 In: a target, and decoded DS instructions. Out: the rule by which an instruction takes cycles, as data. The model: an
 access of a wave is served in groups of lanes; a bank gives one of its words in a cycle, to all lanes of the group that
 want it; so a group takes as many cycles as its busiest bank has different words to give. Lanes that modify a word
-(atomics) take a cycle each. Invariant: a group without conflicts takes one cycle.
+(atomics) take a cycle each. Invariant: a group without conflicts takes one cycle, also where none of its lanes is
+active; an access without an active lane takes none.
 
 No manual says all of this. Each row names its sources; docs/bank-conflicts.md says where they disagree.
 """
@@ -55,6 +56,8 @@ SOURCES = {
     "shark": "https://github.com/nod-ai/amd-shark-ai/pull/2919, docs/empirical-lds: measured on W7900 (RDNA 3) and RX "
              "9070 XT (RDNA 4) for ds_read_b128",
     "llvm": "https://github.com/llvm/llvm-project/pull/219063 and /220632: 64 banks on gfx950 and gfx12.5, else 32",
+    "idle": "groups without an active lane: https://github.com/tinygrad/tinygrad, extra/sqtt/examples, counters of its "
+            "gemm on gfx1100, gfx1200 and gfx950; ROCm Compute Profiler, LDS examples, measured on MI250",
 }
 
 
@@ -78,6 +81,10 @@ class LaneGroups:
         for lane in range(wave_size):
             found.setdefault(self.group(lane), []).append(lane)
         return tuple(map(tuple, found.values()))
+
+    def parities_in(self, wave_size: int) -> tuple[int, ...]:
+        """The masks that tell lanes of such a wave apart: two to the power of how many they are is its groups."""
+        return tuple(mask for mask in self.parities if mask & (wave_size - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +190,8 @@ def lds_access(inst: Inst) -> LdsAccess | None:
 def cycles_of(model: BankModel, access: LdsAccess, words: Mapping[int, int], wave_size: int) -> int:
     """What one of an access's passes takes: ``words`` has the first word that each active lane wants."""
     service, count = model.service(access.way, access.dwords), 0
-    for lanes in service.groups(wave_size):
+    for lanes in service.groups(wave_size) if words else ():
         wanted = [words[lane] + more for lane in lanes if lane in words for more in range(access.dwords)]
-        if wanted:
-            given = wanted if access.way is Way.ATOMIC else set(wanted)
-            count += max(Counter(word % service.banks for word in given).values())
+        given = wanted if access.way is Way.ATOMIC else set(wanted)
+        count += max(Counter(word % service.banks for word in given).values(), default=1)
     return count

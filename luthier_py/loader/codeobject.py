@@ -34,6 +34,7 @@ from luthier_py.loader.elf import (
 from luthier_py.loader.limits import LIMIT, limit_bytes
 from luthier_py.loader.note import Metadata, Note, merge_metadata, read_notes, unpack_metadata
 from luthier_py.loader.symbols import read_relocations, read_symbols
+from luthier_py.names import demangled
 
 MEMORY = "<memory>"  # the name of bytes that have none
 MOST_STACK_BYTES = 16384
@@ -71,6 +72,11 @@ class KernelRecord:
     entry: int
     metadata: Metadata = field(repr=False)
     args: tuple[KernelArg, ...] = field(repr=False)
+
+    @property
+    def shown(self) -> str:
+        """Its name for people."""
+        return demangled(self.name)
 
     @property
     def own_args(self) -> list[KernelArg]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from luthier_py.analysis.lines import SourceLines
 from luthier_py.ir import Function
+from luthier_py.names import demangled
 from luthier_py.report.html import HtmlRow, HtmlTable
 from luthier_py.report.sources import SourceFile, SourceFolder
 
@@ -39,7 +40,8 @@ def listing(
         jump = f"pc{target:x}" if target in here else ""
         rows.append(HtmlRow((f"{instr.pc:#x}", *numbers.cells, text), numbers.heat, name=f"pc{instr.pc:x}", jump=jump,
                             line="" if source is None else str(source)))
-    return HtmlTable(f"Disassembly of {function.name}", ("pc", *columns, "instruction"), tuple(rows), len(columns) + 1)
+    title = f"Disassembly of {demangled(function.name)}"
+    return HtmlTable(title, ("pc", *columns, "instruction"), tuple(rows), len(columns) + 1)
 
 
 def source_table(

@@ -16,6 +16,7 @@ from luthier_py.inject.items import Allotted, Cause, Clone, Edit, Label, Referen
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.isa import Inst, Reg
 from luthier_py.loader import Given
+from luthier_py.names import demangled
 from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.report.cloned import change
 from luthier_py.report.html import HtmlRow, HtmlTable, Page
@@ -217,16 +218,16 @@ def _shown(value: object) -> str:
 def as_lines(explained: Explained) -> Iterator[str]:
     """A listing for a terminal."""
     for refusal in explained.made.refused:
-        yield f"kernel {printable(refusal.kernel)} is left alone: {printable(refusal.reason)}"
+        yield f"kernel {printable(demangled(refusal.kernel))} is left alone: {printable(refusal.reason)}"
     for row in explained.kernels:
         facts = "; ".join(f"{name} {value}" for name, value in _facts(row))
-        yield f"kernel {printable(row.name)}: {facts}"
+        yield f"kernel {printable(demangled(row.name))}: {facts}"
     for what, home in explained.homes:
         yield f"kept for each wave: {what} in {home}"
     yield _LEGEND
     for function in explained.functions:
         yield ""
-        yield f"{printable(function.name)}: the clone is {printable(function.clone)}"
+        yield f"{printable(demangled(function.name))}: the clone is {printable(function.clone)}"
         for role, (count, size) in function.costs.items():
             yield f"  {role.value:<12} {count:>7} instructions {size:>8} bytes"
         yield from _listing(function)
@@ -290,8 +291,9 @@ def _figures(row: ClonedKernel) -> dict[str, object]:
 
 def as_page(explained: Explained) -> Page:
     """The same with the clone in a table."""
-    facts = [(row.name, "; ".join(f"{name} {value}" for name, value in _facts(row))) for row in explained.kernels]
-    facts += [(each.kernel, f"left alone: {each.reason}") for each in explained.made.refused]
+    facts = [(demangled(row.name), "; ".join(f"{name} {value}" for name, value in _facts(row)))
+             for row in explained.kernels]
+    facts += [(demangled(each.kernel), f"left alone: {each.reason}") for each in explained.made.refused]
     facts += [(f"kept for each wave: {what}", home) for what, home in explained.homes]
     tables = []
     for function in explained.functions:

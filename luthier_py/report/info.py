@@ -162,8 +162,9 @@ def _row(kernel: Json) -> list[str]:
         f"{a['name'] or '?'}:{a['size']}{'*' if 'buffer' in a['kind'] else ''}" for a in stated
     )
     region = f": {kernel['region']}" if "region" in kernel else ""
-    name = printable(f"{kernel['name']}({arguments}){region}")
-    return [f"0x{kernel['entry']:x}", *(str(kernel[key]) for key in numbers), name]
+    shown = demangled(kernel["name"]) if not region else kernel["name"]
+    name = f"{shown}({arguments})" if shown == kernel["name"] else f"{shown} ({arguments})"
+    return [f"0x{kernel['entry']:x}", *(str(kernel[key]) for key in numbers), printable(f"{name}{region}")]
 
 
 def _left_out(facts: Json) -> list[str]:

@@ -75,6 +75,8 @@ class Verdict:
     """What it would have done in these, and why it could not."""
     without_lines: set[str] = field(default_factory=set)
     """Of these, those whose objects have no line tables, where the options ask for lines."""
+    extents: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """And of the other objects: the source files, with the first line that has code and the last."""
     unobserved: dict[str, int] = field(default_factory=dict)
     """Launches in which the tool ran and had nothing to go by, by its reasons."""
     findings: int = 0
@@ -115,8 +117,10 @@ class Verdict:
         """The tool inserts nothing into it. ``notes``: what it says of the program."""
         self.untouched.add(kernel)
         self.left_out += [line.strip() for line in left_out_lines(left_out_of(notes))]
-        if asks_for_lines(self.tool.selection.instrument) and not source_lines(obj):
-            self.without_lines.add(kernel)
+        if asks_for_lines(self.tool.selection.instrument):
+            lines = source_lines(obj)
+            self.extents |= lines.extents
+            self.without_lines |= set() if lines else {kernel}
 
     def told(self, launch: LaunchResult, report: Any) -> None:
         """What is reported of a launch; None where that went wrong."""
@@ -146,6 +150,10 @@ class Verdict:
         if self.without_lines:
             found.append(f"INSTRUMENT asks for source lines, and there are no line tables of "
                          f"{self._listed(self.without_lines)}: compile with -g")
+        if self.extents:
+            files = [f"{file}:{first}-{last}" for file, (first, last) in sorted(self.extents.items())]
+            more = f" and {len(files) - SHOWN} more files" if len(files) > SHOWN else ""
+            found.append(f"INSTRUMENT asks for source lines; the code there is of {', '.join(files[:SHOWN])}{more}")
         if self.failed:
             found.append(f"{_many(self.failed, 'launch', 'launches')} did not begin: the runtime took no such grid, "
                          "block or memory")  # fmt: skip

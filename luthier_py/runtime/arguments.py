@@ -34,7 +34,7 @@ def pack_arguments(record: KernelRecord, values: Sequence[Argument], grid: Dim3,
     visible = record.own_args
     if len(values) != len(visible):
         names = ", ".join(arg.name or arg.value_kind for arg in visible)
-        raise Invalid(f"kernel {record.name} takes {how_many(len(visible), 'argument')} ({names}), not {len(values)}")
+        raise Invalid(f"kernel {record.shown} takes {how_many(len(visible), 'argument')} ({names}), not {len(values)}")
     size = max([record.descriptor.kernarg_size, *(arg.offset + arg.size for arg in record.args)], default=0)
     segment = bytearray(size)
     for arg, value in zip(visible, values, strict=True):
@@ -51,7 +51,7 @@ def _lay_out(record: KernelRecord, values: Sequence[Argument]) -> bytes:
         elif isinstance(value, bytes) or hasattr(value, "tobytes"):
             content = value if isinstance(value, bytes) else bytes(value.tobytes())
         else:
-            raise Invalid(f"kernel {record.name}, argument {number}: the object has no metadata that says how many "
+            raise Invalid(f"kernel {record.shown}, argument {number}: the object has no metadata that says how many "
                           f"bytes it takes; give a NumPy scalar, as numpy.int32({value}), or bytes")
         segment += bytes(-len(segment) % min(len(content) & -len(content) or 1, _MOST_ALIGNMENT)) + content
     return segment.ljust(record.descriptor.kernarg_size, b"\0")
@@ -68,7 +68,7 @@ def with_hidden(record: KernelRecord, segment: bytes, grid: Dim3, block: Dim3, l
 
 
 def _pack(record: KernelRecord, arg: KernelArg, value: Argument) -> bytes:
-    where = f"kernel {record.name}, argument {arg.name or f'at offset {arg.offset}'}"
+    where = f"kernel {record.shown}, argument {arg.name or f'at offset {arg.offset}'}"
     if isinstance(value, Buffer):
         if arg.value_kind not in POINTERS and arg.size != 8:
             raise Invalid(f"{where}: a buffer is given, but it takes {arg.size} bytes by value")

@@ -218,7 +218,7 @@ def check_layout(recorded: KernelRecord, kernel: KernelRecord, name: str) -> Non
         return ", ".join(rows) or "nothing"
 
     if layout(recorded) != layout(kernel):
-        raise Invalid(f"kernel {kernel.name} of {name} takes other arguments than the recorded one: {layout(kernel)}; "
+        raise Invalid(f"kernel {kernel.shown} of {name} takes other arguments than the recorded one: {layout(kernel)}; "
                       f"not {layout(recorded)}")
 
 

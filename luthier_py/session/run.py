@@ -286,7 +286,7 @@ def doubts(record: KernelRecord, arguments: Sequence[ArgumentSpec]) -> list[str]
         floating = FLOATING.get(kind.removeprefix("const ").removesuffix(" const"))
         if isinstance(actual, ScalarSpec) and floating is not None and floating != (actual.data.dtype.kind == "f"):
             gets = f"is of type {kind}, and gets the bits of `{actual.text}`"
-            found.append(f"kernel {record.name}: argument {number} {gets}")
+            found.append(f"kernel {record.shown}: argument {number} {gets}")
     return found
 
 
@@ -311,13 +311,13 @@ def check_arguments(record: KernelRecord, arguments: Sequence[ArgumentSpec]) -> 
     wanted = record.own_args
     if len(wanted) != len(arguments):
         formals = ", ".join(map(_formal, wanted, type_names(record)))
-        raise Invalid(f"kernel {record.name} takes {how_many(len(wanted), 'argument')} ({formals}), not "
+        raise Invalid(f"kernel {record.shown} takes {how_many(len(wanted), 'argument')} ({formals}), not "
                       f"{len(arguments)}")
     for number, (formal, actual) in enumerate(zip(wanted, arguments, strict=True)):
         is_buffer = formal.value_kind in POINTERS
         if is_buffer != isinstance(actual, BufferSpec):
             kind = "a buffer (like in:f32[1024]=zeros)" if is_buffer else "a scalar (like i32=7)"
-            raise Invalid(f"kernel {record.name}: argument {number} is {kind}, not `{actual.text}`")
+            raise Invalid(f"kernel {record.shown}: argument {number} is {kind}, not `{actual.text}`")
         if isinstance(actual, ScalarSpec) and actual.data.nbytes != formal.size:
             sizes = f"has {formal.size} bytes, `{actual.text}` has {actual.data.nbytes}"
-            raise Invalid(f"kernel {record.name}: argument {number} {sizes}")
+            raise Invalid(f"kernel {record.shown}: argument {number} {sizes}")

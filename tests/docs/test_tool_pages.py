@@ -19,7 +19,7 @@ from luthier_py.tool import load_tool
 ROOT = Path(__file__).parents[2]
 PAGES = {page.parent.name: page for page in sorted((ROOT / "tools").glob("*/README.md"))}
 BLOCK = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
-CHANGING = re.compile(r"0x[0-9a-f]{8,}|opcode_id \d+")  # addresses in memory, numbers of a table's rows
+CHANGING = re.compile(r"0x[0-9a-f]{8,}")  # addresses in memory
 HIP = ("compressibility",)
 
 

@@ -54,7 +54,7 @@ def check(code: bytes, launch: Launch) -> None:
     for trace in report["traces"]:
         assert all(expected[way] == max(n for (of, _), n in expected.items() if of == way[0])
                    for way in pairwise(trace["blocks"]))
-    assert dot(report).count(b" -> ") == len(expected)
+    assert dot(report, str).count(b" -> ") == len(expected)
     assert sum(trace["instructions"] for trace in report["traces"]) == report["instructions"]
 
 

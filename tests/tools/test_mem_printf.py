@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +19,8 @@ from luthier_py.samples import FOLDER, sample
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_instrumented, run_original
 from luthier_py.tools.mem_printf import MemPrintf
+
+PRINTED = re.compile("0x[0-9a-f]{16} - at 0x[0-9a-f]+")
 
 
 class Placed(EmulatorDevice):
@@ -40,17 +42,14 @@ def test_as_many_lines_as_lanes(name: str, capsys: pytest.CaptureFixture[str]) -
     assert profile is not None
     ran = run_instrumented(device, instrument(code, tool), tool, launch)
     assert all(ran.outputs[number].tobytes() == data.tobytes() for number, data in before.items())
-    lines = [line for line in capsys.readouterr().out.splitlines() if " - opcode_id " in line]
-    counted = Counter[str]()
-    for pc, inst in profile.insts.items():
-        if inst.op.spaces & Space.GLOBAL and profile.lanes.get(pc):
-            counted[inst.op.mnemonic] += profile.lanes[pc]
-    printed = Counter(tool_name(ran.report, line) for line in lines)
+    lines = [line for line in capsys.readouterr().out.splitlines() if PRINTED.fullmatch(line)]
+    counted = {pc: profile.lanes[pc] for pc, inst in profile.insts.items()
+               if inst.op.spaces & Space.GLOBAL and profile.lanes.get(pc)}
+    printed = Counter(int(line.split()[-1], 16) for line in lines)
     assert printed == counted and ran.records["luthier.printed"].kept == len(lines)
-
-
-def tool_name(report: dict[str, Any], line: str) -> str:
-    return report["opcodes"][int(line.split()[-1])]
+    texts = {row["pc"]: row["instruction"] for row in ran.report["sites"]}
+    assert all(texts[pc].startswith(profile.insts[pc].op.mnemonic) for pc in printed)
+    assert all(f"  {pc:#x} {text}" in ran.text for pc, text in texts.items())
 
 
 def test_the_addresses_of_saxpy(capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +61,7 @@ def test_the_addresses_of_saxpy(capsys: pytest.CaptureFixture[str]) -> None:
     x, y = (buffer.address for buffer in vars(device)["placed"] if buffer.size == 4000)
     expected = Counter(x + 4 * i for i in range(1000)) + Counter(2 * [y + 4 * i for i in range(1000)])
     lines = capsys.readouterr().out.splitlines()
-    assert Counter(int(line.split()[0], 16) for line in lines if " - opcode_id " in line) == expected
+    assert Counter(int(line.split()[0], 16) for line in lines if PRINTED.fullmatch(line)) == expected
 
 
 def test_what_is_not_known_is_left_out_and_told(require_tool: Callable[[str], str], tmp_path: Path) -> None:
@@ -73,4 +72,4 @@ def test_what_is_not_known_is_left_out_and_told(require_tool: Callable[[str], st
     made = instrument(path.read_bytes(), MemPrintf())
     notes = made.edits.notes
     left = [each.place.text for each in notes.left_out]
-    assert notes.opcodes and left and all(text.startswith("buffer_") for text in left)
+    assert notes.sites and left and all(text.startswith("buffer_") for text in left)

@@ -80,7 +80,8 @@ class HotBlocks(OpcodeHistogram):
         total, lines = report["instructions"], [self.headline(launch)]
         for row in report["blocks"][: self.shown]:
             lines.append(f"  {row['instructions'] / max(total, 1):6.1%}  {row['executions']} x {row['length']} "
-                         f"instructions, block {row['pc']:#x} of {row['function']}, region {row['region']:#x}")
+                         f"instructions, block {row['pc']:#x} of {self.selection.shown(row['function'])}, "
+                         f"region {row['region']:#x}")
             lines += [f"          {line}" for line in _code(launch.notes, row["pc"])]
             lines += [f"          -> {way['to']:#x} {way['executions']} times"
                       for way in report["ways"] if way["from"] == row["pc"]]
@@ -100,7 +101,7 @@ class HotBlocks(OpcodeHistogram):
             (way["from"], way["to"]): way["executions"] for way in added["ways"]})}
 
     def files(self, launch: LaunchResult, report: dict[str, Any]) -> Mapping[str, bytes]:
-        return {**super().files(launch, report), f"{self.name}.dot": dot(report)}
+        return {**super().files(launch, report), f"{self.name}.dot": dot(report, self.selection.shown)}
 
 
 def _hottest(rows: Iterable[dict[str, Any]], name: str) -> list[dict[str, Any]]:

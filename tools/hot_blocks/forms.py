@@ -7,18 +7,20 @@ outside, are its executions.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 
-def dot(report: dict[str, Any]) -> bytes:
-    """A cluster for each function; blocks that ran, and how often control went from one to another."""
+def dot(report: dict[str, Any], shown: Callable[[str], str]) -> bytes:
+    """A cluster for each function; blocks that ran, and how often control went from one to another. ``shown``: names
+    of functions for people."""
     functions: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in report["blocks"]:
         if row["executions"]:
             functions[row["function"]].append(row)
     lines = ["digraph blocks {", "  node [shape=box];"]
     for number, (name, rows) in enumerate(sorted(functions.items())):
-        lines += [f"  subgraph cluster{number} {{", f'    label="{name}";']
+        lines += [f"  subgraph cluster{number} {{", f'    label="{shown(name)}";']
         for row in sorted(rows, key=lambda row: int(row["pc"])):
             share = row["instructions"] / report["instructions"]
             line = next(iter(row["lines"]), "")

@@ -28,7 +28,7 @@ from luthier_py.intrinsics import atomic_add, atomic_max, lane_id
 from luthier_py.isa import Space
 from luthier_py.isa.lds_banks import lds_access
 from luthier_py.report.sources import SourceFolder
-from luthier_py.tool import Element, Hook, InstrPlaces, Region, Stretch, combined
+from luthier_py.tool import Element, Hook, InstrPlaces, Region, combined
 
 from .advice import advice_of, advice_text, combined_advice
 from .device import cycles_in, groups_in, one_more, packed, some_in, worst_in
@@ -36,7 +36,7 @@ from .page import files_of
 from .plan import Conflicts, Part, Pattern, Turnout, plan_of
 from .results import AMOUNTS, Site, Sites, ordered, report_of, text_of
 from .samples import SITE_WORDS, keep
-from .shapes import Groups, Shape, shape_of
+from .shapes import Shape, shape_of
 
 Report = dict[str, Any]
 LANES = sgpr(EXEC, 2)
@@ -52,10 +52,6 @@ class LdsBankConflicts(Tool):
     order = Option("cost", choices=("cost", "pc"), help="worst instruction first, or by address")
     worst = Option(10, bounds=(0, 1000), help="instructions in the plot")
     remedies = Option(False, help="1: why instructions conflict, and which padding or swizzle of LDS would help")
-
-    @hook
-    def groups(exec: u64, span: u32, heads: u64, mask0: u32, mask1: u32, mask2: u32, mask3: u32) -> u32:
-        return groups_in(exec, span, heads, mask0, mask1, mask2, mask3)
 
     @hook(lanes="all", fold=True)
     def known(
@@ -79,19 +75,14 @@ class LdsBankConflicts(Tool):
     def again(times: u64) -> u64:
         return times + 1
 
-    @hook(fold=True)
-    def turnout(
-        accesses: u64, groups: u64, exec: u64, span: u32, heads: u64, mask0: u32, mask1: u32, mask2: u32, mask3: u32
-    ) -> tuple[u64, u64]:
-        return accesses + some_in(exec), groups + groups_in(exec, span, heads, mask0, mask1, mask2, mask3)
+    @hook
+    def turnout(accesses: u64, exec: u64) -> u64:
+        return accesses + some_in(exec)
 
-    @hook(lanes="all", fold=True)
-    def turnout_in_memory(
-        counters: ptr[u64], exec: u64, span: u32, heads: u64, mask0: u32, mask1: u32, mask2: u32, mask3: u32
-    ) -> None:
-        accesses, groups = some_in(exec), groups_in(exec, span, heads, mask0, mask1, mask2, mask3)
-        if lane_id() < 2:
-            atomic_add(counters + lane_id(), u64(accesses if lane_id() == 0 else groups))
+    @hook(lanes="one")
+    def turnout_in_memory(counters: ptr[u64], exec: u64) -> None:
+        if exec != 0:
+            atomic_add(counters, u64(1))
 
     @hook(lanes="all", fold=True)
     def access(
@@ -133,17 +124,10 @@ class LdsBankConflicts(Tool):
             )  # fmt: skip
             keep(samples, exec, address, worst, groups_in(exec, span, heads, mask0, mask1, mask2, mask3))
 
-    @hook(lanes="all")
-    def flush_pair(counters: ptr[u64], accesses: u64, groups: u64) -> None:
-        lane = lane_id()
-        if lane < 2:
-            atomic_add(counters + lane, accesses if lane == 0 else groups)
-
-    @hook(lanes="all")
-    def flush_times(counters: ptr[u64], times: u64, groups: u32) -> None:
-        lane = lane_id()
-        if lane < 2:
-            atomic_add(counters + lane, times if lane == 0 else times * groups)
+    @hook(lanes="one")
+    def flush_accesses(counters: ptr[u64], accesses: u64) -> None:
+        if accesses != 0:
+            atomic_add(counters, accesses)
 
     @hook(lanes="one")
     def flush_known(counters: ptr[u64], times: u64, known: u32) -> None:
@@ -192,9 +176,7 @@ class LdsBankConflicts(Tool):
         """Where a wave starts, its lanes and work-item IDs are at hand."""
         target = m.program.obj.target
         for kernel, (kept, variable) in product(part.kernels, part.narrow.items()):
-            if isinstance(kept, Groups):
-                m.at_entry(kernel, self.groups, LANES, *kept, into=variable)
-            elif isinstance(kept, Pattern):
+            if isinstance(kept, Pattern):
                 ids = [vgpr(0 if target.packed_work_item_ids or not multiple else at)
                        for at, multiple in enumerate((kept.x, kept.y, kept.z))]
                 m.at_entry(
@@ -203,19 +185,15 @@ class LdsBankConflicts(Tool):
                 )  # fmt: skip
 
     def count_turnouts(self, m: Mutator, part: Part, elements: Mapping[Turnout | Conflicts, Element]) -> None:
-        regions = {turnout.start: where for turnout, where in part.turnouts.items() if isinstance(where, Region)}
-        for start, region in regions.items():
-            m.at_region(region, self.again, part.wide[start], into=part.wide[start])
         for turnout, where in part.turnouts.items():
-            if turnout.steady:
-                self.at_end(m, part, self.flush_times, elements[turnout], part.wide[turnout.start],
-                            part.narrow[turnout.groups])
-            elif isinstance(where, Stretch) and (turnout, "groups") in part.wide:
-                pair = part.wide[turnout, "accesses"], part.wide[turnout, "groups"]
-                m.at_stretch(where, self.turnout, *pair, LANES, *turnout.groups, into=pair, anywhere=True)
-                self.at_end(m, part, self.flush_pair, elements[turnout], *pair)
-            elif isinstance(where, Stretch):
-                m.at_stretch(where, self.turnout_in_memory, elements[turnout], LANES, *turnout.groups, anywhere=True)
+            if isinstance(where, Region):
+                m.at_region(where, self.again, part.wide[turnout], into=part.wide[turnout])
+            elif turnout in part.wide:
+                m.at_stretch(where, self.turnout, part.wide[turnout], LANES, into=part.wide[turnout], anywhere=True)
+            else:
+                m.at_stretch(where, self.turnout_in_memory, elements[turnout], LANES, anywhere=True)
+            if turnout in part.wide:
+                self.at_end(m, part, self.flush_accesses, elements[turnout], part.wide[turnout])
 
     def count_conflicts(
         self, m: Mutator, part: Part, elements: Mapping[Turnout | Conflicts, Element], shapes: Mapping[int, Shape]
@@ -223,7 +201,7 @@ class LdsBankConflicts(Tool):
         for conflicts, site in part.conflicts.items():
             address = LANES, site.instr.inst["addr"], site.low, *shapes[site.instr.pc].numbers
             if isinstance(conflicts.what, Pattern):
-                kept = part.wide[conflicts.turnout.start], part.narrow[conflicts.what]
+                kept = part.wide[conflicts.turnout], part.narrow[conflicts.what]
                 self.at_end(m, part, self.flush_known, elements[conflicts], *kept)
             elif conflicts in part.wide:
                 kept = part.wide[conflicts], part.narrow[conflicts]

@@ -3,8 +3,8 @@
 In: its sites. Out: :class:`Plan`. Invariant: each site has a turnout, which counts its executions, and conflicts, which
 add up what these cost beyond a cycle for each group; sites for which either is the same share it.
 
-How many executions have a lane, and how many groups then have one, depends on EXEC alone. Where EXEC is as it was when
-the wave started, as analysis tells, that is a count of a region; elsewhere it is taken from EXEC, once for a stretch.
+How many executions have an active lane depends on EXEC alone. Where EXEC is as it was when the wave started, as
+analysis tells, that is a count of a region; elsewhere it is taken from EXEC, once for a stretch.
 
 Where furthermore addresses are sums of multiples of the lane's number and of work-item IDs, conflicts are numbers that
 are known when the wave starts. What an address has beside its multiples is the same in all lanes. Where all of them
@@ -29,7 +29,7 @@ from luthier_py.isa.semantics.readers.numbers import Varying
 from luthier_py.tool import Region, Stretch
 
 from .results import Site
-from .shapes import Groups, Shape
+from .shapes import Shape
 
 WIDE = tuple(WaveVariable(u64, f"LdsBankConflicts.wide{number}") for number in range(40))
 NARROW = tuple(WaveVariable(u32, f"LdsBankConflicts.narrow{number}") for number in range(40))
@@ -47,12 +47,11 @@ class Pattern(NamedTuple):
 
 
 class Turnout(NamedTuple):
-    """Executions with a lane, and groups with one: of a region where EXEC is as at the start of the wave (``steady``),
-    or of a stretch. ``start``: the region's or stretch's first address."""
+    """Executions with an active lane: of a region where EXEC is as at the start of the wave (``steady``), or of a
+    stretch. ``start``: the region's or stretch's first address."""
 
     start: int
     steady: bool
-    groups: Groups
 
 
 class Conflicts(NamedTuple):
@@ -149,19 +148,18 @@ class _Planner:
                   and self.m.facts.exec_as_at_start(stretch.first) for pc in self.pcs(stretch)}
         found = [(region, [pc for pc in self.pcs(region) if pc in steady]) for region in self.m.regions(function)]
         for region, pcs in sorted(found, key=lambda each: -len(each[1])):
-            start = region.stretches[0].first.pc
-            turnouts = {pc: Turnout(start, True, self.shapes[pc].groups) for pc in pcs}
-            if pcs and part.keeps([start], [turnout.groups for turnout in turnouts.values()]):
-                self.turnouts.update(turnouts)
-                part.turnouts.update(dict.fromkeys(turnouts.values(), region))
+            turnout = Turnout(region.stretches[0].first.pc, True)
+            if pcs and part.keeps([turnout]):
+                self.turnouts.update(dict.fromkeys(pcs, turnout))
+                part.turnouts[turnout] = region
 
     def add_turnouts(self, part: Part, stretch: Stretch) -> None:
         """Of sites that are in no such region."""
         for pc in self.pcs(stretch):
             if pc not in self.turnouts:
-                turnout = self.turnouts[pc] = Turnout(stretch.first.pc, False, self.shapes[pc].groups)
+                turnout = self.turnouts[pc] = Turnout(stretch.first.pc, False)
                 part.turnouts[turnout] = stretch
-                part.keeps([(turnout, "accesses"), (turnout, "groups")])
+                part.keeps([turnout])
 
     def add_conflicts(self, part: Part, stretch: Stretch) -> None:
         alike: dict[tuple[Reg, int, Shape], Conflicts] = {}

@@ -49,7 +49,7 @@ class Sites:
     sites: tuple[Site, ...]
     counters: Variable
     turnout_rows: tuple[int, ...]
-    """Of each site: the counters of executions with a lane, and of groups with one."""
+    """Of each site: the counter of executions with an active lane."""
     conflict_rows: tuple[int, ...]
     """And those of cycles beyond one for each group, and of how many the worst group had beyond its first."""
     left_out: tuple[Omission, ...]
@@ -59,14 +59,16 @@ class Sites:
 
     def numbers(self, values: Sequence[int], site: int) -> dict[str, int]:
         """Of the site with a number, by name."""
-        turnout, conflicts = 2 * self.turnout_rows[site], 2 * self.conflict_rows[site]
-        passes = len(self.sites[site].access.offsets_bytes)
-        free = values[turnout + 1] * passes
+        accesses, conflicts = values[2 * self.turnout_rows[site]], 2 * self.conflict_rows[site]
+        access = self.sites[site].access
+        service = bank_model(self.program.obj.target).service(access.way, access.dwords)
+        passes = len(access.offsets_bytes)
+        free = accesses * passes * len(service.groups(self.program.isa.wave_size))
         return {
-            "accesses": values[turnout],
+            "accesses": accesses,
             "cycles": free + values[conflicts] * passes,
             "conflict_free_cycles": free,
-            "worst_way": values[conflicts + 1] + 1 if values[turnout] else 0,
+            "worst_way": values[conflicts + 1] + 1 if accesses else 0,
         }
 
     def reached(self, kernel: str) -> tuple[Function, ...]:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from luthier_py import Lane, LaunchResult, Mutator, Tool, address, hook, opcode_id, u32, u64
-from luthier_py.tool import InstrPlaces, Omission, left_out_lines, left_out_rows
+from luthier_py import Lane, LaunchResult, Mutator, Tool, address, hook, u64
+from luthier_py.tool import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows
+from luthier_py.tool.places import place_text
 
 
 @hook(fold=())
-def show(address: Lane[u64], opcode: u32) -> None:
-    print(f"0x{address:016x} - opcode_id {opcode}")
+def show(address: Lane[u64], pc: u64) -> None:
+    print(f"0x{address:016x} - at 0x{pc:x}")
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Of one program: opcodes by their numbers, and instructions whose addresses are not known."""
+    """Of one program: instructions that print, and those whose addresses are not known."""
 
-    opcodes: dict[int, str]
+    sites: tuple[InstrPlace, ...]
     left_out: tuple[Omission, ...]
 
 
@@ -28,19 +29,19 @@ class MemPrintf(Tool):
     name = "mem_printf"
 
     def instrument(self, m: Mutator) -> Shown:
-        opcodes, places = dict[int, str](), InstrPlaces(m.program)
+        sites, places = list[InstrPlace](), InstrPlaces(m.program)
         for function in m.functions():
             for instr in m.instrs(function, where="global"):
                 with places.unless_refused(instr):  # images, and buffers of RDNA
-                    m.before(instr, show, address(instr), opcode_id(instr))
-                    opcodes[opcode_id(instr)] = instr.inst.op.mnemonic
-        return Shown(opcodes, places.left_out)
+                    m.before(instr, show, address(instr), instr.pc)
+                    sites.append(places.of(instr))
+        return Shown(tuple(sites), places.left_out)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
-        """What the numbers of opcodes mean, and what is left out."""
+        """Which instructions print, and what is left out."""
         notes: Shown = launch.notes
-        return {"opcodes": notes.opcodes, "left_out": left_out_rows(notes.left_out)}
+        return {"sites": [site.facts() for site in notes.sites], "left_out": left_out_rows(notes.left_out)}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        names = [f"  opcode_id {number} = {name}" for number, name in report["opcodes"].items()]
-        return "\n".join([self.headline(launch), *names, *left_out_lines(report["left_out"])])
+        sites = [f"  {place_text(row)}" for row in report["sites"]]
+        return "\n".join([self.headline(launch), *sites, *left_out_lines(report["left_out"])])

@@ -157,11 +157,12 @@ class PathProfile(Tool):
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         rows, total = report["paths"], sum(row["instructions"] for row in report["paths"])
-        lines = [self.headline(launch), *(
-            f"  {each['function']}: {each['taken']} of {each['paths']} paths" for each in report["functions"])]
+        shown = self.selection.shown
+        lines = [self.headline(launch), *(f"  {shown(each['function'])}: {each['taken']} of {each['paths']} paths"
+                                          for each in report["functions"])]
         for row in rows[:SHOWN]:
             lines.append(f"  {row['executions']:>10} x {row['length']} instructions, "
-                         f"{row['instructions'] / total:6.1%}  {row['function']} path {row['path']}")
+                         f"{row['instructions'] / total:6.1%}  {shown(row['function'])} path {row['path']}")
             lines.append(f"             {' '.join(map(hex, row['blocks']))} -> {row['then']}")
             lines += [f"             {' '.join(row['lines'])}"] if row["lines"] else []
         lines += [f"  {len(rows) - SHOWN} more paths"] if len(rows) > SHOWN else []

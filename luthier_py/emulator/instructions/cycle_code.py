@@ -137,10 +137,11 @@ class CycleCode:
         else:
             offsets, dwords = len(access.offsets_bytes), access.dwords
             service = bank_model(self._target).service(access.way, dwords)
-            parities = sum(mask << 8 * number for number, mask in enumerate(service.parities))
+            masks = service.parities_in(self._wave_size)
+            parities = sum(mask << 8 * number for number, mask in enumerate(masks))
             atomic = int(access.way is Way.ATOMIC)
             self._patterns += 1
-            numbers = (parities, len(service.parities), service.banks, dwords, atomic, self._patterns % TIME_PATTERNS)
+            numbers = (parities, len(masks), service.banks, dwords, atomic, self._patterns % TIME_PATTERNS)
             for offset in access.offsets_bytes:
                 at = base if offsets == 1 else str(offset)
                 cycles = self._emitter.support("i64", "time_banks", [

@@ -3,7 +3,8 @@
 In: the name of a support function, ``luthier_time_...``. Out: its LLVM IR.
 
     banks    (wave, mask, base, addresses, parities, bits of groups, banks, dwords, atomic, number of a pattern)
-             -> cycles (isa/lds_banks); addresses that are all as far apart as before take as long
+             -> cycles (isa/lds_banks): one at least of each group; addresses that are all as far apart as before take
+             as long
     lines    (wave, mask, base, addresses, far, bytes, line bytes, bytes in a cycle, least) -> cycles
     issue    (wave, offset, own, shared, latency, field free, field busy, first, counters): an access begins
     wait     (wave, counter, count) -> the cycle in which at most ``count`` accesses are not yet there; 0 where none was
@@ -172,7 +173,8 @@ sum:
   %total = phi i64 [ 0, %lane.done ], [ %total.next, %sum ]
   %p.g = getelementptr i64, ptr %most, i64 %g
   %of.g = load i64, ptr %p.g
-  %total.next = add i64 %total, %of.g
+  %cycles.g = call i64 @llvm.umax.i64(i64 %of.g, i64 1)  ; also where no lane of it is active
+  %total.next = add i64 %total, %cycles.g
   %g.next = add i64 %g, 1
   %more.groups = icmp ult i64 %g.next, %groups
   br i1 %more.groups, label %sum, label %done

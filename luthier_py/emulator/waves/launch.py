@@ -83,7 +83,7 @@ def user_sgprs(shape: Shape, places: LaunchMemory, scratch: int) -> list[int]:
     words += struct.unpack(f"<{count}I", places.preloaded.ljust(4 * count, b"\0"))
     user = user_sgpr_count(shape.target, shape.record.descriptor)
     if len(words) > user:
-        raise Invalid(f"kernel {shape.record.name}: {len(words)} user SGPRs are enabled, but only {user} counted")
+        raise Invalid(f"kernel {shape.record.shown}: {len(words)} user SGPRs are enabled, but only {user} counted")
     return words + [0] * (user - len(words))
 
 

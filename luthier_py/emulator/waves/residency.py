@@ -49,6 +49,6 @@ def of_device(shape: Shape) -> Residency:
     unit = of_compute_unit(shape.target, shape.record.descriptor, shape.waves, shape.lds_bytes)
     if not unit.groups:
         what = f"a work-group of {shape.waves} waves does not fit a compute unit ({unit.limit})"
-        raise Invalid(f"kernel {shape.record.name}: {what}")
+        raise Invalid(f"kernel {shape.record.shown}: {what}")
     words = f"{COMPUTE_UNITS} compute units with {unit.groups} each, by their {unit.limit}"
     return Residency(unit.groups * COMPUTE_UNITS, words)

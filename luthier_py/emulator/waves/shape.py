@@ -138,14 +138,14 @@ def shape_of(record: KernelRecord, target: Target, grid: Dim3, block: Dim3, dyna
     """Of a launch of ``grid`` work-groups."""
     descriptor = record.descriptor
     if min(*grid, *block) < 1:
-        raise Invalid(f"kernel {record.name}: grid {grid} and block {block} must be positive")
+        raise Invalid(f"kernel {record.shown}: grid {grid} and block {block} must be positive")
     _check_block(record, block)
     for axis, groups, size in zip("xyz", grid, block, strict=True):
         if groups * size > MAX_ITEMS:  # the packet counts them in 32 bits (HSA, 2.9.6)
             many = f"{groups} work-groups of {size} are {groups * size} work-items"
-            raise Invalid(f"kernel {record.name}: {many} along {axis}; a dispatch packet can say at most {MAX_ITEMS}")
+            raise Invalid(f"kernel {record.shown}: {many} along {axis}; a dispatch packet can say at most {MAX_ITEMS}")
     if dynamic_lds < 0:
-        raise Invalid(f"kernel {record.name}: {dynamic_lds} bytes of dynamic LDS")
+        raise Invalid(f"kernel {record.shown}: {dynamic_lds} bytes of dynamic LDS")
     x, y, z = (groups * size for groups, size in zip(grid, block, strict=True))
     lds = descriptor.group_segment_fixed_size + dynamic_lds
     return _checked(Shape(record, target, (x, y, z), block, lds, -(-record.private_bytes // 4) * 4))
@@ -155,7 +155,7 @@ def shape_of_packet(record: KernelRecord, target: Target, packet: DispatchPacket
     """Of a dispatch. The packet alone says how much LDS and private memory there is, as for the command processor."""
     if min(*packet.items, *packet.block) < 1:
         sizes = f"grid {packet.items} and work-group {packet.block}"
-        raise Invalid(f"kernel {record.name}: {sizes} of the dispatch packet must be positive")
+        raise Invalid(f"kernel {record.shown}: {sizes} of the dispatch packet must be positive")
     _check_block(record, packet.block)
     private = -(-packet.private_bytes // 4) * 4
     return _checked(Shape(record, target, packet.items, packet.block, packet.group_bytes, private))
@@ -165,11 +165,11 @@ def _check_block(record: KernelRecord, block: Dim3) -> None:
     items = block[0] * block[1] * block[2]
     if items > record.max_workitems:
         limit = f"its limit of {record.max_workitems}"
-        raise Invalid(f"kernel {record.name}: a work-group of {items} work-items exceeds {limit}")
+        raise Invalid(f"kernel {record.shown}: a work-group of {items} work-items exceeds {limit}")
 
 
 def _checked(shape: Shape) -> Shape:
-    name, target = shape.record.name, shape.target
+    name, target = shape.record.shown, shape.target
     if shape.groups >= MAX_GROUPS:
         raise Invalid(f"kernel {name}: grid {shape.grid} has more work-groups than can be counted")
     if shape.lds_bytes > target.lds_bytes:

@@ -37,6 +37,15 @@ def test_an_object_without_line_tables_is_why_no_line_is_chosen(tmp_path: Path) 
     assert code == 3 and "line tables" not in err
 
 
+def test_lines_that_are_nowhere_are_answered_with_those_that_are(tmp_path: Path) -> None:
+    """Also a file that is there, with lines that have no code."""
+    for chosen in ("nowhere.hip:3", "transpose.hip:300-500"):
+        code, _, err = luthier("instrument", sample("transpose").path, "-t", "mem_trace", "--lines", chosen, "-o",
+                               tmp_path / "out.co")
+        assert code == 3
+        assert "asks for source lines; the code there is of device.h:16-28, transpose.hip:6-12" in err
+
+
 def test_long_lines_of_tools_are_not_cut_in_files(tmp_path: Path) -> None:
     (tmp_path / "long.py").write_text(
         "from luthier_py import Mutator, Tool, Variable, hook, ptr, u32\n"

@@ -80,6 +80,7 @@ OTHER_ADD = ("v_add_f32", vgpr(6), vgpr(5), vgpr(5))
     ([("v_rcp_f64", vgpr(4, 2), vgpr(4, 2))] * 2, 32),
     ([("s_add_u32", sgpr(7), sgpr(7), 1)] * 5, 20),
     ([("s_nop", 0), ("s_nop", 3)], 4 + 16),
+    ([("s_nop", 15), ("s_nop", 0xFFF0), ("s_nop", 0x12)], 16 * 4 + 4 + 3 * 4),  # four bits count
     ([("s_sleep", 2)], 128),
 ])
 def test_one_wave_issues(body, cycles):
@@ -125,11 +126,13 @@ def test_loads_overlap_and_come_back_in_order():
     assert cycles_of(*lanes_apart(4), LOAD, *work, WAIT) == STEP + 4 + 4 + 4 * 90 + 4
 
 
-@pytest.mark.parametrize(("step", "banks"), [(4, 2), (8, 4), (16, 8), (128, 64), (0, 2)])
-def test_bank_conflicts(step, banks):
-    """Degrees 1, 2, 4, 32, and one word for all: halves of the wave take that many cycles each, a wave at least 4."""
-    read = ISA.make("ds_read_b32", vgpr(6), vgpr(7)).raw
-    assert cycles_of(*lanes_apart(step), read, WAIT) == STEP + 4 + max(banks, 4) + LDS_LATENCY
+@pytest.mark.parametrize(("step", "lanes", "banks"), [
+    (4, 63, 2), (8, 63, 4), (16, 63, 8), (128, 63, 63), (0, 63, 2), (128, 1, 2), (128, 20, 21), (128, 33, 33)])
+def test_bank_conflicts(step, lanes, banks):
+    """Degrees 1, 2, 4, 32, and one word for all: halves of the wave take that many cycles each, one at least if none of
+    its lanes is on, and a wave at least 4."""
+    some, read = ("s_bfm_b64", sgpr(126, 2), lanes, 0), ISA.make("ds_read_b32", vgpr(6), vgpr(7)).raw
+    assert cycles_of(*lanes_apart(step), some, read, WAIT) == STEP + 4 + 4 + max(banks, 4) + LDS_LATENCY
 
 
 def test_a_pair_is_two_accesses_and_a_wide_one_takes_its_bytes():
@@ -183,7 +186,14 @@ def test_a_group_is_no_faster_than_its_pipes():
     body = [*[ADD] * 1000, END]
     assert run(body, waves=4)[1].total == 4000 + STEP
     assert run(body, waves=8)[1].total == 8000
-    assert run([*[("s_nop", 0)] * 1000, END], waves=8)[1].total == 4000 + STEP
+
+
+def test_instructions_per_cycle_of_a_full_compute_unit():
+    """On MI250 ROCm Compute Profiler measured 1.0 moves or 6.79 s_nop in a cycle. What no unit computes each of 32
+    waves issues every 4 cycles: 8, as launching waves and fetching their code are not modelled."""
+    full = {"groups": 2 * COMPUTE_UNITS, "waves": 16, "lds_bytes": 0}
+    assert run([*[ADD] * 500, END], **full)[1].total == 32 * 500
+    assert run([*[("s_nop", 0)] * 500, END], **full)[1].total == 32 * 500 // 8 + STEP
 
 
 def test_groups_share_their_compute_unit():

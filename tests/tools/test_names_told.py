@@ -1,0 +1,27 @@
+"""Tools name functions to people as C++ has them, and in data as the code object has them."""
+
+from __future__ import annotations
+
+import pytest
+
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.loader import load
+from luthier_py.pipeline import instrument
+from luthier_py.samples import sample
+from luthier_py.session.demo import launch_of
+from luthier_py.session.run import run_instrumented
+from luthier_py.tool import load_tool, tools
+
+OPTIONS = {"script": {"text": "block: sum(instructions, by=function)"}, "fault_injection": {"site": "0"}}
+ALWAYS = ("hot_blocks", "path_profile")
+OTHERS = sorted({tool.name for tool in tools().values()} - {*ALWAYS})
+
+
+@pytest.mark.parametrize("name", [*ALWAYS, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
+def test_functions_are_named_as_in_cpp(name: str) -> None:
+    chosen = sample("device_call")
+    code, tool = chosen.path.read_bytes(), load_tool(name, OPTIONS.get(name))
+    ran = run_instrumented(EmulatorDevice(load(code).target), instrument(code, tool), tool, launch_of(chosen))
+    assert "_Z" not in ran.text and (name not in ALWAYS or "greatest_common_divisor(unsigned int" in ran.text)
+    assert name not in ALWAYS or "_Z23greatest_common_divisorjj" in str(ran.report)
+    assert b"label=\"_Z" not in b"".join(tool.files(ran.result, ran.report).values())
