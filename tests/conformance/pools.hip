@@ -214,6 +214,24 @@ CASE(trim)
     CHECK(hipFreeAsync(kept, s));
     GIVES(hipErrorInvalidValue, hipMemPoolTrimTo(nullptr, 0));
 }
+#if HIP_VERSION_MAJOR >= 6
+CASE(memory_comes_again_without_what_was_set_for_it)
+{
+    Stream s;
+    Pool pool;
+    unsigned on = 1;
+    bool set = true;
+    pool.set(hipMemPoolAttrReleaseThreshold, ~uint64_t(0));
+    void *first = pool.take(MIB, s);
+    CHECK(hipPointerSetAttribute(&on, HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS, hipDeviceptr_t(first)));
+    CHECK(hipFreeAsync(first, s));
+    void *second = pool.take(MIB, s);
+    REQUIRE(second == first);
+    CHECK(hipPointerGetAttribute(&set, HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS, hipDeviceptr_t(second)));
+    REQUIRE(!set);
+    CHECK(hipFreeAsync(second, s));
+}
+#endif
 __global__ void add_arrays(const int *a, const int *b, int *sum, int count)
 {
     int i = int(blockIdx.x * blockDim.x + threadIdx.x);

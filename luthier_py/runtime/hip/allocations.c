@@ -164,16 +164,21 @@ bool memory_find(const void *address, struct allocation *found)
     return inside;
 }
 
+static bool find_on_device(const void *address, struct allocation *found)
+{
+    return memory_find(address, found) && (found->kind == KIND_DEVICE || found->kind == KIND_VARIABLE);
+}
+
 bool is_on_device(const void *address)
 {
     struct allocation found;
-    return memory_find(address, &found) && (found.kind == KIND_DEVICE || found.kind == KIND_VARIABLE);
+    return find_on_device(address, &found);
 }
 
 bool memory_needs_no_wait(const void *address)
 {
     struct allocation found;
-    return is_on_device(address) && memory_find(address, &found) && !found.synchronous;
+    return find_on_device(address, &found) && !found.synchronous;
 }
 
 /* What is mapped side by side is one. */

@@ -131,7 +131,7 @@ void pool_take_back(struct allocation memory, struct work *freed)
     pthread_mutex_lock(&pooling);
     pool_count(pool, USED_NOW, -(int64_t)memory.bytes);
     if (block) {
-        memory.leaving = false;
+        memory.leaving = memory.synchronous = false;
         *block = (struct block){pool->free, memory, freed};
         pool->free = block;
         kept++;

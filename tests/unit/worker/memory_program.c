@@ -1,5 +1,10 @@
 /* What a device's memory holds, gives and takes back, and what a child of fork has of it: argv[1] says which. */
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +28,16 @@ int hipEventCreate(void **event);
 int hipEventRecord(void *event, void *stream);
 int hipEventElapsedTime(float *milliseconds, void *start, void *stop);
 int hipStreamSynchronize(void *stream);
+int hipStreamCreate(void **stream);
+int hipStreamDestroy(void *stream);
+int hipFreeAsync(void *address, void *stream);
+int hipMemPoolCreate(void **pool, const void *properties);
+int hipMemPoolDestroy(void *pool);
+int hipMallocFromPoolAsync(void **address, size_t bytes, void *pool, void *stream);
+int hipMemPoolExportToShareableHandle(void *handle, void *pool, int type, unsigned flags);
+int hipMemPoolImportFromShareableHandle(void **pool, void *handle, int type, unsigned flags);
+int hipMemPoolExportPointer(void *exported, void *address);
+int hipMemPoolImportPointer(void **address, void *pool, const void *exported);
 
 static void *const PER_THREAD = (void *)2; /* hipStreamPerThread */
 enum { OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, TO_DEVICE = 1, TO_HOST = 2 };
@@ -114,12 +129,91 @@ static void forked(int used)
     REQUIRE(!hipMemcpy(&word, device, 4, TO_HOST) && word == 0x01010101 && (!used || *managed == 6));
 }
 
+static atomic_bool over;
+
+static void *work(void *unused)
+{
+    while (!over) {
+        void *stream, *event, *memory, *of_pool;
+        REQUIRE(!hipStreamCreate(&stream) && !hipEventCreate(&event));
+        REQUIRE(!hipMalloc(&memory, 4096) && !hipMallocAsync(&of_pool, 4096, stream));
+        REQUIRE(!hipMemsetAsync(memory, 1, 4096, stream) && !hipEventRecord(event, stream));
+        REQUIRE(!hipFreeAsync(of_pool, stream) && !hipStreamSynchronize(PER_THREAD) && !hipStreamSynchronize(stream));
+        REQUIRE(!hipFree(memory) && !hipStreamDestroy(stream));
+    }
+    return unused;
+}
+
+/* Children that are made while threads are anywhere in the library end, and with their code. */
+static void forked_at_any_time(void)
+{
+    enum { THREADS = 3, CHILDREN = 30 };
+    pthread_t threads[THREADS];
+    int status;
+    void *memory;
+    REQUIRE(!hipDeviceSynchronize());
+    for (int i = 0; i < THREADS; i++)
+        REQUIRE(!pthread_create(&threads[i], NULL, work, NULL));
+    for (int i = 0; i < CHILDREN; i++) {
+        usleep(300 * (useconds_t)i % 1700);
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            REQUIRE(hipMalloc(&memory, 4096) == NOT_INITIALIZED && hipStreamCreate(&memory) == NOT_INITIALIZED);
+            REQUIRE(hipMallocAsync(&memory, 4096, NULL) == NOT_INITIALIZED && hipFree(&status) == NOT_INITIALIZED);
+            REQUIRE(hipStreamSynchronize(PER_THREAD) == NOT_INITIALIZED && hipDeviceSynchronize() == NOT_INITIALIZED);
+            exit(7);
+        }
+        REQUIRE(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    }
+    over = true;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* A child that was made before opens the pool that its parent makes: descriptors of memfd go by /proc. */
+static void pool_for_a_child(void)
+{
+    enum { FILE_DESCRIPTOR = 1, PINNED = 1, ON_DEVICE = 1, BYTES = 1 << 20 };
+    struct { int type, handles, location, device; void *security; size_t most; char reserved[56]; } properties = {
+        PINNED, FILE_DESCRIPTOR, ON_DEVICE, 0, NULL, 0, ""};
+    struct { char data[64]; int file; } given;
+    int ends[2], status, word;
+    char name[64];
+    void *pool, *memory;
+    REQUIRE(pipe(ends) == 0);
+    pid_t parent = getpid(), child = fork();
+    if (child == 0) {
+        close(ends[1]);
+        REQUIRE(read(ends[0], &given, sizeof given) == sizeof given);
+        snprintf(name, sizeof name, "/proc/%d/fd/%d", parent, given.file);
+        int file = open(name, O_RDONLY);
+        REQUIRE(!hipMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)file, FILE_DESCRIPTOR, 0));
+        REQUIRE(!hipMemPoolImportPointer(&memory, pool, given.data) && !hipMemsetAsync(memory, 2, BYTES, NULL));
+        REQUIRE(!hipStreamSynchronize(NULL));
+        exit(7); /* with all of it open */
+    }
+    close(ends[0]);
+    REQUIRE(!hipMemPoolCreate(&pool, &properties) && !hipMallocFromPoolAsync(&memory, BYTES, pool, NULL));
+    REQUIRE(!hipMemPoolExportToShareableHandle(&given.file, pool, FILE_DESCRIPTOR, 0));
+    REQUIRE(!hipMemPoolExportPointer(given.data, memory));
+    REQUIRE(write(ends[1], &given, sizeof given) == sizeof given);
+    REQUIRE(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    REQUIRE(!hipMemcpy(&word, memory, 4, TO_HOST) && word == 0x02020202);
+    REQUIRE(!hipFreeAsync(memory, NULL) && !hipMemPoolDestroy(pool));
+}
+
 int main(int count, char **words)
 {
-    if (count == 2 && strcmp(words[1], "limits") == 0)
+    const char *what = count == 2 ? words[1] : "";
+    if (strcmp(what, "limits") == 0)
         limits();
+    else if (strcmp(what, "busy") == 0)
+        forked_at_any_time();
+    else if (strcmp(what, "pool") == 0)
+        pool_for_a_child();
     else
-        forked(count == 2 && strcmp(words[1], "used") == 0);
+        forked(strcmp(what, "used") == 0);
     puts("PASSED");
     return 0;
 }

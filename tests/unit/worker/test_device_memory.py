@@ -41,9 +41,11 @@ def test_wrong_sizes(host_program: HostProgram, run: Run) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("when", ("used", "unused"))
+@pytest.mark.parametrize("when", ("used", "unused", "busy", "pool"))
 def test_children_of_fork(when: str, host_program: HostProgram, run: Run) -> None:
-    """As with a GPU: a child of a process that has used the device can neither use it nor touch its memory."""
+    """As with a GPU: a child of a process that has used the device can neither use it nor touch its memory; one that
+    was made before has a device of its own, and can open its parent's pool.
+    """
     done = run(host_program("memory_program"), when)
     assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
 
