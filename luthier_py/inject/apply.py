@@ -35,7 +35,7 @@ from luthier_py.inject.placing import Calls
 from luthier_py.inject.policies import Private, cheap_policies, every_policy, home_slots, private_memory
 from luthier_py.inject.prologue import with_prologue
 from luthier_py.inject.relax import relax
-from luthier_py.inject.resources import Component
+from luthier_py.inject.resources import Component, Orders
 from luthier_py.inject.seams import settle_seams
 from luthier_py.inject.sites import Sites, last_of_all
 from luthier_py.inject.weave import weave
@@ -84,9 +84,14 @@ def inject(
             chosen = [insertion for function in component.functions for insertion in edited.get(function, ())]
             chosen.sort(key=lambda insertion: insertion.rank)
             parts.append(_component(program, facts, chosen, changed, fragments, component, kept, seen, part))
-        except LuthierError as error:
+        except LuthierError as failure:
+            error = failure
+            if isinstance(error, OutOfRegisters):
+                alone = partial(_component, program, facts, changed=changed, fragments=fragments, component=component,
+                                kept=kept, seen=lambda _, clone: clone, part=lambda name: None)
+                error = OutOfRegisters(error.message + _one_by_one(edits.by_tool(chosen), alone), error.where)
             if not keep_going:
-                raise
+                raise error from failure
             refused += [Refusal(k.name, error.message, error.where or Location(k.name)) for k in component.kernels]
     return Patched(
         chunks=tuple(chunk for part in parts for chunk in part.chunks),
@@ -108,6 +113,26 @@ def inject(
         refused=tuple(refused),
         calls={name: calls for part in parts for name, calls in part.calls.items()},
     )
+
+
+def _one_by_one(calls: Mapping[str, list[Insertion]], made: Callable[[list[Insertion]], object]) -> str:
+    """Of several tools that are too much together: which of them can be ``made`` alone."""
+    if len(calls) < 2:
+        return ""
+    fits: dict[bool, list[str]] = {True: [], False: []}
+    for name, own in calls.items():
+        try:
+            made(own)
+            fits[True].append(name)
+        except LuthierError:
+            fits[False].append(name)
+    yes, no = (" and ".join(filter(None, (", ".join(names[:-1]), *names[-1:]))) for names in fits.values())
+    if not no:
+        return f"; alone each of {yes} fits: run these tools one after the other"
+    if not yes:
+        return f"; alone none of {no} fits"
+    verb, others = "fits" if len(fits[True]) == 1 else "fit", "does" if len(fits[False]) == 1 else "do"
+    return f"; alone {yes} {verb}, and {no} {others} not"
 
 
 def _check_hardware_waits(program: Program, function: Function) -> None:
@@ -142,15 +167,19 @@ def _component(
     _check_there_are(program, facts, insertions, component)
     for inst in (inst for f in component.functions for inst in changed.get(f, {}).values()):
         named |= inst.reads | inst.writes
-    part("place")
-    calls, starts = _served(program, facts, insertions, fragments, component, named)
     names = {f.address: f.name + CLONE_SUFFIX for f in component.functions}
-    begins = _begins(program.isa, facts, starts, calls)
-    clones = _passed(program, component.functions, names, begins, calls, changed, seen, part)
+
+    def made(orders: Orders) -> tuple[Calls, list[Clone], list[NewKernel]]:
+        part("place")
+        calls, starts = _served(program, facts, insertions, fragments, component, named, orders)
+        begins = _begins(program.isa, facts, starts, calls)
+        clones = _passed(program, component.functions, names, begins, calls, changed, seen, part)
+        touched = {f: resources.used_by([clone]) for f, clone in zip(component.functions, clones, strict=True)}
+        return calls, clones, [_new_kernel(program, kernel, start, touched, names) for kernel, start in starts.items()]
+
+    calls, clones, kernels = _with_room(program, component, made)
     part("layout")
     placed = [lay_out(program.isa, clone, names) for clone in clones]
-    touched = {f: resources.used_by([clone]) for f, clone in zip(component.functions, clones, strict=True)}
-    kernels = [_new_kernel(program, kernel, start, touched, names) for kernel, start in starts.items()]
     edits = sum(len(changed.get(f, {})) for f in component.functions)
     edits += sum(insertion.turn is not Turn.INSTEAD for insertion in insertions)
     sizes = sum(f.size_bytes for f in component.functions), sum(len(p.chunk.code) for p in placed)
@@ -178,9 +207,28 @@ def _component(
     )
 
 
+def _with_room(
+    program: Program, component: Component, made: Callable[[Orders], tuple[Calls, list[Clone], list[NewKernel]]]
+) -> tuple[Calls, list[Clone], list[NewKernel]]:
+    """What is ``made`` by the first orders of registers that leave kernels room for their largest work-groups."""
+    for orders in resources.ORDERS:
+        try:
+            found = made(orders)
+        except OutOfRegisters:
+            if orders == resources.ORDERS[0]:  # which has all ways that the others have
+                raise
+            continue
+        if all(resources.has_room(program.obj.target, old, new.descriptor)
+               for old, new in zip(component.kernels, found[2], strict=True)):
+            return found
+    kernel = component.kernels[0]
+    raise OutOfRegisters(f"hooks need vector registers and accumulators of which work-groups of "
+                         f"{kernel.record.max_workitems} leave too few", Location(kernel.name))
+
+
 def _served(
     program: Program, facts: Facts, insertions: list[Insertion], fragments: Fragments, component: Component,
-    named: RegSet,
+    named: RegSet, orders: Orders,
 ) -> tuple[Calls, dict[Kernel, KernelDescriptor]]:
     """As `_placed`, with private memory where that is needed."""
     needing = _needing(insertions, fragments)
@@ -192,11 +240,11 @@ def _served(
         memory = replace(memory, least_cells=1)
     else:
         try:
-            return _placed(program, facts, insertions, fragments, component, named, None)
+            return _placed(program, facts, insertions, fragments, component, named, None, orders)
         except OutOfRegisters:
             pass
     try:
-        return _placed(program, facts, insertions, fragments, component, named, memory)
+        return _placed(program, facts, insertions, fragments, component, named, memory, orders)
     except OutOfRegisters as error:
         if not memory.obstacle:
             raise
@@ -242,7 +290,7 @@ def _without(hook: Hook, frame_bytes: int, memory: Private) -> str:
 
 def _placed(
     program: Program, facts: Facts, insertions: list[Insertion], fragments: Fragments, component: Component,
-    named: RegSet, private: Private | None,
+    named: RegSet, private: Private | None, orders: Orders,
 ) -> tuple[Calls, dict[Kernel, KernelDescriptor]]:
     """Calls in registers, and the descriptors that start their kernels. ``named``: registers that edits name;
     ``private`` memory is used if it is given."""
@@ -253,14 +301,13 @@ def _placed(
     starts = {k: enlarged(target, k.record.descriptor, used, available) for k in component.kernels}
     if available or any(isinstance(value, Entry) for value in used):
         named |= reduce(or_, (initially(target, start) for start in starts.values()))
-    homes = resources.wave_homes(
-        program, facts, component, used, named, home_slots(program, facts, component, named, private))
+    slots = home_slots(program, facts, component, named, private, orders)
+    homes = resources.wave_homes(program, facts, component, used, named, slots, orders[0])
     private = private.with_homes(homes) if private is not None else None
     plain_floats = computes_plainly((k.record.descriptor for k in component.kernels), component.functions)
     general = general_registers(program.isa) - resources.kept_for(homes.values())
-    slots = general - named
-    policies = cheap_policies(program, facts, component, slots) if private is None else every_policy(
-        program, facts, component, slots, private)
+    policies = cheap_policies(program, facts, component, general - named, orders) if private is None else every_policy(
+        program, facts, component, general - named, private, orders)
     frame = 0 if private is None else private.frame
     sites = Sites(program, facts, general, plain_floats, policies, last_of_all(insertions))
     calls = Calls(program.isa, sites, homes, fragments, frame)

@@ -15,7 +15,7 @@ from luthier_py.inject.allocate import Policy
 from luthier_py.inject.fragment import general_registers
 from luthier_py.inject.items import Home, InSlot, Keeper, Own, PrivateCell, SpillSlot
 from luthier_py.inject.own_scratch import keeps_base
-from luthier_py.inject.resources import ACCUMULATORS_FIRST, Component, at_no_cost, for_fewer_waves
+from luthier_py.inject.resources import Component, Orders, at_no_cost, for_fewer_waves
 from luthier_py.ir import Program
 from luthier_py.isa import Reg, RegFile, RegSet
 
@@ -85,25 +85,27 @@ def _aligned(size_bytes: int) -> int:
 
 
 def home_slots(
-    program: Program, facts: Facts, component: Component, named: RegSet, private: Private | None
+    program: Program, facts: Facts, component: Component, named: RegSet, private: Private | None, orders: Orders
 ) -> tuple[SpillSlot, ...]:
     """Where something can live for good for which there is no register; ``named``: registers that edits name."""
-    registers = at_no_cost(program, component) & general_registers(program.isa) - named
+    registers = at_no_cost(program, component, orders[0]) & general_registers(program.isa) - named
     reached = private is not None and not program.obj.target.scratch_in_buffers  # without what has a home itself
     return *accumulators(program, facts, component, registers), *(private.cells if private and reached else ())
 
 
-def cheap_policies(program: Program, facts: Facts, component: Component, general: RegSet) -> tuple[Policy, ...]:
+def cheap_policies(
+    program: Program, facts: Facts, component: Component, general: RegSet, orders: Orders
+) -> tuple[Policy, ...]:
     """Those for which kernels need nothing that they have not got."""
-    return tuple(_ways(program, facts, component, general, "at no cost", at_no_cost)[0])
+    return tuple(_ways(program, facts, component, general, "at no cost", at_no_cost, orders)[0])
 
 
 def every_policy(
-    program: Program, facts: Facts, component: Component, general: RegSet, private: Private
+    program: Program, facts: Facts, component: Component, general: RegSet, private: Private, orders: Orders
 ) -> tuple[Policy, ...]:
     found: list[Policy] = []
     for name, allowed in (("at no cost", at_no_cost), ("for fewer waves", for_fewer_waves)):
-        ways, registers, spare = _ways(program, facts, component, general, name, allowed)
+        ways, registers, spare = _ways(program, facts, component, general, name, allowed, orders)
         found += ways
         if private.cells:
             slots: tuple[SpillSlot, ...] = (*spare, *private.cells)
@@ -112,14 +114,15 @@ def every_policy(
 
 
 def _ways(
-    program: Program, facts: Facts, component: Component, general: RegSet, name: str, allowed: Allowed
+    program: Program, facts: Facts, component: Component, general: RegSet, name: str, allowed: Allowed,
+    orders: Orders,
 ) -> tuple[list[Policy], RegSet, tuple[Reg, ...]]:
     """And the registers of the last of them, with the accumulators among them that nothing touches."""
-    registers = allowed(program, component)
+    registers = allowed(program, component, orders[0])
     found = [Policy(name, registers), Policy(f"{name}, with scalars kept in lanes", registers, True)]
     if not program.obj.target.has_agprs:
         return found, registers, ()
-    more = allowed(program, component, ACCUMULATORS_FIRST)
+    more = allowed(program, component, orders[1])
     spare = accumulators(program, facts, component, more & general)
     if not spare:
         return found, registers, ()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def components(program: Program, wanted: Iterable[Kernel]) -> list[Component]:
 
 def wave_homes(
     program: Program, facts: Facts, component: Component, values: Iterable[Keeper], named: RegSet = NO_REGS,
-    slots: Sequence[SpillSlot] = (),
+    slots: Sequence[SpillSlot] = (), order: Sequence[RegFile] = (),
 ) -> dict[Keeper, Home]:
     """Scalar registers that the component never touches; where there are too few, lanes of such a vector register, and
     if there is none, of a slot: an accumulator first of all, private memory last. ``named``: registers that cannot be
@@ -59,9 +60,10 @@ def wave_homes(
         try:
             homes[value] = pool.take(RegFile.SGPR, dwords_of(value))
         except OutOfRegisters:
-            cheap = untouched.vectors & at_no_cost(program, component)
+            order = order or VECTORS_FIRST
+            cheap = untouched.vectors & at_no_cost(program, component, order)
             scarce = not cheap.vgpr and not any(isinstance(slot, Reg) for slot in slots)
-            left = untouched.vectors & for_fewer_waves(program, component) if scarce else cheap
+            left = untouched.vectors & for_fewer_waves(program, component, order) if scarce else cheap
             return homes | _in_lanes(program, ordered[number:], Pool(left, lambda: where), iter(slots))
     return homes
 
@@ -134,6 +136,10 @@ def grown(target: Target, descriptor: KernelDescriptor, used: RegSet) -> KernelD
 VECTORS_FIRST = RegFile.SGPR, RegFile.VGPR, RegFile.AGPR
 ACCUMULATORS_FIRST = RegFile.SGPR, RegFile.AGPR, RegFile.VGPR
 """Where vector registers and accumulators come out of one file, what one has the other has not."""
+Orders = tuple[Sequence[RegFile], Sequence[RegFile]]
+ORDERS: tuple[Orders, ...] = (
+    (VECTORS_FIRST, ACCUMULATORS_FIRST), (ACCUMULATORS_FIRST, ACCUMULATORS_FIRST), (VECTORS_FIRST, VECTORS_FIRST))
+"""What calls take first, and where that is not enough: together both may be more than there is, one order is not."""
 
 
 def at_no_cost(program: Program, component: Component, order: Sequence[RegFile] = VECTORS_FIRST) -> RegSet:
@@ -144,13 +150,19 @@ def at_no_cost(program: Program, component: Component, order: Sequence[RegFile] 
 
 def for_fewer_waves(program: Program, component: Component, order: Sequence[RegFile] = VECTORS_FIRST) -> RegSet:
     """Those before some kernel has no room for a work-group of its largest size, if it had."""
-    def least(kernel: Kernel, had: int) -> int:
-        descriptor = kernel.record.descriptor
-        group = program.obj.target.waves_of_group(
-            kernel.record.max_workitems, descriptor.wave_size, bool(descriptor.wgp_mode))
-        return min(had, group)
+    return _before(program, component, partial(_least, program.obj.target), order)
 
-    return _before(program, component, least, order)
+
+def has_room(target: Target, kernel: Kernel, descriptor: KernelDescriptor) -> bool:
+    """Whether with this one the kernel has room for a work-group of its largest size, if it had."""
+    waves = occupancy(target, descriptor).waves
+    return waves >= _least(target, kernel, occupancy(target, kernel.record.descriptor).waves)
+
+
+def _least(target: Target, kernel: Kernel, had: int) -> int:
+    descriptor = kernel.record.descriptor
+    return min(had, target.waves_of_group(
+        kernel.record.max_workitems, descriptor.wave_size, bool(descriptor.wgp_mode)))
 
 
 def _before(

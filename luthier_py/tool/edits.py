@@ -6,7 +6,7 @@ has been checked against the hook's signature, and constants are values of their
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, TypeAlias, overload
@@ -144,6 +144,7 @@ class Edits:
     refused: tuple[Refusal, ...] = ()
     tables: tuple[LookupTable, ...] = ()
     notes: Any = None  # what the tool wants to know of this program when it reports
+    tools: tuple[tuple[str, int], ...] = ()  # that put these together, each with the order of its first call
 
     @property
     def standing(self) -> dict[Instr, Inst]:
@@ -159,6 +160,14 @@ class Edits:
     def sites(self) -> int:
         """How many edits there are: a hook in the place of an instruction is one."""
         return len(self.insertions) + len(self.instead) - sum(i.turn is Turn.INSTEAD for i in self.insertions)
+
+    def by_tool(self, insertions: Iterable[Insertion]) -> dict[str, list[Insertion]]:
+        """Of several tools, the calls of each that has any."""
+        found: dict[str, list[Insertion]] = {}
+        for insertion in insertions:
+            name = next((name for name, first in reversed(self.tools) if first <= insertion.order), "")
+            found.setdefault(name, []).append(insertion)
+        return {name: found[name] for name, _ in self.tools if name in found}
 
     def reads(self, place: Place) -> dict[Instr, RegSet]:
         """Registers of the application that hooks take as arguments on one side of instructions."""

@@ -284,9 +284,10 @@ class Mutator(ChosenCode):
             raise EditConflict(f"{caller()}: {message}", self._recorder.where(stretches[0].first))
 
 
-def choosing(m: Mutator, selection: Selection) -> Mutator:
-    """``m`` for another choice of instructions: what is recorded there is recorded here."""
+def choosing(m: Mutator, selection: Selection, tool: str) -> Mutator:
+    """``m`` for another choice of instructions, a tool's: what is recorded there is recorded here, as that tool's."""
     other = Mutator(m.program, m.facts, selection)
+    m._recorder.tools.append((tool, len(m._recorder.insertions)))
     other._recorder = replace(m._recorder, choice=other._choice)
     other._refused = m._refused
     return other

@@ -40,6 +40,7 @@ class Recorder:
     behind: list[tuple[Insertion, str]] = field(default_factory=list)  # calls after instructions, and whose
     exits: set[tuple[object, ...]] = field(default_factory=set)
     adapted: Adapted = field(default_factory=dict)
+    tools: list[tuple[str, int]] = field(default_factory=list)  # of several, as Edits has them
 
     def record(
         self, places: Sequence[tuple[Instr, Place]], hook: Hook, args: Sequence[object], into: object,
@@ -117,7 +118,7 @@ class Recorder:
             with_fields(self.insertions),
             tuple(v for v in known if not isinstance(v, LookupTable)),
             _once([*wave_variables, *(v for v in used if isinstance(v, WaveVariable))]),
-            self.settled(), refused, tables_of(known),
+            self.settled(), refused, tables_of(known), tools=tuple(self.tools),
         )
 
     def check_editable(self, instr: Instr) -> None:

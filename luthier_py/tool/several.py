@@ -91,7 +91,7 @@ class Several(Tool):
         """Notes of those that have something to do in this program, or have something to tell without."""
         notes, done = {}, 0
         for part in self._parts:
-            own = part.instrument(choosing(m, part.selection))
+            own = part.instrument(choosing(m, part.selection, part.name))
             if recorded(m) > done or part.reports_untouched:
                 notes[part.name], done = own, recorded(m)
         return notes

@@ -28,8 +28,8 @@ def squeeze(monkeypatch, seed):
         monkeypatch.setattr(policies, "accumulators", lambda *args: ())
     if seed % 3 == 0:
         homes = resources.wave_homes
-        monkeypatch.setattr(resources, "wave_homes", lambda program, facts, component, values, named, slots: homes(
-            program, facts, component, values, named | EVERY, slots))
+        monkeypatch.setattr(resources, "wave_homes", lambda program, facts, component, values, named, *more: homes(
+            program, facts, component, values, named | EVERY, *more))
     site_of = Sites.site
 
     def squeezed(sites, point, live, needs):

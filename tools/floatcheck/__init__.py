@@ -67,7 +67,8 @@ from luthier_py.tools.floatcheck.numbers import number, operand
 
 MOST_OPERANDS = 3
 LOST = KINDS[DENORMAL_LOST]
-FAULTS = {"nan", "infinity", "division_by_zero", LOST}  # that are findings; the others are made on purpose, or passed on
+FAULTS = {"nan", "infinity", "division_by_zero", LOST}
+"""That are findings; the others are made on purpose, or passed on."""
 WHOLE = -1  # of a part that is a dword
 STEP = "it is a step of a division, whose last instruction is judged"
 EXEC_MASK = RegSet.of(sgpr(EXEC, 2))
@@ -157,8 +158,9 @@ class FloatCheck(Tool):
                       for reg in dwords([part]))
         if high:
             return computed(pair, low, *high)
-        taken = whole if part.first_bit == WHOLE or part.format.bits == 32 else high_half if part.first_bit else low_half
-        return computed(taken, low)
+        if part.first_bit == WHOLE or part.format.bits == 32:
+            return computed(whole, low)
+        return computed(high_half if part.first_bit else low_half, low)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Sites = launch.notes

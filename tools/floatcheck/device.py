@@ -13,8 +13,9 @@ from luthier_py.intrinsics import atomic_add, count_trailing_zeros, is_first_lan
 
 KINDS = ("nan", "nan_passed", "infinity", "division_by_zero", "infinity_passed", "denormal", "denormal_passed",
          "cancellation", "nan_of_unknown", "infinity_of_unknown", "denormal_of_unknown", "denormal_lost")
-"""What is counted, for each result one at most, and for each dword of operands whose denormals are lost. ``passed``: an operand is such, too. ``of_unknown``: of operands that
-cannot be looked at. Hooks have their numbers; one that is passed is the next one's."""
+"""What is counted, for each result one at most, and for each dword of operands whose denormals are lost. ``passed``: an
+operand is such, too. ``of_unknown``: of operands that cannot be looked at. Hooks have their numbers; one that is passed
+is the next one's."""
 (NAN, _, INFINITY, DIVISION_BY_ZERO, INFINITY_PASSED, DENORMAL, _, CANCELLATION, NAN_OF_UNKNOWN, INFINITY_OF_UNKNOWN,
  DENORMAL_OF_UNKNOWN, DENORMAL_LOST) = range(len(KINDS))
 NOTHING = len(KINDS)

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from emulated import code_object
 from synthetic import Row, build
 
-from luthier_py import WaveVariable, u64
+from luthier_py import Mutator, Tool, Variable, WaveVariable, hook, ptr, u64
 from luthier_py.analysis import analyse
 from luthier_py.inject import apply
 from luthier_py.inject.items import Cause, Clone, Edit, Single
@@ -25,8 +26,11 @@ from luthier_py.inject.resources import (
     used_by,
     wave_homes,
 )
+from luthier_py.intrinsics import atomic_add, lane_id
 from luthier_py.ir import Program, lift
 from luthier_py.isa import RegFile, RegSet, agpr, instruction_set, sgpr, target, vgpr
+from luthier_py.loader import load
+from luthier_py.pipeline import instrument
 
 Allowed = Callable[[Program, Component, Sequence[RegFile]], RegSet]
 END: Row = ("s_endpgm",)
@@ -102,6 +106,40 @@ def test_accumulators_that_are_used_stay_above_what_is_added() -> None:
         with_agprs = replace(component, kernels=(replace(kernel, record=record),))
         limits.append(at_no_cost(program, with_agprs).vgpr.bit_length())
     assert limits == [64, 4]
+
+
+class SmallAndLarge(Tool):
+    """Behind the first marker a few vector registers are enough, behind the second they are not."""
+
+    rows = Variable(u64, 64)
+
+    @hook(lanes="all")
+    def small(rows: ptr[u64]) -> None:
+        atomic_add(rows + lane_id(), u64(1))
+
+    @hook(lanes="all")
+    def large(rows: ptr[u64]) -> None:
+        taken = rows[0] * rows[1] + rows[2] * rows[3] + rows[4] * rows[5] + rows[6] * rows[7]
+        atomic_add(rows + lane_id(), taken)
+
+    def instrument(self, m: Mutator) -> None:
+        (function,) = (each for each in m.functions() if each.name == "k")
+        first, second = (instr for instr in m.instrs(function) if instr.inst.op.base == "S_NOP")
+        m.before(first, self.small, self.rows)
+        m.before(second, self.large, self.rows)
+
+
+def test_calls_that_choose_otherwise_leave_room_together() -> None:
+    """One takes vector registers that another's accumulators would need; work-groups of 1,024 leave 128 of both."""
+    live = range(123)
+    writes = [("v_mov_b32", vgpr(number), number) for number in live]
+    marker = ("s_nop", 7)
+    reads = [("v_add_u32", vgpr(0), vgpr(0), vgpr(number)) for number in live]
+    data = code_object({"k": [*writes, marker, marker, *reads, END]}, vgprs=124)
+    assert load(data).kernel("k").max_workitems == 1024
+    copy = load(instrument(data, SmallAndLarge()).data)
+    wanted, descriptor = copy.target, copy.kernel("k.luthier").descriptor
+    assert wanted.waves_for(descriptor.vgpr_count(wanted), descriptor.sgpr_count(wanted)) >= 4
 
 
 @pytest.mark.parametrize("name", ["gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"])

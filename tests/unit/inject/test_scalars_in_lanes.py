@@ -163,7 +163,7 @@ def test_a_copy_that_takes_other_lanes_is_refused(visit):
 
 @pytest.mark.parametrize("vector", [V(0), V(3)])
 def test_a_lane_of_a_register_that_the_application_has_is_refused(monkeypatch, vector):
-    monkeypatch.setattr(resources, "wave_homes", lambda program, facts, component, variables, named, slots: {
+    monkeypatch.setattr(resources, "wave_homes", lambda program, facts, component, variables, named, slots, order: {
         variable: LaneOf(vector, 2, variable.type.dwords) for variable in variables})
     with pytest.raises(CheckFailed, match="the tool keeps its own in"):
         instrument(sample("reduce").path.read_bytes(), load_tool("instr_count"))

@@ -22,7 +22,7 @@ def made(name="reduce", tool="instr_count", **options):
 
 
 def homes(monkeypatch, place):
-    monkeypatch.setattr(resources, "wave_homes", lambda program, facts, component, variables, named, slots: {
+    monkeypatch.setattr(resources, "wave_homes", lambda program, facts, component, variables, named, slots, order: {
         variable: place(number, variable.type.dwords)
         for number, variable in enumerate(sorted(variables, key=lambda each: (-each.type.dwords, each.name)))})
 

@@ -88,7 +88,7 @@ def test_hooks_run_where_the_claim_says():
 @pytest.mark.parametrize(("first", "why"), [(2, "which the application writes"), (4, "may still read")])
 def test_what_the_tool_keeps_for_itself_is_not_the_applications(monkeypatch, first, why):
     """Registers that inject gives to wave variables: `reduce` loads its arguments through s[4:5], into s[0:3]."""
-    monkeypatch.setattr(resources, "wave_homes", lambda program, facts, component, variables, named, slots: {
+    monkeypatch.setattr(resources, "wave_homes", lambda program, facts, component, variables, named, slots, order: {
         variable: sgpr(first, variable.type.dwords) for variable in variables})
     with pytest.raises(CheckFailed, match=why):
         Patch("reduce", "instr_count")

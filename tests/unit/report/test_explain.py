@@ -19,7 +19,7 @@ from luthier_py.cli.ending import ExitCode
 from luthier_py.inject.fragment import general_registers
 from luthier_py.inject.items import Cause
 from luthier_py.inject.policies import Private, every_policy
-from luthier_py.inject.resources import components
+from luthier_py.inject.resources import ORDERS, components
 from luthier_py.intrinsics import atomic_add, lane_id
 from luthier_py.ir import lift
 from luthier_py.isa import LaneOf
@@ -70,7 +70,7 @@ def test_each_cause_has_a_role_and_each_is_told():
 def test_each_policy_is_told():
     program = lift(load(crowded(64, -1)))
     (component,) = components(program, [kernel for kernel in program.kernels if kernel.name == "k"])
-    found = every_policy(program, analyse(program), component, general_registers(program.isa), Private(0))
+    found = every_policy(program, analyse(program), component, general_registers(program.isa), Private(0), ORDERS[0])
     names = {policy.name for policy in found if policy.name.startswith("at no cost")}
     assert len(names) == 4 and names <= {line.split("|")[1].strip() for line in PAGE.splitlines() if "|" in line}
 
