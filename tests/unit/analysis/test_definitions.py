@@ -201,11 +201,14 @@ def test_trip_counts_that_the_code_does_not_say() -> None:
 
 
 COUNTED: list[Any] = [("s_add_u32", sgpr(20), sgpr(20), 1), ("s_cmp_lt_u32", sgpr(20), 10), ("s_cbranch_scc1", "loop")]
+ONCE = ["loop:", ("v_add_u32", vgpr(1), 1, vgpr(1)), ("s_cmp_eq_u32", 0, 1), ("s_cbranch_scc1", "loop")]
 
 
 @pytest.mark.parametrize(("before", "inside", "trips"), [
     ([("s_mov_b32", sgpr(20), 0)], [], 10),
     ([], ["loop:", *COUNTED], None),                                  # the function begins with the loop
+    ([], ONCE, None),
+    ([("v_mov_b32", vgpr(1), 0)], ONCE, 1),
     ([("v_mov_b32", vgpr(1), 0)], [], None),                          # what is in s20 comes from outside
     ([("s_cmp_eq_u32", sgpr(6), 0), ("s_cbranch_scc1", "loop"), ("s_mov_b32", sgpr(20), 0)], [], None),  # or may
     ([("s_mov_b32", sgpr(20), 0)], [("s_swappc_b64", sgpr(30, 2), sgpr(8, 2))], None),
