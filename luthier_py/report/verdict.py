@@ -58,6 +58,8 @@ class Verdict:
     """Of the selected ones, those that the runtime did not begin."""
     unseen: int = 0
     """Others, of which only the device knows: they went past the tool."""
+    detached: int = 0
+    """Of those that were not selected, those while the tool was off."""
     lost: int = 0
     """Of the selected ones, those of which there is no count, though nothing speaks against their kernels."""
     unfinished: int = 0
@@ -137,9 +139,14 @@ class Verdict:
         found = []
         if not self.launches:
             found.append("no kernel was launched")
-        elif self.selected < self.launches and (chosen := self._given(SELECTING)):
-            others = f", which are {self._listed(self.not_chosen)}" if self.not_chosen else ""
-            found.append(f"{chosen} leaves out {self.launches - self.selected} of {self.launches} launches{others}")
+        chosen, others = self._given(SELECTING), self.launches - self.selected
+        if self.detached and self.tool.selection.active_from_start:
+            others -= self.detached
+            found.append(f"the tool was detached in {self.detached} of {self.launches} launches: by hipProfilerStop, "
+                         "roctxProfilerPause, or from outside")
+        if others and chosen:
+            which = f", which are {self._listed(self.not_chosen)}" if self.not_chosen else ""
+            found.append(f"{chosen} leaves out {others} of {self.launches} launches{which}")
         if self.untouched:
             cut = self._given({name: option for name, option in CODE.items() if name in INSTRUCTIONS})
             left = f"what {cut} leaves of " if cut else ""
@@ -197,6 +204,7 @@ class Verdict:
             "instrumented": self.instrumented,
             "without_code": self.without_code,
             "failed_launches": self.failed,
+            "detached_launches": self.detached,
             "unseen": self.unseen,
             "lost_launches": self.lost,
             "observed": self.observed,

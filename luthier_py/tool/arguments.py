@@ -22,7 +22,7 @@ from luthier_py.tool.computed import Computed, Held
 from luthier_py.tool.described import difference
 from luthier_py.tool.edits import Arg, Constant, Destination
 from luthier_py.tool.entry import Entry
-from luthier_py.tool.hook import Hook, Parameter, Recipe, Signature
+from luthier_py.tool.hook import PLAIN, Hook, Lanes, Parameter, Recipe, Signature
 from luthier_py.tool.launch_parameter import LaunchParameter
 from luthier_py.tool.launch_variable import LaunchVariable
 from luthier_py.tool.types import BOOL, U32, U64, Kind, Pointer, Scalar, Type, pointer_to
@@ -78,6 +78,7 @@ class _Passing:
             given.space is pointer.space)
         if other := difference(result.type, parameter.type):
             raise ValueError(f"{parameter} cannot take {given}: {other}")
+        self.check_single(parameter, given, result.lane)
         if not taken or result.lane and not parameter.lane:
             near = pointer is not None and result.type == U64 and pointer_to(pointer.element, given.space)
             declared = replace(result, name=parameter.name, type=near or result.type)
@@ -105,11 +106,18 @@ class _Passing:
         uniform = isinstance(reg, (Variable, Element, WaveVariable, Entry)) or isinstance(
             reg, Reg) and reg.file is RegFile.SGPR
         seat = replace(parameter, lane=False) if uniform else parameter
+        self.check_single(parameter, reg, isinstance(reg, Reg) and not uniform)
         number = len(self.args)
         self.args.append(argument(seat, given))
         self.parameters.append(seat)
         self.folded += [number] if folded else []
         return number
+
+    def check_single(self, parameter: Parameter, given: object, differs: bool) -> None:
+        """A hook in one lane cannot have what ``differs`` between the lanes."""
+        if differs and not parameter.lane and self.hook.lanes is Lanes.ONE:
+            raise ValueError(f"{parameter} cannot take {given}, which each lane has its own of, while a hook with "
+                             f"lanes='one' has a single lane: {PLAIN}")
 
 
 def _is_address(pointer: Pointer, into: Parameter, given: object) -> bool:

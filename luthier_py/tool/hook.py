@@ -36,6 +36,9 @@ class Lanes(Enum):
     ALL = "all"        # all lanes, whatever EXEC is at its place
 
 
+PLAIN = "take a plain @hook for what differs between lanes; is_first_lane() is true in one of the active ones there"
+
+
 class FloatMode(Enum):
     """How floats of a hook are rounded, and what becomes of denormals."""
 
@@ -227,7 +230,7 @@ def made_hook(
         if lanes == Lanes.ONE.value and parameter.lane:
             named = parameter.name or "its result"
             raise HookError(f"{where}: a hook with lanes='one' has a single lane; {named} cannot be "
-                            f"Lane[{parameter.type}]: declare {parameter.type}")
+                            f"Lane[{parameter.type}]: declare {parameter.type}, or {PLAIN}")
     if any(result.type == BOOL for result in signature.results):
         raise HookError(f"{where}: a hook cannot return bool_; return u32(condition)")
     return Hook(function, Lanes(lanes), signature, folded, captured=captured, mode=FloatMode(mode))

@@ -172,7 +172,7 @@ class ToolService:
     def _count(self) -> None:
         verdict = self.run.verdict
         counts = protocol.COUNTS.unpack_from(self._counts)
-        verdict.launches, verdict.selected, verdict.failed, explained, verdict.unseen = counts
+        verdict.launches, verdict.selected, verdict.failed, explained, verdict.unseen, verdict.detached = counts
         verdict.lost = max(0, verdict.selected - verdict.instrumented - verdict.failed - explained)
         verdict.unfinished = min(verdict.lost, self._wire.unfinished)
 

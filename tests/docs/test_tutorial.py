@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -57,6 +58,17 @@ def test_the_tutorial(shell: Callable[[str], str], tmp_path: Path, require_tool:
             continue
         for command, output in typed(content):
             assert shell(command) == CHANGING.sub("instrumented", output), command
+
+
+def test_records_and_structures_are_dataclasses() -> None:
+    """As strict type checkers want classes whose annotations are all that they have (basedpyright's
+    reportUninitializedInstanceVariable)."""
+    pages = [page.read_text() for page in PAGE.parent.glob("*.md")]
+    parts = [node for page in pages for kind, code in BLOCK.findall(page) if kind == "python"
+             for node in ast.walk(ast.parse(code))]
+    found = [node for node in parts if isinstance(node, ast.ClassDef) and any(
+        isinstance(part, ast.AnnAssign) and part.value is None for part in node.body)]
+    assert len(found) >= 3 and {ast.unparse(*node.decorator_list) for node in found} == {"dataclass"}
 
 
 def test_the_tool_has_30_lines_and_the_hand_calculation_is_right() -> None:

@@ -1,4 +1,4 @@
-"""Tools name functions to people as C++ has them, and in data as the code object has them."""
+"""Tools name functions to people as C++ has them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_instrumented
 from luthier_py.tool import load_tool, tools
 
-OPTIONS = {"script": {"text": "block: sum(instructions, by=function)"}, "fault_injection": {"site": "0"}}
-ALWAYS = ("hot_blocks", "path_profile")
+OPTIONS = {"script": {"text": "block: sum(instructions, by=function)"}}
+ALWAYS = ("hot_blocks", "path_profile", "script")
 OTHERS = sorted({tool.name for tool in tools().values()} - {*ALWAYS})
 
 
@@ -23,5 +23,6 @@ def test_functions_are_named_as_in_cpp(name: str) -> None:
     code, tool = chosen.path.read_bytes(), load_tool(name, OPTIONS.get(name))
     ran = run_instrumented(EmulatorDevice(load(code).target), instrument(code, tool), tool, launch_of(chosen))
     assert "_Z" not in ran.text and (name not in ALWAYS or "greatest_common_divisor(unsigned int" in ran.text)
-    assert name not in ALWAYS or "_Z23greatest_common_divisorjj" in str(ran.report)
+    if ran.result is None:  # nothing here is what it looks at
+        return
     assert b"label=\"_Z" not in b"".join(tool.files(ran.result, ran.report).values())

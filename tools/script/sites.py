@@ -34,7 +34,7 @@ class Site:
     source: SourceLine | None
     text: str
     clock: Clock
-    shown: Callable[[Kernel], str]
+    shown: Callable[[Kernel | Function], str]
     call: Callable[..., None]
     instructions: int = 1
     by_line: Mapping[SourceLine | None, int] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Site:
         """What is known before anything runs, as a key of a table."""
         return {
             "pc": f"0x{self.instr.pc:x}", "line": f"{self.file}:{self.line}" if self.line else UNKNOWN,
-            "file": self.file, "function": self.function.name, "opcode": self.opcode,
+            "file": self.file, "function": self.shown(self.function), "opcode": self.opcode,
             "instruction": self.text, "kernel": " or ".join(map(self.shown, self.kernels)), "way": self.way,
         }  # fmt: skip
 
@@ -99,10 +99,10 @@ class Places:
     """Sites of one program."""
 
     def __init__(self, m: Mutator, shown: Callable[[str], str]) -> None:
-        """``shown``: a kernel's name, for people."""
+        """``shown``: a kernel's or function's name, for people."""
         self.m, self.lines = m, source_lines(m.program.obj)
         self.clock = Clock(m.program.obj.target.clock_bits)
-        self.shown = lambda kernel: shown(kernel.name)
+        self.shown = lambda what: shown(what.name)
         self.kernels: dict[Function, list[Kernel]] = {}
         for kernel in m.kernels:
             for function in m.functions(kernel):

@@ -47,9 +47,10 @@ class ReportPlace(IntEnum):
     # messages since REPORTS are before it; then what these have
 
 
-COUNTS = struct.Struct("<5Q")
-"""How many launches a program has made so far (struct launch_counts): seen, selected, failed, explained, unseen. They
-lie in a file that a tool's worker inherits, so it knows them however the program ends."""
+COUNTS = struct.Struct("<6Q")
+"""How many launches a program has made so far (struct launch_counts): seen, selected, failed, explained, unseen, those
+of the seen while the tool was detached. They lie in a file that a tool's worker inherits, so it knows them however the
+program ends."""
 COUNTS_BYTES, COUNTS_NAME = 4096, "luthier-launches"
 
 

@@ -14,6 +14,7 @@ static bool taken(const void *key, struct dim3 grid, struct dim3 block, size_t l
     }
     if (tool_off()) {
         launch_counts()->seen++;
+        launch_counts()->detached += tool_detached();
         return false;
     }
     struct meaning found = meaning_of(key);
@@ -133,7 +134,7 @@ static void pass_grids(unsigned count)
     static atomic_flag said = ATOMIC_FLAG_INIT;
     for (unsigned i = 0; i < count; i++) {
         unsigned long index = launch_counts()->seen++;
-        if (tool_off() || !tool_selects(index, 1))
+        if (!tool_selects(index, 1))
             continue;
         launch_counts()->selected++;
         if (!atomic_flag_test_and_set(&said))

@@ -326,17 +326,22 @@ bool tool_named(void)
     return named && state != BROKEN;
 }
 
-bool tool_off(void)
+bool tool_detached(void)
 {
-    read_settings();
+    if (!tool_named())
+        return false;
     int active = profiled >= 0 ? profiled : state == READY ? (int)settings.active : true;
-    return !named || state == BROKEN || told == DETACHED || (told != ATTACHED && active == (told == TOGGLED));
+    return told == DETACHED || (told != ATTACHED && active == (told == TOGGLED));
 }
+
+bool tool_off(void) { return !tool_named() || tool_detached(); }
 
 bool tool_selects(unsigned long index, unsigned long launches)
 {
-    if (tool_off() || !tool_on() || tool_off()) /* now its settings are known */
+    if (tool_off() || !tool_on() || tool_off()) { /* now its settings are known */
+        launch_counts()->detached += tool_detached() ? launches : 0;
         return false;
+    }
     uint64_t from = index > settings.first ? index : settings.first;
     uint64_t to = index + launches < settings.end ? index + launches : settings.end;
     return from < to && (!settings.by_range || (within && within()));

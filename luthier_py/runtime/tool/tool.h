@@ -23,6 +23,7 @@ void tool_prepare(void);            /* start the worker, while the program start
 void tool_active(bool active);      /* by hipProfilerStart and hipProfilerStop */
 bool tool_off(void);                /* as far as flags say */
 bool tool_on(void);                 /* its worker is there, and its settings are known */
+bool tool_detached(void);           /* off, and may come back */
 bool tool_selects(unsigned long index, unsigned long launches); /* any of these */
 bool tool_chooses(const char *range); /* its launches, by its name */
 extern atomic_uint tool_number;       /* of the program's tools; from 1 */
@@ -43,6 +44,7 @@ struct launch_counts {
     atomic_ulong seen, selected, failed;
     atomic_ulong explained; /* selected, and run as they are: the worker says why */
     atomic_ulong unseen;    /* of the device's own count, when the program ends or asks for a verdict */
+    atomic_ulong detached;  /* seen while the tool was off */
 };
 struct launch_counts *launch_counts(void); /* of the tool that is there, or comes next */
 

@@ -200,6 +200,28 @@ def test_trip_counts_that_the_code_does_not_say() -> None:
     assert trip_count(loop, Definitions(function, facts)) is None
 
 
+COUNTED: list[Any] = [("s_add_u32", sgpr(20), sgpr(20), 1), ("s_cmp_lt_u32", sgpr(20), 10), ("s_cbranch_scc1", "loop")]
+ONCE = ["loop:", ("v_add_u32", vgpr(1), 1, vgpr(1)), ("s_cmp_eq_u32", 0, 1), ("s_cbranch_scc1", "loop")]
+
+
+@pytest.mark.parametrize(("before", "inside", "trips"), [
+    ([("s_mov_b32", sgpr(20), 0)], [], 10),
+    ([], ["loop:", *COUNTED], None),                                  # the function begins with the loop
+    ([], ONCE, None),
+    ([("v_mov_b32", vgpr(1), 0)], ONCE, 1),
+    ([("v_mov_b32", vgpr(1), 0)], [], None),                          # what is in s20 comes from outside
+    ([("s_cmp_eq_u32", sgpr(6), 0), ("s_cbranch_scc1", "loop"), ("s_mov_b32", sgpr(20), 0)], [], None),  # or may
+    ([("s_mov_b32", sgpr(20), 0)], [("s_swappc_b64", sgpr(30, 2), sgpr(8, 2))], None),
+    ([("s_mov_b32", sgpr(20), 0)], [("s_mov_b32", sgpr(20), 3), ("s_cbranch_vccz", "on"), "on:"], None),  # early
+])
+def test_trip_counts_of_whatever_else_comes_in(before: list[Any], inside: list[Any], trips: int | None) -> None:
+    """The same counted loop each time."""
+    body = inside if inside and inside[0] == "loop:" else ["loop:", *inside, *COUNTED]
+    function, facts, _ = lifted([*before, *body, ("s_endpgm", 0)])
+    (loop,) = loops_of(function)
+    assert trip_count(loop, Definitions(function, facts)) == trips
+
+
 def test_uniform_registers() -> None:
     function, facts, i = lifted([
         ("v_mov_b32", vgpr(1), sgpr(20)), ("v_lshlrev_b32", vgpr(2), 2, vgpr(0)), ("v_add_u32", vgpr(3), vgpr(1), 5),

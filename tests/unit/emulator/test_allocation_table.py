@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import random
 import time
+from array import array
 
 import numpy as np
 import pytest
 
+from luthier_py.emulator.memory.allocations import AllocationTable
 from luthier_py.emulator.memory.device_memory import Allocation, Memory
 
 
@@ -110,3 +112,32 @@ def test_thousands_of_allocations_cost_a_launch_nothing():
     read()
     assert fastest(read) < 100e-6
     assert fastest(change) < 1e-3
+
+
+class Watched(array):
+    """Words that remember the order in which they are written."""
+
+    def __init__(self, *_):
+        self.places = []
+
+    def __setitem__(self, at, value):
+        self.places.append((at.start, at.stop) if isinstance(at, slice) else at)
+        super().__setitem__(at, value)
+
+
+def test_the_word_by_which_readers_see_a_record_is_written_last():
+    """Who searches meanwhile finds no record that is only half there: the count follows a new one, and the end, without
+    which a record is empty, its access."""
+    table = AllocationTable()
+    for place in range(2):
+        table.insert(place, 1000 * (place + 1), 1000 * (place + 1) + 64, 1)
+    table.enter()
+    current = table._given_out[-1]
+    current.words = words = Watched("Q", current.words)
+    table.insert(2, 3000, 3064, 1)
+    assert words.places == [(7, 10), 0] and words[0] == 3
+    table.remove(0, 1)
+    assert words.places[2:] == [2] and words[2] == words[1] == 1000  # empty: it ends where it starts
+    table.insert(0, 1000, 1032, 0)
+    assert words.places[3:] == [3, 2] and words[1:4].tolist() == [1000, 1032, 0]
+    table.leave()

@@ -40,6 +40,18 @@ def test_launches_that_went_past_the_tool() -> None:
     assert verdict.facts()["unseen"] == 1
 
 
+def test_launches_while_the_tool_was_detached() -> None:
+    """Told beside what the options leave out; with ACTIVE_FROM_START=0 that is the reason."""
+    detached = "the tool was detached in 2 of 6 launches: by hipProfilerStop, roctxProfilerPause, or from outside"
+    assert Verdict(load_tool("instr_count"), launches=6, selected=4, detached=2).reasons() == [detached]
+    bounded = load_tool("instr_count", {"START_GRID_NUM": 1})
+    assert Verdict(bounded, launches=6, selected=3, detached=2).reasons() == [
+        detached, "START_GRID_NUM=1 leaves out 1 of 6 launches"]
+    off = load_tool("instr_count", {"ACTIVE_FROM_START": 0})
+    assert Verdict(off, launches=6, selected=4, detached=2).reasons() == [
+        "ACTIVE_FROM_START=0 leaves out 2 of 6 launches"]
+
+
 def test_launches_without_a_count() -> None:
     """Whatever else is told: another reason explains other launches."""
     verdict = Verdict(load_tool("instr_count"), launches=5, selected=5, instrumented=1, failed=1, lost=3, unfinished=1)

@@ -69,6 +69,25 @@ def test_scalars(text, value):
     assert argument.data.dtype == TYPES[text.partition("=")[0]]
 
 
+@pytest.mark.parametrize("name", [name for name, dtype in TYPES.items() if dtype.kind == "f"])
+def test_the_greatest_float_fits_and_no_greater_one(name: str) -> None:
+    greatest = float(np.finfo(TYPES[name]).max)
+    assert all(parse_argument(f"{name}={sign * greatest!r}").data == sign * greatest for sign in (1, -1))
+    for sign in (1, -1) if name != "f64" else ():
+        with pytest.raises(Invalid, match="not a value of that type"):
+            parse_argument(f"{name}={sign * greatest * (1 + 2**-11)!r}")
+
+
+def test_the_largest_buffer_is_what_the_error_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    for shape in ("17179869185", "65536,65536,5", "2147483649,8"):
+        with pytest.raises(Invalid, match="too large; the limit is 16 GiB"):
+            parse_argument(f"in:u8[{shape}]=zeros")
+    monkeypatch.setattr("luthier_py.session.specs.MAX_BUFFER_BYTES", 4096)
+    assert parse_argument("in:u32[32,32]=zeros").data.nbytes == 4096
+    with pytest.raises(Invalid, match="too large"):
+        parse_argument("in:u8[4097]=zeros")
+
+
 @given(st.sampled_from(sorted(TYPES)), st.integers(-(2**70), 2**70))
 def test_integers_fit_or_are_refused(name, value):
     if TYPES[name].kind == "f":

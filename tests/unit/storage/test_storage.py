@@ -17,6 +17,7 @@ from luthier_py.storage import (
     cache_folder,
     cache_key,
     do_without,
+    own_folder,
     settle_cache,
     sources,
     tell_making,
@@ -69,6 +70,28 @@ def test_what_was_not_used_for_longest_goes(own_cache: Path) -> None:
         shelf.write(key, bytes(200))
         os.utime(own_cache / "things" / key[:2] / key[2:], (age, age))
     assert [shelf.read(key) is not None for key in keys] == [False, False, True, True, True, True]
+
+
+def test_what_was_read_was_used(own_cache: Path) -> None:
+    shelf = Shelf("things", 1000)
+    keys = [f"{number}" + "0" * 63 for number in range(1, 5)]
+    for age, key in enumerate(keys):
+        shelf.write(key, bytes(200))
+        os.utime(own_cache / "things" / key[:2] / key[2:], (age, age))
+    assert shelf.read(keys[0]) is not None  # no longer the one that was not used for longest
+    shelf.write("0" * 64, bytes(200))
+    assert [shelf.read(key) is not None for key in keys] == [True, False, True, True]
+
+
+@pytest.mark.parametrize("mask", [0o177, 0o777])
+def test_a_new_folder_is_its_owners_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+    folder = tmp_path / "new"
+    before = os.umask(mask)
+    try:
+        own_folder(folder)
+    finally:
+        os.umask(before)
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_no_folder(own_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:

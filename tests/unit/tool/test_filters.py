@@ -47,6 +47,8 @@ FILTERS: dict[str, Callable[[Program, Function, Instr], bool]] = {
     "depth >= 2": lambda p, f, i: in_loop(p, f, i, 2),
     "index = 3..5": lambda p, f, i: 3 <= i.at <= 5,
     "index=0x4|index==7": lambda p, f, i: i.at in (4, 7),
+    "index == 3..5": lambda p, f, i: 3 <= i.at <= 5,
+    "index = 008..0012": lambda p, f, i: 8 <= i.at <= 12,
     "vector_alu & (loop | index < 4)": lambda p, f, i: bool(i.op.flags & OpFlag.VALU) and not i.op.flags & (
         OpFlag.TRANS | OpFlag.MATRIX) and (in_loop(p, f, i) or i.at < 4),
     "index > 2 | index < 2 & index > 5": lambda p, f, i: i.at > 2,

@@ -55,7 +55,10 @@ def test_launches_in_between_are_the_programs_own(host_program: Callable[..., Pa
     started.communicate()
     found = json.loads(counts.read_text())
     assert [row["launch"] for row in found["launches"]] == [0, 3, 4]
-    assert (found["verdict"]["launches"], found["verdict"]["selected"]) == (6, 3)
+    verdict = found["verdict"]
+    assert (verdict["launches"], verdict["selected"], verdict["detached_launches"]) == (6, 3, 3)
+    assert verdict["reasons"] == [
+        "the tool was detached in 3 of 6 launches: by hipProfilerStop, roctxProfilerPause, or from outside"]
 
 
 def test_who_does_not_listen_is_left_alone() -> None:
