@@ -188,9 +188,7 @@ def _tools_for(names: Sequence[str]) -> dict[str, dict[str, str]]:
     return found
 
 
-def _add_static(
-    found: dict[str, dict[str, float]], kernels: Iterable[Mapping[str, Any]], names: Iterable[str]
-) -> None:
+def _add_static(found: dict[str, dict[str, float]], kernels: Iterable[Mapping[str, Any]], names: Iterable[str]) -> None:
     """Code objects of one program may have kernels of one name: the worst counts."""
     for kernel in kernels:
         row = found.setdefault(demangled(kernel["name"]), {})

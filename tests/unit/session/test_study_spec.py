@@ -10,12 +10,13 @@ import pytest
 from luthier_py.errors import Invalid
 from luthier_py.session.study.cells import cells_of
 from luthier_py.session.study.keys import LARGEST_BYTES
-from luthier_py.session.study.spec import read_study
+from luthier_py.session.study.spec import Figure, Quantity, read_study
 
 PROGRAM = '[[program]]\ncommand = ["sh"]\n'
 TOOL = '[[tool]]\ntool = "instr_count"\n'
 CAMPAIGN = '[[campaign]]\nname = "c"\n'
 FIGURE = '[[figure]]\nname = "f"\n'
+TABLE = '[[table]]\ntool = "instr_count"\nitems = "a"\ncolumns = []\n'
 
 
 def read(folder: Path, text: str):
@@ -48,6 +49,10 @@ WRONG = [
     ("stacks = []\n" + PROGRAM, "stacks: name at least one"),
     (PROGRAM + 'environment = { LUTHIER_STACK = "rocm" }', "program[0].environment: LUTHIER_STACK is not a program's"),
     (PROGRAM + TOOL + 'level = "gpu"', "tool[0].level: there is no gpu; there are auto, hip, hsa"),
+    (PROGRAM + "argument = 1", "program[0].argument: there is no such key"),
+    (PROGRAM + TOOL + "option = 1", "tool[0].option: there is no such key"),
+    (PROGRAM + TOOL + FIGURE + "parts = {}\nbar = 1", "figure[0].bar: there is no such key"),
+    (PROGRAM + TOOL + TABLE + "row = 1", "table[0].row: there is no such key"),
     (PROGRAM + PROGRAM, "program: two are called sh"),
     (PROGRAM + '[[tool]]\ntool = "no_such"', "tool[0].tool: no tool is called no_such"),
     (PROGRAM + '[[tool]]\ntool = "x.py"', "x.py: no such tool file"),
@@ -63,6 +68,7 @@ WRONG = [
     (PROGRAM + TOOL + FIGURE, "figure[0].parts: is missing"),
     (PROGRAM + TOOL + FIGURE + 'parts = { a = "b" }', "figure[0].parts.a: `b`: write TOOL:METRIC"),
     (PROGRAM + TOOL + FIGURE + 'parts = { a = "x:y" }', "tools are instr_count"),
+    (PROGRAM + TOOL + FIGURE + f'parts = {{ a = "{" / ".join(["instr_count:n"] * 3)}" }}', "divides more than once"),
     (PROGRAM + TOOL + FIGURE + 'parts = {}\nbars = ["x"]', "figure[0].bars: there is no x; there are program,"),
     (PROGRAM + TOOL + FIGURE + 'parts = {}\nprograms = ["x"]', "figure[0].programs: there is no x; there are sh"),
     (PROGRAM + TOOL + '[[figure]]\nname = "../f"\nparts = {}', "figure[0].name: give letters"),
@@ -76,6 +82,14 @@ def test_errors_name_the_key(text: str, message: str, tmp_path: Path) -> None:
         read(tmp_path, text)
     line = str(raised.value)
     assert message in line and line.startswith(str(tmp_path / "s.toml")) and "\n" not in line
+
+
+def test_what_a_figure_is_where_nothing_is_said_of_it(tmp_path: Path) -> None:
+    [figure] = read(tmp_path, PROGRAM + TOOL + FIGURE + 'parts = { a = "instr_count:n / instr_count:m.k" }').figures
+    assert figure == Figure(
+        name="f", title="f", unit="", bars=("program", "arguments"), share=False, stack=True, programs=("sh",),
+        parts={"a": (Quantity("instr_count", "n"), Quantity("instr_count", "m.k"))},
+    )  # fmt: skip
 
 
 def test_every_combination(tmp_path: Path) -> None:
