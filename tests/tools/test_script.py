@@ -149,6 +149,9 @@ REFUSED = {
     'on("memory"): count(where=lanes(active > 1))': (33, "lanes is about what lanes differ in"),
     'on("memory"): printf("%d %d", lane)': (22, "these values cannot be printed so: not enough arguments"),
     'entry:\n    count()\n    x = [1]': (9, "this is no expression of scripts"),
+    'on("memory"): count()\non("load"): count(by=1 +)': (25, "this is no Python: "),
+    'entry:\n    count()\n  count()': (1, "this line is indented as no line before it"),
+    'entry: count()\nentry: """abc': (1, "this is left open"),
     'entry: __import__("os").system("true")': (8, '__import__("os").system is no action here'),
     "": (1, "it is empty"),
 }
@@ -160,7 +163,7 @@ def test_what_is_wrong_is_shown_with_a_caret(text: str) -> None:
     with pytest.raises(Misread if text else Invalid) as error:
         Script(text) if text else Script("\n")
     first, *shown = error.value.message.split("\n")
-    line = text.count("\n") + 1 if "[1]" in text else 1
+    line = text.count("\n") + 1
     assert first.startswith(f"script, line {line}, column {column}: ") and message.replace('"', "") in first.replace(
         '"', "").replace("'", "")
     assert shown[-1] == " " * (column + 3) + "^" and shown[0][4:] == text.split("\n")[line - 1]

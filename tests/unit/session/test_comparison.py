@@ -191,7 +191,12 @@ def test_builds_are_compared_by_the_target_that_both_have(require_tool: Callable
                                 (both, library("gfx1100", "gfx1201"), f"{note}, gfx1201")):
         found = compare_files(before, after)
         assert found.same and said in "\n".join(difference_lines(found, 0))
-    assert "only target" not in "\n".join(difference_lines(compare_files(both, both), 0))
+    found = compare_files(both, both)
+    assert "only target" not in "\n".join(difference_lines(found, 0))
+    targets = [f"saxpy [{name}]" for name in ("gfx90a", "gfx1100")]
+    assert [pair.title for pair in found.pairs] == targets
+    twice = library("gfx90a", "gfx90a")
+    assert [pair.title for pair in compare_files(twice, twice).pairs] == ["saxpy", "saxpy #2"]
 
 
 def test_instructions_without_a_line_have_a_row(tmp_path: Path) -> None:
