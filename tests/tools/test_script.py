@@ -152,6 +152,13 @@ REFUSED = {
     'on("memory"): count()\non("load"): count(by=1 +)': (25, "this is no Python: "),
     'entry:\n    count()\n  count()': (1, "this line is indented as no line before it"),
     'entry: count()\nentry: """abc': (1, "this is left open"),
+    'entry:\n    count()\n    a = b = lane': (5, "here should be what to do: count, top,"),
+    'on("memory"): count(by=lane, keys=4.0)': (35, "this is how many keys have room, and must be a whole number"),
+    'on("memory"): count(by=lane, keys=12)': (35, "give a power of two"),
+    'on("memory"): top(2.5, lane)': (19, "this is how many, and must be a whole number above 0 and below 2^63"),
+    'on("memory"): top(0, lane)': (19, "this is how many"), 'on("memory"): top(True, lane)': (19, "this is how many"),
+    'on("memory"): quantize(lane, 1e999)': (30, "this is the step of its buckets, and must be a number above 0"),
+    'on("memory"): quantize(lane, 18446744073709551616)': (30, "this is the step of its buckets"),
     'entry: __import__("os").system("true")': (8, '__import__("os").system is no action here'),
     "": (1, "it is empty"),
 }
@@ -167,6 +174,15 @@ def test_what_is_wrong_is_shown_with_a_caret(text: str) -> None:
     assert first.startswith(f"script, line {line}, column {column}: ") and message.replace('"', "") in first.replace(
         '"', "").replace("'", "")
     assert shown[-1] == " " * (column + 3) + "^" and shown[0][4:] == text.split("\n")[line - 1]
+
+
+@pytest.mark.parametrize(("text", "where"), [
+    ("global_load_*", "opcode = global_load_*"), ("s_nop", "opcode = s_nop"), ("vector_memory", "vector_memory"),
+    ("vector_memory & load", "vector_memory & load"), ("opcode = v_*", "opcode = v_*"), ("width >= 8", "width >= 8"),
+])
+def test_an_opcode_alone_is_a_filter(text: str, where: str) -> None:
+    [probe] = Script(f'on("{text}"): count()').script.probes
+    assert probe.where == where
 
 
 def test_what_an_instruction_has_not_is_told() -> None:

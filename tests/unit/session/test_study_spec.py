@@ -107,7 +107,9 @@ def test_stacks_are_of_emulated_devices(tmp_path: Path, monkeypatch: pytest.Monk
     """Without the key, the shell's LUTHIER_STACK says which."""
     head = 'devices = ["gpu", "emulator:gfx906"]\n'
     both = 'stacks = ["luthier", "rocm"]\n'
-    runs = [(cell.device, cell.stack) for cell in cells_of(read(tmp_path, head + both + PROGRAM))]
+    cells = cells_of(read(tmp_path, head + both + PROGRAM))
+    assert len({cell.group for cell in cells}) == 3
+    runs = [(cell.device, cell.stack) for cell in cells]
     assert runs == [("gpu", ""), ("emulator:gfx906", "luthier"), ("emulator:gfx906", "rocm")]
     for stack in ("", "luthier", "rocm"):
         monkeypatch.setenv("LUTHIER_STACK", stack)
@@ -204,7 +206,9 @@ def test_a_campaign_is_runs_of_its_parts(tmp_path: Path) -> None:
     """A longer one has those of a shorter one, but for a part that was cut; other faults are other runs."""
     def runs(more: str) -> list[tuple[str, int, int]]:
         study = read(tmp_path, f'devices = ["emulator:gfx90a"]\nrepeat = 3\n{PROGRAM}{CAMPAIGN}part = 40\n{more}')
-        return [(cell.identity, cell.run["faults"]["first"], cell.run["faults"]["faults"]) for cell in cells_of(study)]
+        cells = cells_of(study)
+        assert {(cell.tool, cell.run["level"]) for cell in cells} == {("c", None)}
+        return [(cell.identity, cell.run["faults"]["first"], cell.run["faults"]["faults"]) for cell in cells]
 
     short, long = runs("faults = 100"), runs("faults = 160")
     assert [run[1:] for run in short] == [(0, 40), (40, 40), (80, 20)]
