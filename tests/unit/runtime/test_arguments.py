@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,6 +51,12 @@ def test_wrong_arguments(values, words):
     with pytest.raises(Invalid, match=words) as caught:
         pack_arguments(SAXPY, values, GRID, BLOCK)
     assert "saxpy" in str(caught.value)
+
+
+@pytest.mark.parametrize(("kind", "size"), [("by_value", 8), ("global_buffer", 8), ("dynamic_shared_pointer", 4)])
+def test_a_buffer_is_its_address_wherever_that_fits(kind, size):
+    record = replace(SAXPY, args=(replace(SAXPY.args[0], value_kind=kind, size=size),))
+    assert pack_arguments(record, [X], GRID, BLOCK)[: size + 1] == (0x1000).to_bytes(size + 1, "little")
 
 
 def test_hidden_values():
