@@ -74,7 +74,21 @@ def test_a_kernel_that_is_gone_is_not_within_its_budget() -> None:
     assert not verdict.kept and verdict.gone == ("old",) and verdict.without == ("new",)
     assert any("no kernel old ran" in line for line in budget_lines(verdict))
     missing = judge("b", [BudgetSection("new", {"t:x": Limit(most=3)})], {"new": {"vgprs": 1}})
-    assert not missing.kept and missing.judged[0].standing is Judgement.MISSING
+    [broken] = missing.judged
+    assert not missing.kept and broken.standing is Judgement.MISSING
+    assert (broken.kernel, broken.number) == ("new", "t:x")
+
+
+def test_what_is_worse_is_told_first() -> None:
+    limits = {"t:x": Limit(most=4, tolerance=0.5, share=True), "occupancy": Limit(least=8), "vgprs": Limit(most=3)}
+    verdict = judge("b", [BudgetSection("k", limits)], {"k": {"vgprs": 5, "t:x": 1, "occupancy": 8}, "l": {}})
+    _, *rows, without, last = budget_lines(verdict)
+    assert [row.split() for row in rows] == [
+        "5 <= 3 +2 worse vgprs k".split(), "8 >= 8 +0 kept occupancy k".split(),
+        "1 <= 4 +- 50% -3 better t:x k".split(),
+    ]  # fmt: skip
+    assert without == "no budget for l; --write b adds one"
+    assert last == "budget b: 1 of 3 numbers not kept; 1 better: --write b keeps it so"
 
 
 def test_a_budget_is_renewed_and_read_again(budget: Callable[[str], list[BudgetSection]]) -> None:
