@@ -331,3 +331,14 @@ def test_a_broken_symbol_beside_relocations() -> None:
                 load(data)
         else:
             assert load(data).relocations == load(POINTERS).relocations
+
+
+def test_addresses_are_those_of_loaded_segments() -> None:
+    """Others lie in these: program headers, notes, dynamic tables."""
+    elf = load(SAXPY).elf
+    inside = [segment for segment in elf.segments if not segment.load and segment.memory_size]
+    for segment in inside:
+        found = elf.load_at(segment.address)
+        assert found is not None and found.load and found.address <= segment.address < found.end
+    assert elf.segments.index(inside[0]) < elf.segments.index(elf.load_at(inside[0].address))
+    assert elf.load_at(max(segment.end for segment in elf.segments)) is None
