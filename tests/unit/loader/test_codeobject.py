@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -342,3 +343,12 @@ def test_addresses_are_those_of_loaded_segments() -> None:
         assert found is not None and found.load and found.address <= segment.address < found.end
     assert elf.segments.index(inside[0]) < elf.segments.index(elf.load_at(inside[0].address))
     assert elf.load_at(max(segment.end for segment in elf.segments)) is None
+
+
+@pytest.mark.parametrize(("section", "defined"), [
+    (0, False), (1, True), (0xFEFF, True), (0xFF00, False), (0xFFF1, False),
+])
+def test_symbols_of_sections_have_addresses(section: int, defined: bool) -> None:
+    """Not those that are undefined, absolute or common."""
+    symbol = next(each for each in load(SAXPY).symbols if each.name == "saxpy")
+    assert replace(symbol, section=section).defined == defined
