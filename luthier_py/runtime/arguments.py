@@ -79,11 +79,11 @@ def _pack(record: KernelRecord, arg: KernelArg, value: Argument) -> bytes:
         if len(value) != arg.size:
             raise Invalid(f"{where}: {len(value)} bytes are given, but it takes {arg.size}")
         return value
-    if isinstance(value, float):
-        if arg.size not in _FLOATS or arg.value_kind in POINTERS:
-            raise Invalid(f"{where}: a float is given, but it takes {arg.value_kind} of {arg.size} bytes")
-        return struct.pack(_FLOATS[arg.size], value)
+    if isinstance(value, float) and (arg.size not in _FLOATS or arg.value_kind in POINTERS):
+        raise Invalid(f"{where}: a float is given, but it takes {arg.value_kind} of {arg.size} bytes")
     try:
+        if isinstance(value, float):
+            return struct.pack(_FLOATS[arg.size], value)
         return int(value).to_bytes(arg.size, "little", signed=value < 0)
     except OverflowError:
         raise Invalid(f"{where}: {value} does not fit in {arg.size} bytes") from None

@@ -123,10 +123,11 @@ class Measuring:
         names = list(dict.fromkeys(wanted))
         found: dict[str, dict[str, float]] = {}
         for tool, metrics in _tools_for(names).items():
-            for facts in self._under(tool, found).verdicts:
-                _add_static(found, facts, names)
-                _add_counts(found, facts, metrics, amounts_of(tool))
-                _add_found(found, facts, metrics, load_tool(tool))
+            verdicts = self._under(tool, found).verdicts
+            launches = [launch for facts in verdicts for launch in facts["reports"]]
+            _add_static(found, [kernel for facts in verdicts for kernel in facts["kernels"]], names)
+            _add_counts(found, launches, metrics, amounts_of(tool))
+            _add_found(found, launches, metrics, load_tool(tool))
         for row in found.values():  # all was delivered: there is nothing of that kind in the kernel
             row.update({name: 0 for name in names if name in COUNTED and name not in row})
         if FINDINGS in names:
@@ -187,9 +188,9 @@ def _tools_for(names: Sequence[str]) -> dict[str, dict[str, str]]:
     return found
 
 
-def _add_static(found: dict[str, dict[str, float]], facts: Mapping[str, Any], names: Iterable[str]) -> None:
+def _add_static(found: dict[str, dict[str, float]], kernels: Iterable[Mapping[str, Any]], names: Iterable[str]) -> None:
     """Code objects of one program may have kernels of one name: the worst counts."""
-    for kernel in facts["kernels"]:
+    for kernel in kernels:
         row = found.setdefault(demangled(kernel["name"]), {})
         for name in STATIC.keys() & set(names):
             value, worst = kernel[STATIC[name]][0], min if name in MORE_IS_BETTER else max
@@ -197,21 +198,23 @@ def _add_static(found: dict[str, dict[str, float]], facts: Mapping[str, Any], na
 
 
 def _add_found(
-    found: dict[str, dict[str, float]], facts: Mapping[str, Any], metrics: Mapping[str, str], tool: Tool
+    found: dict[str, dict[str, float]], launches: Iterable[Mapping[str, Any]], metrics: Mapping[str, str], tool: Tool
 ) -> None:
     """What the tool finds in all launches of a kernel together."""
     names = [name for name, metric in metrics.items() if metric == FINDINGS and tool.finds]
-    for launch in facts["reports"] if names else ():
+    for launch in launches if names else ():
         row, told = found.setdefault(demangled(launch["kernel"]), {}), tool.findings(launch["report"])
         row.update({name: row.get(name, 0) + told for name in names})
 
 
 def _add_counts(
-    found: dict[str, dict[str, float]], facts: Mapping[str, Any], metrics: Mapping[str, str], amounts: Amounts | None
+    found: dict[str, dict[str, float]], launches: Iterable[Mapping[str, Any]], metrics: Mapping[str, str],
+    amounts: Amounts | None,
 ) -> None:
-    """All launches of a kernel together; where no tool declares how, the mean of several is no number of a budget."""
+    """All launches of a kernel together, in whatever process; where no tool declares how, the mean of several is no
+    number of a budget."""
     reports: dict[str, list[Any]] = {}
-    for launch in facts["reports"]:
+    for launch in launches:
         reports.setdefault(demangled(launch["kernel"]), []).append(launch["report"])
     for kernel, each in reports.items():
         own = AddedUp()

@@ -81,7 +81,7 @@ def chosen_fine_atomics(text: str) -> bool:
 def chosen_memory(text: str) -> int:
     """Bytes of each device, by LUTHIER_DEVICE_MEMORY."""
     match = re.fullmatch(r"(\d{1,15})([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
-    size = int(match[1]) << (" KMGT".index(match[2].upper() or " ") * 10) if match else 0
+    size = int(match[1]) << (("", *"KMGT").index(match[2].upper()) * 10) if match else 0
     if text and not size:
         raise Invalid(f"{MEMORY}=`{text}`: give the memory of each device in bytes, or as 512M or 64G, for example")
     return size or MEMORY_BYTES

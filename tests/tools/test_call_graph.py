@@ -13,6 +13,7 @@ from block_traces import TARGETS, compiled, launched, walks
 
 from luthier_py.analysis import source_frames
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.ir import lift
 from luthier_py.loader import load
 from luthier_py.names import demangled
 from luthier_py.pipeline import instrument
@@ -21,6 +22,7 @@ from luthier_py.session.demo import launch_of
 from luthier_py.session.run import Launch, run_instrumented, run_original
 from luthier_py.tool import load_tool
 from luthier_py.tools import call_graph
+from luthier_py.tools.call_graph.contexts import contexts
 
 # What https://github.com/jlfwong/speedscope/blob/main/src/lib/file-format-spec.ts requires of sampled profiles.
 NUMBER = {"type": "number"}
@@ -97,6 +99,17 @@ def test_calls_on_targets(code, kernel: str, target: tuple[str, int]) -> None:
 @pytest.mark.parametrize("kernel", ["chains", "pointed", "tails"])
 def test_every_kernel_on_every_target(code, kernel: str, target: tuple[str, int]) -> None:
     check(code(*target), launched(kernel))
+
+
+def test_each_call_of_a_function_that_is_no_kernel_is_one_of_its_contexts() -> None:
+    program = lift(load(sample_called("device_call").path.read_bytes()))
+    found = contexts(program, program.functions, lambda _: True)
+    for function in program.functions:
+        callers = [caller for caller in program.functions for site in program.calls(caller) if function in site.targets]
+        assert found.many[function.address] == sum(found.many[caller.address] for caller in callers) + bool(
+            function.kernel)
+        assert len(found.ranges[function.address]) == len(callers)
+    assert sum(not function.kernel for function in program.functions) > 0
 
 
 def test_recursion_has_the_context_in_which_it_began(code) -> None:

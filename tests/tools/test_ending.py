@@ -119,6 +119,11 @@ def test_where_nothing_ran_there_is_no_number() -> None:
         "    nothing", " 0", "'%d and %d\\n' cannot show this: a is nothing, n is 0"]
 
 
+def test_a_number_may_be_shown_twice() -> None:
+    tool = Script(r'begin: printf("%d %d %.1f\n", 1, 1, 1 / 2); print(1, "and", 1)')
+    assert tool.echo().split("\n")[-2:] == ["1 1 0.5", "1 and 1"]
+
+
 REFUSED = {
     "end: print(loads)": "there is no table loads; at end there is, if it was named",
     "on('load'): loads = count()\nend: print(load)": "load is no table here; did you mean loads?",
@@ -132,6 +137,11 @@ REFUSED = {
     "on('load'): a = count()\nbegin: print(a)": "there is no table a",
     "on('load'): a = count()\nend if 1: print(a)": "end happens once, and takes no condition",
     "on('load'): a = count()\nend: count()": "count is no action here",
+    "on('load'): a = count()\nend: printf()": "printf takes a text first",
+    "on('load'): a = count()\nend: print(a, sep=1)": "print takes values alone",
+    "on('load'): opcode = count(by=opcode)\nend: print(opcode)": "the rows have a key of that name; give this another",
+    "on('load'): a = hist(bytes)\nend:\n    low = 1\n    print(a, low)": "the rows have a key of that name",
+    "on('load'): a = count()\nend: b = c = a": "here should be what to print",
     "on('load'): a = count()\nend: print(a if a else 1)": "this is no expression of begin and end",
     "on('load'): a = count(); b = count(where=a > 1)": "a is no value here",
 }

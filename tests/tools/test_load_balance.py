@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,9 @@ def test_cycles_are_instructions_between_two_looks_at_the_clock() -> None:
     cycles = (rows(ran, tool)["end"] - rows(ran, tool)["begin"]).tolist()
     assert len(set(cycles)) == 1 and sum(cycles) == between
     assert ran.report["waves"]["imbalance"] == 1 and ran.report["waves"]["histogram"]["counts"] == [len(cycles)]
+    _, columns, *_, bins = ran.text.split("\n")
+    assert columns.split() == ["count", "min", "mean", "max", "imbalance", "of"]
+    assert re.fullmatch(rf"  waves by cycles: {len(cycles)} to [\d.]+", bins)
 
 
 def test_cycles_of_the_model_are_its_own() -> None:

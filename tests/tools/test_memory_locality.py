@@ -26,6 +26,7 @@ from luthier_py.session.run import run_instrumented, run_original
 from luthier_py.tool import InstrPlace, LaunchResult, Several
 from luthier_py.tools.mem_trace import MemTrace
 from luthier_py.tools.memory_locality import MemoryLocality
+from luthier_py.tools.memory_locality.caches import CacheShape, cache_shape
 from luthier_py.tools.memory_locality.distances import COLD, ReuseDistances, earlier_not_greater, sampled
 from luthier_py.tools.memory_locality.results import Site, Sites
 
@@ -258,13 +259,20 @@ def test_launches_of_a_kernel_are_added_up() -> None:
 
 @pytest.mark.parametrize(("options", "says"), [
     ({"l2": "4M:16"}, "option l2=4M:16: give size:ways:line, as in 4M:16:128"),
-    ({"l2": "4M:16:100"}, "lines have 16 to 512 bytes, a power of two"),
+    ({"l2": "4KM:16:128"}, "option l2=4KM:16:128: give size:ways:line"),
+    *(({"l2": f"4M:16:{line}"}, "lines have 16 to 512 bytes, a power of two") for line in (8, 100, 1024)),
     ({"l1": "1000:4:64"}, "the size is a multiple of ways x line"),
     ({"l1": "16K:4:128", "l2": "4M:16:64"}, "lines of l1 have 128 bytes and are longer than those of l2, 64"),
 ])
 def test_what_no_cache_is_like_is_refused(options: dict[str, str], says: str) -> None:
     with pytest.raises(Invalid, match=says):
         MemoryLocality(**options)
+
+
+def test_shapes_of_caches() -> None:
+    for line in (16, 32, 64, 128, 256, 512):
+        assert cache_shape("l2", f"1m:4:{line}").sets == (1 << 20) // (4 * line)
+    assert cache_shape("l1", "16K:4:64") == CacheShape("l1", 16 << 10, 4, 64)
 
 
 def test_files_have_a_table_and_a_picture() -> None:

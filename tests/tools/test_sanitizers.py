@@ -261,3 +261,9 @@ def test_what_is_beyond_the_records_of_a_launch_is_not_judged_and_told():
         assert groups > 0 and f"not judged: {groups} work-group" in after.text
         assert not after.report.get("races") and not after.report.get("unwritten")
         assert after.report["accesses"] < whole["accesses"]
+
+
+def test_memory_is_left_alone_where_nobody_asks_for_it():
+    one = sample("reduce")
+    whole, lds = (ran("racecheck", one.path.read_bytes(), launch_of(one), memory=memory).report for memory in (1, 0))
+    assert lds == {**whole, "memory_accesses": 0} and whole["memory_accesses"] > 0

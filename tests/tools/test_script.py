@@ -149,6 +149,33 @@ REFUSED = {
     'on("memory"): count(where=lanes(active > 1))': (33, "lanes is about what lanes differ in"),
     'on("memory"): printf("%d %d", lane)': (22, "these values cannot be printed so: not enough arguments"),
     'entry:\n    count()\n    x = [1]': (9, "this is no expression of scripts"),
+    'on("memory"): count()\non("load"): count(by=1 +)': (25, "this is no Python: "),
+    'entry:\n    count()\n  count()': (1, "this line is indented as no line before it"),
+    'entry: count()\nentry: """abc': (1, "this is left open"),
+    'entry:\n    count()\n    a = b = lane': (5, "here should be what to do: count, top,"),
+    'on("memory"): count(by=lane, keys=4.0)': (35, "this is how many keys have room, and must be a whole number"),
+    'on("memory"): count(by=lane, keys=12)': (35, "give a power of two"),
+    'on("memory"): top(2.5, lane)': (19, "this is how many, and must be a whole number above 0 and below 2^63"),
+    'on("memory"): top(0, lane)': (19, "this is how many"), 'on("memory"): top(True, lane)': (19, "this is how many"),
+    'on("memory"): quantize(lane, 1e999)': (30, "this is the step of its buckets, and must be a number above 0"),
+    'on("memory"): quantize(lane, 18446744073709551616)': (30, "this is the step of its buckets"),
+    'entry: hist(segments(lane, 64))': (22, "segments are what an instruction accesses; there is none at entry"),
+    'on("memory"): sum(i32(lane))': (23, "i32 reads the bits of an operand, as in i32(src0) or i32(dst)"),
+    'on("memory"): sum(u64(dword(data, 0)))': (23, "u64 has two dwords, and this is one"),
+    'on("memory"): sum(dword(lane, 1))': (25, "dword takes an operand and a number, as in dword(data, 1)"),
+    'on("memory"): sum(op[lane])': (19, "op takes a number or a name"),
+    'on("memory"): sum(lane[0])': (19, "only operands have numbers"),
+    'exit: sum(src0)': (11, "only instructions have operands: on, before, after; not exit"),
+    'on("memory"): sum(lane % 1.5)': (26, "1.5 is a float, and must be an integer here"),
+    'on("memory"): sum(lane ** 2)': (19, "this operator is not there"),
+    'on("memory"): count(where=lane in 3)': (27, "this comparison is not there"),
+    'on("memory"): sum(popcount)': (19, "popcount is a function; write popcount(...)"),
+    'on("memory"): sum(popcount(lane, 1))': (19, "popcount takes one argument, 2 given"),
+    'on("memory"): sum(popcount(x=lane))': (19, "popcount takes one argument, 1 given"),
+    'on("memory"): sum(min(lane, *lane))': (19, "min takes 2 arguments or more, 2 given"),
+    'on("memory"): sum(True, 1)': (15, "sum takes 1 value, as in sum(x); 2 given"),
+    'on("memory"): sum(9223372036854775808)': (19, "this does not fit into an integer"),
+    'on("memory"): sum(1e999)': (19, "only finite numbers can be worked with"),
     'entry: __import__("os").system("true")': (8, '__import__("os").system is no action here'),
     "": (1, "it is empty"),
 }
@@ -160,10 +187,19 @@ def test_what_is_wrong_is_shown_with_a_caret(text: str) -> None:
     with pytest.raises(Misread if text else Invalid) as error:
         Script(text) if text else Script("\n")
     first, *shown = error.value.message.split("\n")
-    line = text.count("\n") + 1 if "[1]" in text else 1
+    line = text.count("\n") + 1
     assert first.startswith(f"script, line {line}, column {column}: ") and message.replace('"', "") in first.replace(
         '"', "").replace("'", "")
     assert shown[-1] == " " * (column + 3) + "^" and shown[0][4:] == text.split("\n")[line - 1]
+
+
+@pytest.mark.parametrize(("text", "where"), [
+    ("global_load_*", "opcode = global_load_*"), ("s_nop", "opcode = s_nop"), ("vector_memory", "vector_memory"),
+    ("vector_memory & load", "vector_memory & load"), ("opcode = v_*", "opcode = v_*"), ("width >= 8", "width >= 8"),
+])
+def test_an_opcode_alone_is_a_filter(text: str, where: str) -> None:
+    [probe] = Script(f'on("{text}"): count()').script.probes
+    assert probe.where == where
 
 
 def test_what_an_instruction_has_not_is_told() -> None:

@@ -34,7 +34,8 @@ def cache_shape(name: str, text: str) -> CacheShape:
     """Of ``4M:16:128``: size, ways, bytes of a line."""
     parts = text.upper().split(":")
     try:
-        size, ways, line = (int(part.rstrip("KMG")) * _UNITS.get(part[-1:], 1) for part in parts)
+        size, ways, line = (int(part[:-1] if part[-1:] in _UNITS else part) * _UNITS.get(part[-1:], 1)
+                            for part in parts)
     except ValueError:
         size = ways = line = 0
     if not (size > 0 and ways > 0 and line in (16, 32, 64, 128, 256, 512) and size % (ways * line) == 0):

@@ -202,7 +202,7 @@ class _Checker:
         if name == "top":
             detail, keys = self.literal(args.pop(0), "how many"), [*keys, args.pop(0)]
         elif name == "quantize":
-            detail = self.literal(args.pop(1), "the step of its buckets")
+            detail = self.literal(args.pop(1), "the step of its buckets", (int, float))
         arguments = tuple(map(self.expressions.number, args))
         if isinstance(detail, float):
             arguments = tuple(map(self.expressions.float_of, arguments))
@@ -226,10 +226,11 @@ class _Checker:
         node = keywords["by"].value
         return node.elts if isinstance(node, ast.Tuple) else (node,)
 
-    def literal(self, node: ast.expr, what: str) -> Any:
+    def literal(self, node: ast.expr, what: str, kinds: tuple[type, ...] = (int,)) -> Any:
         value: Any = node.value if isinstance(node, ast.Constant) else None
-        if type(value) not in (int, float) or value <= 0:
-            self.text.refuse(node, f"this is {what}, and must be a number above 0")
+        if type(value) not in kinds or not 0 < value < 1 << 63:
+            whole = "" if float in kinds else "whole "
+            self.text.refuse(node, f"this is {what}, and must be a {whole}number above 0 and below 2^63")
         return value
 
     def recording(

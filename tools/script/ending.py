@@ -50,21 +50,20 @@ class Printed:
     form: str | None = None
 
     def lines(self, tables: Tables) -> Iterator[str]:
-        columns = {title: part.of(tables) for title, part in zip(self.titles, self.parts, strict=True)
-                   if isinstance(part, Made)}
-        if self.form is not None:
-            yield from self.formatted([column.at(()) for column in columns.values()]).rstrip("\n").split("\n")
-            return
+        parts = [part if isinstance(part, str) else part.of(tables) for part in self.parts]
+        columns = {title: part for title, part in zip(self.titles, parts, strict=True) if not isinstance(part, str)}
         keys = next((column.keys for column in columns.values() if column.keys), ())
-        if not keys:
-            yield " ".join(part if isinstance(part, str) else cell(columns[title].at(()))
-                           for title, part in zip(self.titles, self.parts, strict=True))
+        if self.form is not None:
+            numbers = [part.at(()) for part in parts if not isinstance(part, str)]
+            yield from self.formatted(numbers).rstrip("\n").split("\n")
             return
-        yield from filter(None, [" ".join(part for part in self.parts if isinstance(part, str))])
+        if not keys:
+            yield " ".join(part if isinstance(part, str) else cell(part.at(())) for part in parts)
+            return
+        yield from filter(None, [" ".join(part for part in parts if isinstance(part, str))])
         rows = [{**dict(zip(keys, key, strict=True)), **{title: column.at(key) for title, column in columns.items()}}
                 for key in places(list(columns.values()))]
         yield from numbers_text(keys, rows) if rows else ["    nothing"]
-
 
     def formatted(self, numbers: Sequence[int | float | None]) -> str:
         try:
@@ -90,7 +89,8 @@ class _Checker:
 
     def statements(self, body: Sequence[ast.stmt]) -> Iterator[Printed]:
         for statement in body:
-            if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(
+                    statement.targets[0], ast.Name):
                 self.names[statement.targets[0].id] = self.made(statement.value)
             elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
                 yield self.printed(statement.value)
@@ -103,12 +103,16 @@ class _Checker:
             self.text.suggest(node, name, ("print", "printf"), "action")
         if node.keywords:
             self.text.refuse(node.keywords[0], f"{name} takes values alone")
-        form = self.form(node, args.pop(0)) if name == "printf" and args else None
+        form = self.form(node, args.pop(0) if args else node) if name == "printf" else None
         parts = [arg.value if isinstance(arg, ast.Constant) and isinstance(arg.value, str) else self.made(arg)
                  for arg in args]
-        keyed = [(arg, part) for arg, part in zip(args, parts, strict=True) if isinstance(part, Made) and part.keys]
-        for arg, part in keyed:
-            self.check_alike(arg, keyed[0][1].keys, part.keys)
+        made = [(arg, part) for arg, part in zip(args, parts, strict=True) if isinstance(part, Made)]
+        keys = next((part.keys for _, part in made if part.keys), ())
+        for arg, part in made:
+            if part.keys:
+                self.check_alike(arg, keys, part.keys)
+            if self.text.of(arg) in keys:
+                self.text.refuse(arg, "the rows have a key of that name; give this another one")
         found = Printed(parts, tuple(map(self.text.of, args)), form)
         if form is not None:
             self.check_form(node, found)

@@ -133,7 +133,7 @@ class ScriptText:
         while at < len(tokens):
             token = tokens[at]
             if begins and token.start[1] == 0 and token.string and token.type not in (
-                    tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT):
+                    tokenize.COMMENT, tokenize.NL, tokenize.INDENT):
                 head, at = self._head(tokens, at)
                 found.append(head)
             begins = tokens[at].type in (tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -331,3 +332,23 @@ def test_a_broken_symbol_beside_relocations() -> None:
                 load(data)
         else:
             assert load(data).relocations == load(POINTERS).relocations
+
+
+def test_addresses_are_those_of_loaded_segments() -> None:
+    """Others lie in these: program headers, notes, dynamic tables."""
+    elf = load(SAXPY).elf
+    inside = [segment for segment in elf.segments if not segment.load and segment.memory_size]
+    for segment in inside:
+        found = elf.load_at(segment.address)
+        assert found is not None and found.load and found.address <= segment.address < found.end
+    assert elf.segments.index(inside[0]) < elf.segments.index(elf.load_at(inside[0].address))
+    assert elf.load_at(max(segment.end for segment in elf.segments)) is None
+
+
+@pytest.mark.parametrize(("section", "defined"), [
+    (0, False), (1, True), (0xFEFF, True), (0xFF00, False), (0xFFF1, False),
+])
+def test_symbols_of_sections_have_addresses(section: int, defined: bool) -> None:
+    """Not those that are undefined, absolute or common."""
+    symbol = next(each for each in load(SAXPY).symbols if each.name == "saxpy")
+    assert replace(symbol, section=section).defined == defined

@@ -103,6 +103,7 @@ def test_register_counts_are_enough_but_not_wasteful(target: Target, wave32: boo
     encoded = target.wave_registers(wave_size).encoding_granule
     assert vgprs <= descriptor.vgpr_count(target) < vgprs + max(granule, encoded) + encoded
     assert sgprs <= descriptor.sgpr_count(target) < sgprs + target.sgpr_granule
+    assert not target.name.startswith("gfx1") or not descriptor.granulated_wavefront_sgpr_count, "reserved there"
     count = descriptor.vgpr_count(target)
     assert descriptor.with_vgpr_count(target, count).vgpr_count(target) == count
 

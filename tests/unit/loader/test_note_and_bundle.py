@@ -41,6 +41,11 @@ def test_notes_round_trip(rows: list[tuple[bytes, int, bytes]]) -> None:
     assert [(note.owner, note.type, note.content) for note in read_notes(packed, "notes")] == rows
 
 
+def test_metadata_has_its_owner_and_its_type() -> None:
+    rows = (b"AMDGPU\0", 32), (b"AMDGPU\0", 33), (b"AMD\0", 32)
+    assert [Note(0, owner, kind, b"").is_metadata for owner, kind in rows] == [True, False, False]
+
+
 @given(st.binary(max_size=60))
 def test_any_bytes_are_metadata_or_malformed(content: bytes) -> None:
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
@@ -69,6 +69,20 @@ def test_edges_go_back_where_a_loop_is_and_nowhere_else() -> None:
             found = placed([Size(50.0, 20.0)] * len(numbers), [(numbers[e.source], numbers[e.target]) for e in edges],
                            [numbers[function.block(address)] for address in function.entries])
             assert {edges[number] for number in found.back} == {e for loop in loops_of(function) for e in loop.backs}
+
+
+@pytest.mark.parametrize("edges", [[(0, 3), (1, 2)], [(0, 4), (1, 3), (2, 4)]])
+def test_no_edges_cross_that_need_not(edges: list[tuple[int, int]]) -> None:
+    """Of the first the order of the lower boxes decides, of the second that of the upper ones."""
+    corners = placed([Size(50.0, 20.0)] * (1 + max(map(max, edges))), edges).corners
+    for (one, below), (other, below_other) in combinations(edges, 2):
+        assert (corners[one][0] - corners[other][0]) * (corners[below][0] - corners[below_other][0]) >= 0
+
+
+def test_a_box_is_in_the_middle_of_those_that_follow_it() -> None:
+    found = placed([Size(50.0, 20.0)] * 4, [(0, 1), (0, 2), (1, 3), (2, 3)])
+    top, left, right, bottom = (x for x, _ in found.corners)
+    assert left + 50 < right and top == bottom == pytest.approx((left + right) / 2)
 
 
 def test_a_thousand_blocks_take_no_more_bends_than_targets_and_layers() -> None:

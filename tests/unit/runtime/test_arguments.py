@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -37,10 +38,12 @@ def test_numpy_scalars_bytes_and_negative_integers():
         (7, 0.5), (np.uint32(7), np.float32(0.5)), (bytes([7, 0, 0, 0]), struct.pack("<f", 0.5)))]
     assert same[0] == same[1] == same[2]
     assert pack_arguments(SAXPY, [-1, 0.5, X, Y], GRID, BLOCK)[:4] == b"\xff" * 4
+    assert pack_arguments(SAXPY, [7, -float("inf"), X, Y], GRID, BLOCK)[4:8] == b"\0\0\x80\xff"
 
 
 @pytest.mark.parametrize("values,words", [
     ([7, 0.5, X], "takes 4 arguments"), ([7, 0.5, X, Y, Y], "not 5"), ([1 << 32, 0.5, X, Y], "does not fit"),
+    ([7, 1e39, X, Y], r"1e\+39 does not fit in 4 bytes"), ([-(1 << 31) - 1, 0.5, X, Y], "does not fit in 4 bytes"),
     ([X, 0.5, X, Y], "by value"),
     ([7, 0.5, 1.5, Y], "a float is given"), ([np.uint64(7), 0.5, X, Y], "8 bytes are given"),
 ])  # fmt: skip
@@ -48,6 +51,12 @@ def test_wrong_arguments(values, words):
     with pytest.raises(Invalid, match=words) as caught:
         pack_arguments(SAXPY, values, GRID, BLOCK)
     assert "saxpy" in str(caught.value)
+
+
+@pytest.mark.parametrize(("kind", "size"), [("by_value", 8), ("global_buffer", 8), ("dynamic_shared_pointer", 4)])
+def test_a_buffer_is_its_address_wherever_that_fits(kind, size):
+    record = replace(SAXPY, args=(replace(SAXPY.args[0], value_kind=kind, size=size),))
+    assert pack_arguments(record, [X], GRID, BLOCK)[: size + 1] == (0x1000).to_bytes(size + 1, "little")
 
 
 def test_hidden_values():

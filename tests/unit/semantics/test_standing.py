@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,19 @@ def test_a_target_that_is_not_compared_says_on_which_its_operations_are():
     isa = instruction_set(gpu, 32)
     op = next(op for op in isa.ops if op.base == "V_ADD_F32")
     assert str(evidence(isa, op)) == "reference reader, on gfx1100"
+
+
+def test_an_operation_is_tested_as_its_least_tested_row_is():
+    gpu, weak = target("gfx1201"), list[str]()
+    isa, ops = instruction_set(gpu, gpu.wave_sizes[0]), defaultdict(list)
+    for op in isa.ops:
+        ops[op.base].append(op)
+    for each in covered(gpu):
+        if each.refused is None:
+            rows = {evidence(isa, op).against for op in ops[each.operation]}
+            assert all(against.value <= each.tested.against.value for against in rows)
+            weak += [each.operation] * (len(rows) > 1)
+    assert "GLOBAL_LOAD_DWORD_ADDTID" in weak
 
 
 def test_facts_of_a_target():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.report.budget import BudgetSection, Judgement, Limit, budget_lines, judge
 from luthier_py.session.budget import budget_text, measuring, read_budget, renewed
+from luthier_py.session.execute import Executed
 
 TEXT = """
 [kernels."saxpy*"]
@@ -72,7 +74,21 @@ def test_a_kernel_that_is_gone_is_not_within_its_budget() -> None:
     assert not verdict.kept and verdict.gone == ("old",) and verdict.without == ("new",)
     assert any("no kernel old ran" in line for line in budget_lines(verdict))
     missing = judge("b", [BudgetSection("new", {"t:x": Limit(most=3)})], {"new": {"vgprs": 1}})
-    assert not missing.kept and missing.judged[0].standing is Judgement.MISSING
+    [broken] = missing.judged
+    assert not missing.kept and broken.standing is Judgement.MISSING
+    assert (broken.kernel, broken.number) == ("new", "t:x")
+
+
+def test_what_is_worse_is_told_first() -> None:
+    limits = {"t:x": Limit(most=4, tolerance=0.5, share=True), "occupancy": Limit(least=8), "vgprs": Limit(most=3)}
+    verdict = judge("b", [BudgetSection("k", limits)], {"k": {"vgprs": 5, "t:x": 1, "occupancy": 8}, "l": {}})
+    _, *rows, without, last = budget_lines(verdict)
+    assert [row.split() for row in rows] == [
+        "5 <= 3 +2 worse vgprs k".split(), "8 >= 8 +0 kept occupancy k".split(),
+        "1 <= 4 +- 50% -3 better t:x k".split(),
+    ]  # fmt: skip
+    assert without == "no budget for l; --write b adds one"
+    assert last == "budget b: 1 of 3 numbers not kept; 1 better: --write b keeps it so"
 
 
 def test_a_budget_is_renewed_and_read_again(budget: Callable[[str], list[BudgetSection]]) -> None:
@@ -81,7 +97,9 @@ def test_a_budget_is_renewed_and_read_again(budget: Callable[[str], list[BudgetS
         "saxpy2": {"instructions": 90, "vgprs": 10, "occupancy": 8, "t:rows.*.lines": 7, "findings": 0},
         'odd "\\name\u2764': {"instructions": 1, "vgprs": 2, "occupancy": 3, "findings": 4},
     }
-    found = budget(budget_text(renewed(budget(TEXT), measured)))
+    text = budget_text(renewed(budget(TEXT), measured))
+    assert "\nvgprs = 20\noccupancy = 6\n" in text, "a number where that says it all"
+    found = budget(text)
     assert found[0].limits == {
         "instructions": Limit(most=90, tolerance=0.02, share=True), "vgprs": Limit(most=20),
         "occupancy": Limit(least=6), "t:rows.*.lines": Limit(most=7, least=5, tolerance=1),
@@ -96,3 +114,30 @@ def test_a_budget_is_renewed_and_read_again(budget: Callable[[str], list[BudgetS
 def test_a_program_that_fails_is_not_measured() -> None:
     with pytest.raises(LuthierError, match="ended with 5 under checks; last words"):
         measuring(["sh", "-c", "echo last words; exit 5"], "emulator:gfx90a").measure(["findings"])
+
+
+def test_numbers_are_of_all_launches_of_all_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts add up, and of code objects with a kernel of one name the worst counts; a program runs once for each tool
+    that is wanted."""
+    kernels = [[("k", 20, 8), ("k", 30, 4), ("k", 10, 6)], [("j", 5, 10)]]
+    reports = {"instr_count": [[("k", {"instructions": 3}), ("k", {"instructions": 4})], [("k", {"instructions": 5})]],
+               "racecheck": [[("k", {"races": [{}, {}]}), ("k", {"races": []})], [("j", {"races": [{}]})]]}
+    runs = []
+
+    def execute(command: Any, settings: Any, tool: str, *_: Any, **__: Any) -> Executed:
+        runs.append(tool)
+        return Executed(0, tuple({
+            "kernels": [{"name": name, "vgprs": (vgprs, 0), "waves_per_simd": (waves, 0)} for name, vgprs, waves in of],
+            "reports": [{"kernel": kernel, "report": report} for kernel, report in launches],
+        } for of, launches in zip(kernels, reports[tool], strict=True)))  # fmt: skip
+
+    monkeypatch.setattr("luthier_py.session.budget.execute", execute)
+    run = measuring(["app"], "emulator:gfx90a")
+    assert run.measure(["vgprs", "occupancy"]) == {
+        "k": {"vgprs": 30, "occupancy": 4}, "j": {"vgprs": 5, "occupancy": 10},
+    }  # fmt: skip
+    assert runs == ["instr_count"]
+    assert run.measure(["instructions", "races", "instr_count:instructions"]) == {
+        "k": {"instructions": 12, "races": 2, "instr_count:instructions": 12}, "j": {"instructions": 0, "races": 1},
+    }  # fmt: skip
+    assert runs == ["instr_count", "instr_count", "racecheck"]

@@ -163,6 +163,17 @@ def test_what_differs_is_told_greatest_first() -> None:
     assert not any("--most" in line for line in difference_lines(found, 0))
 
 
+def test_what_is_the_same_is_told_in_one_line_of_all_kernels() -> None:
+    numbers = {NumberName(KERNEL, "", "a"): 1}
+    one = RunSide("x", "t", {"k": numbers, "same": numbers, "gone": {}, "g": {}})
+    other = RunSide("y", "t", {"k": {NumberName(KERNEL, "", "a"): 2}, "same": numbers}, notes=("a note",))
+    _, *lines = difference_lines(compare(one, other), 0)
+    assert lines[:3] == ["a note", "", "k"] and lines[3].endswith("kernel") and lines[4:] == [
+        "       1      2      +1     2x  a", "  0 numbers unchanged", "", "only in x: gone", "only in x: g",
+        "1 kernel different, 1 the same",
+    ]  # fmt: skip
+
+
 def test_code_is_what_llvm_objdump_shows(require_tool: Callable[[str], str], tmp_path: Path) -> None:
     paths = [sample(name).path for name in ("reduce_strided", "reduce_padded")]
     counts = []
@@ -190,8 +201,13 @@ def test_builds_are_compared_by_the_target_that_both_have(require_tool: Callable
     for before, after, said in ((both, codes["gfx1100"], note), (codes["gfx1100"], both, note),
                                 (both, library("gfx1100", "gfx1201"), f"{note}, gfx1201")):
         found = compare_files(before, after)
-        assert found.same and said in "\n".join(difference_lines(found, 0))
-    assert "only target" not in "\n".join(difference_lines(compare_files(both, both), 0))
+        assert found.same and found.notes == [said] and said in difference_lines(found, 0)
+    found = compare_files(both, both)
+    assert "only target" not in "\n".join(difference_lines(found, 0))
+    targets = [f"saxpy [{name}]" for name in ("gfx90a", "gfx1100")]
+    assert [pair.title for pair in found.pairs] == targets
+    twice = library("gfx90a", "gfx90a")
+    assert [pair.title for pair in compare_files(twice, twice).pairs] == ["saxpy", "saxpy #2"]
 
 
 def test_instructions_without_a_line_have_a_row(tmp_path: Path) -> None:
@@ -208,18 +224,18 @@ def test_a_study_is_compared_with_another(tmp_path: Path) -> None:
     for name, factor in (("one", 1), ("two", 3)):
         (tmp_path / name).mkdir()
         report = {"instructions": 7 * factor, "rows": [{"pc": 4 * factor, "instruction": "s_nop 0", "count": factor}],
-                  "by": {"x.hip:3": 5 * factor}}
+                  "by": {"x.hip:3": 5 * factor}, "mean": 0.5 * factor}
         write_data(tmp_path / name, name, [
             {"cell": program, "program": program, "tool": "t", "repeat": repeat, "process": 0, "launch": 0,
              "kernel": "k", "metric": ".".join(way), "way": way, "count": value if isinstance(value, int) else None,
-             "text": value if isinstance(value, str) else None}
+             "value": value if isinstance(value, float) else None, "text": value if isinstance(value, str) else None}
             for program in ("p", "q") for repeat in range(2) for way, value in leaves(report)
         ])  # fmt: skip
     found = compare_files(tmp_path / "one", tmp_path / "two" / "results.parquet")
     assert [pair.title for pair in found.pairs] == ["p k", "q k"]
     assert {(d.name, d.before, d.after) for d in found.pairs[0].differences} == {
         (NumberName(KERNEL, "", "instructions"), 7, 21), (NumberName(OPCODES, "s_nop", "count"), 1, 3),
-        (NumberName("by", "x.hip:3", ""), 5, 15),
+        (NumberName("by", "x.hip:3", ""), 5, 15), (NumberName(KERNEL, "", "mean"), 0.5, 1.5),
     }
     assert study_table(tmp_path / "one", metric="instructions").column("count").to_pylist() == [7] * 4
 
@@ -241,8 +257,10 @@ def test_other_files_are_refused(content: str, said: str, tmp_path: Path) -> Non
 
 
 def test_a_pattern_must_be_one() -> None:
-    with pytest.raises(Invalid, match="--kernels"):
-        compare_files(sample("saxpy").path, sample("saxpy").path, "(")
+    path = sample("saxpy").path
+    for pattern, said in (("(", "give a regular expression"), ("^s$", "no kernel that --kernels chooses")):
+        with pytest.raises(Invalid, match=said):
+            compare_files(path, path, pattern)
 
 
 def test_two_tools_are_not_compared(tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ def test_random_is_numpy_s_and_repeatable():
     assert np.array_equal(floats, parse_argument("in:f32[100]=random:5").data)
     small = parse_argument("in:u8[1000]=random:1:10:20").data
     assert small.min() == 10 and small.max() == 19
+    for name, most in (("u8", 255), ("i16", 2**15 - 1), ("u64", 2**31)):
+        assert most // 2 < parse_argument(f"in:{name}[1000]=random").data.max() < most
     signed = parse_argument("in:f64[1000]=random:1:-2:2").data
     assert -2 <= signed.min() < 0 < signed.max() < 2
 
@@ -112,6 +114,7 @@ def test_any_text_is_an_argument_or_one_clear_line(text):
 @pytest.mark.parametrize("text", [
     "in:f32[8]", "in:f32[]=ones", "in:f32[-1]=ones", "in:f33[1]=ones", "both:f32[1]=ones", "in:f32[1]=random:x",
     "in:f32[1]=random:1:2", "in:u8[4]=random:1:5:5", "in:u8[1]=const:256", "f32=", "=", "in:f64[99999999999]=zeros",
+    "in:f32[0,9999999999999999999]=zeros", f"in:f32[{'9' * 5000}]=zeros",
 ])
 def test_refused(text):
     with pytest.raises(Invalid):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -24,7 +25,7 @@ from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.study import plan_study
 from luthier_py.session.study.cells import Cell
 from luthier_py.session.study.runs import run_on_cluster
-from luthier_py.session.study.store import rows_of
+from luthier_py.session.study.store import COLUMNS, rows_of
 from luthier_py.session.study.summary import _beside, _items
 
 Study = Callable[..., Any]
@@ -124,6 +125,29 @@ def test_processes_of_a_run_have_numbers_that_do_not_depend_on_which_ends_first(
     told = [(r["process"], r["metric"], r.get("count"), r.get("value"), r.get("text")) for r in rows(3, 2**60)]
     assert told[3:] == [(1, "n", 3, 3.0, None), (1, "text", None, None, "t"), (1, "half", None, 0.5, None)]
     assert told[0] == (0, "n", 2**60, float(2**60), None)
+
+
+def test_rows_say_which_launch_it_was_and_counts_as_far_as_they_fit() -> None:
+    values = {"most": 2**63 - 1, "more": 2**63, "least": -(2**63), "less": -(2**63) - 1, "yes": True, "far": "Infinity"}
+    launch = {"launch": 3, "launches": 2, "kernel": "k", "grid": [1, 2, 3], "block": [64, 1, 1], "report": values}
+    outcome = {"verdicts": [{"reports": [launch]}], "status": "ok", "exit_code": 0, "seconds": 1.0,
+               "output_sha256": "sum", "said": "", "machine": "m"}  # fmt: skip
+    cell = Cell("id", "p", "a", "t", "d", "s", 4, {"options": {"z": "1", "b": "2"}}, 1.0)
+    rows = {row["metric"]: row for row in rows_of(cell, outcome)}
+    counts = {name: (row.get("count"), row.get("value"), row.get("text")) for name, row in rows.items()}
+    assert counts == {
+        "most": (2**63 - 1, 2.0**63, None), "more": (None, 2.0**63, None), "least": (-(2**63), -(2.0**63), None),
+        "less": (None, -(2.0**63), None), "yes": (None, None, "True"), "far": (None, math.inf, None),
+    }  # fmt: skip
+    told = {name: rows["most"][name] for name in COLUMNS if name not in ("count", "value", "text")}
+    assert told == {
+        "cell": "id", "program": "p", "arguments": "a", "tool": "t", "options": "b=2;z=1", "device": "d", "stack": "s",
+        "repeat": 4, "status": "ok", "exit_code": 0, "seconds": 1.0, "output_sha256": "sum", "said": "",
+        "machine": "m", "process": 0, "launch": 3, "launches": 2, "kernel": "k", "grid": "1,2,3", "block": "64,1,1",
+        "metric": "most", "way": ("most",),
+    }  # fmt: skip
+    [bare] = rows_of(cell, {**outcome, "verdicts": None})
+    assert bare == {name: told[name] for name in COLUMNS[: COLUMNS.index("process")]}
 
 
 def test_failures_and_timeouts_are_rows(study: Study, summary: Callable[[], Any], tmp_path: Path) -> None:
@@ -253,6 +277,7 @@ def test_a_run_whose_machine_died_is_a_row(monkeypatch: pytest.MonkeyPatch, tmp_
     ) as cluster:
         [(_, outcome)] = run_on_cluster(broken, cluster.scheduler_address)
     assert outcome["status"] == "error" and "no-such-folder" in outcome["said"] and outcome["exit_code"] is None
+    assert [row["seconds"] for row in rows_of(plan.cells[0], outcome)] == [None]
 
 
 def test_no_scheduler_there(study: Study) -> None:

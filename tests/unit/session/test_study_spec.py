@@ -10,12 +10,13 @@ import pytest
 from luthier_py.errors import Invalid
 from luthier_py.session.study.cells import cells_of
 from luthier_py.session.study.keys import LARGEST_BYTES
-from luthier_py.session.study.spec import read_study
+from luthier_py.session.study.spec import Figure, Quantity, read_study
 
 PROGRAM = '[[program]]\ncommand = ["sh"]\n'
 TOOL = '[[tool]]\ntool = "instr_count"\n'
 CAMPAIGN = '[[campaign]]\nname = "c"\n'
 FIGURE = '[[figure]]\nname = "f"\n'
+TABLE = '[[table]]\ntool = "instr_count"\nitems = "a"\ncolumns = []\n'
 
 
 def read(folder: Path, text: str):
@@ -27,7 +28,13 @@ WRONG = [
     ("a = ", "no TOML"),
     ("", "program: a study needs at least one"),
     ("repeat = 0\n" + PROGRAM, "repeat: give a whole number from 1 on, not 0"),
+    ('repeat = "2"\n' + PROGRAM, "repeat: give a whole number from 1 on, not '2'"),
+    ("repeat = true\n" + PROGRAM, "repeat: give a whole number from 1 on, not True"),
+    ("title = 3\n" + PROGRAM, "title: give a text, not 3"),
+    ('title = ""\n' + PROGRAM, "title: give a text, not ''"),
     ("timeout = true\n" + PROGRAM, "timeout: give a number above 0, not True"),
+    ('timeout = "1"\n' + PROGRAM, "timeout: give a number above 0, not '1'"),
+    ("timeout = 0\n" + PROGRAM, "timeout: give a number above 0, not 0"),
     ("bare = 1\n" + PROGRAM, "bare: give true or false, not 1"),
     ("devices = 3\n" + PROGRAM, "devices: give a list of texts, not 3"),
     ("repeats = 2\n" + PROGRAM, "repeats: there is no such key; there are bare, campaign, devices,"),
@@ -44,6 +51,10 @@ WRONG = [
     ("stacks = []\n" + PROGRAM, "stacks: name at least one"),
     (PROGRAM + 'environment = { LUTHIER_STACK = "rocm" }', "program[0].environment: LUTHIER_STACK is not a program's"),
     (PROGRAM + TOOL + 'level = "gpu"', "tool[0].level: there is no gpu; there are auto, hip, hsa"),
+    (PROGRAM + "argument = 1", "program[0].argument: there is no such key"),
+    (PROGRAM + TOOL + "option = 1", "tool[0].option: there is no such key"),
+    (PROGRAM + TOOL + FIGURE + "parts = {}\nbar = 1", "figure[0].bar: there is no such key"),
+    (PROGRAM + TOOL + TABLE + "row = 1", "table[0].row: there is no such key"),
     (PROGRAM + PROGRAM, "program: two are called sh"),
     (PROGRAM + '[[tool]]\ntool = "no_such"', "tool[0].tool: no tool is called no_such"),
     (PROGRAM + '[[tool]]\ntool = "x.py"', "x.py: no such tool file"),
@@ -59,6 +70,7 @@ WRONG = [
     (PROGRAM + TOOL + FIGURE, "figure[0].parts: is missing"),
     (PROGRAM + TOOL + FIGURE + 'parts = { a = "b" }', "figure[0].parts.a: `b`: write TOOL:METRIC"),
     (PROGRAM + TOOL + FIGURE + 'parts = { a = "x:y" }', "tools are instr_count"),
+    (PROGRAM + TOOL + FIGURE + f'parts = {{ a = "{" / ".join(["instr_count:n"] * 3)}" }}', "divides more than once"),
     (PROGRAM + TOOL + FIGURE + 'parts = {}\nbars = ["x"]', "figure[0].bars: there is no x; there are program,"),
     (PROGRAM + TOOL + FIGURE + 'parts = {}\nprograms = ["x"]', "figure[0].programs: there is no x; there are sh"),
     (PROGRAM + TOOL + '[[figure]]\nname = "../f"\nparts = {}', "figure[0].name: give letters"),
@@ -72,6 +84,14 @@ def test_errors_name_the_key(text: str, message: str, tmp_path: Path) -> None:
         read(tmp_path, text)
     line = str(raised.value)
     assert message in line and line.startswith(str(tmp_path / "s.toml")) and "\n" not in line
+
+
+def test_what_a_figure_is_where_nothing_is_said_of_it(tmp_path: Path) -> None:
+    [figure] = read(tmp_path, PROGRAM + TOOL + FIGURE + 'parts = { a = "instr_count:n / instr_count:m.k" }').figures
+    assert figure == Figure(
+        name="f", title="f", unit="", bars=("program", "arguments"), share=False, stack=True, programs=("sh",),
+        parts={"a": (Quantity("instr_count", "n"), Quantity("instr_count", "m.k"))},
+    )  # fmt: skip
 
 
 def test_every_combination(tmp_path: Path) -> None:
@@ -89,7 +109,9 @@ def test_stacks_are_of_emulated_devices(tmp_path: Path, monkeypatch: pytest.Monk
     """Without the key, the shell's LUTHIER_STACK says which."""
     head = 'devices = ["gpu", "emulator:gfx906"]\n'
     both = 'stacks = ["luthier", "rocm"]\n'
-    runs = [(cell.device, cell.stack) for cell in cells_of(read(tmp_path, head + both + PROGRAM))]
+    cells = cells_of(read(tmp_path, head + both + PROGRAM))
+    assert len({cell.group for cell in cells}) == 3
+    runs = [(cell.device, cell.stack) for cell in cells]
     assert runs == [("gpu", ""), ("emulator:gfx906", "luthier"), ("emulator:gfx906", "rocm")]
     for stack in ("", "luthier", "rocm"):
         monkeypatch.setenv("LUTHIER_STACK", stack)
@@ -186,7 +208,9 @@ def test_a_campaign_is_runs_of_its_parts(tmp_path: Path) -> None:
     """A longer one has those of a shorter one, but for a part that was cut; other faults are other runs."""
     def runs(more: str) -> list[tuple[str, int, int]]:
         study = read(tmp_path, f'devices = ["emulator:gfx90a"]\nrepeat = 3\n{PROGRAM}{CAMPAIGN}part = 40\n{more}')
-        return [(cell.identity, cell.run["faults"]["first"], cell.run["faults"]["faults"]) for cell in cells_of(study)]
+        cells = cells_of(study)
+        assert {(cell.tool, cell.run["level"]) for cell in cells} == {("c", None)}
+        return [(cell.identity, cell.run["faults"]["first"], cell.run["faults"]["faults"]) for cell in cells]
 
     short, long = runs("faults = 100"), runs("faults = 160")
     assert [run[1:] for run in short] == [(0, 40), (40, 40), (80, 20)]

@@ -16,6 +16,7 @@ from luthier_py.storage import (
     Shelf,
     cache_folder,
     cache_key,
+    digest,
     do_without,
     own_folder,
     settle_cache,
@@ -308,3 +309,19 @@ def test_sources_are_named_by_what_is_in_them(tmp_path: Path, monkeypatch: pytes
         assert named("there", "isa", "llvm") != rooms
     finally:
         sources.cache_clear()
+
+
+def test_a_digest_is_of_places_and_contents_and_of_when_python_was_written(tmp_path: Path) -> None:
+    """Python's own compiled file is taken while its source has the same time, whatever is in it."""
+    for name in ("a.py", "b.txt"):
+        (tmp_path / name).write_text(name)
+        os.utime(tmp_path / name, (1000, 1000))
+    found = [digest(str(tmp_path))]
+    os.utime(tmp_path / "b.txt", (2000, 2000))
+    assert digest(str(tmp_path)) == found[0]
+    os.utime(tmp_path / "a.py", (2000, 2000))
+    found.append(digest(str(tmp_path)))
+    (tmp_path / "b.txt").write_text("c.txt")
+    found.append(digest(str(tmp_path)))
+    found += [digest(str(tmp_path / name)) for name in ("a.py", "b.txt", "none", "none.py")]
+    assert len(set(found)) == len(found)

@@ -191,6 +191,7 @@ def test_places_in_the_source(tmp_path: Path, require_tool: Callable[[str], str]
     ("opcode v_*", "character 8, at 'v_[*]': here should be = or !=, and a pattern"),
     ("opcode =", "character 9, at the end: here should be a pattern"),
     ("index = 3..", "character 12, at the end: here should be a number"),
+    ("index < 3..5", "character 10, at '[.][.]5': here should be & or |, or the end"),
     ("zzzzz", "zzzzz is unknown; known are matrix, "),
 ])
 def test_what_is_no_filter(text: str, message: str) -> None:

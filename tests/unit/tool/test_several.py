@@ -150,6 +150,13 @@ def test_files_of_one_name_get_the_tools() -> None:
         "A.plot.png": b"A", "B.plot.png": b"B"}
 
 
+def test_channels_of_one_name_get_the_tools() -> None:
+    other = type("Other", (Tool,), {"sent": Channel(Sent), "more": Channel(Sent)})
+    found = Several(First(), other())
+    assert [*map(found.called, found.channels)] == ["First.sent", "Other.sent", "more"]
+    assert [*map(both().called, both().channels)] == ["sent"]
+
+
 def test_they_are_found_by_name_and_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.py").write_text("from luthier_py import Tool\n\nclass Mine(Tool):\n    'Nothing.'\n")
     monkeypatch.chdir(tmp_path)

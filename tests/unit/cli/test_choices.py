@@ -1,0 +1,63 @@
+"""What options of commands say together, without a command."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from luthier_py.cli.options import NO_TOOL, ToolChoice, check_settings, pairs, tool_options
+from luthier_py.errors import Invalid
+from luthier_py.session.run_settings import RunSettings, run_settings
+from luthier_py.worker.recording import RecordSettings
+
+
+def test_a_script_stands_for_a_tool() -> None:
+    assert ToolChoice().scripted() == (None, []) and ToolChoice().scripted(NO_TOOL) == (NO_TOOL, [])
+    assert ToolChoice("t", option=["x=1"]).scripted(NO_TOOL) == ("t", ["x=1"])
+    assert ToolChoice(script=["a", "b\nc"]).scripted() == ("script", [r"text=a\nb\nc"])
+    assert ToolChoice(script_file=Path("f"), option=["x=1"]).scripted() == ("script", [f"file={Path.cwd()}/f", "x=1"])
+    given: dict[str, dict[str, Any]] = {
+        "-t": {"tool": "t"}, "-e": {"script": ["a"]}, "-f": {"script_file": Path("f")}}  # fmt: skip
+    for one, other in combinations(given, 2):
+        with pytest.raises(Invalid, match=f"{one} and {other}: give one of them"):
+            ToolChoice(**given[one], **given[other]).scripted()
+
+
+def test_options_of_a_tool() -> None:
+    assert pairs(None) == {} and pairs(["a=1", "b=x=y", "c="], report=None) == {"a": "1", "b": "x=y", "c": ""}
+    assert pairs(["a=1"], REPORT=Path("d")) == {"REPORT": "d", "a": "1"}
+    assert pairs([], ["k.hip:3", "k.hip:7-9"]) == {"INSTRUMENT": "lines = k.hip:3 | lines = k.hip:7-9"}
+    assert pairs(["instrument=load"], ["k.hip:3"]) == {"instrument": "(load) & (lines = k.hip:3)"}
+    with pytest.raises(Invalid, match="option `a`: write NAME=VALUE"):
+        pairs(["a"])
+    with pytest.raises(Invalid, match="option REPORT is given twice"):
+        pairs(["REPORT=e"], REPORT=Path("d"))
+    assert tool_options(False, [], None) == {} and tool_options(True, ["a=1"]) == {"a": "1"}
+    with pytest.raises(Invalid, match="option a, b: there is no tool that could take it"):
+        tool_options(False, ["a=1", "b=2"])
+
+
+PLAIN = run_settings("emulator")
+CHECKED = run_settings("emulator", {"--check": "all"})
+SHUFFLED = replace(PLAIN, shuffle=3)
+RECORDED = replace(PLAIN, record=RecordSettings(Path("f.lrec")))
+
+
+@pytest.mark.parametrize(("settings", "tool", "code", "said"), [
+    (PLAIN, "instr_count", 0, ""), (RECORDED, NO_TOOL, 0, ""), (SHUFFLED, NO_TOOL, 0, ""), (SHUFFLED, NO_TOOL, 9, ""),
+    (CHECKED, "instr_count", 9, ""), (PLAIN, "memcheck", 9, ""),
+    (RECORDED, "instr_count", 0, "--record keeps a launch as it is"),
+    (replace(RECORDED, shuffle=3), NO_TOOL, 0, "--record keeps a launch as it is"),
+    (SHUFFLED, "instr_count", 0, "--shuffle compares what the program itself writes; leave out -t"),
+    (PLAIN, "instr_count", 9, "--error-exitcode tells what"), (PLAIN, NO_TOOL, 9, "--error-exitcode tells what"),
+])
+def test_what_says_nothing_together_is_refused(settings: RunSettings, tool: str, code: int, said: str) -> None:
+    if not said:
+        check_settings(settings, tool, {}, code)
+        return
+    with pytest.raises(Invalid, match=said):
+        check_settings(settings, tool, {}, code)
