@@ -84,8 +84,8 @@ class AccessTrait(IntFlag):
     FLOATS = 4    # an atomic on floats
 
 
-READ_ONLY = 4
-"""Beside the number of an access: what it may not do there."""
+READ_ONLY, BLOCK_FREE, BLOCK_LEFT = 4, 8, 16
+"""Beside the number of an access: what it may not do there, or how it is in no block that kernels have allocated."""
 ACCESS_KINDS = ("near", "far", "flat", "lds", "private")
 """How its addresses are given: native code has their numbers."""
 

@@ -26,6 +26,7 @@ struct finding {
     u64 kind, detail, pc, other_pc, group, wave, lane, other_group, other_wave, other_lane, address, size, count, lanes;
 };
 
+enum { OF_LIBRARY = 1 }; /* beside BLOCK_FREE and BLOCK_LEFT */
 enum stopped { STOPPED_PAGES = 1, STOPPED_FINDINGS = 2, STOPPED_CODES = 4, STOPPED_BYTES = 8, STOPPED_MEMORY = 16 };
 enum space { IN_LDS, IN_MEMORY, IN_SCRATCH }; /* as checks.py has them */
 
@@ -138,6 +139,8 @@ static inline u64 exec_of(struct watch *watch, u8 *wave) {
     return watch->wave_size == 32 ? exec & 0xffffffff : exec;
 }
 
+bool allocated(u8 *memory, u64 address, u64 size, bool writes, u64 *access);
+u64 place_in_heap(u8 *memory, u64 access, u64 address, u64 size, u64 *block, u64 *bytes);
 void *need(struct watch *watch, u64 count, u64 size);
 void *need_more(struct watch *watch, void *block, u64 count, u64 more, u64 size);
 struct wave *wave_of(struct watch *watch, u8 *wave); /* NULL without memory: then nothing is looked at */
