@@ -13,6 +13,7 @@ from enum import Flag, IntEnum
 from luthier_py.emulator.instructions.barriers import is_named
 from luthier_py.emulator.records.layout import AGPR_ROW
 from luthier_py.isa.barriers import GROUPS, barrier_number
+from luthier_py.isa.coherence import acquires
 from luthier_py.isa.instruction import Access, Counter, Inst, Operand, OpFlag, Space, unnamed_addresses
 from luthier_py.isa.merging import merges
 from luthier_py.isa.registers import AGPR_SHIFT, EXEC, MODE, SCC, VGPR_SHIFT, RegFile, RegSet, agpr, sgpr, vgpr
@@ -71,6 +72,7 @@ class StepFlag(Flag):
     BRANCHES = 1 << 13     # scalars that it reads decide where it goes on
     WRITES_EXEC = 1 << 14
     WRITES_SCC = 1 << 15
+    ACQUIRES = 1 << 16     # from now on plain loads find what other work-groups have written
 
 
 class RegisterRole(IntEnum):
@@ -115,7 +117,7 @@ def step_of(pc: int, inst: Inst, target: Target, wave_size: int) -> list[int]:
     lists = [*(number | roles.get(number & _NUMBER, 0) << 16 for number in read),
              *(number | _mask_role(roles.get(number, 0)) << 16 | places.get(number, ALL_DWORDS) << PLACE
                for number in written), *waits, *issues]
-    return [pc, _kind(inst), counts, len(logic), *lists, *(number for row in logic for number in row)]
+    return [pc, _kind(inst, target), counts, len(logic), *lists, *(number for row in logic for number in row)]
 
 
 def _read(inst: Inst, registers: RegSet) -> list[int]:
@@ -152,7 +154,7 @@ def _step(inst: Inst, row: object) -> Step:
     return own if number == GROUPS else named if is_named(number) else Step.PLAIN
 
 
-def _kind(inst: Inst) -> int:
+def _kind(inst: Inst, target: Target) -> int:
     row, flags = meaning(inst.op), inst.op.flags
     kind = _step(inst, row)
     found = StepFlag(0)
@@ -172,6 +174,8 @@ def _kind(inst: Inst) -> int:
         found |= StepFlag.WRITES_EXEC
     if inst.writes.sgpr >> SCC & 1:
         found |= StepFlag.WRITES_SCC
+    if acquires(inst, target):
+        found |= StepFlag.ACQUIRES
     return int(kind) | found.value
 
 

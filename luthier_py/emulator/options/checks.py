@@ -59,13 +59,15 @@ _CHECKS = {
 
 
 class Race(IntEnum):
-    """Of two accesses, the later first; as bits beside these: where, and why barriers between them do not count."""
+    """Of two accesses, the later first; as bits beside these: where, and why barriers, or what was seen of a flag, do
+    not count."""
 
     READ_AFTER_WRITE = 1
     WRITE_AFTER_READ = 2
     WRITE_AFTER_WRITE = 3
     IN_LDS = 4
     NOT_WAITED = 8
+    NOT_ACQUIRED = 16
 
 
 class AccessUse(IntEnum):

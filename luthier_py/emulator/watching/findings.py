@@ -171,6 +171,9 @@ def _raced(row: FindingRow) -> str:
              Race.WRITE_AFTER_WRITE: "two writes"}[Race(detail & 3)]
     where = "LDS" if detail & Race.IN_LDS else "memory"
     why = "; the write was not waited for before the barrier" if detail & Race.NOT_WAITED else ""
+    if detail & Race.NOT_ACQUIRED:
+        why = ("; the reader knows of it by a relaxed or volatile access, and loads it without an acquire of the "
+               "device in between")
     return f"{words} of 0x{row['address']:x} in {where} in no order{why}"
 
 

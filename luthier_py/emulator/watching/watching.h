@@ -90,7 +90,8 @@ struct wave {
     struct phases phases[2];
     struct look looks[LOOKS]; /* the last ones */
     u32 looked;
-    u64 acquired, began; /* began: its lanes */
+    u64 seen, acquired; /* the latest of what others let go that it knows of, and that its plain loads find */
+    u64 began;          /* its lanes */
     u32 group, number, id, signals, waits, barrier_pc;
     bool ended, meets, passes;
     u8 code; /* of barrier_pc */
@@ -100,7 +101,7 @@ struct wave {
 
 struct group { /* a place for a resident work-group */
     u64 lds; /* its address */
-    u64 index, acquired; /* acquired: the latest of its waves, when they came to a barrier */
+    u64 index, seen, acquired; /* the latest of its waves, when they came to a barrier */
     u32 cells_used;
     struct cell *cells;
     u8 *written; /* bytes of LDS */
@@ -131,6 +132,7 @@ struct watch {
     u8 nothing[256]; /* what is read where nothing is */
 };
 
+static inline void later(u64 *time, u64 other) { if (other > *time) *time = other; }
 static inline u64 *field(u8 *wave, u32 place) { return (u64 *)(wave + place); }
 static inline struct watch *watch_of(u8 *wave) { return *(struct watch **)(*field(wave, WAVE_WORKER) + WORKER_WATCH); }
 static inline u32 *scalar(u8 *wave, u32 index) { return (u32 *)wave + index; }
