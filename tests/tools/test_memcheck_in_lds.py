@@ -97,7 +97,7 @@ def test_accesses_beyond_lds_are_told_and_left_out(target, compiled):
         assert bool(rows) == (kernel in WRONG), kernel
         assert not [row for row in after.report["left_out"] if "flat" in row["instruction"]]
         for row in rows:
-            first = min(row["first"], key=lambda each: (each["workgroup"], each["lane"]))
+            first = min(row["first"], key=lambda each: (each["workgroup"], each["wave"], each["lane"]))
             in_lds = kernel != "flat_in_memory"
             assert (first["space"] == "LDS") == in_lds
             if in_lds:
