@@ -59,8 +59,9 @@ ARGUMENTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Operands", ("source", "destination")),
     ("Memory", ("address", "bounds", "access_bytes", "access_kind")),
     ("Lanes and branches", ("active_lanes", "taken_lanes")),
-    ("The launch", ("kernel_argument", "workgroup_id", "workitem_id", "workgroup_size", "grid_size", "wave_in_group",
-                    "workgroup_in_launch", "wave_in_launch", "workitem_in_launch", "hardware_register", "Entry")),
+    ("The launch", ("kernel_argument", "workgroup_id", "workitem_id", "workgroup_size", "grid_size", "lds_size",
+                    "wave_in_group", "workgroup_in_launch", "wave_in_launch", "workitem_in_launch", "hardware_register",
+                    "Entry")),
     ("Numbers", ("site_id", "opcode_id")),
     ("Of your own", ("computed",)),
 )  # fmt: skip

@@ -19,6 +19,8 @@ from .clock import clock
 from .count_trailing_zeros import count_trailing_zeros
 from .from_bits import from_bits
 from .is_first_lane import is_first_lane
+from .is_lds import is_lds
+from .is_private import is_private
 from .lane_id import lane_id
 from .load_acquire import load_acquire
 from .mbcnt import mbcnt
@@ -33,6 +35,6 @@ from .wave_size import wave_size
 __all__ = [
     "active_mask", "all_", "any_", "as_bits", "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange",
     "atomic_load", "atomic_max", "atomic_min", "atomic_or", "atomic_sub", "atomic_xor", "ballot", "clock",
-    "count_trailing_zeros", "from_bits", "is_first_lane", "lane_id", "load_acquire", "mbcnt", "pause", "popcount",
-    "push", "read_first_lane", "read_lane", "store_release", "wave_size",
+    "count_trailing_zeros", "from_bits", "is_first_lane", "is_lds", "is_private", "lane_id", "load_acquire", "mbcnt",
+    "pause", "popcount", "push", "read_first_lane", "read_lane", "store_release", "wave_size",
 ]

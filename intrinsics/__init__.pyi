@@ -68,6 +68,12 @@ def from_bits(x: int) -> float:
 def is_first_lane() -> bool_:
     """bool_: true in one lane, the lowest that is active."""
 
+def is_lds(address: int | ptr[T]) -> bool_:
+    """bool_: whether a flat address is one of the work-group's LDS; its low 32 bits are the byte there."""
+
+def is_private(address: int | ptr[T]) -> bool_:
+    """bool_: whether a flat address is one of a lane's private memory."""
+
 def lane_id() -> u32:
     """u32: the number of this lane, from 0."""
 

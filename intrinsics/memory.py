@@ -1,4 +1,4 @@
-"""What atomics share: they act on integers in global memory, relaxed, seen by the whole agent (the GPU).
+"""What intrinsics about memory share. Atomics act on integers in global memory, relaxed, seen by the whole agent.
 
 The memory is taken to be the GPU's own and coarse-grained, as tool variables are; then every atomic is one instruction.
 """
@@ -6,7 +6,7 @@ The memory is taken to be the GPU's own and coarse-grained, as tool variables ar
 from __future__ import annotations
 
 from luthier_py.isa import Space
-from luthier_py.tool import Ir, Kind, Operand, Pointer, Scalar, Value
+from luthier_py.tool import BOOL, U64, Ir, Kind, Operand, Pointer, Scalar, Value
 
 ORDER = 'syncscope("agent") monotonic'
 OWN_MEMORY = "!amdgpu.no.remote.memory !0, !amdgpu.no.fine.grained.memory !0"
@@ -33,3 +33,9 @@ def read_modify_write(ir: Ir, operation: str, pointer: Operand, value: Operand) 
     operand = ir.value(value, element)
     where = f"ptr addrspace(1) {place.text}, {ir.llvm(element)} {operand.text}"
     return ir.emit(element, f"atomicrmw {operation} {where} {ORDER}, {OWN_MEMORY}")
+
+
+def in_aperture(ir: Ir, name: str, address: Operand) -> Value:
+    """Whether a flat address, a number or a pointer into global memory, is in one of LLVM's apertures."""
+    value = ir.convert(address, U64)
+    return ir.emit(BOOL, f"call i1 @llvm.amdgcn.is.{name}(ptr {ir.raw(f'inttoptr i64 {value.text} to ptr')})")

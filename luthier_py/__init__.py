@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         i64,
         kernel_argument,
         lds,
+        lds_size,
         opcode_id,
         ptr,
         scratch,
@@ -87,10 +88,10 @@ __all__ = [
     "Mutator", "OpFlag", "Option", "Reg", "RegFile", "RegSet", "Several", "Tool", "Variable", "WaveVariable",
     "access_bytes", "access_kind", "active_lanes", "address", "array", "asm", "attach", "bf16", "bool_", "bounds",
     "channel", "computed", "destination", "device", "f16", "f32", "f64", "grid_size", "hardware_register", "hook",
-    "i16", "i32", "i64", "i8", "instrument", "kernel_argument", "lds", "load", "load_ipython_extension", "opcode_id",
-    "ptr", "scratch", "sgpr", "show", "site_id", "source", "study_table", "taken_lanes", "u16", "u32", "u64", "u8",
-    "vgpr", "wave_in_group", "wave_in_launch", "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id",
-    "workitem_in_launch",
+    "i16", "i32", "i64", "i8", "instrument", "kernel_argument", "lds", "lds_size", "load", "load_ipython_extension",
+    "opcode_id", "ptr", "scratch", "sgpr", "show", "site_id", "source", "study_table", "taken_lanes", "u16", "u32",
+    "u64", "u8", "vgpr", "wave_in_group", "wave_in_launch", "workgroup_id", "workgroup_in_launch", "workgroup_size",
+    "workitem_id", "workitem_in_launch",
 ]
 __getattr__ = loaded_when_asked(__name__, {
     "errors": "LuthierError",
@@ -104,9 +105,9 @@ __getattr__ = loaded_when_asked(__name__, {
         "COUNT_WARP_LEVEL EXCLUDE_PRED_OFF LAUNCH_NUMBER Channel Entry Hooks Lane LaunchParameter LaunchResult "
         "LaunchVariable LookupTable Mutator Option Several Tool Variable WaveVariable access_bytes access_kind "
         "active_lanes address array asm bf16 bool_ bounds channel computed destination device f16 f32 f64 grid_size "
-        "hardware_register hook i8 i16 i32 i64 kernel_argument lds opcode_id ptr scratch site_id source taken_lanes "
-        "u8 u16 u32 u64 wave_in_group wave_in_launch workgroup_id workgroup_in_launch workgroup_size workitem_id "
-        "workitem_in_launch"
+        "hardware_register hook i8 i16 i32 i64 kernel_argument lds lds_size opcode_id ptr scratch site_id source "
+        "taken_lanes u8 u16 u32 u64 wave_in_group wave_in_launch workgroup_id workgroup_in_launch workgroup_size "
+        "workitem_id workitem_in_launch"
     ),
 })  # fmt: skip
 

@@ -106,11 +106,14 @@ def waits_for(target: Target, inst: Inst) -> dict[Counter, int]:
 
 def waits_written(target: Target, counts: Mapping[Counter, int]) -> list[tuple[str, tuple[str | int, ...]]]:
     """The fewest instructions that wait until each counter is at most its count: mnemonics and operands."""
-    if target.generation >= 12:
-        return [(_WAITS[counter], (min(count, (1 << _WIDTHS.get(counter, 6)) - 1),))
-                for counter, count in counts.items()]
-    together = {counter: count for counter, count in counts.items() if counter in _layout(target)}
     waits: list[tuple[str, tuple[str | int, ...]]] = []
+    if target.generation >= 12:
+        least = {counter: min(count, (1 << _WIDTHS.get(counter, 6)) - 1) for counter, count in counts.items()}
+        for name, (first, second) in _DOUBLE.items():
+            if first in least and second in least:
+                waits.append((name.lower(), (least.pop(first) << 8 | least.pop(second),)))
+        return [*waits, *((_WAITS[counter], (count,)) for counter, count in least.items())]
+    together = {counter: count for counter, count in counts.items() if counter in _layout(target)}
     if together:
         waits.append(("s_waitcnt", (encode_waitcnt(target, together),)))
     if Counter.VS in counts:

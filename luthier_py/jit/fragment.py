@@ -132,7 +132,8 @@ def _check(hook: Hook, instrs: tuple[Inst, ...], called: bool) -> None:
             raise Unsupported(f"{hook.place}: hook {hook.name} needs constant data or a stack ({inst.op.mnemonic})")
         if inst.op.spaces is Space.SCRATCH and not called:
             raise Unsupported(f"{hook.place}: hook {hook.name} needs a stack; use fewer values at a time")
-        if inst.op.spaces is Space.LDS and OpFlag.MAY_STORE in inst.op.flags:
+        resumes = isinstance(hook.function, Assembly) and hook.function.resumes
+        if inst.op.spaces is Space.LDS and OpFlag.MAY_STORE in inst.op.flags and not resumes:
             raise Unsupported(f"{hook.place}: hook {hook.name} changes the application's LDS ({inst.op.mnemonic})")
     at = 0
     for inst in instrs:

@@ -23,7 +23,8 @@ It knows no program, no facts and no pass of those that made the copy. What it p
   A hook that makes scalars of lanes runs only where some lane is active, which its code tells.
 * `return_addresses`: functions only move, keep and return to theirs, which are others in a clone.
 * `instead`: where the tool wants other instructions in the place of some, all of this is about the original with these,
-  which send control nowhere else, leave MODE alone, and operations on memory counted.
+  which send control nowhere else, leave MODE alone, and operations on memory counted. Of what is taken away a hook may
+  run the very instruction, once, which is all that may change LDS.
 * `distances`, `chained`: waits and wait states between inserted code and the application's.
 
 What the application may read it finds for itself, in the original's bytes (`graph`, `modes`, `lanes`, `liveness`,

@@ -1,5 +1,6 @@
 """Memory that a payload touches: addresses are made of pointers, and those of private memory of its stack pointer. What
-the application has in LDS and in private memory is read only, at addresses made of pointers into it.
+the application has in LDS and in private memory is read only, at addresses made of pointers into it; LDS is changed by
+the application's own instructions alone, where these are called (`instead`).
 
 In: a payload's instructions and the ways between them. Out: nothing; CheckFailed names what touches other memory.
 Invariant: a register holds a pointer where it was made of one on every way of the lane whose memory is touched; what
@@ -155,7 +156,7 @@ def _on_both_ways(a: Depths, b: Depths) -> Depths:
 
 def _fits(payload: Payload, inst: Inst, depths: Depths) -> bool:
     if inst.op.spaces is Space.LDS:
-        return _of_kind(inst, depths, _OF_NEAR[Space.LDS])  # and it does nothing but read
+        return _of_kind(inst, depths, _OF_NEAR[Space.LDS])
     if not in_private(payload, inst):
         return _address_depth(inst, depths) > 0
     reads = OpFlag.MAY_STORE not in inst.op.flags
@@ -174,11 +175,15 @@ def _of_kind(inst: Inst, depths: Depths, kinds: int) -> bool:
     return any(reg is not None and depths.get(number(reg), 0) & kinds for reg in places)
 
 
-def reads_lds(inst: Inst) -> bool:
-    """Whether it does nothing but to read a work-group's memory where its address says."""
+def in_lds(inst: Inst) -> bool:
+    """Whether it does nothing but to access a work-group's memory where its address says."""
     gds = inst.find("gds")
-    return inst.op.spaces is Space.LDS and inst.find("addr") is not None and (gds is None or not gds.value) and (
-        inst.op.flags & (OpFlag.MAY_LOAD | OpFlag.MAY_STORE | OpFlag.ATOMIC) is OpFlag.MAY_LOAD)
+    return inst.op.spaces is Space.LDS and inst.find("addr") is not None and (gds is None or not gds.value)
+
+
+def changes_lds(inst: Inst) -> bool:
+    """Whether it may, in such a way."""
+    return in_lds(inst) and inst.op.flags & (OpFlag.MAY_LOAD | OpFlag.MAY_STORE | OpFlag.ATOMIC) is not OpFlag.MAY_LOAD
 
 
 def _address_depth(inst: Inst, depths: Depths) -> int:

@@ -27,7 +27,7 @@ from luthier_py.isa.semantics.memory import Load, Store
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.code import number
 from luthier_py.proof.payload_lanes import Jumps, follow_exec, ways_of_lanes
-from luthier_py.proof.payload_memory import check_memory, in_private, is_flat, reads_lds
+from luthier_py.proof.payload_memory import changes_lds, check_memory, in_lds, in_private, is_flat
 from luthier_py.proof.pending import NOTHING, Pending, issued, owed, settled
 
 MOST_STATES = 1 << 16
@@ -40,7 +40,8 @@ class Summary:
     not active at its start; whether EXEC is as it was at its end; what its loads may still write then. ``idles``:
     where the application has no lane active it touches no memory, and its scalar results, if any, are of no lane.
     ``private``: it touches private memory. ``floats``: MODE decides what it computes. ``needs_lane``: where no lane is
-    active, some of its scalar results or branches are made of what no lane has written."""
+    active, some of its scalar results or branches are made of what no lane has written. ``changes_lds``: those of its
+    instructions that do."""
 
     insts: tuple[Inst, ...]
     offsets: tuple[int, ...]
@@ -53,6 +54,7 @@ class Summary:
     private: bool
     floats: bool
     needs_lane: bool
+    changes_lds: tuple[Inst, ...]
 
 
 def summary(isa: InstructionSet, payload: Payload) -> Summary:
@@ -67,7 +69,8 @@ def summary(isa: InstructionSet, payload: Payload) -> Summary:
         at += insts[-1].size_bytes
     offsets = tuple(accumulate((inst.size_bytes for inst in insts), initial=0))
     for inst in insts:
-        local = inst.op.spaces & (Space.LDS | Space.GDS) and not (is_flat(inst) or reads_lds(inst))
+        local = inst.op.spaces & (Space.LDS | Space.GDS) and not (is_flat(inst) or in_lds(inst) and (
+            payload.as_written or not changes_lds(inst)))
         if (why := outside(inst.op)) is not None or local:
             raise _refused(isa, payload, inst, why or "touches local memory")
     jumps = _following(isa, payload, insts, offsets)
@@ -87,7 +90,8 @@ def summary(isa: InstructionSet, payload: Payload) -> Summary:
     idles = payload.exec is None and not (wide or stores) and (not scalars or any(map(_needs_lane, insts)))
     return Summary(tuple(insts), offsets, reads, writes, far, back, _owed(isa, insts, jumps), idles,
                    payload.resource is not None or any(inst.op.spaces is Space.SCRATCH for inst in insts),
-                   bool(reads >> MODE & 1), _makes_scalars_of_lanes(payload, insts))
+                   bool(reads >> MODE & 1), _makes_scalars_of_lanes(payload, insts),
+                   tuple(filter(changes_lds, insts)))
 
 
 def _makes_scalars_of_lanes(payload: Payload, insts: Sequence[Inst]) -> bool:

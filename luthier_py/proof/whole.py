@@ -27,7 +27,7 @@ from luthier_py.proof.float_modes import float_modes
 from luthier_py.proof.given import check_given
 from luthier_py.proof.graph import Body, Graph, body, joined
 from luthier_py.proof.insertions import Insertions
-from luthier_py.proof.instead import with_instead
+from luthier_py.proof.instead import check_changes_of_lds, with_instead
 from luthier_py.proof.linked import Linked, linked
 from luthier_py.proof.payloads import summary
 from luthier_py.proof.runs import Runner, Tool
@@ -75,6 +75,7 @@ class _Whole:
         self.tool = Tool(claim.payloads, summaries, starts, variables)
         for function in functions:
             check_given(isa, claim, function, variables)
+            check_changes_of_lds(function, claim.payloads, summaries, old.read)
 
     def body(self, function: ClonedFunction) -> Body:
         ranges: list[tuple[int, int]] = []

@@ -9,10 +9,10 @@ become others where it is inserted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from luthier_py.errors import HookError, LuthierError
+from luthier_py.errors import HookError, LuthierError, Unsupported
 from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.isa.glue import jump_if_flag, set_flag
 from luthier_py.isa.instead import standing_for
@@ -20,7 +20,8 @@ from luthier_py.isa.quiet import outside
 
 _KEPT = RegSet.of(sgpr(EXEC, 2), sgpr(MODE))
 _FIXED = RegSet.of(sgpr(SCC), sgpr(VCC, 2), sgpr(M0))
-_ADDRESSES = ("saddr", "vaddr", "sbase")
+_IN_LDS = "addr"
+_ADDRESSES = ("saddr", "vaddr", "sbase", _IN_LDS)
 _OTHER_LANES = OpFlag.IGNORES_EXEC | OpFlag.READS_OTHER_LANES
 _LOADS = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS
 
@@ -28,7 +29,8 @@ _LOADS = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS
 @dataclass(frozen=True, slots=True, eq=False)
 class Assembly:
     """``takes``: registers that hold the application's values when it begins; ``gives``: those that it leaves results
-    in. ``pointers``: those of the former through which it touches memory."""
+    in. ``pointers``: those of the former through which it touches memory. ``resumes``: it is an instruction of the
+    application's, run or not."""
 
     name: str
     place: str  # file:line
@@ -36,6 +38,7 @@ class Assembly:
     takes: tuple[Reg, ...]
     gives: tuple[Reg, ...]
     pointers: frozenset[Reg]
+    resumes: bool = False
 
 
 def assembled(isa: InstructionSet, text: str, writes: Sequence[Reg], place: str) -> Assembly:
@@ -53,10 +56,14 @@ def conditional(isa: InstructionSet, inst: Inst, place: str) -> tuple[Assembly, 
     if fixed := inst.writes & _FIXED:
         raise HookError(f"{place}: an instruction that writes {fixed} cannot be skipped")
     flag = next(reg for reg in map(sgpr, range(isa.target.sgpr_limit)) if not touched.overlaps(RegSet.of(reg)))
-    counted = [standing_for(isa, inst)] if inst.op.counters else []
+    try:
+        counted = [standing_for(isa, inst)] if inst.op.counters else []
+    except Unsupported as error:
+        raise HookError(f"{place}: {error.message}") from None
     body = b"".join(each.raw for each in (inst, *counted))
     over = isa.with_field(jump_if_flag(isa), "simm16", len(body) // 4)
-    return _described(isa, set_flag(isa, flag).raw + over.raw + body, inst.writes, place), flag
+    code = _described(isa, set_flag(isa, flag).raw + over.raw + body, inst.writes, place)
+    return replace(code, resumes=True), flag
 
 
 def _described(isa: InstructionSet, code: bytes, wanted: RegSet, place: str) -> Assembly:
@@ -132,9 +139,8 @@ def _named(regs: RegSet, pairs: Sequence[Reg]) -> Iterator[Reg]:
 
 def _pointers(inst: Inst) -> Iterator[Reg]:
     """Registers that an instruction touches memory through."""
-    if inst.op.flags & (OpFlag.VMEM | OpFlag.SMEM):
-        for name in _ADDRESSES:
-            operand = inst.find(name)
-            if operand is not None and operand.reg is not None and operand.reg.dwords == 2:
-                yield operand.reg
-                return
+    for name in _ADDRESSES if inst.op.flags & _LOADS else ():
+        operand = inst.find(name)
+        if operand is not None and operand.reg is not None and operand.reg.dwords == (1 if name == _IN_LDS else 2):
+            yield operand.reg
+            return

@@ -14,13 +14,13 @@ from types import FunctionType, GenericAlias
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, overload
 
 from luthier_py.errors import HookError
-from luthier_py.isa import Reg, RegFile
+from luthier_py.isa import Reg, RegFile, Space
 from luthier_py.tool.assembly import Assembly
 from luthier_py.tool.author import caller
 from luthier_py.tool.expected import each
 from luthier_py.tool.native import Native
 from luthier_py.tool.printing import PRINTED, PRINTING, learn, prints
-from luthier_py.tool.types import BOOL, NUMBER_NAMES, U32, U64, LaneType, Pointer, Struct, Type, device_type
+from luthier_py.tool.types import BOOL, NUMBER_NAMES, U32, U64, LaneType, Struct, Type, device_type, pointer_to
 from luthier_py.tool.variables import Variable
 from luthier_py.tool.written import Written
 
@@ -308,7 +308,8 @@ def hook_of_text(code: Assembly) -> Hook:
     """A hook whose code is assembly: its parameters and results are the registers that it takes and gives. It computes
     as the application does."""
     def parameter(reg: Reg) -> Parameter:
-        type = (Pointer(U32) if reg in code.pointers else U64) if reg.dwords == 2 else U32
+        wide, points = reg.dwords == 2, reg in code.pointers
+        type = pointer_to(U32, Space.GLOBAL if wide else Space.LDS) if points else U64 if wide else U32
         return Parameter(str(reg), type, reg.file is not RegFile.SGPR)
 
     signature = Signature(tuple(map(parameter, code.takes)), tuple(map(parameter, code.gives)))

@@ -80,6 +80,12 @@ def _grid_size(packet: ptr[u32], axis: u32) -> u32:
 
 
 @device
+def _lds_size(packet: ptr[u32]) -> u32:
+    """In bytes; the number at byte 28."""
+    return packet[7]
+
+
+@device
 def _side(packet: ptr[u32], group: u32, axis: u32) -> u32:
     """Work-items of this group on an axis: fewer at the edge of the grid."""
     size = _group_size(packet, axis)
@@ -207,6 +213,12 @@ def workgroup_size(axis: str) -> Computed:
 def grid_size(axis: str) -> Computed:
     """``u32``: work-items of the launch along "x", "y" or "z"."""
     return _made(f"grid_size({axis!r})", _grid_size, Entry.DISPATCH_PTR, _number(axis))
+
+
+def lds_size() -> Computed:
+    """``u32``: bytes of LDS that a work-group of the launch has, those that the kernel declares and those that whoever
+    launched it asked for. Hardware gives them in larger pieces."""
+    return _made("lds_size()", _lds_size, Entry.DISPATCH_PTR)
 
 
 def wave_in_group() -> Computed:

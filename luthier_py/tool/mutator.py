@@ -135,7 +135,7 @@ class Mutator(ChosenCode):
         """Run ``instr`` only where ``hook``, called behind all other calls before it, gives 0: one u32 for the wave.
 
         A wave variable carries that. What ``instr`` loads is waited for. Instructions that write SCC, VCC, M0 or EXEC,
-        or touch LDS, cannot be skipped.
+        or read one of the first three, cannot be skipped.
         """
         expect(instr, Instr)
         code, flag = conditional(self.program.isa, instr.inst, caller())

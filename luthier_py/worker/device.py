@@ -183,7 +183,9 @@ class DeviceService:
         block = -(-(size + spare + GAP) // mmap.PAGESIZE) * mmap.PAGESIZE - GAP
         with full_memory():
             start = self.memory.reserve(block, heap.SLAB_BYTES if size == heap.SLAB_BYTES else mmap.PAGESIZE)
-        self.memory.register(Allocation(start, size, "buffer", fine=bool(fine) and self._drops_in_fine, spare=spare))
+        whose = self._heaps[0].made if size == heap.SLAB_BYTES and len(self._heaps) == 1 else 0
+        self.memory.register(Allocation(start, size, "buffer", fine=bool(fine) and self._drops_in_fine, spare=spare,
+                                        heap=whose))
         if self._settings.launch.checks & Checks.INIT and not fine and size != heap.SLAB_BYTES:
             poison(start, size)
         return start

@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 import struct
 
-from luthier_py.emulator.memory.device_memory import Memory, write_bytes
+from luthier_py.emulator.memory.device_memory import Allocation, Memory, write_bytes
 from luthier_py.errors import DeviceError
 
 ARGUMENT = "hidden_heap_v1"
@@ -36,16 +36,22 @@ class Heap:
 
     def address(self) -> int:
         if not self._address:
-            heap = self._memory.allocate(_HEAP_BYTES, "heap of kernels", mmap.PAGESIZE).address
-            write_bytes(heap + _INITIAL_SLABS, struct.pack("<3Q", *self._slabs()))
-            self._address = heap
+            self._address = self._memory.allocate(_HEAP_BYTES, "heap of kernels", mmap.PAGESIZE).address
+            write_bytes(self._address + _INITIAL_SLABS, struct.pack("<3Q", *self._slabs()))
+        return self._address
+
+    @property
+    def made(self) -> int:
+        """Its address, or 0 as long as it is not there."""
         return self._address
 
     def _slabs(self) -> tuple[int, int, int]:
         """None where there is no room: then kernels ask, and are told so."""
         size = self._initial_bytes // SLAB_BYTES * SLAB_BYTES
         try:
-            first = self._memory.allocate(size, "heap of kernels", SLAB_BYTES).address if size else 0
+            first = self._memory.reserve(size, SLAB_BYTES) if size else 0
         except DeviceError:
             return 0, 0, 0
+        if size:
+            self._memory.register(Allocation(first, size, "heap of kernels", heap=self._address))
         return first, first + size, first

@@ -105,7 +105,7 @@ FAULTS = {"faults", "faulty"}  # what their argument says goes wrong: tests/unit
 
 
 def every() -> Iterator[Program]:
-    waiting = {"cooperative", "grid_sync", "printing", "device_malloc"}
+    waiting = {"cooperative", "grid_sync", "printing", "device_malloc", "kernel_heap"}
     # At HIP's level there is one result for all launches of a kernel in a graph.
     graphs = {"graph", "graphs", "graph_changes", "graph_exchanges", "graph_nodes", "graph_sizes"}
     for path in sorted([*PROGRAMS.glob("*.hip"), *PROGRAMS.glob("rocm/*.hip")]):

@@ -1,10 +1,11 @@
-"""Finds accesses to global memory outside of what a launch may access, before they are made."""
+"""Finds accesses to memory and LDS outside of what a launch may access, before they are made."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 
 from luthier_py import (
     Channel,
-    Lane,
     LaunchResult,
     Mutator,
     Option,
@@ -21,19 +21,14 @@ from luthier_py import (
     WaveVariable,
     access_kind,
     address,
-    bool_,
     bounds,
-    channel,
-    device,
-    hook,
-    ptr,
+    lds_size,
     u32,
     u64,
 )
-from luthier_py.errors import how_many
-from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, popcount, push, read_first_lane
+from luthier_py.errors import HookError, how_many
 from luthier_py.ir import Instr
-from luthier_py.isa import AccessKind
+from luthier_py.isa import AccessKind, AddressForm, OpFlag, Space
 from luthier_py.tool import (
     ANY,
     FIRST,
@@ -48,81 +43,31 @@ from luthier_py.tool import (
     RowsBy,
     combined,
     group_and_wave,
-    is_outside,
     lanes_of,
     left_out_lines,
     left_out_rows,
     number_waves,
     place_text,
 )
-from luthier_py.tools.racecheck.memory import WORDS, followed, is_own, own_arguments
+from luthier_py.tools.memcheck.hooks import FLAT, LDS, BadAccess, check, keep, watch, watch_scalar
+from luthier_py.tools.racecheck.memory import WORDS, followed, own_arguments
 
-UNKNOWN = "what the launch may access is not known, so no access was judged; ALIGN=1 judges whether they are aligned"
-
-
-class BadAccess:
-    """Lanes of a wave that would access what they must not."""
-
-    site: u32
-    wave: u32
-    lanes: u64
-    address: Lane[u64]
-
-
-@device
-def wrong_lanes(
-    table: ptr[u64], counts: ptr[u64], out: channel[BadAccess], site: u32, wave: u32, most: u64, at: Lane[u64],
-    size: u32, align: u32, writes: bool_, passes: Lane[bool_],
-) -> u64:
-    """Which lanes may not access ``at``; ``passes``: what the range check of a buffer says. Where no allocations are
-    known only ``align`` counts."""
-    wrong = (at & u64(align - 1)) != 0
-    if u64(table) != 0:
-        wrong = wrong or is_outside(table, at, size, writes)
-    lanes = ballot(wrong and passes)
-    if lanes != 0:
-        known = u64(0)
-        if is_first_lane():
-            known = atomic_add(counts, u64(popcount(lanes)))
-        if read_first_lane(known) < most and wrong and passes:
-            push(out, site, wave, lanes, at)
-    return lanes
-
-
-@hook(fold=("size", "align", "writes"))
-def check(
-    table: ptr[u64], counts: ptr[u64], out: channel[BadAccess], site: u32, wave: u32, most: u64, at: Lane[u64],
-    size: u32, align: u32, writes: bool_, passes: Lane[bool_],
-) -> u32:
-    return u32(wrong_lanes(table, counts, out, site, wave, most, at, size, align, writes, passes) != 0)
-
-
-@hook(lanes="one", fold=("size", "align", "writes"))
-def watch_scalar(
-    table: ptr[u64], counts: ptr[u64], out: channel[BadAccess], site: u32, wave: u32, most: u64, at: u64, size: u32,
-    align: u32, writes: bool_, passes: bool_, arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32],
-) -> None:
-    made = passes and not is_own(at, arguments, argument_bytes, packet)
-    wrong_lanes(table, counts, out, site, wave, most, at, size, align, writes, made)
-
-
-@hook(fold=("size", "align", "writes"))
-def watch(
-    table: ptr[u64], counts: ptr[u64], out: channel[BadAccess], site: u32, wave: u32, most: u64, at: Lane[u64],
-    size: u32, align: u32, writes: bool_, passes: Lane[bool_],
-) -> None:
-    wrong_lanes(table, counts, out, site, wave, most, at, size, align, writes, passes)
+UNKNOWN = ("what the launch may access is not known, so no access was judged but those to LDS; ALIGN=1 judges whether "
+           "they are aligned")
+APERTURES = 9  # generation from which hooks can tell where flat addresses lead
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedSite:
-    """An instruction that is checked. ``bytes``: of each element."""
+    """An instruction that is checked. ``bytes``: of each element; ``spaces``: where these may be."""
 
     place: InstrPlace
     kind: AccessKind
     bytes: int
     align: int
     scalar: bool
+    spaces: int
+    elements: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +81,7 @@ class CheckedSites:
 
 
 class MemCheck(Tool):
-    """Accesses to global memory out of bounds of what the launch may access, and misaligned ones."""
+    """Accesses to memory and LDS out of bounds of what the launch may access, and misaligned ones."""
 
     name = "memcheck"
     finds = True
@@ -149,37 +94,40 @@ class MemCheck(Tool):
     bad = Channel(BadAccess)
     known = Allocations()
     wave = WaveVariable(u32)
+    lds_bytes = WaveVariable(u32)
 
     def instrument(self, m: Mutator) -> CheckedSites:
-        found = [instr for function in m.functions() for instr in m.instrs(function, where="global | scalar")
+        found = [instr for function in m.functions() for instr in m.instrs(function, where="global | scalar | lds")
                  if instr.memory is not None]
         counts = Variable(u64, max(len(found), 1), name="MemCheck.counts")
         places, checked, own = InstrPlaces(m.program, inlined=True), list[CheckedSite](), own_arguments(m)
         for instr in found:
             with places.unless_refused(instr):
-                site = self.checked(instr, places.of(instr))
+                site = checked_site(m, instr, places.of(instr))
                 self.watch(m, instr, site, own, (counts[len(checked)], self.bad, len(checked)))
                 checked.append(site)
         if checked:
             number_waves(m, self.wave)
+        if any(site.spaces & LDS for site in checked):
+            for kernel in m.kernels:
+                m.at_entry(kernel, keep, lds_size(), into=self.lds_bytes)
         return CheckedSites(tuple(checked), places.left_out, counts, m.program.isa.wave_size)
-
-    def checked(self, instr: Instr, place: InstrPlace) -> CheckedSite:
-        size, kind, memory = followed(instr), access_kind(instr), instr.memory
-        longest = size if kind is AccessKind.ATOMIC else min(size, 4)
-        return CheckedSite(place, kind, size, longest & -longest, memory is not None and memory.of_wave)
 
     def watch(self, m: Mutator, instr: Instr, site: CheckedSite, own: tuple[Entry, int, Entry],
               out: tuple[object, ...]) -> None:
         """``out``: where hooks count and tell, and the site's number."""
-        given = (self.known, *out, self.wave, self.told_lanes, address(instr), site.bytes,
-                 site.align if self.align else 1, site.kind is not AccessKind.LOAD, bounds(instr))
+        how = site.bytes, site.align if self.align else 1, site.kind is not AccessKind.LOAD
+        told = *out, self.wave, self.told_lanes
         if site.scalar:
-            m.before(instr, watch_scalar, *given, *own)
-        elif self.guard:
-            m.skip_if(instr, check, *given)
-        else:
-            m.before(instr, watch, *given)
+            m.before(instr, watch_scalar, self.known, *told, address(instr), *how, bounds(instr), *own)
+            return
+        given = (self.known, self.lds_bytes if site.spaces & LDS else 0, *told, address(instr),
+                 address(instr, site.elements - 1), *how, site.spaces, site.elements, bounds(instr))
+        if self.guard:
+            with suppress(HookError):  # what cannot be skipped is told
+                m.skip_if(instr, check, *given)
+                return
+        m.before(instr, watch, *given)
 
     def received(self, channel: Channel, launch: LaunchResult, records: NDArray[Any]) -> None:
         self.gathered.setdefault(launch.index, []).extend(records)
@@ -202,12 +150,18 @@ class MemCheck(Tool):
         lanes = []
         for record in sorted(records, key=lambda record: int(record["wave"])):
             group, wave = group_and_wave(launch, notes.wave_size, int(record["wave"]))
-            lanes += [{"workgroup": group, "wave": wave, "lane": lane, "address": int(record["address"][lane]),
-                       "what": told(launch, int(record["address"][lane]), site)}
+            lanes += [{"workgroup": group, "wave": wave, "lane": lane, **self.place_of(launch, record, lane, site)}
                       for lane in lanes_of(int(record["lanes"]))]
         return {**site.place.facts(), "kind": WORDS[site.kind],
                 "by": "wave" if site.scalar else "lane", "bytes": site.bytes, "count": count,
                 "first": lanes[: self.told_lanes]}
+
+    def place_of(self, launch: LaunchResult, record: Any, lane: int, site: CheckedSite) -> dict[str, Any]:
+        at = int(record["address"][lane])
+        if not int(record["local"]) >> lane & 1:
+            return {"space": "memory", "address": at, "what": told(launch, at, site)}
+        at %= 1 << 32
+        return {"space": "LDS", "address": at, "what": told_of_lds(at, int(record["lds_bytes"]), site)}
 
     def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """With as many examples as of one launch."""
@@ -221,23 +175,47 @@ class MemCheck(Tool):
         return len(report["bad"])
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        if not report["judged"]:
+        if not report["judged"] and not report["bad"]:
             return f"{self.headline(launch)}: {UNKNOWN}"
         known = (f"{len(report['allocations'])} allocations" if report["allocations"]
-                 else "allocations are not known, alignment alone is judged")
+                 else "allocations are not known, LDS and alignment alone are judged" if self.align else UNKNOWN)
         lines = [f"{self.headline(launch)}: {known}; bad accesses of "
                  f"{how_many(len(report['bad']), 'instruction')}"]
         for row in report["bad"]:
             lines.append(f"  {place_text(row)}")
             who = how_many(row["count"], row["by"])
             lines.append(f"    {row['kind']} of {how_many(row['bytes'], 'byte')} by {who}")
-            lines += [f"    {each['address']:#x}: {each['what']}; lane {each['lane']} of wave {each['wave']} of "
-                      f"work-group {each['workgroup']}" for each in row["first"]]
+            lines += [f"    {each['address']:#x}{' in LDS' * (each['space'] == 'LDS')}: {each['what']}; "
+                      f"lane {each['lane']} of wave {each['wave']} of work-group {each['workgroup']}"
+                      for each in row["first"]]
         return "\n".join([*lines, *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [{name: row[name] for name in ("pc", "instruction", "line", "kind", "bytes")} | each
                 for row in report["bad"] for each in row["first"]]
+
+
+def checked_site(m: Mutator, instr: Instr, place: InstrPlace) -> CheckedSite:
+    """HookError where it may access memory in a way that is not followed."""
+    kind, memory = access_kind(instr), instr.memory
+    assert memory is not None
+    spaces = LDS if memory.form is AddressForm.LDS else Space.GLOBAL.value
+    if OpFlag.FLAT in instr.op.flags and memory.spaces.value == FLAT and m.program.obj.target.generation >= APERTURES:
+        spaces = FLAT
+    size = memory.bytes if spaces & LDS else followed(instr)
+    if size is None or memory.form is AddressForm.OTHER:
+        raise HookError("its address or its width is not known")
+    longest = size if kind is AccessKind.ATOMIC else min(size, 4)
+    return CheckedSite(place, kind, size, longest & -longest, memory.of_wave, spaces, len(memory.offsets))
+
+
+def told_of_lds(at: int, lds_bytes: int, site: CheckedSite) -> str:
+    """What is wrong with an access to a work-group's LDS, which has so many bytes."""
+    if at + site.bytes <= lds_bytes:
+        return f"no multiple of {site.align}"
+    whole = f"the work-group's LDS ({how_many(lds_bytes, 'byte')})"
+    return f"reaches {at + site.bytes - lds_bytes} bytes past the end of {whole}" if at < lds_bytes else (
+        f"{at - lds_bytes} bytes past the end of {whole}")
 
 
 def told(launch: LaunchResult, at: int, site: CheckedSite) -> str:

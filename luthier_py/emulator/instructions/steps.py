@@ -25,6 +25,7 @@ from luthier_py.emulator.instructions.routes import (
 )
 from luthier_py.emulator.records.layout import AGPR_ROW
 from luthier_py.isa.barriers import GROUPS, barrier_number
+from luthier_py.isa.coherence import acquires
 from luthier_py.isa.instruction import Access, Counter, Inst, Operand, OpFlag, Space, unnamed_addresses
 from luthier_py.isa.merging import merges
 from luthier_py.isa.registers import AGPR_SHIFT, EXEC, MODE, SCC, VGPR_SHIFT, RegFile, RegSet, agpr, sgpr, vgpr
@@ -94,6 +95,7 @@ class StepFlag(Flag):
     WRITES_LANE = 1 << 17  # of its result it writes one lane
     MASKED = 1 << 18       # a row of shadows has the lanes that it writes
     INDEXED = 1 << 19      # M0 adds to numbers of its registers
+    ACQUIRES = 1 << 20     # from now on plain loads find what other work-groups have written
 
 
 class RegisterRole(IntEnum):
@@ -143,7 +145,7 @@ def step_of(pc: int, inst: Inst, target: Target, wave_size: int, indexed: int = 
              *(number | _mask_role(roles.get(number, 0)) << ROLE | added.get(number, 0)
                | places.get(number, ALL_DWORDS) << PLACE for number in written), *waits, *issues]
     masked = OpFlag.DPP in inst.op.flags and routed_rows(inst)
-    kind = _kind(inst) | (StepFlag.INDEXED.value if relative else StepFlag.MASKED.value if masked else 0)
+    kind = _kind(inst, target) | (StepFlag.INDEXED.value if relative else StepFlag.MASKED.value if masked else 0)
     return [pc, kind, counts, len(logic), *lists, *(number for row in logic for number in row)]
 
 
@@ -192,7 +194,7 @@ def _step(inst: Inst, row: object) -> Step:
     return own if number == GROUPS else named if is_named(number) else Step.PLAIN
 
 
-def _kind(inst: Inst) -> int:
+def _kind(inst: Inst, target: Target) -> int:
     row, flags = meaning(inst.op), inst.op.flags
     kind = _step(inst, row)
     found = StepFlag(0)
@@ -214,6 +216,8 @@ def _kind(inst: Inst) -> int:
         found |= StepFlag.WRITES_EXEC
     if inst.writes.sgpr >> SCC & 1:
         found |= StepFlag.WRITES_SCC
+    if acquires(inst, target):
+        found |= StepFlag.ACQUIRES
     return int(kind) | found.value
 
 

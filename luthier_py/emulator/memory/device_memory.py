@@ -40,6 +40,8 @@ class Allocation:
     """Fine-grained, on a device whose float atomics do not reach such memory."""
     spare: int = 0
     """Bytes behind it that kernels may touch as well."""
+    heap: int = 0
+    """Address of the record of a heap from which kernels allocate, whose slabs may be in it; of whole pages."""
 
     @property
     def end(self) -> int:
@@ -48,7 +50,7 @@ class Allocation:
     @property
     def row(self) -> tuple[int, int, int]:
         """What native code is told of it: a record of layout.ALLOCATION."""
-        return self.address, self.end + self.spare, self.writable * WRITABLE | self.fine * FINE
+        return self.address, self.end + self.spare, self.writable * WRITABLE | self.fine * FINE | self.heap
 
     def __str__(self) -> str:
         return f"{self.name} (0x{self.address:x}, {self.size} bytes)"

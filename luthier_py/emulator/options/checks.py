@@ -62,13 +62,15 @@ _CHECKS = {
 
 
 class Race(IntEnum):
-    """Of two accesses, the later first; as bits beside these: where, and why barriers between them do not count."""
+    """Of two accesses, the later first; as bits beside these: where, and why barriers, or what was seen of a flag, do
+    not count."""
 
     READ_AFTER_WRITE = 1
     WRITE_AFTER_READ = 2
     WRITE_AFTER_WRITE = 3
     IN_LDS = 4
     NOT_WAITED = 8
+    NOT_ACQUIRED = 16
 
 
 class AccessUse(IntEnum):
@@ -87,8 +89,8 @@ class AccessTrait(IntFlag):
     FLOATS = 4    # an atomic on floats
 
 
-READ_ONLY = 4
-"""Beside the number of an access: what it may not do there."""
+READ_ONLY, BLOCK_FREE, BLOCK_LEFT = 4, 8, 16
+"""Beside the number of an access: what it may not do there, or how it is in no block that kernels have allocated."""
 ACCESS_KINDS = ("near", "far", "flat", "lds", "private")
 """How its addresses are given: native code has their numbers."""
 

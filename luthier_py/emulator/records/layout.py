@@ -127,7 +127,8 @@ SITE_BYTES = 16
 ALLOCATION = _fields(0, "base", "end", "access")
 ALLOCATION_BYTES = 24
 WRITABLE, FINE = 1, 2
-"""Bits of an allocation's access; FINE: float atomics do nothing there, and give 0."""
+"""Bits of an allocation's access; FINE: float atomics do nothing there, and give 0. Above them is the
+address of a heap whose slabs it may hold."""
 
 
 # What the cycle model keeps of a wave, in cycles.

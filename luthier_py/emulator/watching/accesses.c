@@ -11,7 +11,7 @@ enum { MOST_ELEMENT_BYTES = 16 };
 u32 luthier_watch_poison(u64 address) { return (u32)((address >> 2) * 0x9e3779b97f4a7c15ull >> 32); }
 
 /* Whether an allocation holds these bytes, and what may be done there. */
-static bool allocated(u8 *memory, u64 address, u64 size, bool writes, u64 *access) {
+bool allocated(u8 *memory, u64 address, u64 size, bool writes, u64 *access) {
     u64 *table = *(u64 **)*(u64 *)(*field(memory, WAVE_WORKER) + WORKER_ALLOCATIONS);
     u64 low = 0, high = table[0];
     while (low < high) {
@@ -62,11 +62,12 @@ static struct place resolve(struct watch *watch, u8 *memory, u32 kind, u64 addre
     return place;
 }
 
-static void tell(struct watch *watch, u8 *memory, struct wave *wave, const u32 *access, struct place place, u32 lane,
-                 u64 kind, u64 detail) {
+static struct finding *tell(struct watch *watch, u8 *memory, struct wave *wave, const u32 *access, struct place place,
+                            u32 lane, u64 kind, u64 detail) {
     u64 pc = watch->bases[code_of(watch, memory)] + access[PC];
     struct finding *row = found_by(watch, wave, kind, detail, pc, 0, lane);
     if (row != NULL) row->address = place.address, row->size = access[SIZE], row->other_lane = place.space;
+    return row;
 }
 
 /* What some bytes of a place hold: UNWRITTEN where nothing of them was ever written, UNDEFINED where nothing was but by
@@ -115,6 +116,21 @@ static void write_down(struct wave *wave, struct place place, u32 size, u32 id, 
 
 static u64 refused(bool writes, u64 allowed) { return writes && !(allowed & WRITABLE) ? READ_ONLY : 0; }
 
+/* What an access is to the heap of kernels (place_in_heap); where it is in no block that is in use, that is told. */
+static u64 look_in_heap(struct watch *watch, u8 *memory, struct wave *wave, const u32 *access, struct place place,
+                        u32 size, u32 lane, u64 allowed) {
+    u64 block, bytes, found = 0;
+    if (place.space == IN_MEMORY) found = place_in_heap(memory, allowed, place.address, size, &block, &bytes);
+    if (!(found & (BLOCK_FREE | BLOCK_LEFT)) || !(watch->flags & CHECK_BOUNDS)) return found;
+    struct finding *row = tell(watch, memory, wave, access, place, lane, FOUND_BOUNDS, access[USE] | found);
+    if (row != NULL) row->other_group = block, row->other_wave = bytes;
+    return found;
+}
+
+static bool is_left_out(struct watch *watch, u64 in_heap) {
+    return in_heap & (BLOCK_FREE | BLOCK_LEFT) && watch->flags & CHECK_BOUNDS;
+}
+
 /* Whether the lane may go on; `id`: the first register of what is moved, or 0. */
 static bool look(struct watch *watch, u8 *memory, struct wave *wave, const u32 *access, u64 address, u32 lane,
                  const u8 *data, u32 id) {
@@ -127,6 +143,8 @@ static bool look(struct watch *watch, u8 *memory, struct wave *wave, const u32 *
         tell(watch, memory, wave, access, place, lane, FOUND_BOUNDS, access[USE] | refused(writes, allowed));
         return false;
     }
+    u64 in_heap = look_in_heap(watch, memory, wave, access, place, size, lane, allowed);
+    if (is_left_out(watch, in_heap)) return false;
     if (address & (grain - 1) && watch->flags & CHECK_ALIGNMENT) {
         tell(watch, memory, wave, access, place, lane, FOUND_ALIGNMENT, grain);
         if (access[USE] == MODIFIES) return false;
@@ -142,7 +160,7 @@ static bool look(struct watch *watch, u8 *memory, struct wave *wave, const u32 *
         if (writes) write_down(wave, place, size, reads ? 0 : id, lane); /* of what atomics leave no more is known */
     }
     if (watch->flags & CHECK_TOUCHED && place.space == IN_MEMORY) note_page(watch, address, size, writes);
-    if (watch->flags & CHECK_RACES && place.space != IN_SCRATCH)
+    if (watch->flags & CHECK_RACES && place.space != IN_SCRATCH && in_heap != OF_LIBRARY)
         note_access(watch, memory, wave, place.space, access, place.address, size, lane, data);
     return true;
 }
@@ -206,16 +224,18 @@ PUBLIC u8 *luthier_watch_scalar(u8 *memory, u64 address, u64 size, const u32 *ac
     u64 allowed = WRITABLE;
     struct place place = {IN_MEMORY, 0, address, NULL};
     watch->time++;
-    if (!allocated(memory, address, size, writes, &allowed)) {
-        if (!(watch->flags & CHECK_BOUNDS)) return NULL;
-        tell(watch, memory, wave, access, place, 0, FOUND_BOUNDS, access[USE] | refused(writes, allowed));
+    bool outside = !allocated(memory, address, size, writes, &allowed);
+    if (outside && !(watch->flags & CHECK_BOUNDS)) return NULL;
+    if (outside) tell(watch, memory, wave, access, place, 0, FOUND_BOUNDS, access[USE] | refused(writes, allowed));
+    u64 in_heap = outside ? 0 : look_in_heap(watch, memory, wave, access, place, size, 0, allowed);
+    if (outside || is_left_out(watch, in_heap)) {
         memset(watch->nothing, 0, sizeof watch->nothing);
         return watch->nothing;
     }
     if (watch->flags & CHECK_INIT && !writes && unwritten(wave, place, size))
         tell(watch, memory, wave, access, place, 0, FOUND_MEMORY, 0);
     if (watch->flags & CHECK_TOUCHED) note_page(watch, address, size, writes);
-    if (watch->flags & CHECK_RACES)
+    if (watch->flags & CHECK_RACES && in_heap != OF_LIBRARY)
         note_access(watch, memory, wave, IN_MEMORY, access, address, size, 0, NULL);
     return (u8 *)address;
 }

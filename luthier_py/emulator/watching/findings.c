@@ -86,7 +86,7 @@ static struct group *place_of(struct watch *watch, u8 *memory, u64 index) {
         clear_cells(place->cells, cells);
         memset(place->written, 0, 4 * cells);
         memset(place->waves, 0, watch->waves * sizeof *place->waves);
-        place->index = index, place->acquired = 0;
+        place->index = index, place->seen = place->acquired = 0;
     }
     return place;
 }
@@ -204,8 +204,9 @@ PUBLIC void luthier_watch_step(u8 *memory, const u32 *step) {
     struct wave *wave = wave_of(watch, memory);
     if (wave == NULL) return;
     step = wave->busy->step = resolved(memory, wave->busy, step);
-    if (wave->meets) wave->acquired = ++watch->time; /* all have come */
-    if (wave->passes && wave->in->acquired > wave->acquired) wave->acquired = wave->in->acquired;
+    if (wave->meets) wave->seen = wave->acquired = ++watch->time; /* all have come */
+    if (wave->passes) later(&wave->seen, wave->in->seen), later(&wave->acquired, wave->in->acquired);
+    if (step[STEP_KIND] & ACQUIRES) wave->acquired = wave->seen;
     wave->meets = wave->passes = false;
     track(watch, memory, wave, step);
     u32 kind = step[STEP_KIND] & 0xff;

@@ -10,7 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from luthier_py.emulator.options.checks import READ_ONLY, AccessUse, Divergence, FindingKind, Race, UndefinedUse
+from luthier_py.emulator.options.checks import (
+    BLOCK_FREE,
+    BLOCK_LEFT,
+    READ_ONLY,
+    AccessUse,
+    Divergence,
+    FindingKind,
+    Race,
+    UndefinedUse,
+)
 from luthier_py.errors import how_many, inlined_text
 from luthier_py.isa.float_results import FloatFormat
 
@@ -145,7 +154,15 @@ def _space(row: FindingRow) -> str:
 
 def _out_of_bounds(row: FindingRow, nearest: Callable[[int], str], limits: tuple[int, int]) -> str:
     address, detail = row["address"], row["detail"]
-    what = f"{_ACCESSES[AccessUse(detail & ~READ_ONLY)]} of {how_many(row['size'], 'byte')} at 0x{address:x}"
+    use, block, size = AccessUse(detail & 3), row["other_group"], how_many(row["other_wave"], "byte")
+    what = f"{_ACCESSES[use]} of {how_many(row['size'], 'byte')} at 0x{address:x}"
+    if detail & BLOCK_LEFT:
+        return f"{what}, past the end of its block on the heap of kernels (0x{block:x}, {size})"
+    if detail & BLOCK_FREE and address < block:
+        return f"{what}, {block - address} bytes before the first block of {size} on the heap of kernels"
+    if detail & BLOCK_FREE:
+        return (f"{what}, {address - block} bytes into a block on the heap of kernels that is not in use (0x{block:x}, "
+                f"{size}): it was freed, or the access is out of bounds of another one")
     if _space(row) == "memory":
         return f"{what}, {'in read-only memory' if detail & READ_ONLY else 'out of bounds'}; {nearest(address)}"
     whose = f"the work-group's {limits[0]}" if _space(row) == "LDS" else f"the lane's {limits[1]}"
@@ -160,6 +177,9 @@ def _raced(row: FindingRow) -> str:
     why = "; the write was not waited for before the barrier" if detail & Race.NOT_WAITED else ""
     if (row["group"], row["wave"]) == (row["other_group"], row["other_wave"]):
         why = " but that in which the lanes of a wave go here"
+    if detail & Race.NOT_ACQUIRED:
+        why = ("; the reader knows of it by a relaxed or volatile access, and loads it without an acquire of the "
+               "device in between")
     return f"{words} of 0x{row['address']:x} in {where} in no order{why}"
 
 

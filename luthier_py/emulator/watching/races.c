@@ -3,7 +3,8 @@
    What orders: a wave's own program (a lane's own, and its barriers alone, where lanes are looked at); barriers, for what the wave has waited for before (of memory outside LDS: whatever
    it did before); and, for what was waited for, an atomic or store that comes after it, and an atomic that returns
    something, or a coherent load, by another wave of what somebody else has changed. By the latter a wave knows of
-   all that anybody had let go by then, which hides races and never makes one up. Atomics do not race with each other; a
+   all that anybody had let go by then, which hides races and never makes one up; its plain loads find what other
+   work-groups let go once it has made its caches forget (an acquire). Atomics do not race with each other; a
    plain store does not with coherent loads of memory, nor with a store that its wave has seen by one, nor with atomics
    on what was atomically changed before; nor with a store of the same value; nor a plain load with atomics if the next
    thing that its wave does there is to compare what it has read, and swap (as loops do that make an atomic of one). */
@@ -55,7 +56,7 @@ void waited(struct wave *wave) {
 
 /* Before a wave comes to its next barrier. */
 void signalled(struct wave *wave) {
-    if (wave->acquired > wave->in->acquired) wave->in->acquired = wave->acquired;
+    later(&wave->in->seen, wave->seen), later(&wave->in->acquired, wave->acquired);
     for (int space = 0; space < 2; space++) {
         struct phases *phases = &wave->phases[space];
         if (!has_room(wave->watch, phases)) return;
@@ -99,15 +100,29 @@ static bool is_own(struct watch *watch, struct wave *wave, u32 lane, struct acce
     return note->wave == wave->id && (note->lane == lane || !(watch->flags & CHECK_LOCKSTEP));
 }
 
-/* Of one instruction's own lanes nothing is said. */
-static bool ordered(struct watch *watch, struct wave *wave, enum space space, u32 lane, struct access_note *note) {
+/* Of one instruction's own lanes nothing is said. ``known``: up to when the wave knows what others had let go. */
+static bool ordered_by(struct watch *watch, struct wave *wave, enum space space, u32 lane, struct access_note *note,
+                       u64 known) {
     if (note->wave == wave->id)
         return is_own(watch, wave, lane, note) || note->time <= wave->together || note->time == watch->time;
     struct wave *other = watch->all[note->wave];
     struct phases *phases = &other->phases[space];
     if (other->group == wave->group && note->phase < phases->published && phases->signal[note->phase] <= wave->waits)
         return true;
-    return note->phase < phases->released && phases->release[note->phase] <= wave->acquired;
+    return note->phase < phases->released && phases->release[note->phase] <= known;
+}
+
+static bool ordered(struct watch *watch, struct wave *wave, enum space space, u32 lane, struct access_note *note) {
+    return ordered_by(watch, wave, space, lane, note, wave->seen);
+}
+
+/* Whether nothing orders an access behind that of a note; a plain load (of memory) comes behind what other work-groups
+   did where caches have forgotten. `why`: the wave knows of it nevertheless. */
+static bool unordered(struct watch *watch, struct wave *wave, enum space space, u32 lane, struct access_note *note,
+                      bool plain, u64 *why) {
+    bool knows = ordered(watch, wave, space, lane, note), far = watch->all[note->wave]->group != wave->group;
+    *why = knows ? RACE_NOT_ACQUIRED : 0;
+    return !knows || (plain && far && !ordered_by(watch, wave, space, lane, note, wave->acquired));
 }
 
 void forget_cells(struct watch *watch) {
@@ -253,8 +268,7 @@ static void acquire(struct watch *watch, struct wave *wave, u64 address, struct 
     wave->looks[wave->looked++ % LOOKS] = (struct look){address, watch->time};
     u64 write = cell->write.wave != wave->id ? cell->write.time : 0;
     u64 atomic = cell->atomic.wave != wave->id ? cell->atomic.time : cell->before_atomic;
-    if (write > wave->acquired) wave->acquired = write;
-    if (atomic > wave->acquired) wave->acquired = atomic;
+    later(&wave->seen, write), later(&wave->seen, atomic);
 }
 
 /* Whether what was written there was seen by this wave. */
@@ -276,13 +290,15 @@ static void touch(struct watch *watch, u8 *memory, struct wave *wave, enum space
     if (access[TRAITS] & COMPARES) confirm(watch, wave->id, address);
     if (coherent || (use == MODIFIES && access[TRAITS] & COHERENT)) acquire(watch, wave, address, cell);
     bool unlike = !coherent && !(use == MODIFIES && write->atomic) && !(use == WRITES && atomic && write->atomic);
-    if (unlike && write->mask & mask && !ordered(watch, wave, space, lane, write) &&
+    bool plain = use == READS && space == IN_MEMORY;
+    u64 why;
+    if (unlike && write->mask & mask && unordered(watch, wave, space, lane, write, plain, &why) &&
         !(use == WRITES && same(wave, space, address, data, size)) && !(use != READS && has_seen(wave, address, write)))
         tell(watch, memory, wave, space, access, address, lane, write,
-             use == READS ? RACE_READ_AFTER_WRITE : RACE_WRITE_AFTER_WRITE);
-    if (use == READS && !coherent && changed->mask & mask && !ordered(watch, wave, space, lane, changed))
+             (use == READS ? RACE_READ_AFTER_WRITE : RACE_WRITE_AFTER_WRITE) | why);
+    if (use == READS && !coherent && changed->mask & mask && unordered(watch, wave, space, lane, changed, plain, &why))
         guess(watch, wave->id, address,
-              tell(watch, memory, wave, space, access, address, lane, changed, RACE_READ_AFTER_WRITE));
+              tell(watch, memory, wave, space, access, address, lane, changed, RACE_READ_AFTER_WRITE | why));
     for (int i = 0; use != READS && i < 2; i++) {
         struct access_note *read = &cell->reads[i];
         if (!(read->mask & mask) || ordered(watch, wave, space, lane, read)) continue;

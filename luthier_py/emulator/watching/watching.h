@@ -27,6 +27,7 @@ struct finding {
     u64 kind, detail, pc, other_pc, group, wave, lane, other_group, other_wave, other_lane, address, size, count, lanes;
 };
 
+enum { OF_LIBRARY = 1 }; /* beside BLOCK_FREE and BLOCK_LEFT */
 enum stopped { STOPPED_PAGES = 1, STOPPED_FINDINGS = 2, STOPPED_CODES = 4, STOPPED_BYTES = 8, STOPPED_MEMORY = 16 };
 enum written { UNWRITTEN, DEFINED, UNDEFINED }; /* UNDEFINED: by a register that never was */
 enum space { IN_LDS, IN_MEMORY, IN_SCRATCH }; /* as checks.py has them */
@@ -93,8 +94,9 @@ struct wave {
     struct phases phases[2];
     struct look looks[LOOKS]; /* the last ones */
     u32 looked;
-    u64 acquired, began; /* began: its lanes */
-    u64 together; /* when its lanes came to a barrier last */
+    u64 seen, acquired; /* the latest of what others let go that it knows of, and that its plain loads find */
+    u64 began;          /* its lanes */
+    u64 together;       /* when its lanes came to a barrier last */
     u32 group, number, id, signals, waits, barrier_pc;
     bool ended, meets, passes;
     u8 code; /* of barrier_pc */
@@ -104,7 +106,7 @@ struct wave {
 
 struct group { /* a place for a resident work-group */
     u64 lds; /* its address */
-    u64 index, acquired; /* acquired: the latest of its waves, when they came to a barrier */
+    u64 index, seen, acquired; /* the latest of its waves, when they came to a barrier */
     u32 cells_used;
     struct cell *cells;
     u8 *written; /* bytes of LDS, each as one of enum written */
@@ -135,6 +137,7 @@ struct watch {
     u8 nothing[256]; /* what is read where nothing is */
 };
 
+static inline void later(u64 *time, u64 other) { if (other > *time) *time = other; }
 static inline u64 *field(u8 *wave, u32 place) { return (u64 *)(wave + place); }
 static inline struct watch *watch_of(u8 *wave) { return *(struct watch **)(*field(wave, WAVE_WORKER) + WORKER_WATCH); }
 static inline u32 *scalar(u8 *wave, u32 index) { return (u32 *)wave + index; }
@@ -149,6 +152,8 @@ static inline const u32 *row_of(struct watch *watch, u8 *memory, u32 row) {
     return (u32 *)(memory + ROWS) + row * watch->wave_size;
 }
 
+bool allocated(u8 *memory, u64 address, u64 size, bool writes, u64 *access);
+u64 place_in_heap(u8 *memory, u64 access, u64 address, u64 size, u64 *block, u64 *bytes);
 void *need(struct watch *watch, u64 count, u64 size);
 void *need_more(struct watch *watch, void *block, u64 count, u64 more, u64 size);
 struct wave *wave_of(struct watch *watch, u8 *wave); /* NULL without memory: then nothing is looked at */

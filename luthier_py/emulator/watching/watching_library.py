@@ -26,6 +26,8 @@ from luthier_py.emulator.instructions.steps import (
 from luthier_py.emulator.memory.touched import PAGE_BYTES
 from luthier_py.emulator.options.checks import (
     ACCESS_KINDS,
+    BLOCK_FREE,
+    BLOCK_LEFT,
     READ_ONLY,
     AccessTrait,
     AccessUse,
@@ -82,6 +84,7 @@ def _header() -> str:
         "ROWS": WAVE_HEADER_BYTES, "ROUTED_SHADOWS": ROUTED_SHADOWS, "WRITTEN_LANES": WRITTEN_LANES, "M0_ID": M0,
         "SCC_ID": SCC, "EXEC_LO": EXEC, "FIRST_TRAP_SCALAR": TTMP0, "MOST_PAGES": MOST_PAGES,
         "MOST_BYTES": MOST_BYTES, "PAGE": PAGE, "READ_ONLY": READ_ONLY,
+        "BLOCK_FREE": BLOCK_FREE, "BLOCK_LEFT": BLOCK_LEFT,
         "WRITABLE": WRITABLE, "FINE": FINE,
     }  # fmt: skip
     return "".join(f"#define {name} {value}\n" for name, value in values.items())

@@ -26,6 +26,7 @@ START = [("s_load_dwordx2", PLACE, sgpr(4, 2), 0), ("s_waitcnt", 0),
          ("v_readfirstlane_b32", WAVE, vgpr(1)), ("s_lshr_b32", WAVE, WAVE, 6), ("v_mov_b32", vgpr(3), 7)]
 END, BARRIER, WAIT = ("s_endpgm",), ("s_barrier",), ("s_waitcnt", 0)
 ONE_LANE = ("s_mov_b64", sgpr(EXEC, 2), 1)
+ACQUIRE = ISA.parse("buffer_wbinvl1_vol").raw
 
 
 def made(name: str, *operands: Any, **modifiers: int) -> bytes:
@@ -197,19 +198,20 @@ def test_other_loads_beside_atomics_are_races(rows):
     assert run([("v_mov_b32", vgpr(6), 9), *rows, WAIT, END], Checks.RACES, groups=3).kinds.count(FindingKind.RACE)
 
 
-def passing(waits: bool) -> list[Any]:
+def passing(waits: bool, acquires: bool = True) -> list[Any]:
     """Work-group 0 writes a word, then a flag; work-group 1 looks at the flag until it is set, then reads the word."""
     flag_set, look = store_at(128), load_at(128, 5, glc=1)
     producer = [store_at(), *([WAIT] * waits), flag_set, END]
     return [ONE_LANE, ("s_cmp_eq_u32", sgpr(6), 0), ("s_cbranch_scc0", "consumer"), *producer,
             "consumer:", look, WAIT, ("v_cmp_ne_u32", sgpr(VCC, 2), 7, vgpr(5)), ("s_cbranch_vccnz", "consumer"),
-            load_at(), WAIT, END]
+            *([ACQUIRE] * acquires), load_at(), WAIT, END]
 
 
 @pytest.mark.parametrize("seed", [None, 1, 2])
 def test_flags_order_what_was_waited_for(seed):
     assert not run(passing(True), groups=2, seed=seed).findings
-    assert run(passing(False), Checks.RACES, groups=2, seed=seed).kinds == [FindingKind.RACE]
+    for rows in (passing(False), passing(True, False)):
+        assert run(rows, Checks.RACES, groups=2, seed=seed).kinds == [FindingKind.RACE]
 
 
 def byte_of_wave(wave: int, *rows: Any) -> list[Any]:
@@ -239,7 +241,7 @@ def test_flags_that_are_handed_on(seed):
     look, add = load_at(0, 5, glc=1), made("global_load_dword", vgpr(6), vgpr(2), PLACE, offset=128)
     waiting = ["again:", look, WAIT, ("v_readfirstlane_b32", sgpr(10), vgpr(5)),
                ("s_cmp_lg_u32", sgpr(10), sgpr(6)), ("s_cbranch_scc1", "again")]
-    rows = [add, WAIT, ("v_add_u32", vgpr(6), 1, vgpr(6)),
+    rows = [ACQUIRE, add, WAIT, ("v_add_u32", vgpr(6), 1, vgpr(6)),
             made("global_store_dword", vgpr(2), vgpr(6), PLACE, offset=128), WAIT,
             ("s_add_u32", sgpr(10), sgpr(6), 1), ("v_mov_b32", vgpr(5), sgpr(10)),
             made("global_store_dword", vgpr(2), vgpr(5), PLACE), END]

@@ -191,6 +191,9 @@ template <class T> LUTHIER_INLINE T read_lane(T x, u32 number) {
 template <class T> LUTHIER_INLINE T read_first_lane(lane<T> x) { return read_first_lane(x.value); }
 template <class T> LUTHIER_INLINE T read_lane(lane<T> x, u32 number) { return read_lane(x.value, number); }
 
+LUTHIER_INLINE bool is_lds(u64 address) { return __builtin_amdgcn_is_shared((const void *)address); }
+LUTHIER_INLINE bool is_private(u64 address) { return __builtin_amdgcn_is_private((const void *)address); }
+
 // -- bits and cycles --------------------------------------------------------------------------------------------------
 
 LUTHIER_INLINE u32 popcount(u64 x) { return u32(__builtin_popcountll(x)); }
