@@ -119,7 +119,7 @@ def out_of_place(given: Iterable[object], instr: Instr, place: Place) -> str:
 
 def _misplaced(given: Computed | Held, instr: Instr, place: Place) -> str:
     if given.instr == instr and given.side is Place.AFTER and place is Place.BEFORE:
-        return f"{given} is there after the instruction only; use Mutator.after"
+        return f"{given} is there after the instruction only; ask for it there"
     made_of = RegSet.of(*registers(given))
     lost = instr.inst.writes & made_of if place is Place.AFTER and given.side is not Place.AFTER else RegSet()
     if given.instr == instr and lost:

@@ -90,7 +90,8 @@ class Mutator(ChosenCode):
     def _at(self, place: tuple[Instr, Place], hook: Hook, args: Sequence[object], into: object, priority: int) -> None:
         instr, side = place
         if side is Place.AFTER and instr.inst.op.flags & OpFlag.TERMINATOR:
-            message = "nothing can be inserted after the branch or end of a block; insert before it, or at_edge"
+            message = ("nothing can be inserted after the branch or end of a block; insert before it, or on the ways "
+                       "that leave it (at_edge; `branch` in one-liners)")
             raise EditConflict(f"{caller()}: {message}", self._recorder.where(instr))
         self._recorder.record((place,), hook, args, into, priority=priority)
 

@@ -106,7 +106,8 @@ def taken_lanes(instr: Instr) -> Reg | Computed:
         raise HookError(f"{caller()}: {instr.op.mnemonic} is no branch whose condition is known")
     if row.register == "exec" and row.if_zero:
         raise HookError(f"{caller()}: {instr.op.mnemonic} is taken where no lane is active, so no lane is ever taken; "
-                        "ask active_lanes(instr), which is 0 where it is, or count its ways with at_edge")
+                        "ask active_lanes(instr), which is 0 where it is, or count the ways that leave it (at_edge; "
+                        "`branch` in one-liners)")
     if row.register is None:
         return active_lanes(instr)
     return about(instr, "the lanes taken", _taken, _mask(instr, row.register), int(row.if_zero), _mask(instr, "exec"))
