@@ -26,6 +26,7 @@ HARMLESS = {
     "calls: EXEC is kept in VCC": "where nobody needs that",
     "calls: EXEC is kept where a return address is": "where nobody needs that",
     "calls: EXEC is kept in s[0:1]": "where nobody needs these",
+    "calls: arguments are read where they are kept no more": "where nothing has been put there yet",
     "calls: half of a result is moved": "where the other half is what it was",
     "calls: SCC gets its result twice": "it is the same result",
     "calls: of two scalars the upper one is copied": "waves of 32 lanes have nothing in it",
