@@ -15,6 +15,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, count, dropwhile
 from operator import attrgetter
 
+import msgpack
+
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.ir import Instr, Program
 from luthier_py.isa import MODE, Inst, InstructionSet, OpFlag, Reg, RegFile, Space, sgpr, vgpr
@@ -200,7 +202,16 @@ def _is_as_made(payload: Payload, hook: Hook, source: Code | None, isa: Instruct
     return (same and all(OpFlag.WAIT in inst.op.flags for inst in body[len(own):]) and len(own) <= len(body)
             and all(map(_brings, sorted(moves, key=_writes), sorted(results), count()))
             and (payload.fields, payload.frame_bytes) == (
-                tuple(field.offset - begins for field in source.fields), source.frame_bytes))
+                tuple(field.offset - begins for field in source.fields), _stack_bytes(source)))
+
+
+def _stack_bytes(source: Code) -> int:
+    """As LLVM's object says it; computed indexes reach all of it, so no instruction tells."""
+    if not source.said:
+        return 0
+    (pipeline,) = msgpack.unpackb(source.said, strict_map_key=False)["amdpal.pipelines"]
+    found: int = pipeline[".shader_functions"][source.name][".backend_stack_size"]
+    return found
 
 
 def _is_called_as_made(payload: Payload, key: PayloadKey) -> bool:

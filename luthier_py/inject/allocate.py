@@ -16,8 +16,11 @@ from dataclasses import dataclass, field
 from luthier_py.errors import Location, OutOfRegisters
 from luthier_py.inject.items import SpillSlot
 from luthier_py.isa import NO_REGS, Inst, OperandKind, Reg, RegFile, RegSet
+from luthier_py.isa.dual import is_dual
 from luthier_py.isa.operands import LOW_HALVES, NAMED_BY_HALVES
 from luthier_py.isa.registers import NAMED
+
+BANKS = 4  # of vector registers; both halves of a dual instruction read at once (RDNA3 ISA 7.6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +141,11 @@ def fragment_groups(instrs: Sequence[Inst], extra: Iterable[Reg], general: RegSe
         {(r.file, r.index, r.dwords) for r in (*tuples, *extra) if r in general},
         key=lambda t: (t[0], t[1], -t[2]),
     )
+    banks = {o.reg for inst in instrs if is_dual(inst.op) for o in inst.operands if o.reg is not None}
     halves = {reg.index for inst in instrs for reg in _named_by_halves(inst)}
     groups: list[Group] = []
     for file, index, dwords in spans:
-        align = tuple_alignment(file, dwords)
+        align = BANKS if file is RegFile.VGPR and Reg(file, index, dwords) in banks else tuple_alignment(file, dwords)
         stop = NAMED_BY_HALVES if file is RegFile.VGPR and index in halves else NAMED
         last = groups[-1] if groups else None
         if last is not None and last.file is file and index < last.high:

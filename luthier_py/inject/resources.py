@@ -128,7 +128,7 @@ def grown(target: Target, descriptor: KernelDescriptor, used: RegSet) -> KernelD
     wanted = counts(target, descriptor, used)
     if wanted[".sgpr_count"] > descriptor.sgpr_count(target):
         descriptor = descriptor.with_sgpr_count(target, wanted[".sgpr_count"])
-    if wanted[".vgpr_count"] > descriptor.vgpr_count(target):
+    if wanted[".vgpr_count"] > descriptor.named_vgpr_count(target):
         descriptor = descriptor.with_vgpr_count(target, wanted[".vgpr_count"])
     return descriptor
 

@@ -30,6 +30,7 @@ from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Run, Single
 from luthier_py.isa import Inst, InstructionSet, OpFlag
 from luthier_py.isa.chains import touches
 from luthier_py.isa.columns import Columns
+from luthier_py.isa.glue import MOST_IN_GROUP, group_size
 from luthier_py.isa.hazards import goes_on, only_waits, states_of
 from luthier_py.isa.hazards_cured import Cured
 from luthier_py.isa.owed import NOTHING, Missing, Owed, missing, possible
@@ -164,15 +165,25 @@ MissingWaits = dict[Item, dict[int, Missing]]  # what is missing before instruct
 def _settled(isa: InstructionSet, clone: Clone, waits: MissingWaits) -> Clone:
     items: list[Item] = []
     for item in clone.items:
-        for at, lacks in sorted(waits.get(item, {}).items()):
+        for place, lacks in sorted(waits.get(item, {}).items()):
             assert not isinstance(item, Label)
-            inst = item.inst if isinstance(item, Single) else item.inst(at)
+            inst = item.inst if isinstance(item, Single) else item.inst(place)
+            at = _before_group(item, place) if isinstance(item, Run) else place
             if isinstance(item, (Slice, Run)):
                 *before, item = item.cut(at)
                 items += before
             items += [Single(wait, edit=_EDIT) for wait in lacks.instructions(isa, inst)]
         items.append(item)
     return replace(clone, items=tuple(items))
+
+
+def _before_group(item: Run, at: int) -> int:
+    """Where a wait before a hook's instruction goes: a group of memory instructions holds nothing else, and what is
+    missing in it is owed from before it."""
+    for start in range(max(at - MOST_IN_GROUP, item.start), at):
+        if start + group_size(item.insts[start]) >= at:
+            return start
+    return at
 
 
 class _Walk:
@@ -182,7 +193,7 @@ class _Walk:
         self.owing, self.isa, self.items, self.outside = owing, owing.isa, clone.items, outside
         self.whole = clone.rewritten
         self.found: MissingWaits = {}
-        self.alone: dict[tuple[int, int, int], Debts] = {}  # by instructions, from and to
+        self.alone: dict[tuple[int, int, int], tuple[Run, Debts]] = {}  # by instructions, from and to; the first one
         named = {item.jump for item in clone.items if isinstance(item, Single)} - {None}
         starts = [0, *(number for number, item in enumerate(clone.items) if number and item in named)]
         self.heads = {label: number for number in starts if isinstance(label := clone.items[number], Label)}
@@ -247,14 +258,22 @@ class _Walk:
         for at in range(item.start, item.stop):
             if not before:
                 break
-            inst, owed = item.inst(at), (before.inserted, before.application)
-            if missing(self.isa, owed, inst) or any(each.carried(self.isa, inst) for each in owed):
+            inst, both = item.inst(at), (before.inserted, before.application)
+            if missing(self.isa, both, inst) or any(each.carried(self.isa, inst) for each in both):
                 return self.along(item, debts)
             before = before.behind(self.isa, inst)
         key = id(item.insts), item.start, item.stop
         if key not in self.alone:
-            self.alone[key] = self.along(item, NO_DEBTS)
-        return before.join(self.alone[key])
+            self.alone[key] = item, self.along(item, NO_DEBTS)
+        first, owed = self.alone[key]
+        if first is not item:
+            for at, lacks in self.found.get(first, {}).items():
+                self.lacking(item, at, lacks)
+        return before.join(owed)
+
+    def lacking(self, item: Item, at: int, lacks: Missing) -> None:
+        waits = self.found.setdefault(item, {})
+        waits[at] = lacks.join(waits.get(at, lacks))
 
     def along(self, item: Run, debts: Debts) -> Debts:
         for at in range(item.start, item.stop):
@@ -269,8 +288,7 @@ class _Walk:
         lacks = missing(isa, (debts.inserted, *[debts.application] * inserted), inst)
         application, new = debts.application, debts.inserted
         if lacks:
-            waits = self.found.setdefault(item, {})
-            waits[at] = lacks.join(waits.get(at, lacks))
+            self.lacking(item, at, lacks)
             for wait in lacks.instructions(isa, inst):
                 application, new = application.behind(isa, wait), new.behind(isa, wait)
         left = debts.become(application, new)

@@ -180,6 +180,9 @@ def set_scratch_base(isa: InstructionSet, half: int, source: Reg) -> Inst:
     return _made(isa, "s_setreg_b32", FLAT_SCR_LO + half | 31 << 11, source)
 
 
+MOST_IN_GROUP = 63  # S_CLAUSE, SIMM16[5:0] + 1 (RDNA ISA); 63 is no group
+
+
 def group_size(inst: Inst) -> int:
     """How many of the instructions behind ``inst`` the hardware issues as one group with it; 0 if it begins none."""
     return (inst["simm16"].value & 0x3F) + 1 if OpFlag.CLAUSE in inst.op.flags else 0

@@ -15,10 +15,16 @@ from dataclasses import dataclass
 
 from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.hazards import Side, is_double_matrix, states_of
-from luthier_py.isa.instruction import Inst, OperandKind, OpFlag, OpInfo, Space
+from luthier_py.isa.instruction import Counter, Inst, OperandKind, OpFlag, OpInfo, Space
 from luthier_py.isa.names import DEPENDENCIES
 from luthier_py.isa.registers import EXEC, M0, MODE, NO_REGS, SCC, VCC, RegSet, sgpr
+from luthier_py.isa.waitcnt import counters_of
 
+_WAITED = {  # instructions that wait, and where the counts are in them
+    "S_WAIT_XCNT": {Counter.X: 0}, "S_WAIT_LOADCNT": {Counter.LOAD: 0}, "S_WAIT_STORECNT": {Counter.STORE: 0},
+    "S_WAIT_KMCNT": {Counter.KM: 0}, "S_WAIT_LOADCNT_DSCNT": {Counter.LOAD: 8},
+    "S_WAIT_STORECNT_DSCNT": {Counter.STORE: 8},
+}
 _ALL = RegSet.by_file((1 << 130) - 1, (1 << 1024) - 1, (1 << 256) - 1)
 _EVEN = sum(1 << place for place in range(0, 130, 2))
 _EXEC, _VCC = RegSet.of(sgpr(EXEC, 2)), RegSet.of(sgpr(VCC, 2))
@@ -218,6 +224,21 @@ _VALU_READS_SCALARS = Side(_kind(OpFlag.VALU | OpFlag.CALL | OpFlag.INDIRECT), _
 _COMMITTED = (_is(OpFlag.SMEM), _is(OpFlag.VMEM, but=OpFlag.FLAT))  # they clear what scalar results leave open
 
 
+def _replayed(name: str, counter: Counter, takes_part: Callable[[OpInfo], bool]) -> Cured:
+    """``counter``: at 0, such operations are done, and none is to come again. What accesses memory itself comes again
+    behind them."""
+    def over(inst: Inst) -> bool:
+        counts = _WAITED.get(inst.op.base, {})
+        return any(not inst["simm16"].value >> first & 0x3F for each, first in counts.items() if each in (
+            counter, Counter.X))
+
+    return Cured(f"{name} may come again where XNACK wants it, then its operands are overwritten (SIInsertWaitcnts)",
+                 lambda isa: bool(counters_of(isa.target) & Counter.X),
+                 (Link(Side(takes_part, lambda i: i.reads - _LEFT_OUT), _when(over)),),
+                 Side(lambda op: not op.flags & (OpFlag.VMEM | OpFlag.SMEM), lambda i: i.writes - _LEFT_OUT),
+                 _texts("s_wait_xcnt 0x0"))
+
+
 def _branches_between(first: Callable[[OpInfo], bool], then: Callable[[OpInfo], bool]) -> Cured:
     over = _when(_is(_MEMORY), _waits_for_stores)
     return Cured("LDS and vector memory, a branch between (fixLdsBranchVmemWARHazard)", _GFX10_1,
@@ -313,6 +334,11 @@ CURED = (
     Cured("s[102:103] are written, then the base of scratch is read (fixScratchBaseForwardingHazard)", _GFX1250,
           (Link(Side(_ALU, lambda i: _scalars(i.writes)), _when(_waits(SA_SDST | VA_SDST)), 9),),
           Side(_any, _scratch_base), _counters(SA_SDST | VA_SDST), lambda i: int(bool(_scalars(i.writes)))),
+    _replayed("a scalar load", Counter.KM, _kind(OpFlag.SMEM)),
+    _replayed("a load", Counter.LOAD, lambda op: OpFlag.VMEM in op.flags and Counter.LOAD in op.counters),
+    _replayed("a store", Counter.STORE, lambda op: OpFlag.VMEM in op.flags and Counter.STORE in op.counters),
+    _replayed("another access", Counter.X, lambda op: OpFlag.VMEM in op.flags and not op.counters & (
+        Counter.LOAD | Counter.STORE)),
     # The last cure, as it is a vector instruction that others may have to stand before.
     Cured("v_cmpx, v_permlane (fixVcmpxPermlaneHazards)", _version((10, 1), (11, 0), (11, 5), (12, 0), (12, 5)),
           (Link(Side(_VALU, lambda i: i.writes & _EXEC), _when(_vector_but_nop)),),

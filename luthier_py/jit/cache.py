@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from luthier_py.storage import Shelf, cache_key
 
-FORMAT = "4"  # of entries and of what makes their keys
+FORMAT = "5"  # of entries and of what makes their keys
 _SHELF = Shelf("hooks", 64 << 20)
 
 read = _SHELF.read

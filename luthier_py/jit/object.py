@@ -22,7 +22,7 @@ _RELOCATION = struct.Struct("<QII")      # offset type symbol; what is to be add
 _SYMTAB, _RELA, _REL = 2, 4, 9
 _FUNCTION = 2
 _LOW, _HIGH = 1, 2  # R_AMDGPU_ABS32_LO, R_AMDGPU_ABS32_HI
-_COUNT = struct.Struct("<II")
+_COUNT = struct.Struct("<4I")
 _NOTE_HEADER = struct.Struct("<III")     # name_bytes bytes type
 _METADATA, _NOTE = 32, 7                 # NT_AMDGPU_METADATA, SHT_NOTE
 _ROW = struct.Struct("<IIqI")
@@ -51,18 +51,26 @@ class Code:
     fields: tuple[ConstantField, ...] = ()
     frame_bytes: int = 0
     """Of stack, where it is a function that is called; those that are not say nothing of it."""
+    name: str = ""
+    said: bytes = b""
+    """What LLVM's object says of its functions, as it stands there, and the name that this one has in it: for who does
+    not believe `frame_bytes` (`wanted`)."""
 
     def packed(self) -> bytes:
         """As bytes, to be kept."""
         rows = (_ROW.pack(p.offset, p.position, p.added, p.kind) for p in self.fields)
-        return b"".join((_COUNT.pack(len(self.fields), self.frame_bytes), *rows, self.code))
+        name = self.name.encode()
+        sizes = _COUNT.pack(len(self.fields), self.frame_bytes, len(name), len(self.said))
+        return b"".join((sizes, *rows, name, self.said, self.code))
 
     @classmethod
     def unpacked(cls, data: bytes) -> Code:
-        count, frame_bytes = _COUNT.unpack_from(data)
+        count, frame_bytes, name_bytes, said_bytes = _COUNT.unpack_from(data)
         end = _COUNT.size + count * _ROW.size
-        return cls(data[end:], tuple(ConstantField(*row) for row in _ROW.iter_unpack(data[_COUNT.size : end])),
-                   frame_bytes)
+        said = end + name_bytes
+        return cls(data[said + said_bytes:],
+                   tuple(ConstantField(*row) for row in _ROW.iter_unpack(data[_COUNT.size : end])),
+                   frame_bytes, data[end:said].decode(), data[said : said + said_bytes])
 
 
 def functions(data: bytes) -> dict[str, Code]:
@@ -70,8 +78,9 @@ def functions(data: bytes) -> dict[str, Code]:
     (offset,) = struct.unpack_from("<Q", data, 0x28)
     (count,) = struct.unpack_from("<H", data, 0x3C)
     sections = [_SECTION.unpack_from(data, offset + i * _SECTION.size) for i in range(count)]
-    notes = (data[at : at + size] for _, kind, _, _, at, size, *_ in sections if kind == _NOTE)
-    frames = {name: size for note in notes for name, size in _frames(note).items()}
+    notes = [data[at : at + size] for _, kind, _, _, at, size, *_ in sections if kind == _NOTE]
+    said = next((found for note in notes if (found := _metadata(note))), b"")
+    frames = _frames(said) if said else {}
     code = {}
     for _, kind, _, _, at, size, link, _, _, _ in sections:
         if kind != _SYMTAB:
@@ -87,22 +96,29 @@ def functions(data: bytes) -> dict[str, Code]:
             start = sections[section][4] + value
             own = (p for p in found[section] if value <= p.offset < value + length)
             moved = tuple(replace(p, offset=p.offset - value) for p in own)
-            code[text] = Code(data[start : start + length], moved, frames.get(text, 0))
+            frame = frames.get(text)
+            own = ("", b"") if frame is None else (text, said)
+            code[text] = Code(data[start : start + length], moved, frame or 0, *own)
     return code
 
 
-def _frames(note: bytes) -> dict[str, int]:
-    """Of functions, by name (AMDGPUUsage, "Code Object Metadata" of AMDPAL: .shader_functions)."""
+def _metadata(note: bytes) -> bytes:
+    """What LLVM says of an object in a section of notes, or nothing."""
     at = 0
     while at + _NOTE_HEADER.size <= len(note):
         name_bytes, size, kind = _NOTE_HEADER.unpack_from(note, at)
         start = at + _NOTE_HEADER.size + -(-name_bytes // 4) * 4
         if kind == _METADATA:
-            (pipeline,) = msgpack.unpackb(note[start : start + size], strict_map_key=False)["amdpal.pipelines"]
-            functions = pipeline.get(".shader_functions", {})
-            return {name: each[".stack_frame_size_in_bytes"] for name, each in functions.items()}
+            return note[start : start + size]
         at = start + -(-size // 4) * 4
-    return {}
+    return b""
+
+
+def _frames(said: bytes) -> dict[str, int]:
+    """Of functions, by name (AMDGPUUsage, "Code Object Metadata" of AMDPAL: .shader_functions)."""
+    (pipeline,) = msgpack.unpackb(said, strict_map_key=False)["amdpal.pipelines"]
+    functions = pipeline.get(".shader_functions", {})
+    return {name: each[".stack_frame_size_in_bytes"] for name, each in functions.items()}
 
 
 def _fields(data: bytes, sections: list[tuple[int, ...]], section: int, symbols: list[str]) -> Iterator[ConstantField]:

@@ -160,9 +160,14 @@ class KernelDescriptor:
 
     def vgpr_count(self, target: Target) -> int:
         """Vector registers of a wave as allocated; in a unified file AGPRs count too."""
-        registers = target.wave_registers(self.wave_size)
-        count = (self.granulated_workitem_vgpr_count + 1) * registers.encoding_granule
-        return max(min(_round_up(count, registers.granule), target.vgpr_total_limit), count)
+        count, granule = self.named_vgpr_count(target), target.wave_registers(self.wave_size).granule
+        return max(min(_round_up(count, granule), target.vgpr_total_limit), count)
+
+    def named_vgpr_count(self, target: Target) -> int:
+        """Vector registers that code may name: what is allocated beside is nobody's (AMDGPUUsage, COMPUTE_PGM_RSRC1,
+        GRANULATED_WORKITEM_VGPR_COUNT)."""
+        granule = target.wave_registers(self.wave_size).encoding_granule
+        return (self.granulated_workitem_vgpr_count + 1) * granule
 
     def arch_vgpr_count(self, target: Target) -> int:
         """VGPRs of a wave without AGPRs; not more than were allocated, wherever AGPRs are said to start."""

@@ -22,6 +22,7 @@ It knows no program, no facts and no pass of those that made the copy. What it p
 * `float_modes`: floats of a hook are rounded, and denormals kept, as it was compiled for, or as the application has it.
   A hook that makes scalars of lanes runs only where some lane is active, which its code tells.
 * `return_addresses`: functions only move, keep and return to theirs, which are others in a clone.
+* `legality`: the hardware takes inserted instructions as they are, and branches over their distances.
 * `instead`: where the tool wants other instructions in the place of some, all of this is about the original with these,
   which send control nowhere else, leave MODE alone, and operations on memory counted. Of what is taken away a hook may
   run the very instruction, once, which is all that may change LDS.

@@ -133,6 +133,8 @@ def _check_least(target: Target, record: KernelRecord, clone: KernelRecord, used
     if any(have < max(need, own if k != 2 or agprs else 0)
            for k, (have, need, own) in enumerate(zip(room, needs, had, strict=True))):
         raise failed("the descriptor of its clone has too few registers", record.name)
+    if clone.descriptor.named_vgpr_count(target) < max(vgprs, agprs):
+        raise failed("the descriptor of its clone counts fewer vector registers than its code names", record.name)
     for key, need in ((".sgpr_count", sgprs), (".vgpr_count", max(vgprs, agprs))):
         if isinstance(record.metadata.get(key), int) and clone.metadata.get(key, 0) < need:
             raise failed(f"{key} in the metadata of its clone is too small", record.name)

@@ -19,7 +19,7 @@ from luthier_py.proof.code import within
 from luthier_py.proof.graph import Graph, solved
 from luthier_py.proof.masks import ONE, ZERO, Bit, Change, change
 
-MOST = 16
+MOST = 64  # more than those of whoever makes copies, so that nothing is live here alone
 ON = 1 << EXEC
 State = tuple[int, int]  # known, in
 Onward = Mapping[State, tuple[State, ...]]

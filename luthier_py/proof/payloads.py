@@ -243,7 +243,18 @@ def found_at(
         raise CheckFailed(f"registers of hook {payload.name} have become others that they cannot be",
                           Location(None, start))
     _check_jumps(payload, known, [*places, pc], decode, isa)
+    _check_groups(isa, payload, known, [*places, pc])
     return [*places, pc], renaming
+
+
+def _check_groups(isa: InstructionSet, payload: Payload, known: Summary, places: Sequence[int]) -> None:
+    """Nothing stands in a group of memory instructions."""
+    for k, inst in enumerate(known.insts):
+        if OpFlag.CLAUSE in inst.op.flags:
+            last = min(k + 1 + (inst["simm16"].value & 0x3F), len(known.insts) - 1)
+            if places[last] - places[k] != known.offsets[last] - known.offsets[k]:
+                raise CheckFailed(f"something stands in a group of memory instructions of hook {payload.name}",
+                                  Location(None, places[k], isa.text(inst)))
 
 
 def _exchangeable(known: Summary, a: int, b: int) -> bool:

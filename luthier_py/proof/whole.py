@@ -28,6 +28,7 @@ from luthier_py.proof.given import check_given
 from luthier_py.proof.graph import Body, Graph, body, joined
 from luthier_py.proof.insertions import Insertions
 from luthier_py.proof.instead import check_changes_of_lds, with_instead
+from luthier_py.proof.legality import check_legal
 from luthier_py.proof.linked import Linked, linked
 from luthier_py.proof.payloads import summary
 from luthier_py.proof.runs import Runner, Tool
@@ -135,6 +136,8 @@ class _Whole:
         called = self.called(graph)
         codes = [linked(clone, inserted, k in called)
                  for k, (clone, inserted) in enumerate(zip(self.clones, proofs.prove(), strict=True))]
+        for code in codes:
+            check_legal(self.isa, code)
         for k, calls in enumerate(unknown):
             for at in calls:
                 goal = goes[k].targets[at][0]

@@ -23,7 +23,7 @@ _ROUND_F32, _ROUND_F16_F64 = 0, 2      # first bits of two; MODE[3:0]
 _DENORMAL_F32, _DENORMAL_F16_F64 = 4, 6  # of sources, and of results in the bit above; MODE[7:4]
 _DX10_CLAMP, _IEEE, _FP16_OVFL = 8, 9, 23
 MOST_VERSIONS = 8  # of a block
-_REPLAYS = 1 << 25  # which instructions XNACK replays; nobody can tell here
+REPLAYS = 1 << 25  # which instructions XNACK replays; nobody can tell here
 _FOLLOWED = 0xFF | 1 << _DX10_CLAMP | 1 << _FP16_OVFL
 
 
@@ -91,7 +91,7 @@ def mode_after(inst: Inst, mode: int) -> int:
     if number != HardwareRegister.MODE.value:
         return mode
     mask = written_bits(inst)
-    after = mode & ~mask | inst["imm"].value << first & mask & ~_REPLAYS
+    after = mode & ~mask | inst["imm"].value << first & mask & ~REPLAYS
     if (after ^ mode) & ~_FOLLOWED:
         raise Unsupported(f"MODE bits 0x{(after ^ mode) & ~_FOLLOWED:x}: of MODE rounding, denormals, DX10_CLAMP and "
                           "FP16_OVFL can be changed")

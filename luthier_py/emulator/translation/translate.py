@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from luthier_py.emulator.instructions.control_code import ControlCode, act, block_label, branch
-from luthier_py.emulator.instructions.modes import sets_from_register
+from luthier_py.emulator.instructions.modes import REPLAYS, sets_from_register
 from luthier_py.emulator.instructions.operands import read_scalar
 from luthier_py.emulator.instructions.shadows import watch
 from luthier_py.emulator.instructions.vector_code import in_situation
@@ -131,7 +131,8 @@ class Translator(ControlCode):
         """The code for the MODE that the wave has."""
         emitter, known = self.emitter, self._modes[start]
         emitter.place(f"M{start:x}")
-        mode = emitter.let(f"load i32, ptr {self.scalars.address(MODE)}")
+        whole = emitter.let(f"load i32, ptr {self.scalars.address(MODE)}")
+        mode = emitter.let(f"and i32 {whole}, {~REPLAYS}")
         cases = " ".join(f"i32 {value}, label %{block_label(start, value)}" for value in known)
         emitter.emit(f"switch i32 {mode}, label %M{start:x}.unknown [ {cases} ]")
         emitter.place(f"M{start:x}.unknown")

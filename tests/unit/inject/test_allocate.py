@@ -8,6 +8,7 @@ from luthier_py.errors import Location, OutOfRegisters
 from luthier_py.inject.allocate import Pin, Pool, fragment_groups, place
 from luthier_py.inject.fragment import general_registers
 from luthier_py.isa import VCC, RegFile, RegSet, instruction_set, sgpr, target, vgpr
+from luthier_py.isa.legal import why_illegal
 
 ISA = instruction_set(target("gfx90a"))
 GENERAL = general_registers(ISA)
@@ -106,3 +107,16 @@ def test_a_home_is_not_granted_where_its_neighbours_are_not_free():
 def test_four_scalars_are_aligned_to_four():
     assert pool(sgpr(2, 4), sgpr(8, 4)).take(RegFile.SGPR, 4) == sgpr(8, 4)
     assert pool(vgpr(2, 4), vgpr(8, 4)).take(RegFile.VGPR, 4) == vgpr(2, 4)
+
+
+@pytest.mark.parametrize("free", range(1, 1 << 4))
+def test_halves_of_dual_instructions_keep_their_banks(free: int) -> None:
+    """Whichever registers are free: what LLVM or an author has chosen reads from different banks."""
+    isa = instruction_set(target("gfx1100"))
+    insts = [isa.parse("v_dual_mul_f32 v0, v1, v2 :: v_dual_add_f32 v5, v4, v7")]
+    general = RegSet.by_file(vgpr=(1 << 256) - 1)
+    registers = RegSet.by_file(vgpr=sum(1 << k for k in range(10, 120) if free >> k % 4 & 1 or k > 60))
+    groups = fragment_groups(insts, [], general)
+    placement = place(groups, insts[0].named, insts[0].writes, [], Pool(registers, Location))
+    made = isa.with_registers(insts[0], lambda operand: placement(operand.reg).index)
+    assert made.raw != insts[0].raw and why_illegal(isa.target, made) is None

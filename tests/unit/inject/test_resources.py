@@ -29,7 +29,7 @@ from luthier_py.inject.resources import (
 from luthier_py.intrinsics import atomic_add, lane_id
 from luthier_py.ir import Program, lift
 from luthier_py.isa import RegFile, RegSet, agpr, instruction_set, sgpr, target, vgpr
-from luthier_py.loader import load
+from luthier_py.loader import DESCRIPTOR_BYTES, KernelDescriptor, load
 from luthier_py.pipeline import instrument
 
 Allowed = Callable[[Program, Component, Sequence[RegFile]], RegSet]
@@ -160,3 +160,13 @@ def test_all_that_is_allowed_may_be_used_at_once(name: str, allowed: Allowed, or
         group = wanted.waves_of_group(1024, descriptor.wave_size, bool(descriptor.wgp_mode))
         after = occupancy(wanted, grown(wanted, descriptor, allowed(program, one, order))).waves
         assert after >= (had if allowed is at_no_cost else min(had, group))
+
+
+@pytest.mark.parametrize(("name", "wave_size"), [("gfx1030", 32), ("gfx1100", 32), ("gfx1100", 64), ("gfx1201", 32)])
+def test_descriptors_count_the_registers_that_code_names(name: str, wave_size: int) -> None:
+    """More may be allocated, as that is in larger blocks: code must not name it."""
+    processor = target(name)
+    empty = KernelDescriptor(bytes(DESCRIPTOR_BYTES)).replace(enable_wavefront_size32=wave_size == 32)
+    for last in range(64):
+        made = grown(processor, empty, RegSet.of(vgpr(last)))
+        assert last < made.named_vgpr_count(processor) <= made.vgpr_count(processor)

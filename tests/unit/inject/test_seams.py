@@ -113,3 +113,11 @@ def test_a_called_function_may_have_read_every_scalar():
     caller = clone(GFX12, "app: s_swappc_b64 s[30:31], s[4:5]", "s_mov_b32 s40, 0", "v_mov_b32 v1, s40", name="k")
     made, _ = settle_seams(GFX12, [caller, clone(GFX12, "s_setpc_b64 s[30:31]")])
     assert format_clone(GFX12, made).splitlines()[-2].split(" + ")[1] == "s_wait_alu depctr_sa_sdst(0)"
+
+
+def test_waits_stand_before_a_hooks_group_of_memory_instructions():
+    group = "s_clause 0x1", "global_load_dword v1, v2, s[4:5]", "global_load_dword v3, v2, s[4:5] offset:4"
+    lines = "app: ds_read_b32 v9, v10", "app: s_cbranch_scc1 -> .1", ".1:", *group, "s_waitcnt vmcnt(0)"
+    (made,) = settle_seams(GFX10, [clone(GFX10, *lines)])
+    words = [line.split("* ")[-1].split("+ ")[-1].strip() for line in format_clone(GFX10, made).splitlines()[4:]]
+    assert words == ["s_waitcnt_vscnt null, 0x0", *group, "s_waitcnt vmcnt(0)"]

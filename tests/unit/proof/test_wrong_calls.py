@@ -25,6 +25,7 @@ from luthier_py.intrinsics import as_bits, atomic_add, read_first_lane
 from luthier_py.isa import EXEC, SCC, glue, sgpr
 from luthier_py.jit import compile as hooks
 from luthier_py.jit import fragment
+from luthier_py.jit import object as jit_object
 from luthier_py.jit.payload import Hole
 from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.tool import Hooks
@@ -270,3 +271,32 @@ def test_stacks_that_are_too_small_are_refused(code, stack_of_32, wrong, why, mo
     wrong(monkeypatch)
     with pytest.raises(CheckFailed, match=why):
         instrument(code, Stacked(stack_of_32))
+
+
+class Sorted(Tool):
+    """Has an array that computed indexes alone reach."""
+
+    out = Variable(u32, 128)
+
+    def __init__(self, sorted) -> None:
+        super().__init__()
+        self.sorted = sorted
+
+    def instrument(self, m: Mutator) -> None:
+        (function,) = m.functions()
+        instrs = m.instrs(function)
+        (at,) = (k for k, i in enumerate(instrs) if i.inst.op.base == "S_NOP" and i.inst["simm16"].value == 7)
+        m.before(instrs[at], self.sorted, self.out, instrs[at + 1].inst["vdst"].reg)
+
+
+def test_what_llvm_says_of_a_stack_is_read_twice(code, require_tool, monkeypatch) -> None:
+    monkeypatch.setenv(CLANG, require_tool("clang++-22"))
+    wrong = put(jit_object, "_frames", lambda frames: lambda said: {
+        name: size // 2 for name, size in frames(said).items()})
+    hook = Hooks.from_hip(stack_hooks("x & 127")).sorted
+    monkeypatch.setattr(hooks, "_codes", {})
+    monkeypatch.setattr(hooks.cache, "read", lambda name: None)
+    monkeypatch.setattr(hooks.cache, "write", lambda name, data: None)
+    made_once(wrong)(monkeypatch)
+    with pytest.raises(CheckFailed, match="not as it was compiled"):
+        instrument(code, Sorted(hook))

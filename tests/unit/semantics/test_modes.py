@@ -267,6 +267,9 @@ def test_mode_from_a_register() -> None:
     code = [ISA.parse(line) for line in SAVED_AND_RESTORED.split("\n") if line.strip()]
     state = run(code, vgprs=columns)
     assert [int(state.vgpr(i)[0]) for i in (20, 21)] == [0x3F800001, 0x3F800000]
+    replays = ISA.make("s_setreg_imm32_b32", 1 | 25 << 6, 1)  # gfx1250's kernels begin with that
+    state = run([replays, *code], vgprs=columns)
+    assert [int(state.vgpr(i)[0]) for i in (20, 21)] == [0x3F800001, 0x3F800000]
     code[0] = ISA.parse("s_mov_b32 s4, 1")  # not what it was: the sum is rounded up, and there is no way back
     state = run(code, vgprs=columns)
     assert state.status is Status.FAULT and state.fault()[0] == Fault.MODE and state.fault()[2] == MODE | 1

@@ -1,0 +1,34 @@
+"""Inserted instructions are such as the hardware takes: what can be encoded, but must not be written.
+
+In: clones as they are linked. Out: nothing, or CheckFailed. Invariant: no inserted instruction reads more scalars than
+the constant bus carries, or has halves that share a bank, or shifts by a register that the hardware gets wrong; no
+branch goes a distance over which it hangs. Where registers are others than an author's or a compiler's, and code stands
+elsewhere, nobody else has looked at that.
+"""
+
+from __future__ import annotations
+
+from luthier_py.errors import CheckFailed, Location
+from luthier_py.isa import InstructionSet
+from luthier_py.isa.hazards import unsafe_displacement, unsafe_shift_amount
+from luthier_py.isa.legal import why_illegal
+from luthier_py.proof.linked import Linked
+
+
+def check_legal(isa: InstructionSet, code: Linked) -> None:
+    for at in code.new:
+        inst = code.inst(at)
+        why = why_illegal(isa.target, inst)
+        if why is None and unsafe_shift_amount(isa.target, inst):
+            why = "shifts by a register that the hardware gets wrong"
+        if why is not None:
+            raise _illegal(isa, code, at, f"an inserted instruction {why}")
+    for source, goal in code.targets.items():
+        distance = (int(code.pcs[goal] - code.pcs[source]) - code.inst(source).size_bytes) // 4
+        if unsafe_displacement(isa.target, distance):
+            raise _illegal(isa, code, source, "a branch goes a distance over which it hangs")
+
+
+def _illegal(isa: InstructionSet, code: Linked, at: int, what: str) -> CheckFailed:
+    return CheckFailed(f"the hardware does not run the copy: {what}",
+                       Location(code.name, int(code.pcs[at]), isa.text(code.inst(at))))
