@@ -79,7 +79,7 @@ def functions(data: bytes) -> dict[str, Code]:
     (count,) = struct.unpack_from("<H", data, 0x3C)
     sections = [_SECTION.unpack_from(data, offset + i * _SECTION.size) for i in range(count)]
     notes = [data[at : at + size] for _, kind, _, _, at, size, *_ in sections if kind == _NOTE]
-    said = next((found for note in notes if (found := _metadata(note))), b"")
+    said = next(filter(None, map(_metadata, notes)), b"")
     frames = _frames(said) if said else {}
     code = {}
     for _, kind, _, _, at, size, link, _, _, _ in sections:
@@ -97,8 +97,8 @@ def functions(data: bytes) -> dict[str, Code]:
             own = (p for p in found[section] if value <= p.offset < value + length)
             moved = tuple(replace(p, offset=p.offset - value) for p in own)
             frame = frames.get(text)
-            own = ("", b"") if frame is None else (text, said)
-            code[text] = Code(data[start : start + length], moved, frame or 0, *own)
+            what_is_said = ("", b"") if frame is None else (text, said)
+            code[text] = Code(data[start : start + length], moved, frame or 0, *what_is_said)
     return code
 
 
