@@ -19,11 +19,12 @@ SHARED = (Counter.VM, Counter.LGKM, Counter.KM)
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """``what``: in words; ``data``: the object that has it."""
+    """``what``: in words; ``data``: the object that has it; ``counter``: the only one for which a wait is too weak."""
 
     what: str
     pc: int
     data: bytes
+    counter: Counter | None = None
 
 
 def instructions(obj: CodeObject, kernel: str) -> list[tuple[int, Inst]]:
@@ -66,7 +67,7 @@ def weaker_waits(data: bytes, kernel: str) -> Iterator[Defect]:
         for counter in counts:
             new = _together(isa, {**counts, counter: counts[counter] + 1})
             if counter in SHARED and len(new) == inst.size_bytes:
-                yield Defect(f"wait for {counter.name} raised by one", pc, _written(obj, pc, new))
+                yield Defect(f"wait for {counter.name} raised by one", pc, _written(obj, pc, new), counter)
 
 
 def _together(isa: InstructionSet, counts: dict[Counter, int]) -> bytes:

@@ -21,7 +21,6 @@ from luthier_py.emulator.options.checks import (
     UndefinedUse,
 )
 from luthier_py.errors import how_many, inlined_text
-from luthier_py.isa.float_results import FloatFormat
 
 if TYPE_CHECKING:
     from luthier_py.emulator.waves.cycle_account import LaunchCycles
@@ -125,6 +124,8 @@ def finding_text(row: FindingRow, register: Callable[[int], str], nearest: Calla
     if kind is FindingKind.ALIGNMENT:
         return f"address 0x{row['address']:x} in {_space(row)} is no multiple of {detail}"
     if kind is FindingKind.HARDWARE and detail:
+        from luthier_py.isa.float_results import FloatFormat  # costs a warm start what nobody needs
+
         denormal = f"0x{row['address']:x}, a denormal of {list(FloatFormat)[detail - 1].name.lower()}"
         return f"{denormal}, counts as zero in this instruction on this GPU, and not on others"
     if kind is FindingKind.HARDWARE:

@@ -42,4 +42,5 @@ def matters(code, kernel, defect):
     obj = load(code)
     inst, *rest = (inst for pc, inst in instructions(obj, kernel) if pc >= defect.pc)
     after = next(each for each in rest if OpFlag.WAIT not in each.op.flags)
-    return Counter.LGKM in waits_for(obj.target, inst) or not barrier_part(after)
+    lds = Counter.LGKM in waits_for(obj.target, inst) if defect.counter is None else defect.counter is Counter.LGKM
+    return lds or not barrier_part(after)

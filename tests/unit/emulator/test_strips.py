@@ -44,18 +44,6 @@ def test_a_register_of_lanes_that_v_cmpx_switches_off():
     assert shown(rows) == (1,) * 20 + tuple(range(20, LANES))
 
 
-def test_a_half_register_loaded_over_one_from_private_memory():
-    """The load from private memory makes v2's old value dead for what was put off before, not for the second load."""
-    rows = [
-        ("s_load_dwordx4", sgpr(0, 4), sgpr(4, 2), 0), ("s_waitcnt", 0), ("v_lshlrev_b32", vgpr(4), 2, vgpr(0)),
-        ("v_mov_b32", vgpr(3), 0), ("scratch_store_dword", vgpr(3), vgpr(0), "off"), ("v_mov_b32", vgpr(5), 9),
-        ("scratch_load_dword", vgpr(2), vgpr(3), "off"),
-        ISA.make("global_load_short_d16_hi", vgpr(2), vgpr(4), sgpr(0, 2)).raw, ("s_waitcnt", 0),
-        ISA.make("global_store_dword", vgpr(4), vgpr(2), sgpr(2, 2)).raw, ("s_endpgm",),
-    ]
-    assert shown(rows) == tuple(7 << 16 | lane for lane in range(LANES))
-
-
 def shown(rows):
     """What every lane stored."""
     ran = Bench(struct.pack("<I", 7) * LANES, bytes(4 * LANES)).run(code_object({"k": rows}, scratch_bytes=4), "k")

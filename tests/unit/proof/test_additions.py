@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from luthier_py.errors import CheckFailed
-from luthier_py.inject import apply, policies
+from luthier_py.inject import apply, policies, resources
 from luthier_py.inject.fragment import general_registers
 from luthier_py.inject.patch import NewVariable
 from luthier_py.isa import RegSet, vgpr
@@ -157,6 +157,7 @@ def test_descriptors_have_no_more_registers_than_are_needed(monkeypatch: pytest.
         return replace(kernel, descriptor=grown(program.obj.target, kernel.descriptor))
 
     monkeypatch.setattr(apply, "_new_kernel", larger)
+    monkeypatch.setattr(resources, "has_room", lambda *given: True)
     with pytest.raises(CheckFailed, match="more registers than it needs"):
         made()
 
@@ -173,5 +174,6 @@ def test_hooks_leave_room_for_a_work_group(monkeypatch: pytest.MonkeyPatch) -> N
     descriptor = load(dear.data).kernels[-1].descriptor
     assert dear.program.obj.target.waves_for(descriptor.vgpr_count(dear.program.obj.target)) >= 4
     monkeypatch.setattr(policies, "at_no_cost", high_registers)
+    monkeypatch.setattr(resources, "has_room", lambda *given: True)
     with pytest.raises(CheckFailed, match="no room for a work-group of 1024"):
         instrument(code, tool)

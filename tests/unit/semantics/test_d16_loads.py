@@ -65,3 +65,16 @@ def test_the_other_half(name: str, sramecc: Setting, clears: bool) -> None:
             wanted |= OLD & 0xFFFF if high else OLD & 0xFFFF0000
         wanted[0] = OLD  # the lane that EXEC leaves out
         np.testing.assert_array_equal(state.vgpr(4 + number), wanted, what)
+
+
+def test_a_half_loaded_over_one_from_private_memory() -> None:
+    """The load from private memory makes the old value dead for what was put off before, not for the second load."""
+    isa, data = instruction_set(target("gfx1030"), 64), np.full(64, 7, np.uint32)
+    code = [isa.make("scratch_store_dword", vgpr(3), vgpr(0), "off"), isa.make("v_mov_b32", vgpr(2), 9),
+            isa.make("scratch_load_dword", vgpr(2), vgpr(3), "off"),
+            isa.make("global_load_short_d16_hi", vgpr(2), vgpr(4, 2), "off")]
+    state = run(code, isa=isa, memory=[data], scratch_bytes=64, vgprs={
+        0: LANES.astype(np.uint32), 3: np.zeros(64, np.uint32),
+        4: LANES * 4 + np.uint64(data.ctypes.data)})  # fmt: skip
+    assert state.status is Status.JUMP, state.fault()
+    np.testing.assert_array_equal(state.vgpr(2), 7 << 16 | LANES.astype(np.uint32))
