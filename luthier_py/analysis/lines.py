@@ -54,10 +54,11 @@ class SourceLines:
     @property
     def extents(self) -> dict[str, tuple[int, int]]:
         """Of each file, by name: the first of its lines that have code, and the last."""
-        numbers: dict[str, list[int]] = {}
-        for line in sorted(filter(None, self.lines), key=lambda each: (each.file, each.line)):
-            numbers.setdefault(line.file, []).append(line.line)
-        return {file: (found[0], found[-1]) for file, found in numbers.items()}
+        found: dict[str, tuple[int, int]] = {}
+        for line in filter(None, self.lines):
+            first, last = found.get(line.file, (line.line, line.line))
+            found[line.file] = min(first, line.line), max(last, line.line)
+        return found
 
     def __bool__(self) -> bool:
         return bool(self.addresses)

@@ -24,6 +24,14 @@ from luthier_py.ir import Function, Kernel, Program, by_address
 from luthier_py.isa import NO_REGS, LaneOf, OpFlag, Reg, RegFile, RegSet, Target
 from luthier_py.loader import KernelDescriptor
 
+VECTORS_FIRST = RegFile.SGPR, RegFile.VGPR, RegFile.AGPR
+ACCUMULATORS_FIRST = RegFile.SGPR, RegFile.AGPR, RegFile.VGPR
+"""Where vector registers and accumulators come out of one file, what one has the other has not."""
+Orders = tuple[Sequence[RegFile], Sequence[RegFile]]
+ORDERS: tuple[Orders, ...] = (
+    (VECTORS_FIRST, ACCUMULATORS_FIRST), (ACCUMULATORS_FIRST, ACCUMULATORS_FIRST), (VECTORS_FIRST, VECTORS_FIRST))
+"""What calls take first, and where that is not enough: together both may be more than there is, one order is not."""
+
 
 @dataclass(frozen=True, slots=True)
 class Component:
@@ -41,7 +49,7 @@ def components(program: Program, wanted: Iterable[Kernel]) -> list[Component]:
 
 def wave_homes(
     program: Program, facts: Facts, component: Component, values: Iterable[Keeper], named: RegSet = NO_REGS,
-    slots: Sequence[SpillSlot] = (), order: Sequence[RegFile] = (),
+    slots: Sequence[SpillSlot] = (), order: Sequence[RegFile] = VECTORS_FIRST,
 ) -> dict[Keeper, Home]:
     """Scalar registers that the component never touches; where there are too few, lanes of such a vector register, and
     if there is none, of a slot: an accumulator first of all, private memory last. ``named``: registers that cannot be
@@ -60,7 +68,6 @@ def wave_homes(
         try:
             homes[value] = pool.take(RegFile.SGPR, dwords_of(value))
         except OutOfRegisters:
-            order = order or VECTORS_FIRST
             cheap = untouched.vectors & at_no_cost(program, component, order)
             scarce = not cheap.vgpr and not any(isinstance(slot, Reg) for slot in slots)
             left = untouched.vectors & for_fewer_waves(program, component, order) if scarce else cheap
@@ -131,15 +138,6 @@ def grown(target: Target, descriptor: KernelDescriptor, used: RegSet) -> KernelD
     if wanted[".vgpr_count"] > descriptor.named_vgpr_count(target):
         descriptor = descriptor.with_vgpr_count(target, wanted[".vgpr_count"])
     return descriptor
-
-
-VECTORS_FIRST = RegFile.SGPR, RegFile.VGPR, RegFile.AGPR
-ACCUMULATORS_FIRST = RegFile.SGPR, RegFile.AGPR, RegFile.VGPR
-"""Where vector registers and accumulators come out of one file, what one has the other has not."""
-Orders = tuple[Sequence[RegFile], Sequence[RegFile]]
-ORDERS: tuple[Orders, ...] = (
-    (VECTORS_FIRST, ACCUMULATORS_FIRST), (ACCUMULATORS_FIRST, ACCUMULATORS_FIRST), (VECTORS_FIRST, VECTORS_FIRST))
-"""What calls take first, and where that is not enough: together both may be more than there is, one order is not."""
 
 
 def at_no_cost(program: Program, component: Component, order: Sequence[RegFile] = VECTORS_FIRST) -> RegSet:

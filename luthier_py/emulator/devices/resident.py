@@ -36,7 +36,6 @@ from luthier_py.emulator.waves.profile import LaunchProfile
 from luthier_py.emulator.waves.shape import Shape, shape_of_packet
 from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed
 from luthier_py.isa.target import Target
-from luthier_py.isa.target_id import parse_target_id
 from luthier_py.loader import KernelDescriptor, KernelRecord
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES
 
@@ -106,7 +105,7 @@ class PacketDevice:
         entry = kernel_object + descriptor.kernel_code_entry_byte_offset
         settings = self.options.settings(
             Settings(descriptor.wave_size, mode_of(self.target, descriptor), self.target,
-                     d16_clears=parse_target_id(self.target.name).d16_clears))
+                     d16_clears=self.target.sramecc))  # which devices that have it have on
         code = self._code(entry, settings)
         if code is None:
             what = f"kernel entry 0x{entry:x}; {self.memory.nearest(entry)}"
