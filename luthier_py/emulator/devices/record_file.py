@@ -44,6 +44,8 @@ _LEVEL, _LEVEL_OF_LARGE, _LARGE = 19, 9, 1 << 24  # bytes from which on the bett
 _KINDS = {"target": str, "code": bytes, "base": int, "kernel": str, "grid": list, "block": list, "lds_bytes": int,
           "kernarg": bytes, "instructions": int, "allocations": list, "pages": list, "kinds": bytes, "contents": bytes}
 _ALLOCATION = {field.name: {"str": str, "int": int, "bool": bool}[str(field.type)] for field in fields(Allocation)}
+_LATER = {"heap": 0}
+"""What older files do not say of an allocation, and what holds for it then."""
 
 
 class _Wrong(Exception):
@@ -137,7 +139,7 @@ def _typed(facts: Any, kinds: dict[str, type], what: str) -> dict[str, Any]:
 
 def _checked(facts: dict[str, Any]) -> RecordedLaunch:
     grid, block = (_dim(facts[name], name) for name in ("grid", "block"))
-    allocations = tuple(Allocation(**_typed(row, _ALLOCATION, "an allocation")) for row in facts["allocations"])
+    allocations = tuple(_allocation(row) for row in facts["allocations"])
     pages = tuple(_pages(facts["pages"], facts["kinds"], facts["contents"]))
     base = facts["base"]
     _need(_LOWEST <= base < _HIGHEST and base % PAGE_BYTES == 0, "the code object's address")
@@ -152,6 +154,10 @@ def _checked(facts: dict[str, Any]) -> RecordedLaunch:
     _need(facts["lds_bytes"] in range(1 << 32) and facts["instructions"] >= 0, "a number")
     named = {name: facts[name] for name in ("target", "code", "base", "kernel", "lds_bytes", "kernarg", "instructions")}
     return RecordedLaunch(**named, grid=grid, block=block, allocations=allocations, pages=pages)
+
+
+def _allocation(row: Any) -> Allocation:
+    return Allocation(**_typed(_LATER | row if isinstance(row, dict) else row, _ALLOCATION, "an allocation"))
 
 
 def _need(good: bool, what: str) -> None:

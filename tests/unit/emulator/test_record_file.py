@@ -146,6 +146,13 @@ def test_other_versions_say_so() -> None:
         unpack_record(b"\x7fELF" + bytes(100), "it")
 
 
+def test_a_file_that_is_kept_is_read() -> None:
+    """Of the first version that was given out: what has been added since has a value for it."""
+    kept = read_record(Path(__file__).parents[2] / "data" / "gemm_4bit.lrec")
+    assert kept.target == "gfx90a" and [each.size for each in kept.allocations] == [160, 2560, 1024, 20480, 160]
+    assert not any(each.heap for each in kept.allocations)
+
+
 def test_random_changes_of_signed_records_are_errors_or_records() -> None:
     """Nothing else comes out."""
     rng, plain = random.Random(7), msgpack.packb(facts())
