@@ -30,6 +30,8 @@ from suite.kept import ROOT, Durations, Kept, Reach, split  # noqa: E402
 
 FOLDER = ROOT / "build" / "nightly"
 RESULTS, MEASURED, SOURCES = (FOLDER / name for name in ("results.jsonl", "measured.jsonl", "sources.json"))
+PARTS = FOLDER / "durations.json"
+"""Durations before the first part: all parts are divided by them, so that none lies between two."""
 
 
 def main() -> int:
@@ -39,6 +41,8 @@ def main() -> int:
     FOLDER.mkdir(parents=True, exist_ok=True)
     if not SOURCES.exists():  # a change between two parts counts as one since the nightly run
         SOURCES.write_text(json.dumps([kept.source_files(), file_digests()]))
+    if not PARTS.exists():
+        kept.write_durations(kept.read_durations(), PARTS)
     code = 0 if given.measure else run(given, [f"--results={RESULTS}", *rest])
     if code not in (0, 1):  # pytest's: all passed, some failed
         return code
@@ -65,7 +69,7 @@ def run(given: argparse.Namespace, words: Sequence[str], more: Mapping[str, str]
     """pytest's exit code."""
     chosen = [f"--{name}={value}" for name, value in (("part", given.part), ("seconds", given.seconds)) if value]
     seed = [f"--randomly-seed={given.seed}"] if given.seed else []
-    command = ["-m", "pytest", "--tier=nightly", "-n", given.jobs or "2", "-q", *chosen, *seed, *words]
+    command = ["-m", "pytest", "--tier=nightly", f"--kept={PARTS}", "-n", given.jobs or "2", "-q", *chosen, *seed, *words]
     return subprocess.run([sys.executable, *command], cwd=ROOT, env={**os.environ, **(more or {})}).returncode
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from suite.choosing import Choice, choose, rank_files, some_cases
 from suite.files import file_digests
-from suite.kept import Durations, read_durations, read_reach, source_files, split
+from suite.kept import DURATIONS, Durations, read_durations, read_reach, source_files, split
 from suite.order import group_of, order
 from suite.tiers import Tier, tier_of
 
@@ -40,6 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--part", type=part, metavar="K/N", help="of the nightly tests: this part of so many")
     group.addoption("--cases", type=int, metavar="N", help="at most so many cases of each test function, at random")
     group.addoption("--seconds", type=float, help="how long chosen tests may take on one process; nightly: no limit")
+    group.addoption("--kept", type=Path, default=DURATIONS, help="durations that choice, order and parts go by")
     group.addoption("--results", type=Path, help="add a line of JSON for each test to this file")
 
 
@@ -55,7 +56,7 @@ class Suite:
         self.config = config
         tier = config.option.tier
         self.tier = Tier[tier.upper()] if tier else None
-        self.durations: Durations = read_durations()
+        self.durations: Durations = read_durations(config.option.kept)
         self.choice: Choice | None = None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
