@@ -50,9 +50,9 @@ def test_counted_loops_run_as_foreseen(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(100, 300, 50))
+@pytest.mark.parametrize("first", range(100, 300, 10))
 def test_many_counted_loops_run_as_foreseen(first):
-    check_all(share, range(first, first + 50))
+    check_all(share, range(first, first + 10))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emulated import ISA, LANES, Bench, code_object
+from every_case import check_all
 from synthetic import Row
 
 from luthier_py.isa import EXEC, VCC, sgpr, vgpr
@@ -232,9 +233,9 @@ def test_model_and_emulator_agree() -> None:
 
 
 @pytest.mark.slow
-def test_many_more() -> None:
-    for seed in range(1000, 4000):
-        check(seed)
+@pytest.mark.parametrize("first", range(1000, 4000, 300))
+def test_many_more(first: int) -> None:
+    check_all(check, range(first, first + 300))
 
 
 def check(seed: int) -> None:

@@ -68,8 +68,8 @@ def arguments() -> tuple[argparse.Namespace, list[str]]:
 def run(given: argparse.Namespace, words: Sequence[str], more: Mapping[str, str] | None = None) -> int:
     """pytest's exit code."""
     chosen = [f"--{name}={value}" for name, value in (("part", given.part), ("seconds", given.seconds)) if value]
-    seed = [f"--randomly-seed={given.seed}"] if given.seed else []
-    command = ["-m", "pytest", "--tier=nightly", f"--kept={PARTS}", "-n", given.jobs or "2", "-q", *chosen, *seed, *words]
+    chosen += [f"--randomly-seed={given.seed}"] if given.seed else []
+    command = ["-m", "pytest", "--tier=nightly", f"--kept={PARTS}", "-n", given.jobs or "2", "-q", *chosen, *words]
     return subprocess.run([sys.executable, *command], cwd=ROOT, env={**os.environ, **(more or {})}).returncode
 
 

@@ -41,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--cases", type=int, metavar="N", help="at most so many cases of each test function, at random")
     group.addoption("--seconds", type=float, help="how long chosen tests may take on one process; nightly: no limit")
     group.addoption("--kept", type=Path, default=DURATIONS, help="durations that choice, order and parts go by")
+    group.addoption("--chosen", action="store_true", help="of make test: what it chooses, without its own tests")
     group.addoption("--results", type=Path, help="add a line of JSON for each test to this file")
 
 
@@ -103,7 +104,7 @@ class Suite:
             self.choice = choose(
                 {test: slow[test] for test in known - wanted}, self.durations, ranks,
                 CHOSEN_SECONDS if seconds is None else seconds, seed_of(self.config))  # fmt: skip
-            wanted |= self.choice.tests
+            wanted = self.choice.tests | (set() if self.config.option.chosen else wanted)
         if self.tier is Tier.NIGHTLY:
             wanted = self._part(sorted(wanted), slow)
         return wanted
