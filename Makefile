@@ -15,6 +15,7 @@
 # make damage  50,000 single damages of instrumented copies, refused by the proof or not: ARGS="--count 5000 --seed 2"
 # make pressure  every tool on samples, kernels of libraries and kernels without a free register: ARGS="--kernels 60 --seed 2"
 # make mutations  lines of our own source made wrong, one at a time: the fast tests must notice (half an hour)
+# make seeded  changes that only long tests know of: does make test choose a test that sees them? (20 minutes)
 # make mutants  meanings of instructions made wrong, generated from the meanings: do the reference campaign's cases notice? (hours; ARGS="--rows 20")
 # make bench   speed of the emulator and of instrumentation
 # make libraries fetch kernels that others compiled (100 MB of wheels) into build/libraries, for benchmarks/instrument.py
@@ -38,7 +39,7 @@ JOBS ?= 3
 # Where it is set, each process that a test starts compiles all of the package again: a second for each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test nightly coverage test-isa test-reference test-stacks compare test-cupy lint fuzz damage pressure mutations mutants bench programs soak docs studies samples clean libraries foreign table
+.PHONY: demo check test nightly coverage test-isa test-reference test-stacks compare test-cupy lint fuzz damage pressure mutations seeded mutants bench programs soak docs studies samples clean libraries foreign table
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -102,6 +103,9 @@ pressure: .venv/installed-test
 
 mutations: .venv/installed-test
 	$(BIN)/python tests/mutations/run.py --jobs $(JOBS) $(ARGS)
+
+seeded: .venv/installed-test
+	$(BIN)/python tests/mutations/seeded.py --seed $(SEED) --jobs $(JOBS) $(ARGS)
 
 mutants: .venv/installed-test
 	$(BIN)/python tests/mutations/meanings.py --jobs $(JOBS) $(ARGS)
