@@ -62,6 +62,14 @@ OF_PROOF: tuple[Mutation, ...] = (
         ("FAR_OFF = (4, -4, 1 << 32, 1 << 40)", "FAR_OFF = (4, 1 << 32, 1 << 40)"),
     ),
     *of(
+        "proof/float_modes.py",
+        ("~(differ | written)", "~differ"),
+        ("known = known | bits if", "known = known if"),
+        ("| ~known)", ")"),
+        ("any(field_bits(each) & bits for each in fields)", "False"),
+        (" or field in left and bits & ~float_bits(target)", ""),
+    ),
+    *of(
         "proof/graph.py",
         ("(taken, _at(name, code, code.end(at), at))", "(taken, at + 1)"),
         (" or code.end(last) < end:", ":"),
