@@ -33,7 +33,7 @@ class Needs:
 
     hook: str
     lanes: Lanes
-    vector: bool       # it has vector instructions
+    vector: bool       # it has vector instructions, or sets MODE, where some targets have what these mean
     saved: RegSet      # special registers that it clobbers
     ready: RegSet      # registers that no load may still write
     general: RegSet    # registers that it may take where they are free

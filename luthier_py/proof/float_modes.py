@@ -59,14 +59,14 @@ def computes_in(target: Target, application: FloatMode, wanted: int | None, now:
     value, known = application
     for field, number in fields.items():
         bits = field_bits(field)
-        value = value & ~bits | (number * (bits & -bits) if isinstance(number, int) else 0)
-        known = known | bits if isinstance(number, int) else known & ~bits
+        value, known = value & ~bits | number * (bits & -bits), known | bits
     return not float_bits(target) & (value ^ wanted | ~known)
 
 
 def moved_mode(target: Target, inst: Inst, row: Action, now: Now) -> dict[int, Term]:
     """A field of MODE that is kept, ("mode", field), and fields that are set and put back: of MODE the term has these
-    with their numbers, ("mode but", (field, number), ...)."""
+    with their numbers, ("mode but", (field, number), ...). No number has bits beside its field: some targets take
+    them for what vector operands mean (LLVM, FeatureSetregVGPRMSBFixup)."""
     field, fields = named_mode_field(inst), _set_fields(now.get(MODE))
     if field is None or fields is None:
         return {}
@@ -78,13 +78,15 @@ def moved_mode(target: Target, inst: Inst, row: Action, now: Now) -> dict[int, T
     left = {each: number for each, number in fields.items() if each not in inside}
     number = now.get(reg.index) if reg is not None else inst["imm"].value if row is Action.SETREG_IMM else UNKNOWN
     if number != ("mode", field):
-        left[field] = number & bits // (bits & -bits) if isinstance(number, int) else UNKNOWN
+        if not isinstance(number, int) or number > bits // (bits & -bits):
+            return {}
+        left[field] = number
     if any(field_bits(each) & bits for each in left if each != field) or field in left and bits & ~float_bits(target):
         return {}
     return {MODE: ("mode but", *sorted(left.items())) if left else ("reg", MODE)}
 
 
-def _set_fields(term: Term) -> dict[int, Term] | None:
+def _set_fields(term: Term) -> dict[int, int] | None:
     """What inserted code has set of MODE; None if that is not known."""
     if term == ("reg", MODE):
         return {}

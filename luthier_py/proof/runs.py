@@ -18,7 +18,7 @@ from functools import reduce
 from operator import or_
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import EXEC, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet, Space
+from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet, Space
 from luthier_py.isa.private_buffers import private_resource
 from luthier_py.isa.quiet import computes
 from luthier_py.isa.registers import SCALARS, SCRATCH_BASE, VGPR_SHIFT
@@ -144,6 +144,7 @@ class Runner:
             now.pending, now.timed = pending, True
         if not writes:
             return
+        now.vectors |= bool(writes >> MODE & 1)  # where some targets have which registers vector operands mean
         if meaning(inst.op) is CrossLane.WRITE and (lane := self.lane(inst, "vdst")) is not None:
             return now.put_into_lane(lane, held(inst["src0"], 32, now.get))
         made = self.made(inst, pc, now, now.get)

@@ -45,6 +45,7 @@ def test_all_fields_are_set() -> None:
     "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 9, 1), 0", "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 3",
     "s_setreg_b32 hwreg(HW_REG_MODE, 23, 1), s7", "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 24), 0x3f0",
     "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 28, 1), 0", "s_setreg_imm32_b32 hwreg(HW_REG_TRAPSTS), 0",
+    "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 8), 0x10f0",  # gfx1250 takes bits 19:12 of it, too
 ])
 def test_what_is_set_otherwise_is_seen(text: str) -> None:
     assert computes(FloatMode(PLAIN, -1)) and not computes(FloatMode(PLAIN, -1), text)
