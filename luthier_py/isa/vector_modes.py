@@ -17,6 +17,7 @@ from luthier_py.isa.target import Target
 MODE_REGISTER = 1
 """Its number in s_setreg and s_getreg (HW_REG_MODE)."""
 FIRST_OTHER_BIT = 27  # of MODE: gpr_idx_en, then vskip (Vega ISA 3.3.2)
+BANKS = 0xFF << 12     # of MODE on gfx1250: what s_set_vgpr_msb sets (LLVM, SIDefines.h)
 _SETS = ("S_SETREG_B32", "S_SETREG_IMM32_B32")
 _OPCODES = {"S_ROUND_MODE": 0xF, "S_DENORM_MODE": 0xF0}  # bits of MODE that they write
 
@@ -37,9 +38,7 @@ class Turned(Enum):
 def turned(inst: Inst) -> Turned:
     base = inst.op.base
     if base in _SETS:
-        field = inst["simm16"].value
-        reaches = (field >> 6 & 31) + (field >> 11 & 31) >= FIRST_OTHER_BIT
-        return Turned.BOTH_ON if field & 63 == MODE_REGISTER and reaches else Turned.NOT
+        return _by_setreg(inst)
     if base in ("S_SET_GPR_IDX_ON", "S_SET_GPR_IDX_MODE"):
         return Turned.RELATIVE_ON
     if base == "S_SET_GPR_IDX_OFF":
@@ -47,6 +46,20 @@ def turned(inst: Inst) -> Turned:
     if base == "S_SET_VGPR_MSB":
         return Turned.RELATIVE_ON if inst["simm16"].value & 0xFF else Turned.RELATIVE_OFF
     return _skips(inst) if base == "S_SETVSKIP" else Turned.NOT
+
+
+def _by_setreg(inst: Inst) -> Turned:
+    """gfx1250 has banks of vector registers in MODE[19:12], and takes these bits of an immediate for them whatever
+    field is named; compilers rely on that (LLVM, AMDGPULowerVGPREncoding, handleSetregMode)."""
+    field, given = named_mode_field(inst), inst.find("imm")
+    if field is None:
+        return Turned.NOT
+    if field_bits(field) >> FIRST_OTHER_BIT:
+        return Turned.BOTH_ON
+    if given is None:
+        return Turned.NOT
+    set_there = given.value << (field >> 6 & 31) & field_bits(field)
+    return Turned.RELATIVE_ON if (given.value | set_there) & BANKS else Turned.NOT
 
 
 def _skips(inst: Inst) -> Turned:

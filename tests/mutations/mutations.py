@@ -53,7 +53,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("a.value if a.value == b.value else None", "a.value"),
         ('following if row.if_zero else taken', 'taken if row.if_zero else following'),
         ('overwritten = written | written >> 1', 'overwritten = written'),
-        ('(simm >> 11 & 31) >= _GPR_IDX_BIT', '(simm >> 11 & 31) > _GPR_IDX_BIT'),
+        ("state if switch is Turned.NOT else", "state if switch is not Turned.BOTH_ON else"),
         ('unknown if node.index in graph.arrives else start if', 'start if node.index in graph.arrives else start if'),
     ),
     *of(
