@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate, count, dropwhile
 from operator import attrgetter
 
@@ -202,16 +203,16 @@ def _is_as_made(payload: Payload, hook: Hook, source: Code | None, isa: Instruct
     return (same and all(OpFlag.WAIT in inst.op.flags for inst in body[len(own):]) and len(own) <= len(body)
             and all(map(_brings, sorted(moves, key=_writes), sorted(results), count()))
             and (payload.fields, payload.frame_bytes) == (
-                tuple(field.offset - begins for field in source.fields), _stack_bytes(source)))
+                tuple(field.offset - begins for field in source.fields),
+                _stack_bytes(source.said)[source.name] if source.said else 0))
 
 
-def _stack_bytes(source: Code) -> int:
-    """As LLVM's object says it; computed indexes reach all of it, so no instruction tells."""
-    if not source.said:
-        return 0
-    (pipeline,) = msgpack.unpackb(source.said, strict_map_key=False)["amdpal.pipelines"]
-    found: int = pipeline[".shader_functions"][source.name][".backend_stack_size"]
-    return found
+@lru_cache(maxsize=64)
+def _stack_bytes(said: bytes) -> Mapping[str, int]:
+    """Of the functions of LLVM's object, as that says it; computed indexes reach all of a stack, so no instruction
+    tells."""
+    (pipeline,) = msgpack.unpackb(said, strict_map_key=False)["amdpal.pipelines"]
+    return {name: each[".backend_stack_size"] for name, each in pipeline[".shader_functions"].items()}
 
 
 def _is_called_as_made(payload: Payload, key: PayloadKey) -> bool:

@@ -4,7 +4,7 @@ from luthier_py.analysis.born import GivenLaunch
 from luthier_py.analysis.definitions import Definitions, Reaching
 from luthier_py.analysis.edges import Edge, coming, edges_of
 from luthier_py.analysis.facts import Facts, analyse, live_notes
-from luthier_py.analysis.float_mode import PLAIN_MODE, computes_plainly, depends_on_mode
+from luthier_py.analysis.float_mode import PLAIN_MODE, depends_on_mode, fields_unlike_plain
 from luthier_py.analysis.foreseen import Foreseen
 from luthier_py.analysis.foretold import Foretold, foretell
 from luthier_py.analysis.frames import Frame, Frames, source_frames
@@ -24,8 +24,8 @@ from luthier_py.analysis.waits import Pending
 __all__ = [
     "OUTSIDE", "PLAIN_MODE", "Adding", "Arc", "Definitions", "Edge", "Facts", "Flow", "Foreseen", "Foretold", "Frame",
     "Frames", "GivenLaunch", "LineRange", "Loop", "MissingWait", "Paths", "Pending", "Reaching", "SourceLine",
-    "SourceLines", "Spanning", "Steps", "analyse", "block_graph", "call_graph", "coming", "computes_plainly",
-    "depends_on_mode", "dominators", "edges_of", "estimated", "foretell", "going_round", "initial_registers",
+    "SourceLines", "Spanning", "Steps", "analyse", "block_graph", "call_graph", "coming", "depends_on_mode",
+    "dominators", "edges_of", "estimated", "fields_unlike_plain", "foretell", "going_round", "initial_registers",
     "line_of_loop", "line_order", "line_ranges", "live_notes", "loops_of", "missing_waits", "paths",
     "post_dominators", "sharing", "source_frames", "source_lines", "spanning", "steps_of", "touched", "trip_count",
 ]

@@ -21,10 +21,9 @@ from luthier_py.isa.semantics.control import Action, Branch, Indexing, Switch
 from luthier_py.isa.semantics.readers.evaluate import evaluate
 from luthier_py.isa.semantics.readers.lane_bits import SOME, some_lanes
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, constant
+from luthier_py.isa.vector_modes import Turned, turned
 
 _EXEC_BIT = 1 << EXEC
-
-_MODE_REGISTER, _GPR_IDX_BIT = 1, 27  # hwreg id of MODE, and its bits gpr_idx_en and vskip (Vega ISA 3.3.2)
 
 
 class Skipping(IntEnum):
@@ -124,10 +123,9 @@ def step(isa: InstructionSet, inst: Inst, state: ExecState) -> ExecState:
 def _modes(inst: Inst, state: ExecState) -> ExecState:
     row = meaning(inst.op)
     if row in (Action.SETREG, Action.SETREG_IMM):
-        simm = inst["simm16"].value
-        reaches = (simm >> 6 & 31) + (simm >> 11 & 31) >= _GPR_IDX_BIT
-        on = simm & 63 == _MODE_REGISTER and reaches
-        return state._replace(indexed=True, skipping=Skipping.PERHAPS) if on else state
+        switch = turned(inst)
+        skipping = Skipping.PERHAPS if switch is Turned.BOTH_ON else state.skipping
+        return state if switch is Turned.NOT else state._replace(indexed=True, skipping=skipping)
     if row is Switch.SKIP:
         return state._replace(skipping=_skipping_after(inst))
     if row is Switch.UPPER:

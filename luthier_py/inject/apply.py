@@ -17,7 +17,7 @@ from functools import partial, reduce
 from operator import or_
 from typing import TypeAlias
 
-from luthier_py.analysis import Facts, computes_plainly
+from luthier_py.analysis import Facts, fields_unlike_plain
 from luthier_py.errors import Location, LuthierError, OutOfRegisters, Unsupported
 from luthier_py.inject import resources
 from luthier_py.inject.allocate import Pool
@@ -304,12 +304,13 @@ def _placed(
     slots = home_slots(program, facts, component, named, private, orders)
     homes = resources.wave_homes(program, facts, component, used, named, slots, orders[0])
     private = private.with_homes(homes) if private is not None else None
-    plain_floats = computes_plainly((k.record.descriptor for k in component.kernels), component.functions)
+    float_fields = fields_unlike_plain(
+        target, (k.record.descriptor for k in component.kernels), component.functions)
     general = general_registers(program.isa) - resources.kept_for(homes.values())
     policies = cheap_policies(program, facts, component, general - named, orders) if private is None else every_policy(
         program, facts, component, general - named, private, orders)
     frame = 0 if private is None else private.frame
-    sites = Sites(program, facts, general, plain_floats, policies, last_of_all(insertions))
+    sites = Sites(program, facts, general, float_fields, policies, last_of_all(insertions))
     calls = Calls(program.isa, sites, homes, fragments, frame)
     for insertion in insertions:
         calls.add(insertion)

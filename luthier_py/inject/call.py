@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 
 from luthier_py.analysis import PLAIN_MODE, depends_on_mode
 from luthier_py.errors import EditConflict
@@ -40,6 +42,7 @@ from luthier_py.inject.sites import Site
 from luthier_py.inject.slots import Carriers, carried, offset_for_wave
 from luthier_py.inject.spills import Spills
 from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
+from luthier_py.isa.vector_modes import field_bits, mode_field
 from luthier_py.jit import Slot
 from luthier_py.tool import Element, Entry, Insertion, Lanes, Variable, WaveVariable
 from luthier_py.tool.hook import FloatMode
@@ -125,15 +128,20 @@ class Caller:
             self.kept.append((_EXEC, keep))
         self.copy(_EXEC, 1 if self.insertion.hook.lanes is Lanes.ONE else -1)
 
-    def set_mode(self) -> Reg | None:
-        """Let the hook's floats compute as it was compiled for, where the application may have them otherwise."""
-        wanted = self.insertion.hook.mode is FloatMode.OWN and not self.site.plain_floats
-        if not wanted or not any(map(depends_on_mode, self.fragment.payload.instrs)):
-            return None
-        keep = self.pool.take(RegFile.SGPR)
-        self.emit(glue.keep_mode(self.isa, keep))
-        self.emit(glue.set_mode(self.isa, PLAIN_MODE))
-        return keep
+    def set_mode(self) -> list[Inst]:
+        """Let the hook's floats compute as it was compiled for, where the application may have them otherwise; gives
+        what puts MODE back: all between the first and the last field that is set, at once."""
+        fields = self.site.float_fields if self.insertion.hook.mode is FloatMode.OWN else ()
+        if not fields or not any(map(depends_on_mode, self.fragment.payload.instrs)):
+            return []
+        changed = reduce(or_, map(field_bits, fields))
+        first = (changed & -changed).bit_length() - 1
+        keep, whole = self.pool.take(RegFile.SGPR), mode_field(first, changed.bit_length() - first)
+        self.emit(glue.keep_mode(self.isa, keep, whole))
+        for each in fields:
+            bits = field_bits(each)
+            self.emit(glue.set_mode(self.isa, each, (PLAIN_MODE & bits) // (bits & -bits)))
+        return [glue.set_mode(self.isa, whole, keep)]
 
     # -- arguments and results -----------------------------------------------------------------
 
@@ -252,10 +260,10 @@ class Caller:
 
     def run(self, placement: Placement) -> None:
         """The hook in its mode, and EXEC as it was."""
-        mode = self.set_mode()
+        back = self.set_mode()
         self.inline(placement)
-        if mode is not None:
-            self.emit(glue.set_mode(self.isa, mode))
+        for inst in back:
+            self.emit(inst)
         if _EXEC in self.saved:
             self.copy(_EXEC, self.saved.pop(_EXEC))
 

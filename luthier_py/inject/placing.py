@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 
+from luthier_py.analysis import depends_on_mode
 from luthier_py.errors import OutOfRegisters
 from luthier_py.inject.allocate import Policy
 from luthier_py.inject.call import Pattern, call, edit_of
@@ -49,7 +50,8 @@ class Calls:
         fragment, form = self.fragments[key], (key, arguments, insertion.into)
         if form not in self.needs:
             kept = [self.homes[v] for v in (*arguments, *insertion.into) if isinstance(v, (Entry, WaveVariable))]
-            vector = fragment.vector or not all(isinstance(home, Reg) for home in kept)
+            floats = bool(self.sites.float_fields) and any(map(depends_on_mode, fragment.payload.instrs))
+            vector = fragment.vector or floats or not all(isinstance(home, Reg) for home in kept)
             self.needs[form] = self.sites.needs(insertion, arguments, fragment.payload, vector)
         site, items, allotted = self.placed(insertion, fragment, self.needs[form])
         self.items[site.place][site.instr.pc] += items

@@ -33,7 +33,7 @@ class Needs:
 
     hook: str
     lanes: Lanes
-    vector: bool       # it has vector instructions
+    vector: bool       # it has vector instructions, or sets MODE, where some targets have what these mean
     saved: RegSet      # special registers that it clobbers
     ready: RegSet      # registers that no load may still write
     general: RegSet    # registers that it may take where they are free
@@ -52,7 +52,7 @@ class Site:
     busy: RegSet                 # registers that it may destroy if they are put back
     resting: Callable[[], RegSet | None]  # what nobody needs in any lane; None where vector code may not stand
     wait: tuple[Inst, ...]       # what makes pending registers ready that are used
-    plain_floats: bool           # the application computes as the hook expects it
+    float_fields: tuple[int, ...]  # of MODE, that the application may have otherwise than hooks expect
     at_end: bool = False         # nothing else happens before the wave ends: EXEC need not come back
 
     def pool(self, policy: Policy) -> Pool:
@@ -69,7 +69,7 @@ class Site:
     @property
     def circumstances(self) -> tuple[object, ...]:
         """What a call depends on beside the registers that are free."""
-        return (self.live & SAVED).sgpr, self.wait, self.plain_floats, self.at_end
+        return (self.live & SAVED).sgpr, self.wait, self.float_fields, self.at_end
 
 
 def last_of_all(insertions: Iterable[Insertion]) -> dict[int, Insertion]:
@@ -81,14 +81,14 @@ def last_of_all(insertions: Iterable[Insertion]) -> dict[int, Insertion]:
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """Answers for one component. ``general``: registers that may be used where they are free; ``plain_floats``: floats
-    round and keep denormals everywhere in it as hooks expect it; ``policies``: which registers
-    to take, the best first; ``last``: see :func:`last_of_all`."""
+    """Answers for one component. ``general``: registers that may be used where they are free; ``float_fields``: fields
+    of MODE that it may have otherwise than hooks expect; ``policies``: which registers to take, the best first;
+    ``last``: see :func:`last_of_all`."""
 
     program: Program
     facts: Facts
     general: RegSet
-    plain_floats: bool
+    float_fields: tuple[int, ...]
     policies: tuple[Policy, ...]
     last: Mapping[int, Insertion]
 
@@ -140,7 +140,7 @@ class Sites:
         pending = self.facts.pending_before(instr) if place is Place.BEFORE else self.facts.pending_after(instr)
         loading, wait = pending.registers, wait_for(self.program.isa, pending, needs.ready)
         return Site(instr, place, lambda: self.where(instr), live, loading, needs.general - (live | loading),
-                    (needs.general & live) - loading, lambda: self.resting(point), wait, self.plain_floats)
+                    (needs.general & live) - loading, lambda: self.resting(point), wait, self.float_fields)
 
     def resting(self, point: Point) -> RegSet | None:
         instr, place = point

@@ -11,11 +11,9 @@ from functools import lru_cache
 from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.instruction import FLAT_SCR_LO, Inst, OpFlag
 from luthier_py.isa.registers import EXEC, SCC, Reg, RegFile, sgpr
-from luthier_py.isa.vector_modes import FLOAT_BITS, MODE_REGISTER
 
 PLACEHOLDER = 0x7FFFFFFF  # no inline constant: a literal stands behind the instruction
 PLACEHOLDER64 = 0x7FFFFFFF_7FFFFFFF
-_MODE_FIELD = MODE_REGISTER | 0 << 6 | FLOAT_BITS - 1 << 11  # hwreg(HW_REG_MODE, 0, 8)
 _FLAG = sgpr(SCC)
 
 
@@ -166,13 +164,13 @@ def times_one(isa: InstructionSet, reg: Reg) -> Inst:
     return _made(isa, "s_mul_i32", reg, reg, 1)
 
 
-def keep_mode(isa: InstructionSet, to: Reg) -> Inst:
-    """``to`` := rounding and denormals of floats."""
-    return _made(isa, "s_getreg_b32", to, _MODE_FIELD)
+def keep_mode(isa: InstructionSet, to: Reg, field: int) -> Inst:
+    """``to`` := a field of MODE (vector_modes.mode_field)."""
+    return _made(isa, "s_getreg_b32", to, field)
 
 
-def set_mode(isa: InstructionSet, source: Reg | int) -> Inst:
-    return _made(isa, "s_setreg_b32" if isinstance(source, Reg) else "s_setreg_imm32_b32", _MODE_FIELD, source)
+def set_mode(isa: InstructionSet, field: int, source: Reg | int) -> Inst:
+    return _made(isa, "s_setreg_b32" if isinstance(source, Reg) else "s_setreg_imm32_b32", field, source)
 
 
 def set_scratch_base(isa: InstructionSet, half: int, source: Reg) -> Inst:

@@ -19,6 +19,7 @@ from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.instruction import Inst, OperandKind, OpFlag, OpInfo
 from luthier_py.isa.registers import EXEC, M0, NO_REGS, VCC, RegFile, RegSet, sgpr
 from luthier_py.isa.target import Target
+from luthier_py.isa.vector_modes import named_mode_field
 
 _EXEC = RegSet.of(sgpr(EXEC, 2))
 _VCC = RegSet.of(sgpr(VCC, 2))
@@ -208,6 +209,8 @@ HAZARDS = (
     Hazard("s_setreg, s_getreg", 2, Side(_SETREG, _hardware_register),
            Side(_named("S_GETREG_B32"), _hardware_register)),
     Hazard("s_setreg, s_setreg", 2, Side(_SETREG, _hardware_register), Side(_SETREG, _hardware_register)),
+    Hazard("s_setreg of MODE, s_set_vgpr_msb", 1, Side(_SETREG, lambda i: _ANY if named_mode_field(i) else NO_REGS),
+           _always(_named("S_SET_VGPR_MSB"), _ANY), lambda target: True),  # LLVM, pull request 184904: it would be lost
     Hazard("SALU writes M0, special reader", 1, _writes(_kind(OpFlag.SALU), _M0), Side(_any, _m0_reader)),
     Hazard("wide store, VALU overwrites data", 1, Side(_stores, _wide_store_data), _writes(_VALU)),
     Hazard("wide store, VALU overwrites data", 2, Side(_stores, _wide_store_data), _writes(_VALU), _is_gfx940),

@@ -1,7 +1,8 @@
 """One operand's text to the value of its field.
 
 In: a row, the operand's name and its token. Out: the field, and the literal that it needs, if any. Invariant: an
-inline constant is taken where there is one, unless lit() asks for a literal, as LLVM does; one literal for all.
+inline constant is taken where there is one, unless lit() asks for a literal of 32 bits, or lit64() for one of 64; one
+literal for all.
 """
 
 from __future__ import annotations
@@ -131,10 +132,10 @@ def _constant(target: Target, op: OpInfo, info: OperandInfo, said: Spelled, lite
         raise BadText(f"{op.mnemonic}: {info.name} takes no literal, and {said.token.text} is no inline constant",
                       said.token.column)
     wide = target.literals64 and op.size_bytes == 4  # VOP3 takes 32 bits
-    signed64 = info.type.endswith("INT64") and wide and isinstance(value, int)
-    if said.literal == 64 or signed64 and (said.literal or value >= 1 << 31) or \
-            isinstance(value, int) and not -(1 << 31) <= value < 1 << 32:
-        if not wide:
+    extends = wide and info.type.endswith("INT64") and not said.literal  # of 32 bits the upper half is not said
+    fits = not isinstance(value, int) or (0 if extends else -(1 << 31)) <= value < 1 << (31 if extends else 32)
+    if said.literal == 64 or not fits:
+        if not wide or said.literal == 32:
             raise BadText(f"{said.token.text} has more than 32 bits", said.token.column)
         literal.only(value & (1 << 64) - 1 if isinstance(value, int) else bits, said.token)
         return LITERAL64

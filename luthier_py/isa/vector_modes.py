@@ -1,7 +1,8 @@
 """Instructions that change what the vector instructions behind them mean: operands relative to M0, other banks of
-registers, nothing at all.
+registers, nothing at all, other results of floats.
 
-In: an instruction. Out: whether such a mode is on behind it. Invariant: a mode that may be on is on.
+In: an instruction. Out: whether such a mode is on behind it, and which bits of MODE it writes. Invariant: a mode that
+may be on is on, and bits that may be written are.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from luthier_py.isa.errata import READS_ANY, WRITES_ANY
-from luthier_py.isa.instruction import Inst, OperandKind
+from luthier_py.isa.instruction import Inst, OperandKind, OpFlag
+from luthier_py.isa.registers import MODE
+from luthier_py.isa.target import Target
 
 MODE_REGISTER = 1
 """Its number in s_setreg and s_getreg (HW_REG_MODE)."""
 FIRST_OTHER_BIT = 27  # of MODE: gpr_idx_en, then vskip (Vega ISA 3.3.2)
-FLOAT_BITS = 8        # of MODE: rounding in 3:0, denormals in 7:4
+BANKS = 0xFF << 12     # of MODE on gfx1250: what s_set_vgpr_msb sets (LLVM, SIDefines.h)
+_SETS = ("S_SETREG_B32", "S_SETREG_IMM32_B32")
+_OPCODES = {"S_ROUND_MODE": 0xF, "S_DENORM_MODE": 0xF0}  # bits of MODE that they write
 
 _RELATIVE = READS_ANY | WRITES_ANY | {"S_SET_GPR_IDX_ON", "S_SET_GPR_IDX_MODE"}
 
@@ -32,10 +37,8 @@ class Turned(Enum):
 
 def turned(inst: Inst) -> Turned:
     base = inst.op.base
-    if base in ("S_SETREG_B32", "S_SETREG_IMM32_B32"):
-        field = inst["simm16"].value
-        reaches = (field >> 6 & 31) + (field >> 11 & 31) >= FIRST_OTHER_BIT
-        return Turned.BOTH_ON if field & 63 == MODE_REGISTER and reaches else Turned.NOT
+    if base in _SETS:
+        return _by_setreg(inst)
     if base in ("S_SET_GPR_IDX_ON", "S_SET_GPR_IDX_MODE"):
         return Turned.RELATIVE_ON
     if base == "S_SET_GPR_IDX_OFF":
@@ -43,6 +46,20 @@ def turned(inst: Inst) -> Turned:
     if base == "S_SET_VGPR_MSB":
         return Turned.RELATIVE_ON if inst["simm16"].value & 0xFF else Turned.RELATIVE_OFF
     return _skips(inst) if base == "S_SETVSKIP" else Turned.NOT
+
+
+def _by_setreg(inst: Inst) -> Turned:
+    """gfx1250 has banks of vector registers in MODE[19:12], and takes these bits of an immediate for them whatever
+    field is named; compilers rely on that (LLVM, AMDGPULowerVGPREncoding, handleSetregMode)."""
+    field, given = named_mode_field(inst), inst.find("imm")
+    if field is None:
+        return Turned.NOT
+    if field_bits(field) >> FIRST_OTHER_BIT:
+        return Turned.BOTH_ON
+    if given is None:
+        return Turned.NOT
+    set_there = given.value << (field >> 6 & 31) & field_bits(field)
+    return Turned.RELATIVE_ON if (given.value | set_there) & BANKS else Turned.NOT
 
 
 def _skips(inst: Inst) -> Turned:
@@ -54,14 +71,42 @@ def _skips(inst: Inst) -> Turned:
     return Turned.SKIP_OFF if off else Turned.SKIP_ON
 
 
-def float_field(inst: Inst) -> int | None:
-    """The field of MODE that a s_setreg or s_getreg names, if it is of MODE and of float bits alone."""
-    operand = inst.find("simm16")
-    if inst.op.base not in ("S_SETREG_B32", "S_SETREG_IMM32_B32", "S_GETREG_B32") or operand is None:
-        return None
-    field = operand.value & 0xFFFF
-    inside = (field >> 6 & 31) + (field >> 11 & 31) < FLOAT_BITS
-    return field if field & 63 == MODE_REGISTER and inside else None
+def mode_field(first: int, count: int) -> int:
+    """``count`` bits of MODE, as s_getreg and s_setreg name them."""
+    return MODE_REGISTER | first << 6 | count - 1 << 11
+
+
+def field_bits(field: int) -> int:
+    """The bits of a hardware register that a field of it has."""
+    return (2 << (field >> 11 & 31)) - 1 << (field >> 6 & 31)
+
+
+def float_fields(target: Target) -> tuple[int, ...]:
+    """Fields of MODE that decide what floats compute: rounding and denormals in 7:0; DX10_CLAMP and IEEE in 9:8, up to
+    gfx11; FP16_OVFL in 23, from gfx9 on (AMDGPUUsage, "compute_pgm_rsrc1"; LLVM, SIDefines.h)."""
+    clamp, overflow = (mode_field(8, 2),), (mode_field(23, 1),)
+    return (mode_field(0, 8), *(clamp if target.clamps_by_mode else ()), *(overflow if target.generation >= 9 else ()))
+
+
+def float_bits(target: Target) -> int:
+    """The bits of MODE that these fields have."""
+    return sum(map(field_bits, float_fields(target)))
+
+
+def named_mode_field(inst: Inst) -> int | None:
+    """The field that an s_setreg or s_getreg names, if it is of MODE."""
+    field = inst["simm16"].value & 0xFFFF
+    return field if field & 63 == MODE_REGISTER else None
+
+
+def written_mode(inst: Inst) -> int:
+    """The bits of MODE that an instruction may write, but those that only say which registers operands mean."""
+    if not inst.writes.sgpr >> MODE & 1 or OpFlag.INDEXES_REGISTERS in inst.op.flags:
+        return 0
+    if inst.op.base in _SETS:
+        field = named_mode_field(inst)
+        return 0 if field is None else field_bits(field)
+    return _OPCODES.get(inst.op.base, -1)
 
 
 def moves_relative(inst: Inst) -> bool:

@@ -28,7 +28,9 @@ from luthier_py.tool.types import BOOL
 # Code goes inline at every place of a hook: small goes before unrolled.
 # !0 is for metadata that says no more than that it is there.
 # !1 is the range of what a field may hold: anything.
-TAIL = ('attributes #0 = { nounwind optsize "no-jump-tables"="true" }', "!0 = !{}", "!1 = !{i64 -1, i64 -1}")
+# MODE.IEEE is on in compute kernels by default, and in hooks (analysis.PLAIN_MODE).
+TAIL = ('attributes #0 = { nounwind optsize "amdgpu-ieee"="true" "no-jump-tables"="true" }', "!0 = !{}",
+        "!1 = !{i64 -1, i64 -1}")
 MAX_DWORDS = 16  # of all parameters, or of all results, in one register file
 
 

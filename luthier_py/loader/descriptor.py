@@ -15,6 +15,7 @@ from typing import Generic, TypeVar, overload
 
 from luthier_py.errors import Invalid
 from luthier_py.isa.target import Target
+from luthier_py.isa.vector_modes import float_bits
 
 DESCRIPTOR_BYTES = 64
 
@@ -148,6 +149,13 @@ class KernelDescriptor:
     uses_dynamic_stack = _flag(_PROPERTIES, 11)
     kernarg_preload_length = _bits(_PROPERTIES, 16, 7)  # in dwords
     kernarg_preload_offset = _bits(_PROPERTIES, 23, 9)  # in dwords
+
+    def mode(self, target: Target) -> int:
+        """MODE as waves start with it, of the bits that decide what floats compute."""
+        rounding = self.float_round_mode_32 | self.float_round_mode_16_64 << 2
+        denormals = self.float_denorm_mode_32 | self.float_denorm_mode_16_64 << 2
+        others = self.enable_dx10_clamp << 8 | self.enable_ieee_mode << 9 | self.fp16_ovfl << 23
+        return (rounding | denormals << 4 | others) & float_bits(target)
 
     @property
     def wave_size(self) -> int:

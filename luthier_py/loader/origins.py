@@ -1,7 +1,9 @@
 """Where the instructions of an instrumented copy come from: a table in the copy, as line tables are, not loaded.
 
 In: a code object. Out: the original's address for each address of the copy, and which object the original is.
-Invariant: it is a hint; an object without the table, or with one that is cut off, has no origins, and that is no error.
+Invariant: it is a hint; an object without the table, or with one that is cut off in a row, or whose rows do not lie one
+behind the other in the copy's code, has no origins, and that is no error: all of its code counts as the application's.
+What is left of such a table would make inserted code of what has lost its row.
 
 The table is what names the original (all zeros: this very object), and then rows of three dwords in ascending order:
 an address here, the original's, and how many bytes stand there as they stood in the original or instead of them, with
@@ -98,14 +100,19 @@ def number_of_own(origins: Origins | None, pcs: Iterable[int]) -> int:
 
 
 def read_origins(obj: CodeObject) -> Origins | None:
-    """None where it is no copy."""
+    """None where it is no copy, or nothing can be said of one."""
     found = {section.name: section for section in obj.sections}
     code, table = found.get(CODE_SECTION), found.get(ORIGINS_SECTION)
     data = b"" if table is None else obj.data[table.offset : table.offset + table.size]
     if code is None or len(data) < _NAME_BYTES:
         return None
-    whole = len(data) - (len(data) - _NAME_BYTES) % _ROW.size
-    rows = tuple(_ROW.iter_unpack(data[_NAME_BYTES:whole]))
+    if (len(data) - _NAME_BYTES) % _ROW.size:
+        return None
+    rows = tuple(_ROW.iter_unpack(data[_NAME_BYTES:]))
     backward = frozenset(address for address, _, size in rows if size & BACK)
-    plain = sorted((address, pc, size & ~BACK) for address, pc, size in rows)
-    return Origins(data[:_NAME_BYTES], range(code.address, code.address + code.size), tuple(plain), backward)
+    plain = tuple((address, pc, size & ~BACK) for address, pc, size in rows)
+    starts = [address for address, _, _ in plain]
+    ends = [address + size for address, _, size in plain]
+    if any(start < end for start, end in zip([*starts, code.address + code.size], [code.address, *ends], strict=True)):
+        return None
+    return Origins(data[:_NAME_BYTES], range(code.address, code.address + code.size), plain, backward)

@@ -21,6 +21,7 @@ from luthier_py.proof.application import CallsAt, Clone, Departure, departures
 from luthier_py.proof.birth import PRIVATE_BASE, Start
 from luthier_py.proof.claim import Side
 from luthier_py.proof.code import bits_of, number, ones, shown, whole_number, within
+from luthier_py.proof.float_modes import FloatMode
 from luthier_py.proof.gaps import Gaps
 from luthier_py.proof.graph import Body, Graph
 from luthier_py.proof.liveness import Live, Liveness
@@ -55,10 +56,10 @@ class Insertions:
 
     def __init__(
         self, graph: Graph, clones: Sequence[Clone], goes: Sequence[Goes], tool: Tool, first_calls: Sequence[int],
-        owned: Sequence[int], starts: Sequence[Start], floats: Sequence[int | None],
+        owned: Sequence[int], starts: Sequence[Start], floats: Sequence[FloatMode],
     ) -> None:
         """``first_calls``: numbers of the first calls of the clones; ``owned``: what an index can reach in each;
-        ``starts``: what waves find that start in them; ``floats``: float bits of MODE that the application has."""
+        ``starts``: what waves find that start in them; ``floats``: what is known of MODE."""
         self.graph, self.clones, self.goes, self.owned, self.starts = graph, clones, goes, owned, starts
         self.isa = graph.bodies[0].code.isa
         self.calls = [CallsAt(*each) for each in zip(graph.bodies, clones, first_calls, strict=True)]

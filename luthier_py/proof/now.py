@@ -29,7 +29,7 @@ class Outcome:
     calls: tuple[int, ...]  # that ran, in order
     changed: int            # hold something else than what was there, or is declared; not EXEC
     far: int                # vector registers that hold something else in lanes that were not active at the start
-    vectors: bool           # vector registers were written
+    vectors: bool           # vector registers, or MODE, were written
     touched: int            # read or written at all
     owed: int               # loads of the run itself may still write them
     exec_back: bool         # EXEC is what it was
@@ -59,7 +59,7 @@ class Now:
     wanted: dict[int, Term] = field(default_factory=dict)
     others: dict[int, Term] = field(default_factory=dict)
     flags: dict[Term, int] = field(default_factory=dict)  # what SCC has been, by the ways that were taken
-    vectors: bool = False       # vector registers were written
+    vectors: bool = False       # vector registers, or MODE, were written
     touched: int = 0
     timed: bool = False
     lanes: frozenset[State] = frozenset(BOTH)

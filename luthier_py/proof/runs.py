@@ -18,7 +18,7 @@ from functools import reduce
 from operator import or_
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import EXEC, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet, Space
+from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet, Space
 from luthier_py.isa.private_buffers import private_resource
 from luthier_py.isa.quiet import computes
 from luthier_py.isa.registers import SCALARS, SCRATCH_BASE, VGPR_SHIFT
@@ -28,7 +28,7 @@ from luthier_py.isa.semantics.memory import Load, Store
 from luthier_py.proof.birth import RESOURCE
 from luthier_py.proof.claim import Address, Call, ClonedFunction, InCell, Kept, Payload, Value
 from luthier_py.proof.code import CELLS, LANES, bits_of, lane_number, number, ones, whole_number
-from luthier_py.proof.float_modes import computes_in, mode_field
+from luthier_py.proof.float_modes import UNKNOWN_MODE, FloatMode, computes_in, moved_mode
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, Change, change
 from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
@@ -56,12 +56,12 @@ class Tool:
 
 class Runner:
     """Executes runs of one clone. ``decode`` gives its instructions; ``application`` says whether an address is that of
-    an application's instruction; ``function`` is the claim's of it; ``floats`` the float bits of MODE that the
-    application has everywhere, if they are known."""
+    an application's instruction; ``function`` is the claim's of it; ``floats`` what is known of the float bits of MODE
+    that the application has everywhere."""
 
     def __init__(
         self, isa: InstructionSet, tool: Tool, decode: Callable[[int], Inst], application: Callable[[int], bool],
-        function: ClonedFunction, floats: int | None = None,
+        function: ClonedFunction, floats: FloatMode = UNKNOWN_MODE,
     ) -> None:
         self.isa, self.tool, self.decode, self.application, self.name = isa, tool, decode, application, function.name
         self.floats = floats
@@ -144,6 +144,7 @@ class Runner:
             now.pending, now.timed = pending, True
         if not writes:
             return
+        now.vectors |= bool(writes >> MODE & 1)  # where some targets have which registers vector operands mean
         if meaning(inst.op) is CrossLane.WRITE and (lane := self.lane(inst, "vdst")) is not None:
             return now.put_into_lane(lane, held(inst["src0"], 32, now.get))
         made = self.made(inst, pc, now, now.get)
@@ -183,7 +184,7 @@ class Runner:
         if inst.writes.sgpr >> SCRATCH_BASE:
             return _moved_to_base(inst, row, now)
         if row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
-            return mode_field(inst, row, now)
+            return moved_mode(self.isa.target, inst, row, now)
         target = next((o.reg for o in inst.operands if o.name in ("sdst", "vdst")), None)
         found: dict[int, Term] = {}
         if target is None and not inst.writes.sgpr >> SCC & 1:
@@ -314,8 +315,8 @@ class Runner:
             raise self.fail("a hook ends before its loads do", pc)
         if known.needs_lane and not now.some_lane:
             raise self.fail(f"hook {payload.name} runs where no lane may be active, and makes scalars of lanes", pc)
-        if known.floats and not computes_in(self.floats, payload.mode, now):
-            raise self.fail(f"floats of hook {payload.name} are rounded otherwise than they are to be", pc)
+        if known.floats and not computes_in(self.isa.target, self.floats, payload.mode, now):
+            raise self.fail(f"floats of hook {payload.name} compute under another MODE than they are to", pc)
 
     def check_stack(self, pc: int, payload: Payload, renaming: Mapping[int, int], now: Now) -> None:
         """It is the tool's, and what was put there before is lost."""

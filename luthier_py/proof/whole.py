@@ -132,7 +132,7 @@ class _Whole:
             check_targets(each, clone, own, self.bases, calls)
         proofs = Insertions(graph, self.clones, goes, self.tool, self.first_call, self.owned(graph),
                             [self.start(clone) for clone in self.clones],
-                            float_modes(self.bodies, calling_each_other(graph), self.descriptors()))
+                            float_modes(self.isa.target, self.bodies, calling_each_other(graph), self.descriptors()))
         called = self.called(graph)
         codes = [linked(clone, inserted, k in called)
                  for k, (clone, inserted) in enumerate(zip(self.clones, proofs.prove(), strict=True))]

@@ -40,9 +40,9 @@ PLAIN = "take a plain @hook for what differs between lanes; is_first_lane() is t
 
 
 class FloatMode(Enum):
-    """How floats of a hook are rounded, and what becomes of denormals."""
+    """How floats of a hook are rounded, and what becomes of denormals, NaN and what is too large for f16."""
 
-    OWN = "own"                  # to the nearest even, denormals kept, whatever the application has
+    OWN = "own"                  # as compute kernels have it by default, whatever the application has
     APPLICATION = "application"  # as the application has it at the place
 
 

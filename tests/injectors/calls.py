@@ -35,6 +35,13 @@ def copies(change: Any) -> Patch:
     return put(glue, "copy", lambda made: lambda isa, to, source: change(made, isa, to, source))
 
 
+def of_mode(change: Any) -> Patch:
+    """Fields of MODE are others where they are kept, set and put back."""
+    return several(
+        put(glue, "keep_mode", lambda made: lambda isa, to, field: made(isa, to, change(field))),
+        put(glue, "set_mode", lambda made: lambda isa, field, source: made(isa, change(field), source)))
+
+
 def narrow(made, isa, to, source):
     """Of two scalars the lower one."""
     wide = to.file is RegFile.SGPR and to.dwords == 2 and isinstance(source, Reg)
@@ -244,12 +251,12 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
         Caller, "set_exec", lambda set_exec: lambda self, placement: (self.copy(sgpr(EXEC, 2), -1), set_exec(
             self, placement))[1])),
     # modes
-    "MODE is set from its fourth bit on": (("marked",), put(glue, "_MODE_FIELD", lambda field: field | 4 << 6)),
-    "sixteen bits of MODE are set": (("marked",), put(
-        glue, "_MODE_FIELD", lambda field: field & ~(31 << 11) | 15 << 11)),
-    "another hardware register is set": (("marked",), put(glue, "_MODE_FIELD", lambda field: field & ~63 | 2)),
-    "MODE comes back rounded otherwise": (("marked",), put(glue, "set_mode", lambda made: lambda isa, source: made(
-        isa, source) if isinstance(source, int) else isa.make("s_setreg_b32", 1 | 3 << 11, source))),
+    "MODE is set from its fourth bit on": (("marked",), of_mode(lambda field: field | 4 << 6)),
+    "sixteen bits of MODE are set": (("marked",), of_mode(lambda field: field & ~(31 << 11) | 15 << 11)),
+    "another hardware register is set": (("marked",), of_mode(lambda field: field & ~63 | 2)),
+    "MODE comes back rounded otherwise": (("marked",), put(
+        glue, "set_mode", lambda made: lambda isa, field, source: made(isa, field, source)
+        if isinstance(source, int) else isa.make("s_setreg_b32", 1 | 3 << 11, source))),
     "MODE is kept behind its change": (("marked",), put(
         Caller, "set_mode", lambda set_mode: lambda self: (lambda start, keep: (
             self.items.__setitem__(slice(start, None), self.items[start:][::-1]), keep)[1])(

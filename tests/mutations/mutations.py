@@ -53,7 +53,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("a.value if a.value == b.value else None", "a.value"),
         ('following if row.if_zero else taken', 'taken if row.if_zero else following'),
         ('overwritten = written | written >> 1', 'overwritten = written'),
-        ('(simm >> 11 & 31) >= _GPR_IDX_BIT', '(simm >> 11 & 31) > _GPR_IDX_BIT'),
+        ("state if switch is Turned.NOT else", "state if switch is not Turned.BOTH_ON else"),
         ('unknown if node.index in graph.arrives else start if', 'start if node.index in graph.arrives else start if'),
     ),
     *of(
@@ -80,9 +80,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     *of(
         "analysis/float_mode.py",
-        ("return rounding | denormals << 4 == PLAIN_MODE", "return denormals == PLAIN_MODE >> 4"),
-        ("and not any(\n", "or not any(\n"),
-        ('field >> 6 & 31 < FLOAT_BITS', 'field >> 6 & 31 == 0'),
+        ("descriptor.mode(target) ^ PLAIN_MODE", "descriptor.mode(target) & 0xFF ^ PLAIN_MODE & 0xFF"),
+        ("| reduce(or_, written, 0)", ""),
+        ("PLAIN_MODE = 0x3F0", "PLAIN_MODE = 0x1F0"),
     ),
     *of(
         "analysis/regions.py",
@@ -132,7 +132,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("part(_VCC, 1, 1))), _M0):", "part(_VCC, 1, 1)))):"),
         ("mine = RegSet.of(reg) - given", "mine = RegSet.of(reg)"),
         ("self.copy(_EXEC, self.saved.pop(_EXEC))", "self.saved.pop(_EXEC)"),
-        ("        if mode is not None:\n            self.emit(glue.set_mode(self.isa, mode))\n", ""),
+        ("        for inst in back:\n            self.emit(inst)\n", ""),
+        ("        for each in fields:\n", "        for each in fields[:1]:\n"),
         ("self.move(ready[0], left.pop(ready[0]))", "self.move(left.pop(ready[0]), ready[0])"),
         ("aside = self.pool.take(source.file, source.dwords)", "aside = to"),
         ("| (RegSet.of(_SCC) if makes_addresses else RegSet())", ""),

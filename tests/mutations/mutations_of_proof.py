@@ -9,7 +9,7 @@ OF_PROOF: tuple[Mutation, ...] = (
         "proof/runs.py",
         ("if known.private and not self.private:", "if False:"),
         ("if known.needs_lane and not now.some_lane:", "if False:"),
-        ("if known.floats and not computes_in(self.floats, payload.mode, now):", "if False:"),
+        ("if known.floats and not computes_in(self.isa.target, self.floats, payload.mode, now):", "if False:"),
         ("return meaning(inst.op) in (Load(), Store()) and", "return"),
         ("if len(arrived) != 1:", "if not arrived:"),
         ("if to in gone or to <= pc", "if to <= pc"),
@@ -60,6 +60,15 @@ OF_PROOF: tuple[Mutation, ...] = (
     *of(
         "proof/dispatch.py",
         ("FAR_OFF = (4, -4, 1 << 32, 1 << 40)", "FAR_OFF = (4, 1 << 32, 1 << 40)"),
+    ),
+    *of(
+        "proof/float_modes.py",
+        ("~(differ | written)", "~differ"),
+        ("| number * (bits & -bits), known | bits", "| number * (bits & -bits), known"),
+        (" or number > bits // (bits & -bits)", ""),
+        ("| ~known)", ")"),
+        ("any(field_bits(each) & bits for each in fields)", "False"),
+        (" or field in left and bits & ~float_bits(target)", ""),
     ),
     *of(
         "proof/graph.py",

@@ -30,7 +30,6 @@ from luthier_py.emulator.options.schedule import RandomTurns
 from luthier_py.emulator.options.settings import Settings, Weights
 from luthier_py.emulator.records.layout import LAUNCH, Outcome
 from luthier_py.emulator.watching.findings import Finding, Reporter, no_report
-from luthier_py.emulator.waves.launch import mode_of
 from luthier_py.emulator.waves.residency import of_device
 from luthier_py.emulator.waves.shape import shape_of
 from luthier_py.errors import Invalid
@@ -136,7 +135,7 @@ class EmulatorDevice:
         def make() -> LoadedLaunch:
             shape = shape_of(kernel.record, self._target, grid, block, lds_bytes)
             of_device(shape)  # refuses what does not fit
-            mode = mode_of(shape.target, kernel.record.descriptor)
+            mode = kernel.record.descriptor.mode(shape.target)
             settings = self.options.settings(Settings(
                 shape.wave_size, mode, shape.target, weights=self.weights,
                 d16_clears=TargetId(shape.target, module.object.sramecc, module.object.xnack).d16_clears))

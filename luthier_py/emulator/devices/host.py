@@ -12,14 +12,13 @@ from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.reading.discover import discover
 from luthier_py.emulator.reading.parts import effort
 from luthier_py.emulator.translation.host_functions import translate
-from luthier_py.emulator.waves.launch import mode_of
 from luthier_py.loader import CodeObject
 
 
 def host_code(obj: CodeObject, kernel: str) -> bytes:
     """Machine code of ``kernel``'s own function, without those that it calls."""
     record = obj.kernel(kernel)
-    settings = Settings(record.descriptor.wave_size, mode_of(obj.target, record.descriptor), obj.target,
+    settings = Settings(record.descriptor.wave_size, record.descriptor.mode(obj.target), obj.target,
                         d16_clears=obj.target_id.d16_clears)
     code = EmulatorDevice(obj.target).load(obj.data, obj.name).code(settings)
     blocks = discover(code.decode, record.entry)

@@ -30,7 +30,7 @@ from luthier_py.emulator.reading.text import MemoryText
 from luthier_py.emulator.records.layout import Outcome
 from luthier_py.emulator.watching.findings import Reporter, no_report
 from luthier_py.emulator.waves.cycle_account import CycleAccount
-from luthier_py.emulator.waves.launch import PRIVATE_BASE, SHARED_BASE, LaunchMemory, mode_of, preloaded_range
+from luthier_py.emulator.waves.launch import PRIVATE_BASE, SHARED_BASE, LaunchMemory, preloaded_range
 from luthier_py.emulator.waves.packet import QUEUE_BYTES, DispatchPacket, dispatch_id, queue_record
 from luthier_py.emulator.waves.profile import LaunchProfile
 from luthier_py.emulator.waves.shape import Shape, shape_of_packet
@@ -104,7 +104,7 @@ class PacketDevice:
         descriptor = self._descriptor(kernel_object, name)
         entry = kernel_object + descriptor.kernel_code_entry_byte_offset
         settings = self.options.settings(
-            Settings(descriptor.wave_size, mode_of(self.target, descriptor), self.target,
+            Settings(descriptor.wave_size, descriptor.mode(self.target), self.target,
                      d16_clears=self.target.sramecc))  # which devices that have it have on
         code = self._code(entry, settings)
         if code is None:

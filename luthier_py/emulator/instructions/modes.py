@@ -24,14 +24,16 @@ _DENORMAL_F32, _DENORMAL_F16_F64 = 4, 6  # of sources, and of results in the bit
 _DX10_CLAMP, _IEEE, _FP16_OVFL = 8, 9, 23
 MOST_VERSIONS = 8  # of a block
 REPLAYS = 1 << 25  # which instructions XNACK replays; nobody can tell here
-_FOLLOWED = 0xFF | 1 << _DX10_CLAMP | 1 << _FP16_OVFL
+_FOLLOWED = 0xFF | 1 << _DX10_CLAMP | 1 << _IEEE | 1 << _FP16_OVFL
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """The register's value, and what it means for vector instructions."""
+    """The register's value, and what it means for vector instructions. ``has_clamp``: it has DX10_CLAMP and IEEE; where
+    it has not, NaN is clamped and IEEE mode is off."""
 
     bits: int
+    has_clamp: bool = True
 
     def flushes_sources(self, type: Type) -> bool:
         """Whether denormals of a float type are read as zeros."""
@@ -43,11 +45,11 @@ class Mode:
     @property
     def clamps_nan(self) -> bool:
         """Whether clamp makes NaN 0; else it stays."""
-        return bool(self.bits >> _DX10_CLAMP & 1)
+        return not self.has_clamp or bool(self.bits >> _DX10_CLAMP & 1)
 
     @property
     def ieee(self) -> bool:
-        return bool(self.bits >> _IEEE & 1)
+        return self.has_clamp and bool(self.bits >> _IEEE & 1)
 
     @property
     def keeps_finite(self) -> bool:
@@ -93,8 +95,8 @@ def mode_after(inst: Inst, mode: int) -> int:
     mask = written_bits(inst)
     after = mode & ~mask | inst["imm"].value << first & mask & ~REPLAYS
     if (after ^ mode) & ~_FOLLOWED:
-        raise Unsupported(f"MODE bits 0x{(after ^ mode) & ~_FOLLOWED:x}: of MODE rounding, denormals, DX10_CLAMP and "
-                          "FP16_OVFL can be changed")
+        raise Unsupported(f"MODE bits 0x{(after ^ mode) & ~_FOLLOWED:x}: of MODE rounding, denormals, DX10_CLAMP, IEEE "
+                          "and FP16_OVFL can be changed")
     return after
 
 

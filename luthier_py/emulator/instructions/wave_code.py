@@ -90,7 +90,8 @@ class WaveCode:
     def set_mode(self, mode: int) -> None:
         """Instructions from here on run under this MODE."""
         self.mode = mode
-        self.context = OperandContext(self.scalars, self.wave_size, self.apertures, Mode(mode),
+        self.context = OperandContext(self.scalars, self.wave_size, self.apertures,
+                                      Mode(mode, self.settings.target.clamps_by_mode),
                                       self.settings.target.mixes_by_f32)
 
     @property

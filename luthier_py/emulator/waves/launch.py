@@ -47,18 +47,6 @@ def private_base(target: Target) -> int:
     return _GLOBAL_SCRATCH_BASE if target.scratch_base_sources else PRIVATE_BASE
 
 
-def mode_of(target: Target, descriptor: KernelDescriptor) -> int:
-    """MODE as the hardware loads it: rounding, denormals, DX10_CLAMP, IEEE, FP16_OVFL. Where MODE has no such bits, NaN
-    is clamped and IEEE mode is off."""
-    clamp, ieee = descriptor.enable_dx10_clamp, descriptor.enable_ieee_mode
-    if not target.clamps_by_mode:
-        clamp, ieee = True, False
-    return (descriptor.float_round_mode_32 | descriptor.float_round_mode_16_64 << 2
-            | descriptor.float_denorm_mode_32 << 4 | descriptor.float_denorm_mode_16_64 << 6
-            | int(clamp) << 8 | int(ieee) << 9
-            | int(descriptor.fp16_ovfl) << 23)
-
-
 @dataclass(frozen=True, slots=True)
 class LaunchMemory:
     """Device addresses that initial registers hold."""
@@ -184,7 +172,7 @@ def _images_anywhere(shape: Shape) -> bytes:
     stride, first_row = image_stride(shape), row_offset(0, shape.wave_size)
     images = bytearray((shape.edges + 1) * shape.waves * stride)
     words, longs = memoryview(images).cast("I"), memoryview(images).cast("Q")
-    mode = mode_of(shape.target, shape.record.descriptor)
+    mode = shape.record.descriptor.mode(shape.target)
     for edge in shape.edge_sets():
         x, y, z = block = shape.block_at(edge)
         for wave, rows in enumerate(work_item_rows(shape, block)):

@@ -14,7 +14,6 @@ from luthier_py.emulator.waves.launch import (
     Residence,
     group_id_places,
     image_stride,
-    mode_of,
     preloaded_range,
     user_sgprs,
     wave_images,
@@ -114,11 +113,12 @@ def test_dispatch_packet():
 
 def test_mode():
     descriptor = RECORD.descriptor
-    assert mode_of(TARGET, descriptor) == 0x3F0
-    assert mode_of(TARGET, descriptor.replace(float_denorm_mode_32=0)) == 0x3C0
-    assert mode_of(TARGET, descriptor.replace(float_round_mode_32=1, float_round_mode_16_64=3)) == 0x3FD
-    assert mode_of(TARGET, descriptor.replace(fp16_ovfl=1, enable_dx10_clamp=0)) == 0x8002F0
-    assert mode_of(target("gfx1201"), descriptor.replace(enable_dx10_clamp=0, enable_ieee_mode=1)) == 0x1F0
+    assert descriptor.mode(TARGET) == 0x3F0
+    assert descriptor.replace(float_denorm_mode_32=0).mode(TARGET) == 0x3C0
+    assert descriptor.replace(float_round_mode_32=1, float_round_mode_16_64=3).mode(TARGET) == 0x3FD
+    assert descriptor.replace(fp16_ovfl=1, enable_dx10_clamp=0).mode(TARGET) == 0x8002F0
+    assert descriptor.replace(enable_dx10_clamp=0, enable_ieee_mode=1, fp16_ovfl=1).mode(target("gfx1201")) == 0x8000F0
+    assert descriptor.replace(fp16_ovfl=1).mode(target("gfx803")) == 0x3F0
 
 
 SOURCE = r"""

@@ -7,17 +7,21 @@ import struct
 import pytest
 from emulated import ISA, Bench, code_object
 
-from luthier_py import Mutator, Tool, Variable, f32, f64, hook, i32, ptr, sgpr, u32
-from luthier_py.analysis import computes_plainly
+from luthier_py import Mutator, Tool, Variable, f16, f32, f64, hook, i32, ptr, sgpr, u32
+from luthier_py.analysis import fields_unlike_plain
+from luthier_py.clang.search import CLANG
 from luthier_py.errors import HookError
 from luthier_py.intrinsics import as_bits
 from luthier_py.ir import Instr
-from luthier_py.isa import vgpr
+from luthier_py.isa import instruction_set, target, vgpr
+from luthier_py.isa.vector_modes import field_bits, float_fields, mode_field, written_mode
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
+from luthier_py.tool import Hooks
 
 A, B, OTHER = sgpr(20), sgpr(21), sgpr(22)
-ROUNDING, BOTH_ROUNDINGS, DENORMALS = 1 | 1 << 11, 1 | 3 << 11, 1 | 4 << 6 | 3 << 11
+ROUNDING, BOTH_ROUNDINGS, DENORMALS = mode_field(0, 2), mode_field(0, 4), mode_field(4, 4)
+CLAMP, IEEE, OVERFLOW = mode_field(8, 1), mode_field(9, 1), mode_field(23, 1)
 SEEN = [("s_getreg_b32", sgpr(10), 1 | 31 << 11), ("v_mov_b32", vgpr(3), sgpr(10)), ("v_mov_b32", vgpr(2), 0),
         ISA.make("global_store_dword", vgpr(2), vgpr(3), sgpr(0, 2)).raw, ("s_endpgm",)]
 WAYS = {
@@ -28,15 +32,22 @@ WAYS = {
                               ("s_setreg_imm32_b32", BOTH_ROUNDINGS, 0), ("s_setreg_b32", BOTH_ROUNDINGS, OTHER)],
     "no denormals": [("s_setreg_imm32_b32", DENORMALS, 0)],
     "no denormals as results": [("s_setreg_imm32_b32", DENORMALS, 5)],
-    "DX10_CLAMP": [("s_setreg_imm32_b32", 1 | 8 << 6, 0)],
+    "DX10_CLAMP": [("s_setreg_imm32_b32", CLAMP, 0)],
+    "IEEE": [("s_setreg_imm32_b32", IEEE, 0)],
+    "FP16_OVFL": [("s_setreg_imm32_b32", OVERFLOW, 1)],
+    "down, NaN stays, FP16_OVFL": [("s_setreg_imm32_b32", BOTH_ROUNDINGS, 10), ("s_setreg_imm32_b32", CLAMP, 0),
+                                   ("s_setreg_imm32_b32", OVERFLOW, 1)],
 }
-PLAIN = ("as kernels start", "DX10_CLAMP")
+FIELDS = {  # that a hook's floats find otherwise: of rounding and denormals, of NaN, of overflow
+    "as kernels start": (), "DX10_CLAMP": (1,), "IEEE": (1,), "FP16_OVFL": (2,),
+    "down, NaN stays, FP16_OVFL": (0, 1, 2),
+}
 
 
 class Floats(Tool):
-    """Quotients that rounding changes, and one that is a denormal."""
+    """Quotients that rounding changes, one that is a denormal, and one too large for f16."""
 
-    found = Variable(u32, 4)
+    found = Variable(u32, 5)
 
     @hook
     def compute(found: ptr[u32], a: u32, b: u32) -> None:
@@ -46,6 +57,7 @@ class Floats(Tool):
         small = quotient * f32(1e-38) * f32(1e-3)
         found[2] = u32(small * f32(1e30) * f32(1e13))
         found[3] = a // b
+        found[4] = u32(f32(f16(quotient * f32(60000.0))) > f32(1e9))
 
     def instrument(self, m: Mutator) -> None:
         for function in m.functions():
@@ -81,7 +93,8 @@ SUMS = {  # 1 + 3/4 ulp, 1 + 1/4 ulp, -1 - 1/4 ulp, 2**-130
     "as kernels start": (NEXT, ONE, ONE | MINUS, TINY), "to zero": (ONE, ONE, ONE | MINUS, TINY),
     "up": (NEXT, NEXT, ONE | MINUS, TINY), "down, from a register": (ONE, ONE, NEXT | MINUS, TINY),
     "no denormals": (NEXT, ONE, ONE | MINUS, 0), "no denormals as results": (NEXT, ONE, ONE | MINUS, 0),
-    "DX10_CLAMP": (NEXT, ONE, ONE | MINUS, TINY),
+    "DX10_CLAMP": (NEXT, ONE, ONE | MINUS, TINY), "IEEE": (NEXT, ONE, ONE | MINUS, TINY),
+    "FP16_OVFL": (NEXT, ONE, ONE | MINUS, TINY), "down, NaN stays, FP16_OVFL": (ONE, ONE, NEXT | MINUS, TINY),
 }  # fmt: skip
 
 
@@ -121,11 +134,12 @@ def test_floats_of_hooks_do_not_depend_on_the_applications_mode(way):
     data, bench = kernel(way), Bench(bytes(4))
     made = instrument(data, Floats(), kernels=["k"])
     before, after = bench.run(data, "k"), bench.run(made.data, "k.luthier")
-    assert after[Floats.found] == (7, 19573418, 233, 2)
+    assert after[Floats.found] == (7, 19573418, 233, 2, 1)
     assert after.buffers == before.buffers and struct.unpack("<I", before.buffers[0])[0]
     own = sum("setreg" in name for name, *_ in WAYS[way])
     added = sum("SETREG" in inst.op.base for inst in written(made)) - own
-    assert added == (0 if way in PLAIN else 4)  # two calls
+    fields = len(FIELDS.get(way, (0,)))
+    assert added == 2 * (fields + (fields > 0))  # of two calls; all fields are put back at once
 
 
 def written(made):
@@ -140,14 +154,19 @@ def written(made):
             at += inst.size_bytes
 
 
-def test_only_writes_of_rounding_and_denormals_and_other_descriptors_count():
+def test_writes_of_a_field_and_other_descriptors_count():
+    fields = float_fields(ISA.target)
     for way in WAYS:
         program = instrument(kernel(way), Floats(), kernels=["k"]).program
         (k,) = [k for k in program.kernels if k.name == "k"]
         descriptor = k.record.descriptor
-        assert computes_plainly([descriptor], [k.function]) is (way in PLAIN), way
-        assert not computes_plainly([descriptor.replace(float_denorm_mode_32=0)], [k.function])
-        assert not computes_plainly([descriptor.replace(float_round_mode_16_64=1)], [k.function])
+        found = fields_unlike_plain(ISA.target, [descriptor], [k.function])
+        assert found == tuple(fields[k] for k in FIELDS.get(way, (0,))), way
+        for name, value, field in (
+                ("float_denorm_mode_32", 0, 0), ("float_round_mode_16_64", 1, 0), ("enable_dx10_clamp", 0, 1),
+                ("enable_ieee_mode", 0, 1), ("fp16_ovfl", 1, 2)):
+            others = [descriptor, descriptor.replace(**{name: value})]
+            assert {*fields_unlike_plain(ISA.target, others, [k.function])} == {*found, fields[field]}, name
 
 
 class Skips(Tool):
@@ -183,3 +202,52 @@ def test_instructions_of_the_application_and_text_compute_as_it_does(tool):
         ISA.make("global_store_dword", vgpr(2), vgpr(3), sgpr(0, 2)).raw, ("s_endpgm",)]})
     made, bench = instrument(data, tool(), kernels=["k"]), Bench(bytes(4))
     assert bench.run(made.data, "k.luthier").buffers == bench.run(data, "k").buffers == (bytes(4),)
+
+
+@pytest.mark.parametrize(("name", "bits"), [
+    ("gfx803", (0xFF, 0x300)), ("gfx900", (0xFF, 0x300, 1 << 23)), ("gfx1100", (0xFF, 0x300, 1 << 23)),
+    ("gfx1201", (0xFF, 1 << 23)), ("gfx1250", (0xFF, 1 << 23)),
+])
+def test_fields_of_each_generation(name: str, bits: tuple[int, ...]) -> None:
+    assert tuple(map(field_bits, float_fields(target(name)))) == bits
+
+
+@pytest.mark.parametrize(("name", "text", "bits"), [
+    ("gfx900", "s_setreg_b32 hwreg(HW_REG_MODE), s0", 0xFFFFFFFF),
+    ("gfx900", "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 2), 0", 3 << 23),
+    ("gfx900", "s_setreg_imm32_b32 hwreg(HW_REG_TRAPSTS), 0", 0), ("gfx900", "s_getreg_b32 s0, hwreg(HW_REG_MODE)", 0),
+    ("gfx900", "s_setvskip 0, 0", 0), ("gfx1030", "s_round_mode 0x0", 0xF), ("gfx1030", "s_denorm_mode 0x0", 0xF0),
+    ("gfx1250", "s_set_vgpr_msb 1", 0), ("gfx1250", "v_add_f32 v0, v1, v2", 0),
+])
+def test_bits_of_mode_that_instructions_write(name: str, text: str, bits: int) -> None:
+    assert written_mode(instruction_set(target(name)).parse(text)) == bits
+
+
+NATIVE = r"""
+#include <luthier/hooks.h>
+using namespace luthier;
+LUTHIER_HOOK() void compute(u32 *found, u32 nan, u32 one) {
+    float x = __builtin_bit_cast(float, nan), y = __builtin_bit_cast(float, one);
+    found[0] = __builtin_bit_cast(u32, __builtin_fminf(__builtin_fmaxf(x, 0.0f), 1.0f));
+    found[1] = __builtin_bit_cast(u32, __builtin_fminimum_numf(x, y));
+}
+"""
+
+
+@pytest.mark.parametrize("nan", [0x7FC00000, 0x7F800001])
+def test_nan_in_hooks_does_not_depend_on_the_applications_mode(nan: int, require_tool, monkeypatch) -> None:
+    """A clamp of NaN is 0 (DX10_CLAMP); a minimum of a number and any NaN is the number (LLVM, minimumnum), which IEEE
+    mode has of a signalling NaN only where that is made quiet before."""
+    monkeypatch.setenv(CLANG, require_tool("clang++-22"))
+
+    class Nan(Floats):
+        compute = Hooks.from_hip(NATIVE).compute
+
+    start = [("s_mov_b32", A, nan), ("s_mov_b32", B, ONE)]
+    for way in ("as kernels start", "DX10_CLAMP", "IEEE"):
+        data = code_object({"k": [("s_load_dwordx2", sgpr(0, 2), sgpr(4, 2), 0), ("s_waitcnt", 0), *start, *WAYS[way],
+                                  ("s_nop", 0), *SEEN]})
+        made, bench = instrument(data, Nan(), kernels=["k"]), Bench(bytes(4))
+        before, after = bench.run(data, "k"), bench.run(made.data, "k.luthier")
+        assert after[Nan.found][:2] == (0, ONE), way
+        assert after.buffers == before.buffers

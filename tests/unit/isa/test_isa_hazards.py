@@ -81,3 +81,13 @@ def test_shift_amounts_in_the_last_register_of_a_block() -> None:
     assert unsafe_shift_amount(ISA.target, ISA.make("v_lshlrev_b64", V(0, 2), V(7), V(2, 2)))
     assert not unsafe_shift_amount(ISA.target, ISA.make("v_lshlrev_b64", V(0, 2), V(6), V(2, 2)))
     assert not unsafe_shift_amount(target("gfx942"), ISA.make("v_lshlrev_b64", V(0, 2), V(7), V(2, 2)))
+
+
+@pytest.mark.parametrize(("before", "states"), [
+    ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 0, 8), 0xf0", 1),
+    ("s_setreg_b32 hwreg(HW_REG_WAVE_MODE, 23, 1), s0", 1),
+    ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2), 0", 0), ("s_getreg_b32 s0, hwreg(HW_REG_WAVE_MODE)", 0),
+])
+def test_gfx1250_would_lose_a_bank_switch_right_behind_mode(before: str, states: int) -> None:
+    isa = instruction_set(target("gfx1250"))
+    assert missing_states(isa, produced(isa, isa.parse(before)), isa.parse("s_set_vgpr_msb 1")) == states

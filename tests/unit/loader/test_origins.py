@@ -67,3 +67,19 @@ def test_tables_that_are_none() -> None:
     assert read_origins(copy(HERE[:-1])) is None
     for name in (CODE_SECTION, ORIGINS_SECTION):
         assert read_origins(copy(whole, **{name: None})) is None
+
+
+def test_damaged_tables_are_none() -> None:
+    whole = pack_origins(HERE, ROWS)
+    for size in range(len(HERE), len(whole)):
+        cut = read_origins(copy(whole[:size]))
+        assert (cut is None) is ((size - len(HERE)) % 12 != 0), size
+    for row in (
+        (0x1FFC, 0x1000, 8),     # before the code
+        (0x203C, 0x1000, 8),     # beyond its end
+        (0x2004, 0x1000, 4),     # where another row has its bytes
+        (0x2038, 0x1000, 1 << 30),
+    ):
+        assert read_origins(copy(pack_origins(HERE, [*ROWS, row]))) is None, row
+    first, *others = (whole[at : at + 12] for at in range(len(HERE), len(whole), 12))
+    assert read_origins(copy(HERE + b"".join([*others, first]))) is None  # in another order

@@ -10,6 +10,7 @@ from luthier_py import Mutator, Variable, u64
 from luthier_py.analysis import Facts
 from luthier_py.errors import CheckFailed, EditConflict
 from luthier_py.isa import instruction_set, target
+from luthier_py.isa.vector_modes import Turned, turned
 from luthier_py.proof.addresses import Goes
 from luthier_py.proof.code import decoded
 from luthier_py.proof.graph import body, joined
@@ -38,6 +39,20 @@ def modes_before_the_end(listing: str):
 ])
 def test_skipping_ends_one_instruction_behind_the_switch(listing: str, skips: bool) -> None:
     assert modes_before_the_end(listing).skips is skips
+
+
+@pytest.mark.parametrize(("text", "does"), [
+    ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 0, 8), 0xf0", Turned.NOT),
+    ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 0, 8), 0x10f0", Turned.RELATIVE_ON),  # beside the field
+    ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 12, 8), 1", Turned.RELATIVE_ON),
+    ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 25, 1), 1", Turned.NOT),
+    ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 25, 4), 1", Turned.BOTH_ON),
+    ("s_setreg_b32 hwreg(HW_REG_WAVE_MODE, 0, 8), s0", Turned.NOT),
+    ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2), 0x1000", Turned.NOT),
+    ("s_getreg_b32 s0, hwreg(HW_REG_WAVE_MODE)", Turned.NOT),
+])
+def test_immediates_of_mode_choose_banks_of_vector_registers(text: str, does: Turned) -> None:
+    assert turned(instruction_set(target("gfx1250")).parse(text)) is does
 
 
 def on_way(taken: bool) -> None:

@@ -240,3 +240,11 @@ def test_private_memory_holds_whole_registers_alone(target_of: str) -> None:
 
 def named(isa: InstructionSet, start: str) -> list[str]:
     return sorted({op.mnemonic for op in isa.ops if op.base.startswith(start)})
+
+
+def test_mode_is_not_set_where_vector_operands_mean_others() -> None:
+    """gfx1250's s_setreg of MODE writes what they mean as well."""
+    listing = f"{KEEP}\n{ALTER}\n{RESTORE}"
+    run(listing)
+    with pytest.raises(CheckFailed, match="mean something else"):
+        run(listing, plain=False)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from compiled_samples import OPTIONS
 from each_target import sometimes
+from injectors.calls import of_mode
 from stack_hooks import stack_hooks
 
 from luthier_py import Lane, Mutator, Tool, Variable, WaveVariable, f32, hook, ptr, u32, u64
@@ -27,6 +28,7 @@ from luthier_py.jit import compile as hooks
 from luthier_py.jit import fragment
 from luthier_py.jit import object as jit_object
 from luthier_py.jit.payload import Hole
+from luthier_py.loader import load
 from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.tool import Hooks
 
@@ -154,23 +156,22 @@ def without_one(weave: Any) -> Any:
 
 def run_first(self, placement) -> None:
     """The mode is set and put back, and then the hook runs."""
-    mode = self.set_mode()
-    if mode is not None:
-        self.emit(glue.set_mode(self.isa, mode))
+    for inst in self.set_mode():
+        self.emit(inst)
     self.inline(placement)
     if (keep := self.saved.pop(sgpr(EXEC, 2), None)) is not None:
         self.copy(sgpr(EXEC, 2), keep)
 
 
 def run_in_its_lanes_for_ever(self, placement) -> None:
-    mode = self.set_mode()
+    back = self.set_mode()
     self.inline(placement)
-    if mode is not None:
-        self.emit(glue.set_mode(self.isa, mode))
+    for inst in back:
+        self.emit(inst)
     self.saved.pop(sgpr(EXEC, 2), None)
 
 
-ORDER, LANE, FLOATS = "in another order than", "where no lane may be active", "rounded otherwise"
+ORDER, LANE, FLOATS = "in another order than", "where no lane may be active", "under another MODE"
 CONSTANTS, CODE, LIVE = "gets other constants", "not as it was compiled", "is live and not restored"
 WRONG: dict[str, tuple[Patch, str]] = {
     "behind what is before the next one": (put(apply, "weave", behind_the_next), ORDER),
@@ -180,17 +181,17 @@ WRONG: dict[str, tuple[Patch, str]] = {
     "is not said to need a lane": (made_once(put(fragment, "_needs_lane", lambda _: lambda *given: False)), LANE),
     "runs only without a lane": (put(glue, "jump_if_no_lane", lambda _: lambda isa: isa.make("s_cbranch_execnz", 0)),
                                  LANE),
-    "has the application's mode": (put(Caller, "set_mode", lambda _: lambda self: None), FLOATS),
-    "flushes denormals": (put(call, "PLAIN_MODE", lambda _: 0xC0), FLOATS),
-    "rounds to zero": (put(call, "PLAIN_MODE", lambda _: 0xFF), FLOATS),
+    "has the application's mode": (put(Caller, "set_mode", lambda _: lambda self: []), FLOATS),
+    "flushes denormals": (put(call, "PLAIN_MODE", lambda _: 0x3C0), FLOATS),
+    "rounds to zero": (put(call, "PLAIN_MODE", lambda _: 0x3FF), FLOATS),
     "is claimed to flush": (lambda monkeypatch: [
-        monkeypatch.setattr(each, "PLAIN_MODE", 0xC0) for each in (call, claimed)] and None, CODE),
-    "the application is said to compute plainly": (put(apply, "computes_plainly", lambda _: lambda *given: True),
+        monkeypatch.setattr(each, "PLAIN_MODE", 0x3C0) for each in (call, claimed)] and None, CODE),
+    "the application is said to compute plainly": (put(apply, "fields_unlike_plain", lambda _: lambda *given: ()),
                                                    FLOATS),
     "the mode is put back too early": (put(Caller, "run", lambda _: run_first), FLOATS),
-    "half of the mode is set": (put(glue, "_MODE_FIELD", lambda field: field & ~(31 << 11) | 3 << 11), FLOATS),
-    "the mode stays": (put(glue, "set_mode", lambda made: lambda isa, source: made(
-        isa, source if isinstance(source, int) else 0xF0)), "MODE is not restored"),
+    "half of the mode is set": (of_mode(lambda field: field & ~(31 << 11) | 3 << 11), FLOATS),
+    "the mode stays": (put(glue, "set_mode", lambda made: lambda isa, field, source: made(
+        isa, field, source if isinstance(source, int) else 0xF0)), "MODE is not restored"),
     "halves of constants are swapped": (holes(high=lambda high: not high), CONSTANTS),
     "constants are one more": (holes(added=lambda added: added + 1), CONSTANTS),
     "constants are one less where they are filled in": (
@@ -226,6 +227,36 @@ def made(code: bytes) -> Instrumented:
 
 def test_what_is_right_passes(code) -> None:
     assert len(made(code).patched.claim.functions[0].calls) == 6
+
+
+def starting(code: bytes, **fields: int) -> bytes:
+    """The same kernel with another descriptor."""
+    (kernel,) = load(code).kernels
+    return code.replace(kernel.descriptor.raw, kernel.descriptor.replace(**fields).raw)
+
+
+PLAIN = {"float_denorm_mode_32": 3}
+MODES = {"NaN is not clamped": {"enable_dx10_clamp": 0}, "IEEE mode is off": {"enable_ieee_mode": 0},
+         "FP16_OVFL is on": {"fp16_ovfl": 1}}
+
+
+def test_hooks_may_run_under_every_mode(code) -> None:
+    others = {name: value for fields in MODES.values() for name, value in fields.items()}
+    assert len(made(starting(code, **others)).patched.claim.functions[0].calls) == 6
+
+
+@pytest.mark.parametrize("fields", MODES.values(), ids=MODES)
+def test_no_hook_runs_under_another_mode(code, fields, monkeypatch) -> None:
+    """The injector looks at rounding and denormals alone, and these are as hooks have them. Where a target has no such
+    bit, others mean something else in its descriptors."""
+    monkeypatch.setattr(apply, "fields_unlike_plain", lambda *given: ())
+    data, isa = starting(code, **PLAIN, **fields), load(code).target
+    had, has = ((load(each).kernels[0].descriptor.mode(isa)) for each in (starting(code, **PLAIN), data))
+    if had == has:
+        made(data)
+        return
+    with pytest.raises(CheckFailed, match=FLOATS):
+        made(data)
 
 
 @pytest.mark.parametrize(("wrong", "why"), WRONG.values(), ids=WRONG)

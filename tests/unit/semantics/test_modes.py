@@ -242,7 +242,7 @@ def test_opcodes_of_gfx10() -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 9, 1), 0", "MODE bits 0x200"),
+    ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 12, 1), 1", "MODE bits 0x1000"),
     ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 27, 1), 1", "MODE bits 0x8000000"),
     ("s_setreg_imm32_b32 hwreg(HW_REG_TRAPSTS, 0, 1), 1", "hardware register 3"),
 ])
@@ -250,6 +250,24 @@ def test_what_is_not_followed_is_refused(text: str, message: str) -> None:
     with pytest.raises(Unsupported, match=message) as raised:
         run([ISA.parse("s_nop 0"), ISA.parse(text)])
     assert raised.value.where is not None and raised.value.where.pc == 4
+
+
+def test_ieee_mode_changes() -> None:
+    """Of a minimum of a signalling NaN and a number."""
+    signalling, one = (np.full(64, bits, np.uint32) for bits in (0x7F800001, 0x3F800000))
+    code = [ISA.parse("v_min_f32 v20, v2, v4"), ISA.parse("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 9, 1), 0"),
+            ISA.parse("v_min_f32 v21, v2, v4"), ISA.parse("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 9, 1), 1")]
+    state = run(code, vgprs={2: signalling, 4: one}, mode=0x3F0)
+    assert [int(state.vgpr(i)[0]) for i in (20, 21)] == [0x7FC00001, 0x3F800000]
+
+
+def test_gfx12_clamps_nan_whatever_is_written_where_others_have_dx10_clamp() -> None:
+    isa = instruction_set(target("gfx1201"), 64)
+    nan, one = (np.full(64, bits, np.uint32) for bits in (0x7FC00000, 0x3F800000))
+    code = [isa.parse("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 0, 10), 0xf0"),
+            isa.parse("v_add_f32_e64 v20, v2, v4 clamp"),
+            isa.parse("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 0, 10), 0x1f0")]
+    assert run(code, vgprs={2: nan, 4: one}, isa=isa, mode=0x1F0).vgpr(20)[0] == 0
 
 
 SAVED_AND_RESTORED = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
+import msgpack
 import pytest
 
 from luthier_py import pipeline
@@ -16,7 +17,7 @@ from luthier_py.pipeline import instrument
 from luthier_py.proof.claim import Side
 from luthier_py.samples import sample
 from luthier_py.tool import Lanes, Place, Tool, Variable, WaveVariable, hook, load_tool, ptr, u32, u64
-from luthier_py.wanted import check_wanted
+from luthier_py.wanted import _stack_bytes, check_wanted
 
 
 class Wishes(Tool):
@@ -179,3 +180,14 @@ def test_calls_stand_in_the_function_and_on_the_side_that_was_named():
     wide = replace(first, homes={0: sgpr(40, 4)})
     with pytest.raises(CheckFailed, match="other values for a wave"):
         wanted(right, replace(claim, functions=(wide, *others)))
+
+
+def test_what_llvm_says_of_stacks_is_read_once_for_an_object(monkeypatch):
+    sizes = {"first": 64, "second": 0}
+    said = msgpack.packb({"amdpal.pipelines": [{".shader_functions": {
+        name: {".backend_stack_size": size} for name, size in sizes.items()}}]})
+    read, unpackb = [], msgpack.unpackb
+    monkeypatch.setattr(msgpack, "unpackb", lambda data, **how: (read.append(data), unpackb(data, **how))[1])
+    _stack_bytes.cache_clear()
+    assert {name: _stack_bytes(bytes(bytearray(said)))[name] for name in sizes} == sizes
+    assert read == [said]

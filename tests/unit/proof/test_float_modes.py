@@ -1,0 +1,72 @@
+"""What inserted code makes of MODE: fields that are kept, set and put back, and how floats compute then."""
+
+from __future__ import annotations
+
+import pytest
+
+from luthier_py.isa import MODE, instruction_set, target
+from luthier_py.isa.semantics import meaning
+from luthier_py.proof.float_modes import PLAIN, UNKNOWN_MODE, FloatMode, computes_in, moved_mode
+from luthier_py.proof.meanings import UNKNOWN
+from luthier_py.proof.now import Now
+from luthier_py.proof.pending import NOTHING
+
+ISA = instruction_set(target("gfx900"))
+KEEP, BACK = "s_getreg_b32 s0, hwreg(HW_REG_MODE, {})", "s_setreg_b32 hwreg(HW_REG_MODE, {}), s0"
+SETS = {"0, 8": "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 8), 0xf0",
+        "8, 2": "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 8, 2), 3",
+        "23, 1": "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 1), 0"}
+
+
+def behind(*texts: str) -> Now:
+    now = Now(NOTHING)
+    for text in texts:
+        inst = ISA.parse(text)
+        made = moved_mode(ISA.target, inst, meaning(inst.op), now)
+        now.terms.update({MODE: UNKNOWN} | made if inst.writes.sgpr >> MODE & 1 else made)
+    return now
+
+
+def computes(application: FloatMode, *texts: str, wanted: int | None = PLAIN) -> bool:
+    return computes_in(ISA.target, application, wanted, behind(*texts))
+
+
+def test_all_fields_are_set() -> None:
+    assert computes(UNKNOWN_MODE, *SETS.values())
+    for left_out in SETS:
+        others = [text for field, text in SETS.items() if field != left_out]
+        assert not computes(UNKNOWN_MODE, *others)
+        assert computes(FloatMode(PLAIN, -1), *others)
+    assert computes(UNKNOWN_MODE, *SETS.values(), wanted=PLAIN | 1 << 11)  # debugging: no float looks at it
+
+
+@pytest.mark.parametrize("text", [
+    "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 1), 1", "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 8, 1), 0",
+    "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 9, 1), 0", "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 3",
+    "s_setreg_b32 hwreg(HW_REG_MODE, 23, 1), s7", "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 24), 0x3f0",
+    "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 28, 1), 0", "s_setreg_imm32_b32 hwreg(HW_REG_TRAPSTS), 0",
+    "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 8), 0x10f0",  # gfx1250 takes bits 19:12 of it, too
+])
+def test_what_is_set_otherwise_is_seen(text: str) -> None:
+    assert computes(FloatMode(PLAIN, -1)) and not computes(FloatMode(PLAIN, -1), text)
+    assert behind(text).get(MODE) != ("reg", MODE)
+    assert computes(FloatMode(PLAIN, -1), wanted=None) and not computes(FloatMode(PLAIN, -1), text, wanted=None)
+
+
+@pytest.mark.parametrize("bit", [0, 4, 8, 9, 23])
+def test_each_bit_of_the_application_counts(bit: int) -> None:
+    assert not computes(FloatMode(PLAIN, ~(1 << bit))) and not computes(FloatMode(PLAIN ^ 1 << bit, -1))
+
+
+@pytest.mark.parametrize(("texts", "comes_back"), [
+    ((KEEP.format("0, 24"), *SETS.values(), BACK.format("0, 24")), True),
+    ((KEEP.format("0, 32"), *SETS.values(), BACK.format("0, 32")), True),
+    ((KEEP.format("0, 10"), SETS["0, 8"], SETS["8, 2"], BACK.format("0, 10")), True),
+    ((KEEP.format("23, 1"), SETS["0, 8"], SETS["23, 1"], BACK.format("23, 1")), False),
+    ((KEEP.format("0, 10"), *SETS.values(), BACK.format("0, 10")), False),
+    ((SETS["8, 2"], KEEP.format("0, 24"), BACK.format("0, 24")), False),  # kept behind a change
+    ((KEEP.format("0, 9"), SETS["8, 2"], BACK.format("0, 9")), False),    # half of a field
+    ((KEEP.format("0, 24"), SETS["0, 8"], BACK.format("0, 8")), False),   # of another width
+])
+def test_what_is_put_back(texts: tuple[str, ...], comes_back: bool) -> None:
+    assert (behind(*texts).get(MODE) == ("reg", MODE)) is comes_back
