@@ -53,5 +53,7 @@ def standing_for(isa: InstructionSet, inst: Inst, given: RegSet = NO_REGS) -> In
         return nothing(isa)
     wait, *more = isa.waits(dict.fromkeys(counters, 0))
     if more:
-        raise Unsupported(f"{inst.op.mnemonic} is counted twice, and {isa.target.name} has no single wait for both")
+        both = " and ".join(f"{str(counter.name).lower()}cnt" for counter in counters)
+        raise Unsupported(f"nothing can stand for {inst.op.mnemonic}: it is counted by {both}, and {isa.target.name} "
+                          "has no single instruction that waits for both, as waits behind it would need")
     return wait

@@ -55,6 +55,9 @@ def conditional(isa: InstructionSet, inst: Inst, place: str) -> tuple[Assembly, 
     touched = inst.reads | inst.writes
     if fixed := inst.writes & _FIXED:
         raise HookError(f"{place}: an instruction that writes {fixed} cannot be skipped")
+    if fixed := inst.reads & _FIXED:
+        raise HookError(f"{place}: an instruction that reads {fixed} cannot be skipped: it would run in code of hooks, "
+                        "which has the application's values in other registers; call the hook with before()")
     flag = next(reg for reg in map(sgpr, range(isa.target.sgpr_limit)) if not touched.overlaps(RegSet.of(reg)))
     try:
         counted = [standing_for(isa, inst)] if inst.op.counters else []

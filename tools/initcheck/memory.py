@@ -39,7 +39,8 @@ from luthier_py.tool import (
     lanes_of,
     unwritten,
 )
-from luthier_py.tools.racecheck.memory import followed
+from luthier_py.tools.racecheck.memory import followed, leads_to_memory
+from luthier_py.tools.racecheck.trace import is_flat
 
 
 class UnwrittenRead:
@@ -88,6 +89,14 @@ def look(
     tell_unwritten(table, counts, out, site, wave, at, dwords, passes)
 
 
+@hook(fold=("dwords",))
+def look_flat(
+    table: ptr[u64], counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: Lane[ptr[u32]],
+    dwords: u32,
+) -> None:
+    tell_unwritten(table, counts, out, site, wave, at, dwords, leads_to_memory(u64(at)))
+
+
 @hook(lanes="one", fold=("dwords",))
 def look_scalar(
     table: ptr[u64], counts: ptr[u64], out: channel[UnwrittenRead], site: u32, wave: u32, at: ptr[u32], dwords: u32,
@@ -112,9 +121,12 @@ def look_at_reads(m: Mutator, known: Allocations, out: Any, wave: Any) -> ReadSi
     counts = Variable(u64, max(len(found), 1), name="InitCheck.counts")
     for instr in found:
         with places.unless_refused(instr):
-            scalar = instr.memory is not None and instr.memory.of_wave
-            m.before(instr, look_scalar if scalar else look, known, counts[len(reads)], out, len(reads), wave,
-                     address(instr), -(-followed(instr) // 4), bounds(instr))
+            given = (known, counts[len(reads)], out, len(reads), wave, address(instr), -(-followed(m, instr) // 4))
+            if is_flat(m, instr):
+                m.before(instr, look_flat, *given)
+            else:
+                scalar = instr.memory is not None and instr.memory.of_wave
+                m.before(instr, look_scalar if scalar else look, *given, bounds(instr))
             reads.append(places.of(instr))
     return ReadSites(tuple(reads), places.left_out, counts)
 

@@ -28,7 +28,7 @@ from luthier_py import (
 )
 from luthier_py.errors import HookError, how_many
 from luthier_py.ir import Instr
-from luthier_py.isa import AccessKind, AddressForm, OpFlag, Space
+from luthier_py.isa import AccessKind, AddressForm, Space
 from luthier_py.tool import (
     ANY,
     FIRST,
@@ -51,10 +51,10 @@ from luthier_py.tool import (
 )
 from luthier_py.tools.memcheck.hooks import FLAT, LDS, BadAccess, check, keep, watch, watch_scalar
 from luthier_py.tools.racecheck.memory import WORDS, followed, own_arguments
+from luthier_py.tools.racecheck.trace import is_flat
 
 UNKNOWN = ("what the launch may access is not known, so no access was judged but those to LDS; ALIGN=1 judges whether "
            "they are aligned")
-APERTURES = 9  # generation from which hooks can tell where flat addresses lead
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +199,8 @@ def checked_site(m: Mutator, instr: Instr, place: InstrPlace) -> CheckedSite:
     """HookError where it may access memory in a way that is not followed."""
     kind, memory = access_kind(instr), instr.memory
     assert memory is not None
-    spaces = LDS if memory.form is AddressForm.LDS else Space.GLOBAL.value
-    if OpFlag.FLAT in instr.op.flags and memory.spaces.value == FLAT and m.program.obj.target.generation >= APERTURES:
-        spaces = FLAT
-    size = memory.bytes if spaces & LDS else followed(instr)
+    spaces = LDS if memory.form is AddressForm.LDS else FLAT if is_flat(m, instr) else Space.GLOBAL.value
+    size = memory.bytes if spaces == LDS else followed(m, instr)
     if size is None or memory.form is AddressForm.OTHER:
         raise HookError("its address or its width is not known")
     longest = size if kind is AccessKind.ATOMIC else min(size, 4)

@@ -129,8 +129,9 @@ def row_of(sites: Sequence[LdsSite], taken: Accesses, race: Race) -> dict[str, A
 def memory_row(sites: Sequence[MemorySite], known: Recorded, taken: Pieces, race: MemoryRace) -> dict[str, Any]:
     both = [(int(taken.record[each]), int(taken.lane[each])) for each in (race.first, race.second)]
     who = [(int(known.group[record]), int(known.wave[record]), lane) for record, lane in both]
-    return race_row("memory", [sites[int(known.site[record])] for record, _ in both], race.count,
-                    int(taken.piece[race.first]) * taken.piece_bytes, who)
+    row = race_row("memory", [sites[int(known.site[record])] for record, _ in both], race.count,
+                   int(taken.piece[race.first]) * taken.piece_bytes, who)
+    return {**row, "kind": f"{row['kind']} without an acquire"} if race.stale else row
 
 
 def race_row(space: str, sites: Sequence[LdsSite | MemorySite], count: int, address: int,

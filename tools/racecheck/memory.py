@@ -26,15 +26,16 @@ from luthier_py import (
     u64,
 )
 from luthier_py.errors import HookError
-from luthier_py.intrinsics import active_mask, ballot, push
+from luthier_py.intrinsics import active_mask, ballot, is_lds, is_private, push
 from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, Space
-from luthier_py.isa.coherence import is_coherent
+from luthier_py.isa.coherence import acquires, is_coherent
 from luthier_py.tool import Entry, InstrPlace, InstrPlaces
-from luthier_py.tools.racecheck.trace import stored
+from luthier_py.tools.racecheck.trace import is_flat, stored
 
 WORDS = {AccessKind.LOAD: "read", AccessKind.STORE: "write", AccessKind.ATOMIC: "atomic"}
 BROUGHT = 1 << 31  # beside the site's number
+ACQUIRED = (1 << 32) - 1  # in its place
 
 
 class MemoryAccess:
@@ -55,6 +56,12 @@ def is_own(at: u64, arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32]) 
     return at - u64(arguments) < argument_bytes or at - u64(packet) < 64
 
 
+@device
+def leads_to_memory(at: Lane[u64]) -> Lane[bool_]:
+    """Of a flat address."""
+    return not is_lds(at) and not is_private(at)
+
+
 def own_arguments(m: Mutator) -> tuple[Entry, int, Entry]:
     """What hooks are given for `is_own`, of kernels with as many bytes of arguments as any here."""
     most = max((kernel.record.descriptor.kernarg_size for kernel in m.kernels), default=0)
@@ -67,6 +74,17 @@ def trace(
     passes: Lane[bool_],
 ) -> None:
     push(out, site, wave, came, waited, ballot(passes), at, value)
+
+
+@hook(fold=("brings",))
+def trace_flat(
+    out: channel[MemoryAccess], site: u32, wave: u32, came: u32, waited: u32, at: Lane[u64], value: Lane[u32],
+    brings: bool_,
+) -> None:
+    """Lanes whose addresses lead to memory; none, too, where `brought` follows."""
+    lanes = ballot(leads_to_memory(at))
+    if brings or lanes != 0:
+        push(out, site, wave, came, waited, lanes, at, value)
 
 
 @hook(lanes="one")
@@ -83,42 +101,49 @@ def brought(out: channel[MemoryAccess], site: u32, wave: u32, came: u32, waited:
     push(out, site | u32(BROUGHT), wave, came, waited, u64(0), u64(0), value)
 
 
+@hook(lanes="one")
+def acquired(out: channel[MemoryAccess], wave: u32, came: u32, waited: u32) -> None:
+    push(out, u32(ACQUIRED), wave, came, waited, u64(0), u64(0), 0)
+
+
 @dataclass(frozen=True, slots=True)
 class MemorySite:
-    """A traced instruction. ``acquires``: it is a coherent load, or an atomic that returns something."""
+    """A traced instruction. ``brings``: it is a coherent load, or an atomic that returns something."""
 
     place: InstrPlace
     kind: AccessKind
     bytes: int
-    acquires: bool
+    brings: bool
 
 
 def trace_memory(m: Mutator, places: InstrPlaces, out: Any, wave: Any, came: Any, waited: Any) -> list[MemorySite]:
     """What is traced; ``places`` has what is not."""
-    sites, own = list[MemorySite](), own_arguments(m)
+    sites, own, target = list[MemorySite](), own_arguments(m), m.program.obj.target
     for instr in [each for function in m.functions() for each in m.instrs(function, where="global | scalar")]:
         given = out, len(sites), wave, came, waited
         with places.unless_refused(instr):
-            site = MemorySite(places.of(instr), access_kind(instr), followed(instr), acquires(m, instr))
+            kind = access_kind(instr)
+            brings = kind is not AccessKind.STORE and is_coherent(instr.inst, target)
+            site = MemorySite(places.of(instr), kind, followed(m, instr), brings)
+            value = stored(instr, 0) if kind is AccessKind.STORE else 0
             if instr.memory is not None and instr.memory.of_wave:
                 m.before(instr, trace_scalar, *given, address(instr), bounds(instr), *own)
+            elif is_flat(m, instr):
+                m.before(instr, trace_flat, *given, address(instr), value, brings)
             else:
-                value = stored(instr, 0) if site.kind is AccessKind.STORE else 0
                 m.before(instr, trace, *given, address(instr), value, bounds(instr))
-            if site.acquires:
+            if brings:
                 m.after(instr, brought, *given, destination(instr, dword=0))
             sites.append(site)
+    for instr in [each for function in m.functions() for each in function.instrs if acquires(each.inst, target)]:
+        m.before(instr, acquired, out, wave, came, waited)
     return sites
 
 
-def followed(instr: Instr) -> int:
-    """How many bytes an access has that surely is one of memory, in one place; else HookError."""
+def followed(m: Mutator, instr: Instr) -> int:
+    """How many bytes an access has that is one of memory, in one place, or a flat one; else HookError."""
     found = instr.memory
     if found is None or found.bytes is None or len(found.offsets) != 1 or (
-            not found.of_wave and found.spaces != Space.GLOBAL):
+            not found.of_wave and found.spaces != Space.GLOBAL and not is_flat(m, instr)):
         raise HookError("it may access private memory or LDS, or its width is not known")
     return found.bytes
-
-
-def acquires(m: Mutator, instr: Instr) -> bool:
-    return access_kind(instr) is not AccessKind.STORE and is_coherent(instr.inst, m.program.obj.target)

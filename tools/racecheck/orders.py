@@ -3,7 +3,8 @@
 In: records of a launch, in an order of all waves. Out: MemoryRaces, one for each two instructions. Invariant: what
 orders is what the emulator's check takes for an order (docs/checks.md), or more: a wave's own program; barriers of its
 work-group; and an atomic or store after the first access, where the second one's wave has seen by a coherent load or
-an atomic what came then, or later.
+an atomic what came then, or later; and, if the second one is a plain load and the first one another work-group's, has
+made its caches forget since, or a wave of its work-group has before a barrier.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from luthier_py.isa import AccessKind
 
-from .memory import BROUGHT, MemorySite
+from .memory import ACQUIRED, BROUGHT, MemorySite
 from .races import numbered
 from .trace import Array, Pieces, pieces
 
@@ -26,17 +27,19 @@ EACH = 32  # accesses of one instruction to one place that are compared with oth
 @dataclass(frozen=True, slots=True)
 class MemoryRace:
     """``first`` and ``second``: rows of accesses, those at the lowest address, in the order of instructions; ``count``:
-    places."""
+    places; ``stale``: all that is missing is an acquire."""
 
     first: int
     second: int
     count: int
+    stale: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """Records of accesses, as columns. ``at``: their numbers among all records. ``let_go``: when others could first
-    know of it; ``known``: up to when its wave knows what others had let go."""
+    know of it; ``known``: up to when its wave knows what others had let go; ``acquired``: up to when its plain loads
+    find it."""
 
     at: Array
     site: Array
@@ -46,6 +49,18 @@ class Recorded:
     waited: Array
     let_go: Array
     known: Array
+    acquired: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """After which waves know what others had let go. Columns: ``at``: numbers of records; ``upto``: until when."""
+
+    at: Array
+    wave: Array
+    group: Array
+    came: Array
+    upto: Array
 
 
 def memory_races(records: Array, sites: Sequence[MemorySite], waves_in_group: int
@@ -59,9 +74,23 @@ def memory_races(records: Array, sites: Sequence[MemorySite], waves_in_group: in
     columns = [accesses[name].astype(np.int64) for name in ("site", "wave", "came", "waited")]
     site, wave, came, waited = columns
     group = wave // waves_in_group
+    looks = events(records, seen.at, seen.upto, waves_in_group)
     known = Recorded(at, site, wave, group, came, waited, let_go(at, wave, group, came, waited, kinds[site]),
-                     learnt(records, seen, waves_in_group, at, wave, group, waited))
+                     learnt(looks, at, wave, group, waited),
+                     learnt(acquires(records, looks, waves_in_group), at, wave, group, waited))
     return known, taken, list(racing(known, taken, cell, sites, seen))
+
+
+def events(records: Array, at: Array, upto: Array, waves_in_group: int) -> Events:
+    wave, came = (records[name][at].astype(np.int64) for name in ("wave", "came"))
+    return Events(at, wave, wave // waves_in_group, came, upto)
+
+
+def acquires(records: Array, looks: Events, waves_in_group: int) -> Events:
+    """By them plain loads find what the wave knows by then."""
+    at = np.flatnonzero(records["site"] == ACQUIRED)
+    wave, waited = (records[name][at].astype(np.int64) for name in ("wave", "waited"))
+    return events(records, at, learnt(looks, at, wave, wave // waves_in_group, waited), waves_in_group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +105,7 @@ class Seen:
 
 def seen_writes(records: Array, at: Array, taken: Pieces, cell: Array, kinds: Array) -> Seen:
     """``at``: numbers of the records of accesses."""
-    brought = np.flatnonzero(records["site"] >= BROUGHT)
+    brought = np.flatnonzero((records["site"] >= BROUGHT) & (records["site"] != ACQUIRED))
     made = access_before(records, at, brought)
     rows = np.flatnonzero(np.isin(taken.record, made))
     event = np.searchsorted(made, taken.record[rows])  # of one access one record tells what it brought
@@ -136,17 +165,14 @@ def next_of(owner: Array, when: Array, who: Array, since: Array) -> Array:
     return found
 
 
-def learnt(
-    records: Array, seen: Seen, waves_in_group: int, at: Array, wave: Array, group: Array, waited: Array
-) -> Array:
-    """Up to when the wave of each access knows what others had let go: by itself, or by one of its work-group before a
-    barrier behind which it has waited."""
-    owner = records["wave"][seen.at].astype(np.int64)
-    found = latest(owner, seen.at, seen.upto, wave, at)
-    came = records["came"][seen.at].astype(np.int64)
-    intervals = int(max(came.max(initial=0), waited.max(initial=0))) + 2
-    rows = np.full((int(group.max(initial=-1)) + 1, intervals), -1)
-    np.maximum.at(rows, (owner // waves_in_group, came + 1), seen.upto)
+def learnt(known: Events, at: Array, wave: Array, group: Array, waited: Array) -> Array:
+    """Up to when the wave of each record knows it: by itself, or by one of its work-group before a barrier behind which
+    it has waited."""
+    found = latest(known.wave, known.at, known.upto, wave, at)
+    intervals = int(max(known.came.max(initial=0), waited.max(initial=0))) + 2
+    groups = int(max(known.group.max(initial=-1), group.max(initial=-1))) + 1
+    rows = np.full((groups, intervals), -1)
+    np.maximum.at(rows, (known.group, known.came + 1), known.upto)
     most: Array = np.maximum.accumulate(rows, axis=1)[group, waited]
     return np.maximum(found, most)
 
@@ -176,22 +202,23 @@ def spans(column: Array) -> Iterator[tuple[int, int]]:
 def racing(known: Recorded, taken: Pieces, cell: Array, sites: Sequence[MemorySite], seen: Seen
            ) -> Iterator[MemoryRace]:
     kinds = np.array([int(each.kind) for each in sites])
-    quiet = np.array([each.kind is AccessKind.LOAD and each.acquires for each in sites])
+    quiet = np.array([each.kind is AccessKind.LOAD and each.brings for each in sites])
     site, wave = known.site[taken.record], known.wave[taken.record]
     row = np.flatnonzero(~quiet[site])
     row = row[chosen(cell[row], site[row], wave[row], kinds[site[row]])]
     one, other = pairs(cell[row])
     one, other = row[one], row[other]
     one, other = np.where(taken.record[one] < taken.record[other], (one, other), (other, one))
-    bad = unordered(known, taken, one, other) & unlike(known, taken, cell, kinds[site], one, other, seen)
-    one, other = one[bad], other[bad]
+    strange, stale = unordered(known, taken, kinds[site] == AccessKind.LOAD, one, other)
+    bad = (strange | stale) & unlike(known, taken, cell, kinds[site], one, other, seen)
+    one, other, stale = one[bad], other[bad], ~strange[bad]
     swap = site[one] > site[other]
     one, other = np.where(swap, other, one), np.where(swap, one, other)
-    both = site[one] * len(sites) + site[other]
+    both = (site[one] * len(sites) + site[other]) * 2 + stale
     for each in np.unique(both):
         mine = np.flatnonzero(both == each)
         mine = mine[np.lexsort((taken.record[one[mine]], cell[one[mine]]))]
-        yield MemoryRace(int(one[mine[0]]), int(other[mine[0]]), len(np.unique(cell[one[mine]])))
+        yield MemoryRace(int(one[mine[0]]), int(other[mine[0]]), len(np.unique(cell[one[mine]])), bool(stale[mine[0]]))
 
 
 def chosen(cell: Array, site: Array, wave: Array, kind: Array) -> Array:
@@ -226,13 +253,14 @@ def pairs(bucket: Array) -> tuple[Array, Array]:
     return turn[one], turn[other]
 
 
-def unordered(known: Recorded, taken: Pieces, one: Array, other: Array) -> Array:
-    """``one`` is recorded first. By barriers either may be."""
+def unordered(known: Recorded, taken: Pieces, loads: Array, one: Array, other: Array) -> tuple[Array, Array]:
+    """Whether the second wave does not know of the first one's access, or loads what was before in spite of it.
+    ``one`` is recorded first. By barriers either may be."""
     a, b = taken.record[one], taken.record[other]
     together = known.group[a] == known.group[b]
     barrier = together & ((known.came[a] < known.waited[b]) | (known.came[b] < known.waited[a]))
-    found: Array = (known.wave[a] != known.wave[b]) & ~barrier & (known.let_go[a] > known.known[b])
-    return found
+    strange = (known.wave[a] != known.wave[b]) & ~barrier & (known.let_go[a] > known.known[b])
+    return strange, ~together & loads[other] & (known.let_go[a] > known.acquired[b])
 
 
 def unlike(

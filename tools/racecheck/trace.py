@@ -33,14 +33,16 @@ from luthier_py import (
     u64,
 )
 from luthier_py.errors import how_many
-from luthier_py.intrinsics import active_mask, push
+from luthier_py.intrinsics import active_mask, ballot, is_lds, push
 from luthier_py.ir import Instr
-from luthier_py.isa import AccessKind, AddressForm
+from luthier_py.isa import AccessKind, AddressForm, OpFlag, Space
 from luthier_py.isa.barriers import BarrierPart, barrier_part
 from luthier_py.tool import SUM, Amounts, InstrPlace, InstrPlaces, Omission, number_waves, waves_in_group
 
 Array = NDArray[Any]
 MOST = 1 << 17  # records of half a kilobyte
+FLAT = Space.GLOBAL | Space.LDS | Space.SCRATCH
+APERTURES = 9  # generation from which hooks can tell where flat addresses lead
 LDS_AMOUNTS: Amounts = {
     "accesses": SUM.of("accesses to LDS, by lane and dword"), "not_judged": SUM.of("work-groups beyond MOST_RECORDS"),
 }  # fmt: skip
@@ -70,6 +72,18 @@ def trace(
     value: Lane[u32],
 ) -> None:
     push(out, site, element, wave, came, waited, active_mask(), u32(at), value)
+
+
+@hook
+def trace_flat(
+    out: channel[LdsAccess], site: u32, element: u32, wave: u32, came: u32, waited: u32, at: Lane[u64],
+    value: Lane[u32],
+) -> None:
+    """Of a flat access, which lead where its lanes' addresses do, those to LDS."""
+    near = is_lds(at)
+    lanes = ballot(near)
+    if near:
+        push(out, site, element, wave, came, waited, lanes, u32(at), value)
 
 
 @device
@@ -146,7 +160,7 @@ class LdsTrace(Tool):
                 self.count_barriers(m, instr)
             for instr in m.instrs(function, where="lds"):
                 found = instr.memory
-                if found is None or found.form is not AddressForm.LDS or found.bytes is None:
+                if found is None or found.bytes is None or not (found.form is AddressForm.LDS or is_flat(m, instr)):
                     places.leave_out(instr, "it may access LDS in a way that is not followed")
                     continue
                 self.trace(m, instr, len(sites))
@@ -166,8 +180,8 @@ class LdsTrace(Tool):
         assert instr.memory is not None
         for element in range(len(instr.memory.offsets)):
             value = stored(instr, element) if instr.memory.kind is AccessKind.STORE else 0
-            m.before(instr, trace, self.accesses, number, element, self.wave, self.came, self.waited,
-                     address(instr, element), value)
+            m.before(instr, trace_flat if is_flat(m, instr) else trace, self.accesses, number, element, self.wave,
+                     self.came, self.waited, address(instr, element), value)
 
     def received(self, channel: Channel, launch: LaunchResult, records: Array) -> None:
         self.gathered.setdefault(launch.index, Kept()).add(records, self.most_records, waves(launch))
@@ -189,6 +203,14 @@ class LdsTrace(Tool):
         for mine in np.split(turn, starts[1:]):
             if int(group[mine[0]]) not in kept.lost:
                 yield accesses(records[mine], launch.notes, int(group[mine[0]]))
+
+
+def is_flat(m: Mutator, instr: Instr) -> bool:
+    """Whether it is a flat access of which hooks can tell, lane by lane, if it leads to memory, LDS or private
+    memory."""
+    found = instr.memory
+    return found is not None and found.spaces == FLAT and OpFlag.FLAT in instr.op.flags and (
+        m.program.obj.target.generation >= APERTURES)
 
 
 def waves(launch: LaunchResult) -> int:

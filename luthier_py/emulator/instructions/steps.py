@@ -43,6 +43,7 @@ from luthier_py.isa.waitcnt import waits_for
 
 _COUNTERS = (Counter.VM, Counter.LGKM, Counter.VS, Counter.SAMPLE, Counter.BVH, Counter.KM, Counter.ASYNC)
 """By number. Of others nothing is read here: exports, and replays after page faults."""
+LDS_COUNTER = _COUNTERS.index(Counter.LGKM)
 _UNNAMED = RegSet(1 << EXEC | 1 << EXEC + 1 | 1 << MODE)
 VECTORS = 256
 _NUMBER, PLACE, ALL_DWORDS = 0xFFFF, 24, 255

@@ -308,11 +308,13 @@ static void touch(struct watch *watch, u8 *memory, struct wave *wave, enum space
     if (!coherent) remember(watch, wave, space, cell, use, note);
 }
 
-/* What a wait has to wait for before this write has been done. */
-static void remember_counters(struct busy *busy, struct phases *phases) {
+/* What a wait has to wait for before this write has been done: of a flat one, which is counted twice, in LDS what counts
+   accesses to LDS, and in memory what does not. */
+static void remember_counters(struct busy *busy, struct phases *phases, bool flat, enum space space) {
     u32 counts = busy->step[STEP_COUNTS], before = (counts & 0xff) + (counts >> 8 & 0xff) + (counts >> 16 & 0xff);
     for (u32 i = 0; i < counts >> 24; i++) {
         u32 counter = busy->step[STEP_LISTS + before + i] & 0xff;
+        if (flat && (counter == LDS_COUNTER) != (space == IN_LDS)) continue;
         phases->last_write[counter] = busy->issued[counter];
     }
 }
@@ -338,5 +340,5 @@ void note_access(struct watch *watch, u8 *memory, struct wave *wave, enum space 
         data = data == NULL ? NULL : data + part;
     }
     if (access[USE] != READS && wave->busy->step != NULL)
-        remember_counters(wave->busy, phases);
+        remember_counters(wave->busy, phases, access[KIND] == FLAT, space);
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 from luthier_py.emulator.instructions.routes import RelativeBits
 from luthier_py.emulator.instructions.steps import (
     CONSTANT,
+    LDS_COUNTER,
     LOGIC_COLUMNS,
     PLACE,
     RELATIVE,
@@ -79,7 +80,7 @@ def _header() -> str:
         **{f"ROLE_{role.name}": int(role) for role in RegisterRole},
         **{f"OF_{kind.name}": number + 1 for number, kind in enumerate(FloatFormat)},
         **{f"RELATIVE_{bits.name}": int(bits) for bits in RelativeBits},
-        "LOGIC_COLUMNS": LOGIC_COLUMNS, "CONSTANT": CONSTANT,
+        "LOGIC_COLUMNS": LOGIC_COLUMNS, "CONSTANT": CONSTANT, "LDS_COUNTER": LDS_COUNTER,
         "PLACE": PLACE, "ROLE": ROLE, "RELATIVE": RELATIVE, "ROUTED": ROUTED,
         "ROWS": WAVE_HEADER_BYTES, "ROUTED_SHADOWS": ROUTED_SHADOWS, "WRITTEN_LANES": WRITTEN_LANES, "M0_ID": M0,
         "SCC_ID": SCC, "EXEC_LO": EXEC, "FIRST_TRAP_SCALAR": TTMP0, "MOST_PAGES": MOST_PAGES,

@@ -10,7 +10,8 @@ from emulated import ISA, LANES, Bench, code_object
 from shown_kernels import END, POINTERS, WORDS, S, V, instrumented, stores
 
 from luthier_py import hook, u32
-from luthier_py.errors import CheckFailed
+from luthier_py.errors import CheckFailed, HookError
+from luthier_py.isa import instruction_set, target
 from luthier_py.isa.glue import jump_if_flag
 from luthier_py.proof import prove
 from luthier_py.proof.claim import Side
@@ -116,3 +117,19 @@ def test_nor_elsewhere_nor_with_other_registers():
         claim = replace(made.patched.claim, functions=(changed,))
         with pytest.raises(CheckFailed, match="changes LDS, not as the application would"):
             prove(made.obj.data, made.data, claim)
+
+
+@pytest.mark.parametrize(("name", "text", "why"), [
+    ("gfx803", "ds_write_b32 v0, v1", "an instruction that reads m0 cannot be skipped: it would run in code of hooks"),
+    *((name, f"flat_store_{width} v[0:1], v2", f"by lgkmcnt and vscnt, and {name} has no single instruction")
+      for name, width in (("gfx1030", "dword"), ("gfx1100", "b32"))),
+    ("gfx906", "ds_write_b32 v0, v1", None), ("gfx90a", "flat_store_dword v[0:1], v2", None),
+    ("gfx1030", "flat_load_dword v2, v[0:1]", None), ("gfx1201", "flat_store_b32 v[0:1], v2", None),
+])
+def test_what_cannot_be_skipped_and_why(name, text, why):
+    isa = instruction_set(target(name))
+    if why is None:
+        assert conditional(isa, isa.parse(text), "here")[0].resumes
+        return
+    with pytest.raises(HookError, match=why):
+        conditional(isa, isa.parse(text), "here")
