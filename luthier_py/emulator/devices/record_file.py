@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator
-from dataclasses import asdict, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -43,7 +42,8 @@ _SKIPPABLE, _SKIPPABLE_MAGIC = struct.Struct("<2I"), 0x184D2A50
 _LEVEL, _LEVEL_OF_LARGE, _LARGE = 19, 9, 1 << 24  # bytes from which on the better level takes too long
 _KINDS = {"target": str, "code": bytes, "base": int, "kernel": str, "grid": list, "block": list, "lds_bytes": int,
           "kernarg": bytes, "instructions": int, "allocations": list, "pages": list, "kinds": bytes, "contents": bytes}
-_ALLOCATION = {field.name: {"str": str, "int": int, "bool": bool}[str(field.type)] for field in fields(Allocation)}
+_ALLOCATION = {"address": int, "size": int, "name": str, "writable": bool, "fine": bool, "spare": int}
+"""Fields that the version has. Whose heap an allocation may be of is none: a record need not hold that heap's own."""
 
 
 class _Wrong(Exception):
@@ -66,7 +66,7 @@ def pack_record(launch: RecordedLaunch) -> bytes:
     kinds, contents = _packed(launch.pages)
     facts = {
         **{name: getattr(launch, name) for name in _KINDS if hasattr(launch, name)},
-        "allocations": [asdict(each) for each in launch.allocations],
+        "allocations": [{name: getattr(each, name) for name in _ALLOCATION} for each in launch.allocations],
         "pages": [page.address // PAGE_BYTES for page in launch.pages], "kinds": kinds, "contents": contents,
     }  # fmt: skip
     plain = cast(bytes, msgpack.packb(facts))
