@@ -143,7 +143,7 @@ def _checked(facts: dict[str, Any]) -> RecordedLaunch:
     _need(_LOWEST <= base < _HIGHEST and base % PAGE_BYTES == 0, "the code object's address")
     for each in allocations:
         room = each.size >= 0 and 0 <= each.spare < MOST_SPAN and _LOWEST <= each.address
-        _need(room and each.end + each.spare <= _HIGHEST, "the place of an allocation")
+        _need(room and each.usable_end <= _HIGHEST, "the place of an allocation")
     ends = [(each.address, each.end) for each in allocations]
     _need(all(before[1] <= after[0] for before, after in pairwise(ends)), "the order of allocations")
     first, last = min([base, *(start for start, _ in ends)]), max([base, *(end for _, end in ends)])
