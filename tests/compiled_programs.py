@@ -57,14 +57,15 @@ class Recipe(NamedTuple):
 
 def key_of(*parts: object) -> str:
     """Files by their content, all else by its text."""
-    texts = (part.read_bytes() if isinstance(part, Path) else repr(part).encode() for part in parts)
-    return hashlib.sha256(b"\0".join(hashlib.sha256(text).digest() for text in (*texts, compilers()))).hexdigest()[:16]
+    texts = [part.read_bytes() if isinstance(part, Path) else repr(part).encode() for part in parts]
+    texts.append(compilers(*COMPILERS))
+    return hashlib.sha256(b"\0".join(hashlib.sha256(text).digest() for text in texts)).hexdigest()[:16]
 
 
 @cache
-def compilers() -> bytes:
-    """Those that are installed now."""
-    found = [Path(place).resolve() for name in COMPILERS if (place := shutil.which(name))]
+def compilers(*names: str) -> bytes:
+    """Those of these that are installed now."""
+    found = [Path(place).resolve() for name in names if (place := shutil.which(name))]
     return repr([(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in found]).encode()
 
 

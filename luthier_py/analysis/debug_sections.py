@@ -18,12 +18,12 @@ _HEADER = struct.Struct("<IIQQ")  # Elf64_Chdr: type, reserved, size, alignment
 _FLAGS, _PLACE = struct.Struct("<Q"), struct.Struct("<QQ")  # sh_flags; sh_offset and sh_size
 
 
-def read_debug_sections(data: bytes, section: str) -> Any | None:
-    """A DWARFInfo; None where the file has no section of that name. Raises what ``lines.unreadable`` lists."""
+def read_debug_sections(data: bytes) -> Any | None:
+    """A DWARFInfo; None where the file has no units (.debug_info). Raises what ``lines.unreadable`` lists."""
     from elftools.elf.elffile import ELFFile
 
     elf = ELFFile(BytesIO(data))
-    if elf.get_section_by_name(section) is None:
+    if elf.get_section_by_name(".debug_info") is None:
         return None
     if plain := _unpack(data, elf):
         elf = ELFFile(BytesIO(plain))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.analysis.debug_sections import read_debug_sections
-from luthier_py.analysis.lines import SourceLine, SourceLines, files_of, lines_of, unreadable
+from luthier_py.analysis.lines import SourceLine, SourceLines, files_of, lines_in, lines_of, unreadable
 from luthier_py.loader import CodeObject
 
 _FUNCTIONS = ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine")
@@ -82,10 +82,11 @@ def source_frames(obj: CodeObject) -> Frames:
 def frames_of(data: bytes) -> Frames:
     """The same of any ELF file, also one for the host."""
     try:
-        around = _around(list(_scopes(data)))
+        dwarf = read_debug_sections(data)
+        around = _around(list(_scopes(dwarf))) if dwarf is not None else {}
     except unreadable():
-        around = {}
-    return Frames(lines_of(data), tuple(around), tuple(around.values()))
+        return Frames(lines_of(data), (), ())
+    return Frames(lines_in(dwarf), tuple(around), tuple(around.values()))
 
 
 def _around(scopes: list[_Scope]) -> dict[int, tuple[_Scope, ...]]:
@@ -101,10 +102,7 @@ def _around(scopes: list[_Scope]) -> dict[int, tuple[_Scope, ...]]:
     return found
 
 
-def _scopes(data: bytes) -> Iterator[_Scope]:
-    dwarf = read_debug_sections(data, ".debug_info")
-    if dwarf is None:
-        return
+def _scopes(dwarf: Any) -> Iterator[_Scope]:
     for unit in dwarf.iter_CUs():
         program, top = dwarf.line_program_for_CU(unit), unit.get_top_DIE()
         folder = top.attributes.get("DW_AT_comp_dir")

@@ -90,18 +90,23 @@ def source_lines(obj: CodeObject) -> SourceLines:
 def lines_of(data: bytes) -> SourceLines:
     """The same of any ELF file, also one for the host."""
     try:
-        found = dict(_rows(data))
+        return lines_in(read_debug_sections(data))
+    except unreadable():
+        return SourceLines((), ())
+
+
+def lines_in(dwarf: Any | None) -> SourceLines:
+    """The same of debug information that is read."""
+    try:
+        found = dict(_rows(dwarf)) if dwarf is not None else {}
     except unreadable():
         found = {}
     addresses = sorted(found)
     return SourceLines(tuple(addresses), tuple(found[address] for address in addresses))
 
 
-def _rows(data: bytes) -> Iterator[tuple[int, SourceLine | None]]:
+def _rows(dwarf: Any) -> Iterator[tuple[int, SourceLine | None]]:
     """Addresses from which a line holds; the last row of an address wins, the end of a sequence has no line."""
-    dwarf = read_debug_sections(data, ".debug_line")
-    if dwarf is None:
-        return
     for unit in dwarf.iter_CUs():
         program = dwarf.line_program_for_CU(unit)
         if program is None:

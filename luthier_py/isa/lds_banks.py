@@ -82,8 +82,12 @@ class LaneGroups:
             found.setdefault(self.group(lane), []).append(lane)
         return tuple(map(tuple, found.values()))
 
+    def count(self, wave_size: int) -> int:
+        """Of groups: each mask that tells lanes apart makes twice as many."""
+        return 1 << len(self.parities_in(wave_size))
+
     def parities_in(self, wave_size: int) -> tuple[int, ...]:
-        """The masks that tell lanes of such a wave apart: two to the power of how many they are is its groups."""
+        """The masks that tell lanes of such a wave apart."""
         return tuple(mask for mask in self.parities if mask & (wave_size - 1))
 
 

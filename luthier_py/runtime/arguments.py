@@ -69,10 +69,8 @@ def with_hidden(record: KernelRecord, segment: bytes, grid: Dim3, block: Dim3, l
 
 def _pack(record: KernelRecord, arg: KernelArg, value: Argument) -> bytes:
     where = f"kernel {record.shown}, argument {arg.name or f'at offset {arg.offset}'}"
-    if isinstance(value, Buffer):
-        if arg.value_kind not in POINTERS and arg.size != 8:
-            raise Invalid(f"{where}: a buffer is given, but it takes {arg.size} bytes by value")
-        return value.address.to_bytes(arg.size, "little")
+    if isinstance(value, Buffer) and arg.value_kind not in POINTERS and arg.size != 8:
+        raise Invalid(f"{where}: a buffer is given, but it takes {arg.size} bytes by value")
     if hasattr(value, "tobytes"):
         value = bytes(value.tobytes())
     if isinstance(value, bytes):
@@ -84,7 +82,8 @@ def _pack(record: KernelRecord, arg: KernelArg, value: Argument) -> bytes:
     try:
         if isinstance(value, float):
             return struct.pack(_FLOATS[arg.size], value)
-        return int(value).to_bytes(arg.size, "little", signed=value < 0)
+        number = value.address if isinstance(value, Buffer) else int(value)
+        return number.to_bytes(arg.size, "little", signed=number < 0)
     except OverflowError:
         raise Invalid(f"{where}: {value} does not fit in {arg.size} bytes") from None
 

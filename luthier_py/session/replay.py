@@ -183,20 +183,21 @@ def with_memory(record: RecordedLaunch, own: CodeObject, settings: RunSettings,
 def _range(record: RecordedLaunch) -> tuple[int, int]:
     """Of addresses, with room."""
     first = min([record.base, *(each.address for each in record.allocations)]) // _MARGIN * _MARGIN - _MARGIN
-    last = max([record.base, *(each.end + each.spare for each in record.allocations)])
+    last = max([record.base, *(each.usable_end for each in record.allocations)])
     return first, -(-(last + _ROOM - first) // _MARGIN) * _MARGIN
 
 
 def place_allocations(memory: Memory, allocations: Sequence[Allocation]) -> None:
-    """At their addresses; those with less than a gap between them, as parts of one reservation are, in one block."""
+    """At their addresses, with what kernels may touch behind them; those with less than a gap between them, as parts of
+    one reservation are, in one block."""
     blocks: list[list[Allocation]] = []
     for each in allocations:
-        if blocks and each.address < -(-blocks[-1][-1].end // ALIGNMENT) * ALIGNMENT + GAP:
+        if blocks and each.address < -(-blocks[-1][-1].usable_end // ALIGNMENT) * ALIGNMENT + GAP:
             blocks[-1].append(each)
         else:
             blocks.append([each])
     for block in blocks:
-        memory.reserve_at(block[0].address, block[-1].end - block[0].address)
+        memory.reserve_at(block[0].address, max(each.usable_end for each in block) - block[0].address)
         for each in block:
             memory.register(each)
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Set
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from suite.choosing import Choice, choose, rank_files, some_cases
+from suite.choosing import choose, rank_files, some_cases
 from suite.files import file_digests
 from suite.kept import DURATIONS, Durations, read_durations, read_reach, source_files, split
 from suite.order import group_of, order
@@ -45,20 +45,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--results", type=Path, help="add a line of JSON for each test to this file")
 
 
-def seed_of(config: pytest.Config) -> int:
-    """That of pytest-randomly, which prints it; 0 without it."""
-    return int(getattr(config.option, "randomly_seed", 0) or 0)
-
-
 class Suite:
     """Mutable: one run."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self.config = config
-        tier = config.option.tier
-        self.tier = Tier[tier.upper()] if tier else None
-        self.durations: Durations = read_durations(config.option.kept)
-        self.choice: Choice | None = None
+        self.config, self.options = config, config.option
+        self.tier = Tier[self.options.tier.upper()] if self.options.tier else None
+        self.durations: Durations = read_durations(self.options.kept)
+        self.chosen: list[float] | None = None
+        """Numbers of the choice that `make test` made, here or in another process of the run."""
+
+    @property
+    def seed(self) -> int:
+        """That of pytest-randomly, which prints it; 0 without it."""
+        return int(getattr(self.options, "randomly_seed", 0) or 0)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, Any, Any]:
@@ -90,39 +90,40 @@ class Suite:
         items[:] = [kept[name] for name in order(list(kept), self.durations)]
 
     def _wanted(self, marks: dict[str, set[str]]) -> set[str]:
+        slow = {test for test, names in marks.items() if "slow" in names}
         if self.tier is None:
-            return {test for test in marks if self.config.option.markexpr or "slow" not in marks[test]}
-        tiers = {test: tier_of(test, names, self.durations) for test, names in marks.items()}
-        wanted = {test for test, tier in tiers.items() if tier <= self.tier}
-        slow = {test: "slow" in marks[test] for test in marks}
+            return marks.keys() - (set() if self.options.markexpr else slow)
+        wanted = {test for test, names in marks.items() if tier_of(test, names, self.durations) <= self.tier}
         if self.tier is Tier.TEST:
-            reach, files = read_reach(), file_digests()
-            edited = {file for file, digest in files.items() if reach.digests.get(file) != digest}
-            ranks = rank_files(files, reach, reach.changed(source_files()), edited)
-            seconds = self.config.option.seconds
-            known = {test for test in marks if self.durations.of(test) is not None or split(test)[0] in edited}
-            self.choice = choose(
-                {test: slow[test] for test in known - wanted}, self.durations, ranks,
-                CHOSEN_SECONDS if seconds is None else seconds, seed_of(self.config))  # fmt: skip
-            wanted = self.choice.tests | (set() if self.config.option.chosen else wanted)
-        if self.tier is Tier.NIGHTLY:
-            wanted = self._part(sorted(wanted), slow)
-        return wanted
+            wanted = self._choose(marks.keys() - wanted, slow) | (set() if self.options.chosen else wanted)
+        return self._part(sorted(wanted), slow) if self.tier is Tier.NIGHTLY else wanted
 
-    def _part(self, tests: list[str], slow: dict[str, bool]) -> set[str]:
+    def _choose(self, nightly: set[str], slow: set[str]) -> Set[str]:
+        """Those of which something is known: a duration, or that their file was edited."""
+        reach, files = read_reach(), file_digests()
+        edited = {file for file, digest in files.items() if reach.digests.get(file) != digest}
+        known = {test: test in slow for test in nightly
+                 if self.durations.of(test) is not None or split(test)[0] in edited}  # fmt: skip
+        ranks = rank_files(files, reach, reach.changed(source_files()), edited)
+        seconds = CHOSEN_SECONDS if self.options.seconds is None else self.options.seconds
+        choice = choose(known, self.durations, ranks, seconds, self.seed)
+        self.chosen = choice.numbers
+        return choice.tests
+
+    def _part(self, tests: list[str], slow: set[str]) -> set[str]:
         """Of tests in the order of their names: the part that is asked for, as long as the others."""
-        seconds = [self.durations.seconds(test, slow[test]) for test in tests]
-        number, parts = self.config.option.part or (1, 1)
+        seconds = [self.durations.seconds(test, test in slow) for test in tests]
+        number, parts = self.options.part or (1, 1)
         found, before, total = set[str](), 0.0, sum(seconds)
         for test, one in zip(tests, seconds, strict=True):
             if number - 1 <= before / total * parts < number:
                 found.add(test)
             before += one
-        if self.config.option.cases is not None:
-            found = some_cases(found, self.config.option.cases, seed_of(self.config))
-        if self.config.option.seconds is not None:
-            found &= choose(dict.fromkeys(sorted(found), False), self.durations, {}, self.config.option.seconds,
-                            seed_of(self.config)).tests  # fmt: skip
+        if self.options.cases is not None:
+            found = some_cases(found, self.options.cases, self.seed)
+        if self.options.seconds is not None:
+            known = dict.fromkeys(found, False)
+            found &= choose(known, self.durations, {}, self.options.seconds, self.seed).tests
         return found
 
     def pytest_report_header(self) -> list[str]:
@@ -133,23 +134,16 @@ class Suite:
 
     def pytest_sessionfinish(self) -> None:
         """A process of xdist tells the one that reports."""
-        output = getattr(self.config, "workeroutput", None)
-        if output is not None and self.choice is not None:
-            output["choice"] = self.choice.numbers
+        if (output := getattr(self.config, "workeroutput", None)) is not None:
+            output["chosen"] = self.chosen
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        if found := getattr(node, "workeroutput", {}).get("choice"):
-            self.told = found
-
-    told: list[float] | None = None
+        self.chosen = getattr(node, "workeroutput", {}).get("chosen") or self.chosen
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        told = self.told
-        if told is None and self.choice is not None:
-            told = self.choice.numbers
-        if told is not None:
-            reached, at_random, left, seconds = told
+        if self.chosen is not None:
+            reached, at_random, left, seconds = self.chosen
             terminalreporter.write_line(
                 f"of the nightly tests {reached:.0f} that a change since {self.durations.date or 'the beginning'} can "
                 f"reach and {at_random:.0f} at random (some {seconds:.0f} s); {left:.0f} that it can reach are left "

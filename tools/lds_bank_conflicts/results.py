@@ -63,7 +63,7 @@ class Sites:
         access = self.sites[site].access
         service = bank_model(self.program.obj.target).service(access.way, access.dwords)
         passes = len(access.offsets_bytes)
-        free = accesses * passes * len(service.groups(self.program.isa.wave_size))
+        free = accesses * passes * service.count(self.program.isa.wave_size)
         return {
             "accesses": accesses,
             "cycles": free + values[conflicts] * passes,

@@ -34,7 +34,6 @@ from luthier_py.emulator.waves.residency import of_device
 from luthier_py.emulator.waves.shape import shape_of
 from luthier_py.errors import Invalid
 from luthier_py.isa.target import Target
-from luthier_py.isa.target_id import TargetId
 from luthier_py.loader import MEMORY, CodeObject, load
 from luthier_py.loader.origins import kept_original, object_name
 from luthier_py.runtime.device import Buffer, Dim3, KernelHandle
@@ -135,10 +134,8 @@ class EmulatorDevice:
         def make() -> LoadedLaunch:
             shape = shape_of(kernel.record, self._target, grid, block, lds_bytes)
             of_device(shape)  # refuses what does not fit
-            mode = kernel.record.descriptor.mode(shape.target)
-            settings = self.options.settings(Settings(
-                shape.wave_size, mode, shape.target, weights=self.weights,
-                d16_clears=TargetId(shape.target, module.object.sramecc, module.object.xnack).d16_clears))
+            bare = module.settings(kernel.record, shape.target)
+            settings = self.options.settings(replace(bare, weights=self.weights))
             code = module.code(replace(settings, checks=settings.checks | Checks.TOUCHED) if touched else settings)
             code.require(kernel.record.entry, kernel.name)
             kernel_object = module.base + kernel.record.descriptor_address

@@ -8,7 +8,6 @@ from __future__ import annotations
 from luthier_py import llvm
 from luthier_py.emulator.code.engine import object_code
 from luthier_py.emulator.devices.device import EmulatorDevice
-from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.reading.discover import discover
 from luthier_py.emulator.reading.parts import effort
 from luthier_py.emulator.translation.host_functions import translate
@@ -18,9 +17,9 @@ from luthier_py.loader import CodeObject
 def host_code(obj: CodeObject, kernel: str) -> bytes:
     """Machine code of ``kernel``'s own function, without those that it calls."""
     record = obj.kernel(kernel)
-    settings = Settings(record.descriptor.wave_size, record.descriptor.mode(obj.target), obj.target,
-                        d16_clears=obj.target_id.d16_clears)
-    code = EmulatorDevice(obj.target).load(obj.data, obj.name).code(settings)
+    module = EmulatorDevice(obj.target).load(obj.data, obj.name)
+    settings = module.settings(record, obj.target)
+    code = module.code(settings)
     blocks = discover(code.decode, record.entry)
     functions = translate(blocks, record.entry, settings)
     return b"".join(llvm.text_section(object_code(function.ir, effort(blocks))) for function in functions)

@@ -7,6 +7,7 @@ kernel starts in.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
 
 from luthier_py.emulator.code.code import HostedCode
 from luthier_py.emulator.launches.ready import LoadedLaunch
@@ -15,7 +16,8 @@ from luthier_py.emulator.native.clocks import ExecutedInstructions
 from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.reading.text import ObjectText
 from luthier_py.errors import DeviceError, Invalid, Malformed, Unsupported
-from luthier_py.loader import CodeObject, RelocationKind, SegmentFlag
+from luthier_py.isa import Target
+from luthier_py.loader import CodeObject, KernelRecord, RelocationKind, SegmentFlag
 from luthier_py.runtime.device import Buffer, KernelHandle
 
 KEPT_LAUNCHES = 128
@@ -59,6 +61,12 @@ class EmulatorModule:
         if symbol is None or not symbol.defined:
             raise Invalid(f"{self.object.name}: no variable {name}")
         return Buffer(self.base + symbol.address, symbol.size)
+
+    def settings(self, record: KernelRecord, target: Target) -> Settings:
+        """What a kernel's code is translated for on a device, whatever is asked for besides."""
+        on_device = replace(self.object.target_id, target=target)
+        return Settings(record.descriptor.wave_size, record.descriptor.mode(target), target,
+                        d16_clears=on_device.d16_clears)
 
     def code(self, settings: Settings) -> HostedCode:
         if settings not in self._codes:

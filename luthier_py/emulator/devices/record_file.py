@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator
-from dataclasses import asdict, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -43,9 +42,8 @@ _SKIPPABLE, _SKIPPABLE_MAGIC = struct.Struct("<2I"), 0x184D2A50
 _LEVEL, _LEVEL_OF_LARGE, _LARGE = 19, 9, 1 << 24  # bytes from which on the better level takes too long
 _KINDS = {"target": str, "code": bytes, "base": int, "kernel": str, "grid": list, "block": list, "lds_bytes": int,
           "kernarg": bytes, "instructions": int, "allocations": list, "pages": list, "kinds": bytes, "contents": bytes}
-_ALLOCATION = {field.name: {"str": str, "int": int, "bool": bool}[str(field.type)] for field in fields(Allocation)}
-_LATER = {"heap": 0}
-"""What older files do not say of an allocation, and what holds for it then."""
+_ALLOCATION = {"address": int, "size": int, "name": str, "writable": bool, "fine": bool, "spare": int}
+"""Fields that the version has. Whose heap an allocation may be of is none: a record need not hold that heap's own."""
 
 
 class _Wrong(Exception):
@@ -68,7 +66,7 @@ def pack_record(launch: RecordedLaunch) -> bytes:
     kinds, contents = _packed(launch.pages)
     facts = {
         **{name: getattr(launch, name) for name in _KINDS if hasattr(launch, name)},
-        "allocations": [asdict(each) for each in launch.allocations],
+        "allocations": [{name: getattr(each, name) for name in _ALLOCATION} for each in launch.allocations],
         "pages": [page.address // PAGE_BYTES for page in launch.pages], "kinds": kinds, "contents": contents,
     }  # fmt: skip
     plain = cast(bytes, msgpack.packb(facts))
@@ -139,13 +137,13 @@ def _typed(facts: Any, kinds: dict[str, type], what: str) -> dict[str, Any]:
 
 def _checked(facts: dict[str, Any]) -> RecordedLaunch:
     grid, block = (_dim(facts[name], name) for name in ("grid", "block"))
-    allocations = tuple(_allocation(row) for row in facts["allocations"])
+    allocations = tuple(Allocation(**_typed(row, _ALLOCATION, "an allocation")) for row in facts["allocations"])
     pages = tuple(_pages(facts["pages"], facts["kinds"], facts["contents"]))
     base = facts["base"]
     _need(_LOWEST <= base < _HIGHEST and base % PAGE_BYTES == 0, "the code object's address")
     for each in allocations:
         room = each.size >= 0 and 0 <= each.spare < MOST_SPAN and _LOWEST <= each.address
-        _need(room and each.end + each.spare <= _HIGHEST, "the place of an allocation")
+        _need(room and each.usable_end <= _HIGHEST, "the place of an allocation")
     ends = [(each.address, each.end) for each in allocations]
     _need(all(before[1] <= after[0] for before, after in pairwise(ends)), "the order of allocations")
     first, last = min([base, *(start for start, _ in ends)]), max([base, *(end for _, end in ends)])
@@ -154,10 +152,6 @@ def _checked(facts: dict[str, Any]) -> RecordedLaunch:
     _need(facts["lds_bytes"] in range(1 << 32) and facts["instructions"] >= 0, "a number")
     named = {name: facts[name] for name in ("target", "code", "base", "kernel", "lds_bytes", "kernarg", "instructions")}
     return RecordedLaunch(**named, grid=grid, block=block, allocations=allocations, pages=pages)
-
-
-def _allocation(row: Any) -> Allocation:
-    return Allocation(**_typed(_LATER | row if isinstance(row, dict) else row, _ALLOCATION, "an allocation"))
 
 
 def _need(good: bool, what: str) -> None:

@@ -48,9 +48,14 @@ class Allocation:
         return self.address + self.size
 
     @property
+    def usable_end(self) -> int:
+        """Of what kernels may touch."""
+        return self.end + self.spare
+
+    @property
     def row(self) -> tuple[int, int, int]:
         """What native code is told of it: a record of layout.ALLOCATION."""
-        return self.address, self.end + self.spare, self.writable * WRITABLE | self.fine * FINE | self.heap
+        return self.address, self.usable_end, self.writable * WRITABLE | self.fine * FINE | self.heap
 
     def __str__(self) -> str:
         return f"{self.name} (0x{self.address:x}, {self.size} bytes)"

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.analysis import source_frames
+from luthier_py.analysis import frames, lines, source_frames
+from luthier_py.analysis.debug_sections import read_debug_sections
+from luthier_py.analysis.frames import frames_of
+from luthier_py.analysis.lines import lines_of
 from luthier_py.ir import lift
 from luthier_py.loader import load
 from luthier_py.samples import sample
@@ -69,3 +72,11 @@ def test_damaged_information_is_no_error() -> None:
         data, section = bytearray(obj.data), rng.choice(tables)
         data[section.offset + rng.randrange(section.size)] = rng.choice((0, 1, 0x7F, 0x80, 0xFF))
         source_frames(replace(obj, data=bytes(data))).at(0x1710)
+
+
+def test_one_reading_gives_lines_and_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, read = sample("transpose").path.read_bytes(), []
+    for module in (frames, lines):
+        monkeypatch.setattr(module, "read_debug_sections", lambda data: read.append(data) or read_debug_sections(data))
+    assert frames_of(data).lines.lines and read == [data]
+    assert frames_of(data).lines == lines_of(data)

@@ -29,6 +29,7 @@ from luthier_py.emulator.memory.touched import PAGE_BYTES
 from luthier_py.errors import Malformed
 from luthier_py.loader import limits
 from luthier_py.loader.limits import LIMIT, RATIO
+from luthier_py.samples import FOLDER
 
 HEAD = struct.Struct("<4sI32s")
 BASE = 0x200000000000
@@ -66,6 +67,14 @@ def test_it_comes_back_and_is_small(tmp_path: Path) -> None:
     size = write_record(tmp_path / "launch.lrec", LAUNCH)
     assert read_record(tmp_path / "launch.lrec") == LAUNCH == unpack_record(signed(facts()), "it")
     assert [path.stat().st_size for path in tmp_path.iterdir()] == [size] and size < 700
+
+
+def test_files_of_a_version_have_its_fields_whatever_allocations_have_here() -> None:
+    """A file that is kept can be read, and brings no address at which native code looks for a heap."""
+    kept = read_record(FOLDER / "gemm_4bit.lrec")
+    assert (kept.kernel[:15], len(kept.pages), kept.instructions) == ("_Z14gemm_4bit_s", 10, 14800)
+    of_heap = replace(LAUNCH, allocations=tuple(replace(each, heap=0x5000) for each in LAUNCH.allocations))
+    assert pack_record(of_heap) == pack_record(LAUNCH)
 
 
 def test_pages_of_zeros_and_equal_ones_cost_next_to_nothing() -> None:
@@ -129,7 +138,7 @@ HOSTILE: dict[str, Any] = {
     "an allocation of the kernel's": facts(allocations=[{**ALLOCATION, "address": -(1 << 47)}]),
     "a large allocation": facts(allocations=[{**ALLOCATION, "size": 1 << 46}]),
     "a negative allocation": facts(allocations=[{**ALLOCATION, "size": -8}]),
-    "no allocation": facts(allocations=[7]),
+    "no allocation": facts(allocations=[7]), "a heap": facts(allocations=[{**ALLOCATION, "heap": 1 << 46}]),
 }  # fmt: skip
 
 

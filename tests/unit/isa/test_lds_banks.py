@@ -24,6 +24,7 @@ def make(name: str, *operands: object, **modifiers: int) -> Inst:
 def test_a_group_without_conflicts_fits_the_banks(service: LaneGroups, words: int) -> None:
     for wave_size in (32, 64):
         groups = service.groups(wave_size)
+        assert len(groups) == service.count(wave_size)
         assert sorted(lane for group in groups for lane in group) == list(range(wave_size))
         assert len({len(group) for group in groups}) == 1 and len(groups[0]) * words <= service.banks
         assert all(service.group(lane) == service.group(group[0]) for group in groups for lane in group)

@@ -57,6 +57,8 @@ def test_wrong_arguments(values, words):
 def test_a_buffer_is_its_address_wherever_that_fits(kind, size):
     record = replace(SAXPY, args=(replace(SAXPY.args[0], value_kind=kind, size=size),))
     assert pack_arguments(record, [X], GRID, BLOCK)[: size + 1] == (0x1000).to_bytes(size + 1, "little")
+    with pytest.raises(Invalid, match=f"does not fit in {size} bytes"):
+        pack_arguments(record, [replace(X, address=1 << 8 * size)], GRID, BLOCK)
 
 
 def test_hidden_values():

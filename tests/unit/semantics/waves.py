@@ -116,8 +116,7 @@ def run(code: Sequence[Inst], setup: Setup | None = None, **changes: Any) -> Sta
     numbers = host.numbers
     code = object_code(host.ir, Effort.GENERATE)
     engine = link_function(host.name, code, size, {FIRST_COUNTER: 0, FIRST_SITE: 0})
-    space = np.zeros(row_offset(VECTOR_ROWS + TEMPORARY_ROWS, size) + 64, np.uint8)
-    wave = space[-space.ctypes.data % 64 :]
+    wave = aligned(row_offset(VECTOR_ROWS + TEMPORARY_ROWS, size))
     counters = np.zeros(max(len(numbers.counters), 1), np.uint64)
     sites = np.zeros(max(len(numbers.sites), 1) * SITE_BYTES // 8, np.uint64)
     rows = sorted((array.ctypes.data, array.ctypes.data + array.nbytes, 1) for array in setup.memory)
@@ -129,13 +128,19 @@ def run(code: Sequence[Inst], setup: Setup | None = None, **changes: Any) -> Sta
         "code_base": CODE_BASE, "shared_base": SHARED_BASE, "private_base": private_base(setup.isa.target),
     }.items():
         worker[WORKER[name] // 8] = value
-    scratch = np.zeros(max(setup.scratch_bytes, 4) * 64, np.uint8)
+    scratch = aligned(max(setup.scratch_bytes, 4) * 64)
     if setup.scratch is not None:
         scratch[: setup.scratch.nbytes] = setup.scratch
     _fill(wave, setup, worker, scratch)
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(engine.address(host.name))
     status = function(wave.ctypes.data)
     return State(wave, status, scratch, size)
+
+
+def aligned(size: int) -> NDArray[np.uint8]:
+    """Zeroed bytes where native code may load whole vectors: registers and private memory of waves lie so."""
+    space = np.zeros(size + 64, np.uint8)
+    return space[-space.ctypes.data % 64 :][:size]
 
 
 def _fill(wave: NDArray[np.uint8], setup: Setup, worker: Row, scratch: Row) -> None:

@@ -11,12 +11,10 @@ from stacked_programs import OPENMP, Done, Programs, Stacked
 
 
 @pytest.fixture(scope="session")
-def programs(
-    rocm_stack: RocmStack, require_tool: Callable[[str], str], request: pytest.FixtureRequest
-) -> Programs:
+def programs(rocm_stack: RocmStack, require_tool: Callable[[str], str]) -> Programs:
     require_tool("cc")
     require_tool("clang++-22")
-    return Programs(rocm_stack, Path(request.config.cache.mkdir("programs")))
+    return Programs(rocm_stack)
 
 
 @pytest.fixture(scope="session")

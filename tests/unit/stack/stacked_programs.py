@@ -6,25 +6,23 @@ itself are in no count.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from compiled_programs import PROGRAMS, TARGET, Recipe, compiled, compilers, headers_key, key_of
 from program_builder import builder
 from rocm_stack import ABI, CODE_OBJECT, RocmStack
 
 from luthier_py.runtime.hip import runtime_folder
 
 ROOT = Path(__file__).resolve().parents[3]
-PROGRAMS = ROOT / "tests" / "programs"
-TARGET = "gfx90a"
 DEVICE = f"emulator:{TARGET}"
 SECONDS = 600  # until a program hangs, on a machine that is busy with others
 OPENMP = "clang-19"
@@ -70,55 +68,50 @@ def reported(done: Done, tool: str) -> Counter[tuple[str, str]]:
 
 
 class Programs:
-    """Mutable: a folder of executables, by content of their sources."""
+    """Executables for a stack."""
 
-    def __init__(self, stack: RocmStack, folder: Path) -> None:
+    def __init__(self, stack: RocmStack) -> None:
         self.stack = stack
-        self.folder = folder
 
     def hip(self, name: str) -> Path:
         """tests/programs/NAME.hip, without assertions: a kernel with one may print, see docs/runtime.md."""
-        output = self._place(name, f"{name}.hip", PROGRAMS / "build.py")
-        if not output.exists():
-            libraries = [builder.device_library(path) for path in builder.header_folders()]
-            builder.build(
-                PROGRAMS / f"{name}.hip", output, self.stack.headers, self.stack.libraries, (TARGET,), ("-DNDEBUG",),
-                abi=ABI, code_object=CODE_OBJECT, library=next(filter(None, libraries), None),
-            )  # fmt: skip
-        return output
+        source = PROGRAMS / f"{name}.hip"
+        library = next(filter(None, map(builder.device_library, builder.header_folders())), None)
+        return self._kept(name, source, lambda path: builder.build(
+            source, path, self.stack.headers, self.stack.libraries, (TARGET,), ("-DNDEBUG",),
+            abi=ABI, code_object=CODE_OBJECT, library=library), library)
 
     def openmp(self, name: str) -> Path:
         """tests/programs/NAME.c, as clang's driver makes it."""
-        output = self._place(name, f"{name}.c", Path(__file__))
-        if not output.exists():
-            words = f"-O2 -g -Wall -Wextra -Werror -fopenmp --offload-arch={TARGET}".split()
-            library = f"--rocm-device-lib-path={self.stack.device_libraries}"
-            builder.run(OPENMP, *words, library, RUNTIME, str(PROGRAMS / f"{name}.c"), "-o", str(output))
-        return output
+        words = f"-O2 -g -Wall -Wextra -Werror -fopenmp --offload-arch={TARGET}".split()
+        library = f"--rocm-device-lib-path={self.stack.device_libraries}"
+        return self._command(name, PROGRAMS / f"{name}.c", OPENMP, *words, library, RUNTIME)
 
     def hsa(self, name: str, *more: str) -> Path:
         """tests/programs/NAME.c, on ROCr itself; ``more``: options of the compiler."""
-        output = self._place(name, f"{name}.c", Path(__file__))
-        if not output.exists():
-            words = f"cc -std=gnu11 -O1 -pthread -Wall -Wextra -Werror -isystem {self.stack.headers}".split()
-            libraries = f"-L{self.stack.libraries} -l:libhsa-runtime64.so.1 -Wl,--allow-shlib-undefined".split()
-            builder.run(*words, *more, str(PROGRAMS / f"{name}.c"), "-o", str(output), *libraries)
-        return output
+        words = f"-std=gnu11 -O1 -pthread -Wall -Wextra -Werror -isystem {self.stack.headers}".split()
+        libraries = f"-L{self.stack.libraries} -l:libhsa-runtime64.so.1 -Wl,--allow-shlib-undefined".split()
+        return self._command(name, PROGRAMS / f"{name}.c", "cc", *words, *more, behind=libraries)
 
     def code_object(self, name: str) -> Path:
         """tests/data/NAME.hip, in the version that this ROCm loads."""
+        how = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none".split()
+        version = f"-mcode-object-version={CODE_OBJECT}"
         source = ROOT / "tests" / "data" / f"{name}.hip"
-        output = self._place(name, str(source), Path(__file__)).with_suffix(".co")
-        if not output.exists():
-            how = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none".split()
-            version = f"-mcode-object-version={CODE_OBJECT}"
-            builder.run(builder.COMPILER, *how, f"--offload-arch={TARGET}", version, str(source), "-o", str(output))
-        return output
+        return self._command(f"{name}.co", source, builder.COMPILER, *how, f"--offload-arch={TARGET}", version)
 
-    def _place(self, name: str, source: str, *others: Path) -> Path:
-        texts = [PROGRAMS / source, *others, *sorted(PROGRAMS.glob("*.h"))]
-        digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in texts))
-        return self.folder / f"{name.replace('/', '-')}-rocm-{digest.hexdigest()[:16]}"
+    def _command(self, name: str, source: Path, *words: str, behind: Sequence[str] = ()) -> Path:
+        whole = *words, str(source)  # its path, too, as line tables have it
+
+        def make(path: Path) -> None:
+            builder.run(*whole, "-o", str(path), *behind)
+
+        return self._kept(name, source, make, whole, behind, compilers(words[0]))
+
+    def _kept(self, name: str, source: Path, make: Callable[[Path], object], *parts: object) -> Path:
+        headers = sorted({*PROGRAMS.glob("*.h"), *source.parent.glob("*.h")})
+        key = key_of("rocm", source, *headers, PROGRAMS / "build.py", headers_key(self.stack.headers), *parts)
+        return compiled(Recipe(name, key, make))
 
 
 class Stacked:

@@ -189,27 +189,43 @@ def test_type_checkers_see_plain_python(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def readme_tool() -> str:
-    text = (Path(luthier_py.__file__).parent.parent / "README.md").read_text()
-    block = text[text.index("    from luthier_py import Mutator") : text.index("Save it as")]
-    return textwrap.dedent(block)
+def shown_tools() -> dict[str, str]:
+    """Those that README and manual show whole, by names of files."""
+    root = Path(luthier_py.__file__).parent.parent
+    readme = (root / "README.md").read_text()
+    whole = readme[readme.index("    from luthier_py import Mutator") : readme.index("Save it as")]
+    found = {"count.py": textwrap.dedent(whole)}
+    for page in sorted((root / "docs").glob("*.md")):
+        for number, code in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)):
+            if "import" in code and "(Tool)" in code:
+                found[f"{page.stem}_{number}.py"] = code
+    return found
 
 
 @pytest.mark.parametrize(
     "checker", ["mypy --strict --python-executable", "basedpyright --pythonpath"], ids=["mypy", "pyright"]
 )
-def test_editors_accept_the_readme_s_tool(checker: str, tmp_path: Path) -> None:
+def test_editors_accept_tools_that_are_shown(checker: str, tmp_path: Path) -> None:
     """In a folder of its own, with this installation; and they refuse what is wrong, so they have seen the types."""
     name, *options = checker.split()
     command = Path(sys.executable).with_name(name)
     if not command.exists():
         pytest.skip(f"{name} is not installed")
     (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
-    (tmp_path / "count.py").write_text(readme_tool())
+    tools = shown_tools()
+    for file, text in tools.items():
+        (tmp_path / file).write_text(text)
     (tmp_path / "wrong.py").write_text('from luthier_py.intrinsics import popcount\n\nx: str = popcount("a")\n')
-    run = [command, *options, sys.executable, "count.py", "wrong.py"]
+    run = [command, *options, sys.executable, *tools, "wrong.py"]
     done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path)
-    assert done.stdout.count("wrong.py:3") == 2 and "count.py:" not in done.stdout, done.stdout + done.stderr
+    assert re.findall(r"(\S+\.py):\d", done.stdout.replace(f"{tmp_path}/", "")) == ["wrong.py"] * 2, done.stdout
+
+
+def test_no_shown_tool_has_a_hook_where_editors_expect_self() -> None:
+    tools = shown_tools()
+    classes = [node for text in tools.values() for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
+    marked = [ast.unparse(part) for node in classes for part in node.body if getattr(part, "decorator_list", ())]
+    assert len(tools) > 10 and not [text for text in marked if "@hook" in text and "@staticmethod" not in text]
 
 
 def test_type_checkers_know_the_signatures_of_intrinsics() -> None:
