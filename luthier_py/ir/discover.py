@@ -256,7 +256,7 @@ def _builders(blocks: tuple[Block, ...], flow: ChainUses) -> Iterable[PcBuilder]
     for number, chain in enumerate(flow.chains):
         use = uses.get(number)
         call, branch = (None, use) if use in inside else (use, None)
-        yield PcBuilder(chain.getpc, chain.lo, chain.hi, chain.value, call, branch)
+        yield PcBuilder(chain.getpc, chain.lo, chain.hi, chain.value, call, branch, chain.back, chain.offset)
 
 
 def _program(found: _Discovery, records: Iterable[KernelRecord]) -> Program:

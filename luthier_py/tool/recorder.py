@@ -83,7 +83,7 @@ class Recorder:
             message = f"{caller()}: something else stands for this instruction already, by {self.instead[instr][2]}"
             raise EditConflict(message, self.where(instr))
         function = self.program.function_of(instr)
-        built = [part for builder in function.pc_builders for part in (builder.lo, builder.hi)]
+        built = [part for builder in function.pc_builders for part in (builder.lo, builder.hi, *builder.offset)]
         why = stays(instr.inst) if inst is None else unlike(instr.inst, inst)
         why = "makes an address" if instr in built else why
         if why is not None:
