@@ -133,11 +133,11 @@ def _pointed(found: _Discovery) -> dict[int, InstructionSet]:
 
 
 def _taken(found: _Discovery) -> frozenset[int]:
-    """Addresses of functions that function pointers may hold."""
+    """Addresses of functions that function pointers may hold: of symbols, or of what a call goes to."""
     extents = found.extents
     return extents.pointers | {builder.value for function in found.functions.values()
-                               for builder in function.pc_builders
-                               if builder.escapes and extents.is_function(builder.value)}
+                               for builder in function.pc_builders if builder.escapes
+                               and (extents.is_function(builder.value) or builder.value in found.functions)}
 
 
 def _swept(found: _Discovery, todo: Mapping[int, InstructionSet]) -> Iterator[FunctionBytes]:

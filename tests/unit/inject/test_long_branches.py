@@ -67,6 +67,37 @@ COMPUTED = """
  s_nop 0
 """
 """Distances in s10, s14, and s19, which end in memory."""
+CHOSEN = """
+ s_movk_i32 s21, 0
+.Lturn:
+ s_cmp_eq_u32 s21, 1
+ s_cbranch_scc1 .Lsecond
+ s_getpc_b64 s[24:25]
+ s_add_i32 s26, .Lone, 4
+ s_add_u32 s24, s24, s26
+ s_addc_u32 s25, s25, 0
+ s_branch .Lcall
+.Lsecond:
+ s_getpc_b64 s[24:25]
+ s_add_i32 s26, .Ltwo, 4
+ s_add_u32 s24, s24, s26
+ s_addc_u32 s25, s25, 0
+.Lcall:
+ s_swappc_b64 s[30:31], s[24:25]
+ s_add_u32 s21, s21, 1
+ s_cmp_lt_u32 s21, 3
+ s_cbranch_scc1 .Lturn
+ s_branch .Lfinish
+.Lone:
+ {add} v2, 5, v2
+ s_setpc_b64 s[30:31]
+.Ltwo:
+ {add} v2, 7, v2
+ {add} v2, s26, v2
+ s_setpc_b64 s[30:31]
+.Lfinish:
+"""
+"""One of two functions that have no symbol, as activation functions of hipBLASLt's kernels have none."""
 ALL = FORWARD + BACK + COMPUTED
 KERNEL = """
  {load} s[2:3], s[0:1], 0x0
@@ -110,10 +141,10 @@ def test_distances_in_registers_are_followed(made, gpu: str) -> None:
     assert [len(builder.offset) for builder in function.pc_builders] == [1, 2, 6]
 
 
-@pytest.mark.parametrize("gpu", TARGETS)
-@pytest.mark.parametrize("options", [{}, {"COUNT_WARP_LEVEL": 0}, {"mode": "instruction"}], ids=str)
+@pytest.mark.parametrize(("gpu", "options"), [
+    *((gpu, {}) for gpu in TARGETS), ("gfx90a", {"COUNT_WARP_LEVEL": 0}), ("gfx90a", {"mode": "instruction"})], ids=str)
 def test_a_copy_goes_the_same_ways(made, gpu: str, options: dict[str, object]) -> None:
-    device, tool, data = EmulatorDevice(target(gpu)), load_tool("instr_count", options), made(gpu, ALL)
+    device, tool, data = EmulatorDevice(target(gpu)), load_tool("instr_count", options), made(gpu, ALL + CHOSEN)
     before = run_original(device, data, LAUNCH)
     profile = device.profile
     assert profile is not None
@@ -122,6 +153,18 @@ def test_a_copy_goes_the_same_ways(made, gpu: str, options: dict[str, object]) -
         n: each.tobytes() for n, each in after.outputs.items()}
     wanted = profile.total_lanes if options.get("COUNT_WARP_LEVEL") == 0 else profile.total
     assert after.report["instructions"] == wanted
+
+
+def test_a_copy_without_the_original_is_proved_too(made) -> None:
+    assert instrument(made("gfx90a", ALL), "instr_count", apart=True).patched.report
+
+
+def test_functions_without_symbols_are_those_that_calls_go_to(made) -> None:
+    program = lift(load(made("gfx90a", CHOSEN)))
+    kernel, one, two = program.functions
+    (call,) = program.calls(kernel)
+    assert call.indirect and not call.unknown and call.targets == (one, two)
+    assert program.address_taken == {one.address, two.address}
 
 
 @pytest.mark.parametrize("behind", ["s_cselect_b32 s20, 1, 0", "s_cbranch_scc0 .Lend\n.Lend:"])
