@@ -176,6 +176,11 @@ class PcBuilder:
     offset: tuple[Instr, ...] = ()
 
     @property
+    def sums(self) -> tuple[Instr, ...]:
+        """All that computes the value, but for the PC: nothing else may stand there."""
+        return (*self.offset, *dict.fromkeys((self.lo, self.hi)))
+
+    @property
     def escapes(self) -> bool:
         """Whether the value may be used in other ways than to go there."""
         return self.call is None and self.branch is None

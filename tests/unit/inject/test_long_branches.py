@@ -11,13 +11,14 @@ from itertools import product
 import pytest
 from assembled import BUFFER_BYTES, assembled
 
+from luthier_py import Mutator, Tool, hook, u32
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import CheckFailed
+from luthier_py.errors import CheckFailed, EditConflict
 from luthier_py.inject import clone as cloning
 from luthier_py.inject.items import Referent, Single
 from luthier_py.inject.patch import FixupKind
 from luthier_py.ir import Ending, lift, verify
-from luthier_py.isa import OpFlag, target
+from luthier_py.isa import OpFlag, sgpr, target
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.session.run import Launch, run_instrumented, run_original
@@ -238,3 +239,43 @@ def test_what_is_not_known_is_refused_by_name(made, how: str) -> None:
     (function,) = lift(load(made("gfx90a", body))).functions
     assert function.incomplete is not None
     assert "may go anywhere" in function.incomplete or "not understood" in function.incomplete
+
+
+class Changing(Tool):
+    """A result in a register, before or after an instruction of the first address that is made."""
+
+    @hook
+    def other(x: u32) -> u32:
+        return x + 4
+
+    def __init__(self, number: int, place: str, register: int) -> None:
+        super().__init__()
+        self.number, self.place, self.register = number, place, register
+
+    def instrument(self, m: Mutator) -> None:
+        (function,) = m.functions()
+        builder = function.pc_builders[0]
+        instr = (*builder.offset, builder.lo, builder.hi)[self.number]
+        at, register = (m.before if self.place == "before" else m.after), sgpr(self.register)
+        at(instr, self.other, register, into=register)
+
+
+@pytest.mark.parametrize(("number", "place"), [(0, "after"), (1, "before"), (1, "after"), (2, "before")])
+def test_no_hook_may_change_what_is_added_to_the_pc(made, number: int, place: str) -> None:
+    with pytest.raises(EditConflict, match="s10 is a part of an address here"):
+        instrument(made("gfx90a", FORWARD), Changing(number, place, 10))
+
+
+@pytest.mark.parametrize(("number", "place", "register"), [(0, "before", 10), (2, "after", 10), (1, "before", 20)])
+def test_hooks_may_change_it_before_and_behind(made, number: int, place: str, register: int) -> None:
+    instrument(made("gfx90a", FORWARD), Changing(number, place, register))
+
+
+def test_nothing_else_may_stand_for_what_makes_it(made) -> None:
+    class Replacing(Changing):
+        def instrument(self, m: Mutator) -> None:
+            (function,) = m.functions()
+            m.remove(function.pc_builders[0].offset[0])
+
+    with pytest.raises(EditConflict, match="makes an address"):
+        instrument(made("gfx90a", FORWARD), Replacing(0, "", 0))
