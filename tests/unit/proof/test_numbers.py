@@ -28,7 +28,7 @@ def scalars(isa: InstructionSet) -> Iterator[Inst]:
             yield isa.make(op.mnemonic, *operands)
 
 
-@pytest.mark.parametrize("gpu", ["gfx90a", "gfx1201"])
+@pytest.mark.parametrize("gpu", ["gfx90a", pytest.param("gfx1201", marks=pytest.mark.slow)])
 def test_what_is_computed_of_numbers_is_what_the_instruction_computes(gpu: str) -> None:
     checked = set()
     for inst in scalars(instruction_set(target(gpu))):
