@@ -2,8 +2,9 @@
 
 In: a function, what is cloned beside it, and what the tool wants to stand for some of its instructions. Out: a Clone.
 Invariant: its other instructions are the original's, and each means what it meant: branches go to the clone of their
-block, literals of getpc chains keep the address that they build, except that a direct call goes to the clone of its
-callee.
+block, getpc chains make the address that they made, except that a direct call goes to the clone of its callee, and a
+jump to the clone of its block. What of that is a distance is a literal in the two sums, also where these add registers:
+so the instructions that put numbers into those are the original's, and the numbers are, whoever else looks at them.
 """
 
 from __future__ import annotations
@@ -18,10 +19,15 @@ from luthier_py.inject.patch import FixupKind
 from luthier_py.ir import Function, Instr, PcBuilder, Program
 from luthier_py.ir.model import instr_at
 from luthier_py.isa import Inst, InstructionSet, OpFlag
-from luthier_py.isa.glue import add, add_with_carry, with_long_literal
+from luthier_py.isa.glue import add, add_with_carry, subtract, subtract_with_borrow, with_long_literal
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action
 from luthier_py.isa.wave_registers import gives_back_vectors
+
+_HALVES = {  # of an address, by whether the distance is subtracted, and whether it is the upper one
+    (False, False): (FixupKind.REL32_LO, add), (False, True): (FixupKind.REL32_HI, add_with_carry),
+    (True, False): (FixupKind.BACK32_LO, subtract), (True, True): (FixupKind.BACK32_HI, subtract_with_borrow),
+}
 
 
 def cloned(
@@ -101,10 +107,9 @@ class _Apart:
                 raise Unsupported("an address is made by a 64-bit add whose literal has 32 bits; leave the kernel out",
                                   self.where(instr))
             kind, inst = FixupKind.REL64, with_long_literal(self.isa, instr.inst)
-        elif instr == builder.lo:
-            kind, inst = FixupKind.REL32_LO, add(self.isa, to, source)
         else:
-            kind, inst = FixupKind.REL32_HI, add_with_carry(self.isa, to, source)
+            kind, make = _HALVES[builder.back, instr == builder.hi]
+            inst = make(self.isa, to, source)
         return Single(inst, instr, reference=Reference(kind, self.target(builder), base))
 
     def target(self, builder: PcBuilder) -> Referent:

@@ -17,18 +17,22 @@ ENTRY_ALIGN_BYTES = 256  # of kernel entries (AMDGPUUsage, "Kernel Descriptor")
 
 
 class FixupKind(Enum):
-    """What of the 64-bit distance is stored: a half (R_AMDGPU_REL32_LO and _HI) or all of it (R_AMDGPU_REL64)."""
+    """What of the 64-bit distance is stored: a half (R_AMDGPU_REL32_LO and _HI) or all of it (R_AMDGPU_REL64); BACK, of
+    the way back, which code subtracts."""
 
     REL32_LO = auto()
     REL32_HI = auto()
     REL64 = auto()
+    BACK32_LO = auto()
+    BACK32_HI = auto()
 
     @property
     def size_bytes(self) -> int:
         return 8 if self is FixupKind.REL64 else 4
 
     def stored(self, distance: int) -> bytes:
-        shift = 32 if self is FixupKind.REL32_HI else 0
+        shift = 32 if self in (FixupKind.REL32_HI, FixupKind.BACK32_HI) else 0
+        distance = -distance if self in (FixupKind.BACK32_LO, FixupKind.BACK32_HI) else distance
         return (distance >> shift & (1 << 8 * self.size_bytes) - 1).to_bytes(self.size_bytes, "little")
 
 

@@ -33,10 +33,11 @@ from luthier_py.tool import Place
 
 COPIED, KEPT, INSERTED, PAYLOAD, INSTEAD = "|=+*~"
 OWN = (COPIED, KEPT, INSTEAD)
-KINDS = {FixupKind.REL32_LO: "low", FixupKind.REL32_HI: "high", FixupKind.REL64: "all"}
+KINDS = {FixupKind.REL32_LO: "low", FixupKind.REL32_HI: "high", FixupKind.REL64: "all",
+         FixupKind.BACK32_LO: "back-low", FixupKind.BACK32_HI: "back-high"}
 _LINE = re.compile(r"  (?P<who>\S.*?) +(?P<mark>[|=+*~]) (?P<text>.*?)(?: -> (?P<to>.*))?")
 _CALL = re.compile(r"call (\d+) (\S+) (before|after|taken) 0x([0-9a-f]+)")
-_REFERENCE = re.compile(r"(low|high|all) (\S+?)(?:\+(\d+))? - (\S+)")
+_REFERENCE = re.compile(r"(low|high|all|back-low|back-high) (\S+?)(?:\+(\d+))? - (\S+)")
 
 
 def format_clone(isa: InstructionSet, clone: Clone) -> str:

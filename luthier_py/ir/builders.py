@@ -4,8 +4,9 @@ In: the code and blocks of one function. Out: :class:`Chain` (a s_getpc with its
 :class:`ChainUses` (what each s_swappc and s_setpc may reach, and which chains are for nothing else).
 
 Invariant: a chain that does not escape reaches no instruction but moves, and calls or jumps that take
-exactly this chain. It is a may-analysis: a register is mapped to everything that it may hold of interest,
-OTHER standing for the rest; so a call is direct only if one chain alone reaches it on every path.
+exactly this chain. What a chain adds to the PC, or takes away, are literals, or registers of which `offsets` knows what
+they hold there: its value is the same in every run. It is a may-analysis: a register is mapped to everything that it
+may hold of interest, OTHER standing for the rest; so a call is direct only if one chain alone reaches it on every path.
 It assumes of calls what the ABI says (AMDGPUUsage, "Non-Kernel Functions"): a value in s32 or above that is read
 after a call is the one from before it. Below, compilers know what a callee leaves alone, and keep values there: a
 register that who is called does not touch is what it was; any other may be, or may be something else.
@@ -16,11 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import product
 from operator import or_
 
 import numpy as np
 
 from luthier_py.ir.model import Block, Instr, instr_at
+from luthier_py.ir.offsets import KnownNumbers
 from luthier_py.isa import SCC, Inst, Operand, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.isa.columns import Columns
 from luthier_py.isa.semantics.readers.evaluate import copies, evaluate
@@ -43,13 +46,16 @@ Touched = Callable[[int], int]  # address of a function -> SGPRs that it, or who
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """A s_getpc_b64 and the two adds that make ``value`` in ``pair``; a 64-bit add is both ``lo`` and ``hi``."""
+    """A s_getpc_b64 and the two sums that make ``value`` in ``pair``; a 64-bit add is both ``lo`` and ``hi``. They are
+    differences where ``back`` says so. ``offset``: what makes the numbers of the registers that they add."""
 
     getpc: Instr
     lo: Instr
     hi: Instr
     pair: Reg
     value: int
+    back: bool
+    offset: tuple[Instr, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,52 +100,105 @@ class _Known:
 def find_chains(code: Columns, start: int, stop: int) -> Iterator[Chain]:
     """Chains in straight-line code, places ``start`` to ``stop``."""
     for at in code.flagged(OpFlag.GETS_PC, start, stop):
-        chain = _chain(code, at, stop)
+        chain = _chain(code, start, at, stop)
         if chain is not None:
             yield chain
 
 
-def _chain(code: Columns, start: int, stop: int) -> Chain | None:
-    getpc = instr_at(code, start)
+def _chain(code: Columns, first: int, start: int, stop: int) -> Chain | None:
+    getpc, offsets = instr_at(code, start), KnownNumbers(code, first)
     pair = getpc.inst["sdst"].reg
     if pair is None:
         return None
     low, high = sgpr(pair.index), sgpr(pair.index + 1)
-    known = {low.index: getpc.end & _DWORD, high.index: getpc.end >> 32}
-    lo: Instr | None = None
+    lo, distance, sign = getpc, 0, 0
     for at in range(start + 1, stop):
         inst = code.inst(at)
-        if not (inst.reads | inst.writes).overlaps(RegSet.of(pair)) and not (lo and inst.writes.sgpr >> SCC & 1):
+        if not (inst.reads | inst.writes).overlaps(RegSet.of(pair)) and not (sign and inst.writes.sgpr >> SCC & 1):
+            if OpFlag.CALL in inst.op.flags:
+                return None
             continue
-        to, number, after = _in_place(inst, known)
-        whole = after.get(low.index, 0) | after.get(high.index, 0) << 32
-        carried = known.get(SCC, 0) if inst.reads.sgpr >> SCC & 1 else 0
-        if to == pair and lo is None and whole == (getpc.end + number) % (1 << 64):
-            return Chain(getpc, add := instr_at(code, at), add, pair, whole)
-        if to == low and lo is None and known[low.index] + number == (after.get(SCC, -1) << 32 | after[low.index]):
-            lo = instr_at(code, at)
-        elif to == high and lo is not None and after[high.index] == (known[high.index] + number + carried) & _DWORD:
-            return Chain(getpc, lo, instr_at(code, at), pair, whole)
-        elif not (to == high and lo is None and after == known):
+        to, summand = _in_place(inst), _Summand(inst, _other(inst, offsets, at))
+        if to == pair and not sign and (whole := summand.number(pair, 1)) is not None:
+            return _made(getpc, (add := instr_at(code, at), add), pair, whole, 1, offsets)
+        if to == low and not sign:
+            found = [(each, number) for each in (1, -1) if (number := summand.number(low, each)) is not None]
+            if not found:
+                return None
+            lo, (sign, distance) = instr_at(code, at), found[0]
+        elif to == high and sign and (upper := summand.number(high, sign)) is not None:
+            return _made(getpc, (lo, instr_at(code, at)), pair, distance + (upper << 32), sign, offsets)
+        elif to != high or sign or not _keeps(inst, high, getpc.end >> 32):
             return None  # the upper half comes zero-extended on some targets, and is extended by its sign then
-        known = after
     return None
 
 
-def _in_place(inst: Inst, known: Mapping[int, int]) -> tuple[Reg | None, int, dict[int, int]]:
-    """The register that ``inst`` changes by a constant, the constant, and what is known afterwards."""
-    to, source, other = (inst.find(name) for name in ("sdst", "src0", "src1"))
-    if to is None or source is None or to.reg != source.reg or other is not None and other.reg is not None:
-        return None, 0, {}
+def _made(
+    getpc: Instr, sums: tuple[Instr, Instr], pair: Reg, distance: int, sign: int, offsets: KnownNumbers
+) -> Chain:
+    made_by = tuple(instr_at(offsets.code, at) for at in sorted(offsets.made))
+    return Chain(getpc, *sums, pair, (getpc.end + sign * distance) % (1 << 64), sign < 0, made_by)
 
+
+def _in_place(inst: Inst) -> Reg | None:
+    """The register that ``inst`` changes, if its first source is what it writes."""
+    to, source = inst.find("sdst"), inst.find("src0")
+    return to.reg if to is not None and source is not None and to.reg == source.reg else None
+
+
+def _other(inst: Inst, offsets: KnownNumbers, at: int) -> dict[int, int]:
+    """The second source, if it is a register with a number that is known: that number."""
+    other = inst.find("src1")
+    if other is None or other.reg is None or other.reg.file is not RegFile.SGPR or other.reg.dwords != 1:
+        return {}
+    number = offsets.number(other.reg.index, at)
+    return {} if number is None else {other.reg.index: number}
+
+
+def _keeps(inst: Inst, reg: Reg, value: int) -> bool:
+    return _evaluated(inst, {reg.index: value}) == {reg.index: value}
+
+
+@dataclass(frozen=True, slots=True)
+class _Summand:
+    """An instruction, and the ``numbers`` of registers before it."""
+
+    inst: Inst
+    numbers: Mapping[int, int]
+
+    def number(self, to: Reg, sign: int) -> int | None:
+        """The number that it adds to ``to``, with the carry if it reads that, and leaves the carry; with a ``sign`` of
+        -1, takes away with the borrow. None if it does anything else."""
+        bits, carries = 32 * to.dwords, (0, 1) if self.inst.reads.sgpr >> SCC & 1 else (0,)
+        whole = 1 << bits
+        zero = self._sum(to, 0, 0)
+        if zero is None:
+            return None
+        number = sign * zero[0] % whole
+        for start, carry in product((0, 1, whole - 1), carries):
+            total = start + sign * (number + carry)
+            if self._sum(to, start, carry) != (total % whole, total // whole % 2 if to.dwords == 1 else None):
+                return None
+        return number
+
+    def _sum(self, to: Reg, start: int, carry: int) -> tuple[int, int | None] | None:
+        """What it makes of ``start``, and the carry that it leaves."""
+        halves = {to.index + half: start >> 32 * half & _DWORD for half in range(to.dwords)}
+        found = _evaluated(self.inst, {**self.numbers, **halves, SCC: carry})
+        if found is None or not halves.keys() <= found.keys() <= {*halves, SCC}:
+            return None
+        return sum(found[to.index + half] << 32 * half for half in range(to.dwords)), found.get(SCC)
+
+
+def _evaluated(inst: Inst, known: Mapping[int, int]) -> dict[int, int] | None:
+    """What it writes, in numbers; None if that is not known."""
     def read(file: RegFile, index: int) -> Known:
         return constant(known[index]) if file is RegFile.SGPR and index in known else UNIFORM
 
     found = evaluate(inst, read)
     after = {index: result.constant for (_, index), result in found.items()
              if isinstance(result, Number) and result.constant is not None}
-    complete = len(after) == len(found) and found
-    return to.reg if complete else None, other.value if other is not None else 0, {**known, **after}
+    return after if after and len(after) == len(found) else None
 
 
 def follow(

@@ -133,11 +133,11 @@ def _pointed(found: _Discovery) -> dict[int, InstructionSet]:
 
 
 def _taken(found: _Discovery) -> frozenset[int]:
-    """Addresses of functions that function pointers may hold."""
+    """Addresses of functions that function pointers may hold: of symbols, or of what a call goes to."""
     extents = found.extents
     return extents.pointers | {builder.value for function in found.functions.values()
-                               for builder in function.pc_builders
-                               if builder.escapes and extents.is_function(builder.value)}
+                               for builder in function.pc_builders if builder.escapes
+                               and (extents.is_function(builder.value) or builder.value in found.functions)}
 
 
 def _swept(found: _Discovery, todo: Mapping[int, InstructionSet]) -> Iterator[FunctionBytes]:
@@ -256,7 +256,7 @@ def _builders(blocks: tuple[Block, ...], flow: ChainUses) -> Iterable[PcBuilder]
     for number, chain in enumerate(flow.chains):
         use = uses.get(number)
         call, branch = (None, use) if use in inside else (use, None)
-        yield PcBuilder(chain.getpc, chain.lo, chain.hi, chain.value, call, branch)
+        yield PcBuilder(chain.getpc, chain.lo, chain.hi, chain.value, call, branch, chain.back, chain.offset)
 
 
 def _program(found: _Discovery, records: Iterable[KernelRecord]) -> Program:

@@ -161,8 +161,9 @@ class Block:
 class PcBuilder:
     """An address made of the PC: `s_getpc_b64`, then an add to the low half and an add with carry to the high half.
 
-    Nothing between the three touches the pair, so new literals in ``lo`` and ``hi`` build another address.
-    Where one 64-bit add does it, it is both ``lo`` and ``hi``.
+    Nothing between the three touches the pair, so literals in ``lo`` and ``hi`` can build another address. Where one
+    64-bit add does it, it is both ``lo`` and ``hi``. They subtract where ``back`` says so. They may add registers that
+    hold numbers: ``offset`` makes these.
     """
 
     getpc: Instr
@@ -171,6 +172,13 @@ class PcBuilder:
     value: int
     call: Instr | None = None    # a call or tail call, when direct calls are all that the value is for
     branch: Instr | None = None  # the s_setpc to a block of the same function, when that is all the value is for
+    back: bool = False
+    offset: tuple[Instr, ...] = ()
+
+    @property
+    def sums(self) -> tuple[Instr, ...]:
+        """All that computes the value, but for the PC: nothing else may stand there."""
+        return (*self.offset, *dict.fromkeys((self.lo, self.hi)))
 
     @property
     def escapes(self) -> bool:

@@ -127,11 +127,11 @@ def add_with_carry(isa: InstructionSet, to: Reg, source: Reg, number: Reg | int 
     return _made(isa, "s_addc_u32", to, source, number)
 
 
-def subtract(isa: InstructionSet, to: Reg, source: Reg, other: Reg) -> Inst:
+def subtract(isa: InstructionSet, to: Reg, source: Reg, other: Reg | int = PLACEHOLDER) -> Inst:
     return _made(isa, "s_sub_u32", to, source, other)
 
 
-def subtract_with_borrow(isa: InstructionSet, to: Reg, source: Reg, other: Reg) -> Inst:
+def subtract_with_borrow(isa: InstructionSet, to: Reg, source: Reg, other: Reg | int = PLACEHOLDER) -> Inst:
     return _made(isa, "s_subb_u32", to, source, other)
 
 

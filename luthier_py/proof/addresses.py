@@ -2,7 +2,12 @@
 
 In: a function's code, and the instruction of the clone for each of its own. Out: Goes, which says where each jump and
 call through registers goes in the one and in the other, and which addresses are made at all. Invariant: where the two
-hold different addresses, nothing but moves, the adds that make them, and jumps and calls ever looks at them.
+hold different addresses, nothing but moves, the sums that make them, and jumps and calls ever looks at them; nor at
+what such a sum leaves in SCC, but for the sum of the upper half.
+
+What is added may be in registers. Then the same instructions make the same numbers of nothing else in the original and
+in the clone (`_numbers`), on all ways to there; and a sum of the clone may have another number as a literal, since what
+counts is the address. So whoever reads these registers finds what the original has.
 
 Where the copy is apart from the original, the original lies at its own addresses, which are numbers then; the copy lies
 anywhere.
@@ -14,11 +19,13 @@ return addresses are there to return to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, reduce
+from operator import or_
 
 from luthier_py.errors import CheckFailed
-from luthier_py.isa import SCC, Inst, OpFlag, RegFile
+from luthier_py.isa import SCC, Access, Inst, OpFlag, RegFile
 from luthier_py.proof.code import Code, ones
 from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
 from luthier_py.proof.return_addresses import (
@@ -51,11 +58,13 @@ class Goes:
 
 
 def step(
-    state: State, old: Inst, old_pc: int, new: Inst, new_pc: int, apart: bool = False, touched: int = -1
+    state: State, old: Inst, old_pc: int, new: Inst, new_pc: int, apart: bool = False, touched: int = -1,
+    offsets: int = -1,
 ) -> tuple[bool, int | None]:
     """Change ``state`` from before a pair of instructions to after it; whether they made addresses, and the address
     that is complete now, if both made the same. CheckFailed if something else is made of addresses that differ.
-    ``touched``: of a call, scalar registers that who is called may read or write."""
+    ``touched``: of a call, scalar registers that who is called may read or write. ``offsets``: scalar registers the
+    numbers of which are followed."""
     flags = old.op.flags
     if OpFlag.GETS_PC in flags:
         reg = old["sdst"].reg
@@ -69,6 +78,7 @@ def step(
         return False, None
     named = old.reads.sgpr | old.writes.sgpr
     if OpFlag.CALL not in flags and not any(named >> reg & 1 for reg in state):
+        state.update(_numbers(old, new, offsets))
         return False, None
     moved = [reg for reg, (a, b) in state.items() if a != b and old.reads.sgpr >> reg & 1]
     made = _made(state, old, new) if OpFlag.SALU in flags and OpFlag.INDIRECT not in flags else {}
@@ -81,20 +91,36 @@ def step(
             a, b = state.pop(place)
             if a != b:
                 state[place] = LOST, UNKNOWN
+    read = [term for reg, pair in state.items() if old.reads.sgpr >> reg & 1 for term in pair]
     for place in [place for place in state if old.writes.sgpr >> place & 1]:
         del state[place]
     state.update((reg, pair) for reg, pair in made.items() if pair != _SAME)
+    if moved and made.get(SCC) == _SAME:
+        state[SCC] = LOST, UNKNOWN
     if OpFlag.CALL in flags:  # where it returned to, if that is left there
         state.update({reg: (LOST, UNKNOWN) for reg in ones(old.writes.sgpr) if reg != SCC})
-    known = bool(made) and all(UNKNOWN not in made[reg] for reg in made if reg != SCC)
-    whole = [_whole(*(state.get(reg - 1 + half, _SAME)[0] for half in (0, 1))) for reg in made if reg != SCC] + [
-        _whole(*(state.get(reg + half, _SAME)[0] for half in (0, 1))) for reg in made if reg != SCC]
+    known = (apart or not all(isinstance(term, int) for term in read)) and bool(made) and all(
+        UNKNOWN not in made[reg] for reg in made if reg != SCC)
+    whole = [_whole(state.get(first, _SAME)[0], state.get(first + 1, _SAME)[0], apart)
+             for down in (1, 0) for first in [reg - down for reg in made if reg != SCC]]
     kept = known and all(a == b for reg, (a, b) in made.items() if reg != SCC)
     return known, next((term[1] for term in whole if kept and term[0] == "to"), None)
 
 
 def _at(index: int, address: int) -> dict[int, Term]:
     return {index: ("lo", address & _LOW), index + 1: ("hi", address)}
+
+
+def _numbers(old: Inst, new: Inst, wanted: int) -> State:
+    """What both make of nothing else."""
+    if not wanted & old.writes.sgpr or OpFlag.SALU not in old.op.flags or new.raw != old.raw:
+        return {}
+    return {reg: (term, term) for reg, term in _of_nothing(old) if wanted >> reg & 1}
+
+
+@lru_cache(maxsize=1 << 12)
+def _of_nothing(inst: Inst) -> tuple[tuple[int, int], ...]:
+    return tuple((reg, term) for reg, term in scalar_results(inst, {}).items() if isinstance(term, int))
 
 
 def _made(state: State, old: Inst, new: Inst) -> dict[int, Pair]:
@@ -125,6 +151,7 @@ def follow(
     if not function and not code.flagged(OpFlag.GETS_PC | OpFlag.INDIRECT):
         return goes
     start: State = {RETURN_ADDRESS + k: (half, half) for k, half in enumerate(HALVES)} if function else {}
+    offsets = _offsets(code)
     heads: dict[int, State] = {entry: dict(start) for entry in entries}
     work = list(entries)
     while work:
@@ -133,18 +160,17 @@ def follow(
         for at in blocks[block]:
             inst = code.inst(at)
             if OpFlag.INDIRECT in inst.op.flags:
-                goes.targets[at] = goal_of(inst, state)
+                goes.targets[at] = goal_of(inst, state, apart)
                 if function and goes.targets[at] == _SAME and is_by_return_address(inst):
                     raise CheckFailed("the function returns to an address that it computes", code.location(name, at))
             goal = goes.targets[at][0] if at in goes.targets else UNKNOWN
-            if state or OpFlag.GETS_PC in inst.op.flags:
+            if state or OpFlag.GETS_PC in inst.op.flags or offsets and inst.writes.sgpr & offsets:
                 try:
                     known, made = step(state, inst, code.pcs[at], *clone(at), apart,
-                                       touched(goal[1]) if goal[0] == "to" else -1)
+                                       touched(goal[1]) if goal[0] == "to" else -1, offsets)
                 except CheckFailed as error:
                     raise CheckFailed(error.message, code.location(name, at)) from None
-                if known:
-                    goes.explained.add(at)
+                (goes.explained.add if known else goes.explained.discard)(at)
                 if made is not None:
                     goes.made.add(made)
         for following in successors[block]:
@@ -155,6 +181,26 @@ def follow(
                 heads[following] = joined
                 work.append(following)
     return goes
+
+
+def _offsets(code: Code) -> int:
+    """Scalar registers that are added to what is made of the PC, and all that these are made of."""
+    scalar = [inst for inst in code.insts if OpFlag.SALU in inst.op.flags]
+    held = reduce(or_, (inst.writes.sgpr for inst in code.insts if OpFlag.GETS_PC in inst.op.flags), 0)
+    held = _closed(held, ((inst.reads.sgpr, inst.writes.sgpr) for inst in scalar))
+    two = [inst for inst in scalar if inst.reads.sgpr & held and sum(
+        operand.reg is not None and operand.access is Access.READ for operand in inst.operands) > 1]
+    added = reduce(or_, (inst.reads.sgpr for inst in two), 0) & ~(1 << SCC)
+    return _closed(added, ((inst.writes.sgpr, inst.reads.sgpr) for inst in scalar))
+
+
+def _closed(found: int, ways: Iterable[tuple[int, int]]) -> int:
+    """Registers, and those that are come to from them."""
+    rows, before = list(ways), -1
+    while found != before:
+        before = found
+        found = reduce(or_, (to for source, to in rows if source & found), found)
+    return found
 
 
 def _join(a: State, b: State) -> State:
@@ -170,7 +216,7 @@ def _join(a: State, b: State) -> State:
     return joined
 
 
-def goal_of(inst: Inst, state: State) -> Pair:
+def goal_of(inst: Inst, state: State, apart: bool = False) -> Pair:
     """Where a s_setpc or s_swappc goes."""
     reg = inst["src0"].reg if inst.find("src0") is not None else None
     if reg is None or reg.file is not RegFile.SGPR:
@@ -178,7 +224,7 @@ def goal_of(inst: Inst, state: State) -> Pair:
     (low, other_low), (high, other_high) = (state.get(reg.index + half, _SAME) for half in (0, 1))
     if is_return(low, high):
         return RETURNS, RETURNS
-    return _whole(low, high), _whole(other_low, other_high)
+    return _whole(low, high, apart), _whole(other_low, other_high, apart)
 
 
 def is_by_return_address(inst: Inst) -> bool:
@@ -186,9 +232,10 @@ def is_by_return_address(inst: Inst) -> bool:
     return reg is not None and reg.index == RETURN_ADDRESS and OpFlag.CALL not in inst.op.flags
 
 
-def _whole(low: Term, high: Term) -> Term:
+def _whole(low: Term, high: Term, apart: bool) -> Term:
+    """``apart``: numbers are addresses."""
     if isinstance(low, int) and isinstance(high, int):
-        return "to", low | high << 32
+        return ("to", low | high << 32) if apart else UNKNOWN
     if isinstance(low, int) or isinstance(high, int):
         return UNKNOWN
     same = low[0] == "lo" and high[0] == "hi" and low[1] == high[1] & _LOW

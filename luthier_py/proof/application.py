@@ -1,8 +1,9 @@
 """One clone against its original: the application's instructions are there, and control goes the same ways.
 
 In: a function's body and its clone. Out: nothing, or CheckFailed. Invariant: each instruction of the application is in
-the clone, field by field, but for displacements of branches and numbers that make addresses; whatever leaves one of
-them comes, over inserted code that `runs` has proved, to the one that follows it in the original.
+the clone, field by field, but for displacements of branches and numbers that make addresses, which may stand for
+registers that `addresses` has followed; whatever leaves one of them comes, over inserted code that `runs` has proved,
+to the one that follows it in the original.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from luthier_py.errors import CheckFailed, Location, Malformed
-from luthier_py.isa import Inst, OperandKind, OpFlag
+from luthier_py.isa import Access, Inst, Operand, OperandKind, OpFlag, RegFile
 from luthier_py.isa.columns import Columns, read_columns
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action
@@ -189,25 +190,32 @@ def check_fields(body: Body, clone: Clone, goes: Goes) -> None:
         if body.code.pcs[at] in clone.function.instead:
             right = new.raw == old.raw
         elif OpFlag.BRANCH in old.op.flags:
-            right = _same_but(old, new, lambda operand: operand.kind is OperandKind.TARGET)
+            right = _same_but(old, new, lambda a, b: a.kind is b.kind is OperandKind.TARGET)
         elif OpFlag.CLAUSE in old.op.flags or gives_back_vectors(old, body.code.isa.target):
             right = is_wait(new) and meaning(new.op) is Action.NOTHING and new.size_bytes == old.size_bytes
         elif OpFlag.GETS_PC in old.op.flags:  # bound: it becomes part of a number
             right = at in goes.explained and new.size_bytes == old.size_bytes and old["sdst"] == new["sdst"]
         elif at in goes.targets:
-            right = OpFlag.CALL in old.op.flags and _same_but(old, new, lambda operand: operand.name == "src0")
+            right = OpFlag.CALL in old.op.flags and _same_but(
+                old, new, lambda a, b: a.name == "src0" and a.kind is b.kind)
         else:
-            right = at in goes.explained and _same_but(old, new, lambda o: o.kind is OperandKind.CONSTANT)
+            right = at in goes.explained and _same_but(old, new, _is_number_for)
         if not right:
             raise CheckFailed(f"it should be `{body.code.isa.text(old)}`",
                               Location(body.name, clone.places[at], body.code.isa.text(new)))
 
 
-def _same_but(old: Inst, new: Inst, free: Callable[..., bool]) -> bool:
+def _same_but(old: Inst, new: Inst, free: Callable[[Operand, Operand], bool]) -> bool:
     if old.op is not new.op:
         return False
     pairs = zip(old.operands, new.operands, strict=True)
-    return all((a.kind, a.reg, a.value) == (b.kind, b.reg, b.value) or (free(a) and a.kind is b.kind) for a, b in pairs)
+    return all((a.kind, a.reg, a.value) == (b.kind, b.reg, b.value) or free(a, b) for a, b in pairs)
+
+
+def _is_number_for(old: Operand, new: Operand) -> bool:
+    """Whether a number stands for a number, or for a scalar register that is read."""
+    read = old.reg is not None and old.reg.file is RegFile.SGPR and old.access is Access.READ
+    return new.kind is OperandKind.CONSTANT and (read or old.kind is OperandKind.CONSTANT)
 
 
 def check_groups(body: Body, clone: Clone) -> None:

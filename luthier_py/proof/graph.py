@@ -22,6 +22,7 @@ from luthier_py.proof.code import Code
 from luthier_py.proof.return_addresses import State
 
 Known = TypeVar("Known")
+_LONGEST = 256  # instructions that make an address, with all that stands between them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +89,7 @@ def _leave(name: str, code: Code, at: int, function: range) -> tuple[int, ...]:
 def _built(code: Code, at: int) -> int | None:
     """The address that a s_setpc goes to, if it is made in straight-line code before it."""
     first = at
-    while first and not code.inst(first - 1).op.flags & (OpFlag.TERMINATOR | OpFlag.CALL) and at - first < 32:
+    while first and not code.inst(first - 1).op.flags & (OpFlag.TERMINATOR | OpFlag.CALL) and at - first < _LONGEST:
         first -= 1
     state: State = {}
     for k in range(first, at):

@@ -8,7 +8,9 @@ of the address at which what the object has at ``a`` is loaded; ("cat", low, hig
 ("flag", t) is 1 where t holds, else 0; ("some", t) holds where t is not 0.
 What a wave is born with (`birth`) is ("born", what, dword); ("first", t) is what its first lane has; of those and of
 trap registers alone sums of bits are terms: ("shl", t, n), ("or", t, u)... All bits of t the other way round are
-("not", t). The sum of what two registers held is ("sum", t, u), of 32 bits, and ("carry", t, u) what that leaves over.
+("not", t). ("taken", a, n) is what an address, the lower half of which is ``a``, loses of its upper half when n, of 64
+bits, is subtracted. The sum of what two registers held is ("sum", t, u), of 32 bits, and ("carry", t, u) what that
+leaves over.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import Any, TypeAlias
 from luthier_py.isa import SCC, TTMP0, Inst, Operand, OperandKind
 from luthier_py.isa.instruction import OpInfo
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
-from luthier_py.isa.semantics.algebra import BOOL, Kind, Prim, Type, Value
+from luthier_py.isa.semantics.algebra import BOOL, U32, Kind, Prim, Type, Value
 from luthier_py.isa.semantics.meaning import SignaturePart
 from luthier_py.proof.code import number
 
@@ -127,6 +129,8 @@ def _add(type: Type, operands: Operands) -> Term:
         return a + b & (1 << type.bits) - 1
     if b == 0:
         return a
+    if isinstance(b, int) and a[0] == "zext" and a[1][0] == "taken":
+        return "zext", ("taken", a[1][1], a[1][2] + (b << 32))
     if a[0] == "lo" and isinstance(b, int):
         return "lo", a[1] + b & _LOW
     if isinstance(b, int) and a[0] == "cat" and isinstance(a[2], tuple) and a[2][0] == "hi" and a == address(a[2][1]):
@@ -142,6 +146,21 @@ def _add(type: Type, operands: Operands) -> Term:
     if a[0] == "zext" and _is_summand(a[1]) and not isinstance(b, int) and b[0] == "zext" and b[1][0] == "carry":
         return "zext sum", a[1], b[1]
     return ("sum", a, b) if type.bits == 32 and _is_summand(a) and _is_summand(b) else UNKNOWN
+
+
+def _subtract(type: Type, operands: Operands) -> Term:
+    a, b = _refs(operands)
+    if isinstance(a, int) or type.kind is Kind.FLOAT:
+        return _folded(int.__sub__)(type, operands)
+    if a[0] == "lo" and isinstance(b, int):
+        return "lo", a[1] - b & _LOW
+    if a[0] == "zext" and a[1][0] == "hi":
+        address = a[1][1]
+        if b == 0:
+            return a
+        if not isinstance(b, int) and b[0] == "zext" and b[1][0] == "taken" and b[1][1] == address & _LOW:
+            return "high", address - b[1][2] & _WIDE
+    return UNKNOWN
 
 
 def _is_summand(term: Term) -> bool:
@@ -190,6 +209,8 @@ def _below(type: Type, operands: Operands) -> Term:
         return int(a < b)
     if not isinstance(a, int) and not isinstance(b, int) and a[0] == b[0] == "lo":
         return "below", a[1], b[1]
+    if isinstance(a, tuple) and a[0] == "lo" and isinstance(b, int):
+        return ("taken", a[1], b) if operands[0].type == U32 else UNKNOWN
     return ("carry", a[1], a[2]) if isinstance(a, tuple) and a[0] == "sum" and b == a[1] else UNKNOWN
 
 
@@ -242,6 +263,15 @@ def _shifted(name: str, compute: Callable[[int, int], int]) -> Callable[[Type, O
     return rule
 
 
+def _shifted_down(type: Type, operands: Operands) -> Term:
+    a, b = _refs(operands)
+    if type.kind is not Kind.SINT:
+        return _SHIFTED_DOWN(type, operands)
+    if not isinstance(a, int) or not isinstance(b, int):
+        return UNKNOWN
+    return (a - (a >> type.bits - 1 << type.bits) >> (b & 63)) & (1 << type.bits) - 1
+
+
 def _flipped(type: Type, operands: Operands) -> Term:
     """All bits of a term are another one, and of that the first again."""
     a, b = _refs(operands)
@@ -269,11 +299,12 @@ def _folded(compute: Callable[[int, int], int]) -> Callable[[Type, Operands], Te
     return rule
 
 
+_SHIFTED_DOWN = _shifted("shr", lambda a, b: a >> (b & 63))
 _RULES: dict[Prim, Callable[[Type, Operands], Term]] = {
     Prim.BITS: _bits, Prim.ADD: _add, Prim.RESIZE: _resize, Prim.LT: _below, Prim.EQ: _equal(True),
-    Prim.NE: _equal(False), Prim.SELECT: _select, Prim.SUB: _folded(int.__sub__),
+    Prim.NE: _equal(False), Prim.SELECT: _select, Prim.SUB: _subtract, Prim.MUL: _folded(int.__mul__),
     Prim.AND: _both("and", int.__and__), Prim.OR: _both("or", int.__or__), Prim.XOR: _flipped,
-    Prim.SHL: _shifted("shl", lambda a, b: a << (b & 63)), Prim.SHR: _shifted("shr", lambda a, b: a >> (b & 63)),
+    Prim.SHL: _shifted("shl", lambda a, b: a << (b & 63)), Prim.SHR: _shifted_down,
 }
 
 Read = Callable[[str | Operand, int], Term]
@@ -289,8 +320,9 @@ def results(inst: Inst, read: Read, width: int) -> list[tuple[str, Type, Term]]:
         return []
     values = []
     for slot, name in sources_of(inst.op):
-        type = slot.type if slot.type.bits else Type(Kind.UINT, width)
         operand = inst.find(name) if name is not None else None
+        old = 32 * operand.reg.dwords if slot.name == "old" and operand is not None and operand.reg is not None else 0
+        type = slot.type if slot.type.bits else Type(Kind.UINT, old or width)
         values.append(Value(TERMS, type, read(operand if operand is not None else slot.name, type.bits)))
     computed = row.compute(*values)
     computed = computed if isinstance(computed, tuple) else (computed,)

@@ -64,6 +64,8 @@ class Recorder:
             raise HookError(f"{caller()}: hook {hook.name}: two results go into one place")
         if wrong := out_of_place(args, *places[0]):
             raise EditConflict(f"{caller()}: {wrong}", self.where(at))
+        for each in places:
+            self._check_offsets(*each, results)
         if turn is Turn.EXIT:
             call = (at, called, checked, results)
             if call in self.exits:
@@ -75,6 +77,19 @@ class Recorder:
             if places[0][1] is Place.AFTER:
                 self.behind.append((self.insertions[-1], caller()))
 
+    def _check_offsets(self, instr: Instr, place: Place, results: Sequence[Destination]) -> None:
+        """A register that is added to the PC is what a copy does not go by: the result of a hook in it would be lost.
+        """
+        for builder in self.program.function_of(instr).pc_builders if any(isinstance(r, Reg) for r in results) else ():
+            if not builder.offset or not (builder.offset[0].at + (place is Place.BEFORE) <= instr.at
+                                          <= builder.hi.at - (place is Place.AFTER)):
+                continue
+            for result in results:
+                if isinstance(result, Reg) and any(
+                        each.inst.writes.overlaps(RegSet.of(result)) for each in builder.offset):
+                    message = f"{caller()}: {result} is a part of an address here, and no hook may change it"
+                    raise EditConflict(message, self.where(instr))
+
     def put(self, instr: Instr, inst: Inst | None, into: tuple[object, ...] = ()) -> None:
         """``inst`` stands for ``instr``, None for nothing, and hooks write ``into``; EditConflict if something does
         already, or if it may not."""
@@ -83,7 +98,7 @@ class Recorder:
             message = f"{caller()}: something else stands for this instruction already, by {self.instead[instr][2]}"
             raise EditConflict(message, self.where(instr))
         function = self.program.function_of(instr)
-        built = [part for builder in function.pc_builders for part in (builder.lo, builder.hi)]
+        built = [part for builder in function.pc_builders for part in builder.sums]
         why = stays(instr.inst) if inst is None else unlike(instr.inst, inst)
         why = "makes an address" if instr in built else why
         if why is not None:

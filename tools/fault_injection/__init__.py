@@ -165,7 +165,7 @@ class FaultInjection(Tool):
     def instrument(self, m: Mutator) -> Sites:
         places, sites = InstrPlaces(m.program), list[Site]()
         for function in m.functions():
-            built = {part for each in function.pc_builders for part in (each.lo, each.hi)}
+            built = {part for each in function.pc_builders for part in each.sums}
             for instr in m.instrs(function):
                 registers = [*dwords(instr.inst.writes)]
                 if not registers or instr.op.flags & LEAVING or instr in built:
