@@ -111,7 +111,7 @@ class Programs:
     def _kept(self, name: str, source: Path, make: Callable[[Path], object], *parts: object) -> Path:
         headers = sorted({*PROGRAMS.glob("*.h"), *source.parent.glob("*.h")})
         key = key_of("rocm", source, *headers, PROGRAMS / "build.py", headers_key(self.stack.headers), *parts)
-        return compiled(Recipe(name, key, make))
+        return compiled(Recipe(Path(name).name, key, make))
 
 
 class Stacked:

@@ -32,3 +32,6 @@ def test_what_decides_about_a_program_is_in_its_name(tmp_path: Path, monkeypatch
     assert len({*first}) == len(first) and {path.name for path in first} == {"a", "saxpy.co"} and names() == first
     (sources / "b.h").write_text("changed")
     assert not {*first} & {*names()}
+    (sources / "more").mkdir()
+    (sources / "more" / "a.hip").write_text("another")
+    assert Programs(stacks[0]).hip("more/a").parent.parent == first[0].parent.parent != first[0].parent
