@@ -14,19 +14,20 @@ UNITS = {  # the first that an instruction's flags meet
 }  # fmt: skip
 
 
+@hook(lanes="one")
+def count(executions: ptr[u64]) -> None:
+    atomic_add(executions, u64(1))
+
+
 class Units(Tool):
     """Executed wave instructions by unit: VALU, SALU, SMEM, VMEM, LDS, control."""
-
-    @hook(lanes="one")
-    def count(executions: ptr[u64]) -> None:
-        atomic_add(executions, u64(1))
 
     def instrument(self, m: Mutator) -> tuple[Variable, list[Counter[str]]]:
         regions = [region for function in m.functions() for region in m.regions(function)]
         units = [Counter(unit(instr.inst.op.flags) for instr in region.instrs) for region in regions]
         executions = Variable(u64, max(len(regions), 1), name="Units.executions")
         for slot, region in enumerate(regions):
-            m.at_region(region, self.count, executions[slot])
+            m.at_region(region, count, executions[slot])
         return executions, units
 
     def report(self, launch: LaunchResult) -> dict[str, dict[str, int]]:

@@ -4,6 +4,7 @@ instructions; and the launch goes on, with what is beyond LDS left out."""
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 from compiled_samples import OPTIONS
@@ -51,6 +52,8 @@ RIGHT = {
                "out[X] = own[(n + X) & 7] + s[X];",
 }  # fmt: skip
 KERNELS = {**WRONG, **RIGHT}
+IN_MEMORY = ("flat_in_memory",)
+README = Path(__file__).resolve().parents[2] / "tools" / "memcheck" / "README.md"
 TARGETS = [pytest.param(target, marks=() if target == "gfx90a" else pytest.mark.slow)
            for target in ("gfx90a", "gfx906", "gfx942", "gfx1030", "gfx1100", "gfx1201")]
 
@@ -98,7 +101,7 @@ def test_accesses_beyond_lds_are_told_and_left_out(target, compiled):
         assert not [row for row in after.report["left_out"] if "flat" in row["instruction"]]
         for row in rows:
             first = min(row["first"], key=lambda each: (each["workgroup"], each["wave"], each["lane"]))
-            in_lds = kernel != "flat_in_memory"
+            in_lds = kernel not in IN_MEMORY
             assert (first["space"] == "LDS") == in_lds
             if in_lds:
                 assert (row["pc"], first["address"]) in expected, kernel
@@ -151,6 +154,10 @@ def test_a_right_and_a_wrong_program_are_one_code(require_tool, tmp_path):
                   if die.tag == "DW_TAG_variable" and "DW_AT_name" in die.attributes
                   and die.attributes["DW_AT_name"].value in (b"a", b"b")]
     assert len(arrays) == 2 and not any("DW_AT_location" in die.attributes for die in arrays)
+
+
+def test_the_page_says_in_how_many_ways():
+    assert len(WRONG) - len(IN_MEMORY) == 10 and "beyond LDS in ten ways, and beyond memory" in README.read_text()
 
 
 def test_spaces_are_those_of_the_instruction():

@@ -4,6 +4,7 @@ nothing of others; and the application's memory stays as it is."""
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 from compiled_samples import OPTIONS
@@ -61,6 +62,21 @@ FEW = ("stores", "no_barrier", "counter", "plain_read", "bytes", "flag_too_early
        "own_bytes", "last_group", "flag")
 CASES = [pytest.param("gfx90a", FEW, id="gfx90a"),
          *(pytest.param(target, KERNELS, id=f"{target}, all", marks=pytest.mark.slow) for target in TARGETS)]
+
+
+ROOT = Path(__file__).resolve().parents[2]
+WORDS = {8: "eight", 12: "twelve", 5: "five"}
+
+
+def test_pages_say_how_many_kernels_there_are():
+    racing, right = WORDS[len(RACING)], WORDS[len(RIGHT)]
+    page, readme = (ROOT / each for each in ("docs/sanitizers.md", "tools/racecheck/README.md"))
+    of_each = len(TARGETS) * len(RACING), len(TARGETS) * len(RIGHT)
+    on = f"{', '.join(TARGETS[:-1])} and {TARGETS[-1]}"
+    assert (f"{racing} that race and {right} that do not, on {on}: of all {of_each[0]} that race" in page.read_text()
+            and f"of the {of_each[1]} others nothing is told" in page.read_text())
+    assert (f"of {racing} kernels that race in memory and {right} that do not, on {WORDS[len(TARGETS)]} targets"
+            in readme.read_text())
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,7 @@ from luthier_py.session.demo import launch_of
 from luthier_py.session.run import Launch, run_instrumented, run_original
 from luthier_py.session.specs import BufferSpec, parse_argument
 from luthier_py.tool import load_tool
+from luthier_py.tools.racecheck.orders import EACH
 from luthier_py.tools.racecheck.races import between_waves
 from luthier_py.tools.racecheck.trace import Accesses
 
@@ -126,6 +127,26 @@ def test_all_defects_as_the_page_has_them():
     shown = [f"| {family} | {row['defects']} | `{FAMILIES[family]}` {row['tool']} | {row['emulator']} |"
              for family, row in rows.items()]
     assert "\n".join(shown) in PAGE.read_text(), "\n".join(shown)
+
+
+def test_the_page_has_all_defects_and_all_tools():
+    """What each row's first number counts, and which tools find anything; the other numbers take long."""
+    page, numbers = PAGE.read_text(), Counter(family for family, *_ in EVERY)
+    shown = re.findall(r"^\| ([A-Za-z ]+) \| (\d+) \| `\w+` \d+ \| \d+ \|$", page, re.MULTILINE)
+    assert {family: int(number) for family, number in shown} == numbers and len(shown) == len(FAMILIES)
+    tools = re.findall(r"^\| \[(\w+)\]\(\.\./tools/", page, re.MULTILINE)
+    sources = (PAGE.parents[1] / "tools").glob("*/__init__.py")
+    finding = {source.parent.name for source in sources if "\n    finds = True\n" in source.read_text()}
+    assert len(tools) == 6 and "Six tools look" in page and {*tools} == finding
+
+
+def test_pages_have_the_limits_of_the_code():
+    remembered = re.search(r"FREED = (\d+)", (PAGE.parents[1] / "luthier_py/runtime/preload/allocated.c").read_text())
+    assert f"Memory that is freed is remembered, the last {remembered[1]}." in PAGE.read_text()
+    readmes = {name: (PAGE.parents[1] / "tools" / name / "README.md").read_text() for name in ("racecheck", "memcheck")}
+    assert f"`MOST_RECORDS={load_tool('racecheck').most_records}`" in readmes["racecheck"]
+    assert f"Of one instruction and place {EACH} accesses are compared" in readmes["racecheck"]
+    assert f"| `TOLD_LANES={load_tool('memcheck').told_lanes}` |" in readmes["memcheck"]
 
 
 @pytest.mark.parametrize("one", [pytest.param(each, id=each.name, marks=() if each.name == "histogram"

@@ -95,6 +95,28 @@ def count(row: ptr[u64], before: u64, after: u64) -> None:
     atomic_add(row + 4, u64(popcount(after)))
 
 
+@hook(fold=False)
+def remember(exec: u64, nothing: u64) -> u64:
+    return exec | nothing  # a copy alone would be no code, which nobody could find again
+
+
+@hook(lanes="one")
+def count_narrowed(row: ptr[u64], before: u64, exec: u64, lanes: u64) -> None:
+    """Where those go on that were not active before (an `else`), both take part."""
+    count(row, (before | exec) & lanes, exec & lanes)
+
+
+@hook(lanes="one")
+def count_chosen(row: ptr[u64], exec: u64, condition: u64, lanes: u64) -> None:
+    count(row, exec & lanes, condition & exec & lanes)
+
+
+@hook(lanes="one")
+def execute(row: ptr[u64], exec: u64, lanes: u64) -> None:
+    atomic_add(row, u64(1))
+    atomic_add(row + 1, u64(popcount(exec & lanes)))
+
+
 class BranchDivergence(Tool):
     """How often lanes of a wave disagree at each branch, and how many lanes take part by source line."""
 
@@ -114,24 +136,6 @@ class BranchDivergence(Tool):
 
     taking_part = WaveVariable(u64)  # EXEC before it was narrowed last
 
-    @hook(fold=False)
-    def remember(exec: u64, nothing: u64) -> u64:
-        return exec | nothing  # a copy alone would be no code, which nobody could find again
-
-    @hook(lanes="one")
-    def narrowed(row: ptr[u64], before: u64, exec: u64, lanes: u64) -> None:
-        """Where those go on that were not active before (an `else`), both take part."""
-        count(row, (before | exec) & lanes, exec & lanes)
-
-    @hook(lanes="one")
-    def chosen(row: ptr[u64], exec: u64, condition: u64, lanes: u64) -> None:
-        count(row, exec & lanes, condition & exec & lanes)
-
-    @hook(lanes="one")
-    def execute(row: ptr[u64], exec: u64, lanes: u64) -> None:
-        atomic_add(row, u64(1))
-        atomic_add(row + 1, u64(popcount(exec & lanes)))
-
     def instrument(self, m: Mutator) -> Noted:
         isa, lines = m.program.isa, source_lines(m.program.obj)
         blocks = [(function, block) for function in m.functions() for block in m.blocks(function)]
@@ -144,7 +148,7 @@ class BranchDivergence(Tool):
         stretches = [stretch for _, block in blocks for stretch in m.stretches(block)]
         executed = Variable(u64, max(len(stretches), 1) * len(EXECUTED), name="BranchDivergence.executed")
         for number, stretch in enumerate(stretches):
-            m.at_stretch(stretch, self.execute, executed[number * len(EXECUTED)], LANES, everyone, anywhere=True)
+            m.at_stretch(stretch, execute, executed[number * len(EXECUTED)], LANES, everyone, anywhere=True)
         places = InstrPlaces(m.program)
         for site in found:
             if site.condition == "exec" and site.narrows is None:
@@ -156,12 +160,12 @@ class BranchDivergence(Tool):
 
     def observe(self, m: Mutator, site: Site, row: Any, lanes: int) -> None:
         if site.narrows is not None:
-            m.before(site.narrows, self.remember, LANES, 0, into=self.taking_part)
+            m.before(site.narrows, remember, LANES, 0, into=self.taking_part)
             insert = m.before if site.condition else m.after
-            insert(site.instr, self.narrowed, row, self.taking_part, LANES, lanes)
+            insert(site.instr, count_narrowed, row, self.taking_part, LANES, lanes)
         else:
             vcc = site.condition == "vcc"
-            m.before(site.instr, self.chosen, row, LANES, sgpr(VCC, 2) if vcc else taken_lanes(site.instr), lanes)
+            m.before(site.instr, count_chosen, row, LANES, sgpr(VCC, 2) if vcc else taken_lanes(site.instr), lanes)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Noted = launch.notes

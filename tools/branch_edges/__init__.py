@@ -20,21 +20,22 @@ class Edges:
     counts: Variable
 
 
+@hook(lanes="one")
+def count(total: ptr[u64]) -> None:
+    atomic_add(total, u64(1))
+
+
 class BranchEdges(Tool):
     """Executions of both ways of each conditional branch, by wave."""
 
     name = "branch_edges"
     amounts = {"edges": RowsBy(("branch", "target", "taken"), {"count": SUM.of("executions by waves")})}
 
-    @hook(lanes="one")
-    def count(total: ptr[u64]) -> None:
-        atomic_add(total, u64(1))
-
     def instrument(self, m: Mutator) -> Edges:
         found = [(edge, function.name) for function in m.functions() for edge in m.edges(function) if edge.splits]
         counts = Variable(u64, max(len(found), 1), name="BranchEdges.counts")
         for number, (edge, _) in enumerate(found):
-            m.at_edge(edge, self.count, counts[number])
+            m.at_edge(edge, count, counts[number])
         return Edges(tuple(edge for edge, _ in found), tuple(name for _, name in found), counts)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
@@ -42,8 +43,8 @@ class BranchEdges(Tool):
         rows = zip(notes.edges, notes.functions, launch[notes.counts], strict=False)
         return {"edges": [{
             "function": name, "branch": edge.instr.pc, "target": edge.target.address, "taken": edge.taken,
-            "count": count,
-        } for edge, name, count in rows]}
+            "count": times,
+        } for edge, name, times in rows]}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         lines = [self.headline(launch)]

@@ -17,6 +17,26 @@ from luthier_py.tools.call_graph.results import AMOUNTS, Part, Parts, part_of, r
 MOST = 1 << 20  # counters
 
 
+@hook
+def enter(context: u32, n: u32) -> u32:
+    return context + n
+
+
+@hook
+def leave(context: u32, n: u32) -> u32:
+    return context - n
+
+
+@hook(lanes="one")
+def count(counts: ptr[u64]) -> None:
+    atomic_add(counts, u64(1))
+
+
+@hook(lanes="one")
+def count_context(counts: ptr[u64], context: u32, counters: u32) -> None:
+    atomic_add(counts + context * counters, u64(1))
+
+
 class CallGraph(Tool):
     """Calls between functions, and executed instructions by the calls that lead to them, for flame graphs."""
 
@@ -24,22 +44,6 @@ class CallGraph(Tool):
     amounts = AMOUNTS
 
     context = WaveVariable(u32)
-
-    @hook
-    def enter(context: u32, n: u32) -> u32:
-        return context + n
-
-    @hook
-    def leave(context: u32, n: u32) -> u32:
-        return context - n
-
-    @hook(lanes="one")
-    def count(counts: ptr[u64]) -> None:
-        atomic_add(counts, u64(1))
-
-    @hook(lanes="one")
-    def count_context(counts: ptr[u64], context: u32, counters: u32) -> None:
-        atomic_add(counts + context * counters, u64(1))
 
     def instrument(self, m: Mutator) -> Parts:
         functions = m.functions()
@@ -70,18 +74,18 @@ class CallGraph(Tool):
         counters = len(counting.counters)
         for number, counted in enumerate(counting.counters, first):
             if many > 1:
-                m.at_counted(counted, self.count_context, counts[number], self.context, counters)
+                m.at_counted(counted, count_context, counts[number], self.context, counters)
             else:
-                m.at_counted(counted, self.count, counts[number])
+                m.at_counted(counted, count, counts[number])
 
     def follow(self, m: Mutator, function: Function, found: Contexts) -> None:
         """The context is the callee's from behind all else at the call to before all else at what it returns to."""
         for site in m.calls(function):
             n, block = found.adds.get(site.instr.pc, 0), m.program.block_of(site.instr)
             if n:
-                m.before(site.instr, self.enter, self.context, n, into=self.context, priority=-1)
+                m.before(site.instr, enter, self.context, n, into=self.context, priority=-1)
             if n and not (block.ending is Ending.NO_RETURN and site.instr == block.instrs[-1]):
-                m.after(site.instr, self.leave, self.context, n, into=self.context, priority=1)
+                m.after(site.instr, leave, self.context, n, into=self.context, priority=1)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         notes: Parts = launch.notes

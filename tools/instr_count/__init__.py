@@ -14,16 +14,13 @@ from luthier_py import (
     Tool,
     Variable,
     WaveVariable,
-    hook,
-    ptr,
     sgpr,
     u32,
     u64,
 )
-from luthier_py.intrinsics import active_mask, atomic_add, popcount
 from luthier_py.ir import Function
 from luthier_py.tool import SO_FAR, SUM
-from luthier_py.tools.instr_count.hooks import add, add_lanes, count_steps, flush
+from luthier_py.tools.instr_count.hooks import add, add_if_active, add_lanes, count_steps, flush, flush_threads, start
 
 
 class InstrCount(Tool):
@@ -46,18 +43,6 @@ class InstrCount(Tool):
     threads = WaveVariable(u32)  # that the wave was launched with
     begun = WaveVariable(u32)  # what a loop's register held before it
 
-    @hook
-    def add_if_active(count: u64, n: u64, exec: u64, lanes: u64) -> u64:
-        return count + (n if exec & lanes != 0 else 0)
-
-    @hook
-    def start() -> u32:
-        return popcount(active_mask())
-
-    @hook(lanes="one")
-    def flush_threads(instructions: ptr[u64], count: u64, threads: u32) -> None:
-        atomic_add(instructions, count * threads)
-
     def __init__(self, **options: object) -> None:
         super().__init__(**options)
         self.total = 0
@@ -76,8 +61,8 @@ class InstrCount(Tool):
             if self.per_wave or self.active_only:
                 m.at_exit(kernel, flush, self.instructions, self.count)
             else:  # each thread of the wave executed what the wave did
-                m.at_entry(kernel, self.start, into=self.threads)
-                m.at_exit(kernel, self.flush_threads, self.instructions, self.count, self.threads)
+                m.at_entry(kernel, start, into=self.threads)
+                m.at_exit(kernel, flush_threads, self.instructions, self.count, self.threads)
 
     def count_few(self, m: Mutator, function: Function) -> None:
         """What is counted stands for all code that follows from it."""
@@ -92,7 +77,7 @@ class InstrCount(Tool):
     def adding(self, m: Mutator, n: int) -> tuple[Any, ...]:
         """The hook that counts ``n`` instructions, and its arguments."""
         if self.per_wave and self.active_only:  # EXEC as an argument: LLVM takes it for granted that there is a lane
-            return self.add_if_active, self.count, n, sgpr(EXEC, 2), (1 << m.program.isa.wave_size) - 1
+            return add_if_active, self.count, n, sgpr(EXEC, 2), (1 << m.program.isa.wave_size) - 1
         return add_lanes if self.active_only else add, self.count, n
 
     def report(self, launch: LaunchResult) -> dict[str, int]:

@@ -23,6 +23,11 @@ def add_lanes(count: u64, n: u64) -> u64:
     return count + popcount(active_mask()) * n
 
 
+@hook
+def add_if_active(count: u64, n: u64, exec: u64, lanes: u64) -> u64:
+    return count + (n if exec & lanes != 0 else 0)
+
+
 @hook(fold=False)
 def begin(register: u32, one: u32) -> u32:
     """A product leaves SCC alone; a copy would be no code at all, which nobody could find again."""
@@ -38,6 +43,16 @@ def add_steps(count: u64, register: u32, begun: u32, down: u32, shift: u32, n: u
 @hook(lanes="one")
 def flush(total: ptr[u64], count: u64) -> None:
     atomic_add(total, count)
+
+
+@hook
+def start() -> u32:
+    return popcount(active_mask())
+
+
+@hook(lanes="one")
+def flush_threads(total: ptr[u64], count: u64, threads: u32) -> None:
+    atomic_add(total, count * threads)
 
 
 def count_steps(m: Mutator, steps: Steps, begun: WaveVariable, weights: Mapping[WaveVariable, int]) -> None:

@@ -13,10 +13,11 @@ counted instead, with masks of lanes that a ballot for each bit of their address
 
 from __future__ import annotations
 
-from luthier_py import Lane, device, i32, u32, u64
-from luthier_py.intrinsics import ballot, lane_id, mbcnt, popcount, read_lane, wave_size
+from luthier_py import Lane, device, hook, i32, ptr, u32, u64
+from luthier_py.intrinsics import atomic_add, atomic_max, ballot, lane_id, mbcnt, popcount, read_lane, wave_size
 
 from .exchange import fetched, first_in, half_of_lane, is_in, sent
+from .samples import keep
 
 
 @device
@@ -209,3 +210,104 @@ def cycles_in(numbers: u32) -> u32:
 @device
 def worst_in(numbers: u32) -> u32:
     return numbers >> 16
+
+
+# -- hooks ---------------------------------------------------------------------------------------
+
+
+@hook(lanes="all", fold=True)
+def known(
+    exec: u64, x: Lane[u32], y: Lane[u32], z: Lane[u32], packed_ids: u32, of_lane: u32, of_x: u32, of_y: u32,
+    of_z: u32, start: u32, dwords: u32, bank_bits: u32, address_bits: u32, shared: u32, parity0: u32, parity1: u32,
+    parity2: u32, seats: u32, span: u32, heads: u64, mask0: u32, mask1: u32, mask2: u32, mask3: u32,
+) -> u32:
+    """The conflicts of an access with these multiples, in the lanes that the wave starts with."""
+    if packed_ids != 0:
+        address = (x & 1023) * of_x + (x >> 10 & 1023) * of_y + (x >> 20 & 1023) * of_z
+    else:
+        address = x * of_x + y * of_y + z * of_z
+    address += lane_id() * of_lane + start
+    cycles, worst = one_more(
+        u64(0), u32(0), exec, address, dwords, bank_bits, address_bits, shared, parity0, parity1, parity2, seats,
+        span, heads, mask0, mask1, mask2, mask3,
+    )  # fmt: skip
+    return packed(cycles, worst)
+
+
+@hook
+def again(times: u64) -> u64:
+    return times + 1
+
+
+@hook
+def count_turnout(accesses: u64, exec: u64) -> u64:
+    return accesses + some_in(exec)
+
+
+@hook(lanes="one")
+def count_turnout_in_memory(counters: ptr[u64], exec: u64) -> None:
+    if exec != 0:
+        atomic_add(counters, u64(1))
+
+
+@hook(lanes="all", fold=True)
+def access(
+    cycles: u64, worst: u32, exec: u64, address: Lane[u32], low: u32, dwords: u32, bank_bits: u32,
+    address_bits: u32, shared: u32, parity0: u32, parity1: u32, parity2: u32, seats: u32, span: u32, heads: u64,
+    mask0: u32, mask1: u32, mask2: u32, mask3: u32,
+) -> tuple[u64, u32]:
+    """``low``: the offset's bits below a word. Whole words turn the banks round for all lanes: nothing changes."""
+    cycles, worst = one_more(
+        cycles, worst, exec, address + low, dwords, bank_bits, address_bits, shared, parity0, parity1, parity2,
+        seats, span, heads, mask0, mask1, mask2, mask3,
+    )  # fmt: skip
+    return cycles, worst
+
+
+@hook(lanes="all", fold=True)
+def access_in_memory(
+    counters: ptr[u64], exec: u64, address: Lane[u32], low: u32, dwords: u32, bank_bits: u32, address_bits: u32,
+    shared: u32, parity0: u32, parity1: u32, parity2: u32, seats: u32, span: u32, heads: u64, mask0: u32,
+    mask1: u32, mask2: u32, mask3: u32,
+) -> None:
+    cycles, worst = one_more(
+        u64(0), u32(0), exec, address + low, dwords, bank_bits, address_bits, shared, parity0, parity1, parity2,
+        seats, span, heads, mask0, mask1, mask2, mask3,
+    )  # fmt: skip
+    if worst != 0 and lane_id() == 0:
+        atomic_add(counters, cycles)
+        atomic_max(counters + 1, u64(worst))
+
+
+@hook(lanes="all", fold=True)
+def sample(
+    samples: ptr[u32], exec: u64, address: Lane[u32], low: u32, dwords: u32, bank_bits: u32, address_bits: u32,
+    shared: u32, parity0: u32, parity1: u32, parity2: u32, seats: u32, span: u32, heads: u64, mask0: u32,
+    mask1: u32, mask2: u32, mask3: u32,
+) -> None:
+    if some_in(exec) != 0:
+        _, worst = one_more(
+            u64(0), u32(0), exec, address + low, dwords, bank_bits, address_bits, shared, parity0, parity1,
+            parity2, seats, span, heads, mask0, mask1, mask2, mask3,
+        )  # fmt: skip
+        keep(samples, exec, address, worst, groups_in(exec, span, heads, mask0, mask1, mask2, mask3))
+
+
+@hook(lanes="one")
+def flush_accesses(counters: ptr[u64], accesses: u64) -> None:
+    if accesses != 0:
+        atomic_add(counters, accesses)
+
+
+@hook(lanes="one")
+def flush_known(counters: ptr[u64], times: u64, known: u32) -> None:
+    if known != 0 and times != 0:
+        atomic_add(counters, times * cycles_in(known))
+        atomic_max(counters + 1, u64(worst_in(known)))
+
+
+@hook(lanes="one")
+def flush(counters: ptr[u64], cycles: u64, worst: u32) -> None:
+    if worst != 0:
+        atomic_add(counters, cycles)
+        atomic_max(counters + 1, u64(worst))

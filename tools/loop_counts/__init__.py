@@ -26,6 +26,11 @@ class Loops:
     counts: Variable
 
 
+@hook(lanes="one")
+def count(total: ptr[u64]) -> None:
+    atomic_add(total, u64(1))
+
+
 class LoopCounts(Tool):
     """Entries, turns and mean trip count of each natural loop, by wave."""
 
@@ -35,17 +40,13 @@ class LoopCounts(Tool):
         "turns": SUM.of("back edges by waves"),
         "trips": worked_out(lambda row, _: trips(row["entries"], row["turns"]), "turns of an entry, and one")})}
 
-    @hook(lanes="one")
-    def count(total: ptr[u64]) -> None:
-        atomic_add(total, u64(1))
-
     def instrument(self, m: Mutator) -> Loops:
         found = [(loop, function.name) for function in m.functions() for loop in m.loops(function)]
         counted = [(loop, name) for loop, name in found if not loop.begins]
         counts = Variable(u64, max(2 * len(counted), 1), name="LoopCounts.counts")
         for number, (loop, _) in enumerate(counted):
-            m.at_loop_entry(loop, self.count, counts[2 * number])
-            m.at_back_edge(loop, self.count, counts[2 * number + 1])
+            m.at_loop_entry(loop, count, counts[2 * number])
+            m.at_back_edge(loop, count, counts[2 * number + 1])
         places = InstrPlaces(m.program)
         for loop in (loop for loop, _ in found if loop.begins):
             places.leave_out(loop.header.instrs[0], BEGINS)

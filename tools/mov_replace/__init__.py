@@ -12,20 +12,21 @@ from luthier_py.tool import SAME
 MOVE = "v_mov_b32_e32"
 
 
+@hook
+def move(x: Lane[u32]) -> Lane[u32]:
+    return x
+
+
 class MovReplace(Tool):
     """Moves of 32 bits between vector registers, made by a hook."""
 
     name = "mov_replace"
     amounts = {"replaced": SAME.of("moves")}
 
-    @hook
-    def move(x: Lane[u32]) -> Lane[u32]:
-        return x
-
     def instrument(self, m: Mutator) -> int:
         moves = [instr for function in m.functions() for instr in m.instrs(function) if is_move(instr)]
         for instr in moves:
-            m.replace(instr, self.move)
+            m.replace(instr, move)
         return len(moves)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:

@@ -16,16 +16,23 @@ from luthier_py import (
     Tool,
     Variable,
     WaveVariable,
-    hook,
-    ptr,
     sgpr,
     u32,
     u64,
 )
 from luthier_py.analysis import Edge
-from luthier_py.intrinsics import active_mask, atomic_add, lane_id, popcount
 from luthier_py.ir import Function, Kernel
 from luthier_py.tool import SUM, Amounts, Counted, CountsBy, Following, Stretch
+from luthier_py.tools.instr_count.hooks import flush_threads, start
+from luthier_py.tools.opcode_histogram.hooks import (
+    add,
+    count,
+    count_if_active,
+    count_lanes,
+    flush_four,
+    flush_marks,
+    mark,
+)
 
 MARKS, NUMBERS = 2, 12  # wave variables at most
 
@@ -81,47 +88,6 @@ class OpcodeHistogram(Tool):
 
     threads = WaveVariable(u32)  # that the wave was launched with
 
-    @hook
-    def mark(ran: u64, bit: u64) -> u64:
-        return ran | bit
-
-    @hook
-    def add(count: u64) -> u64:
-        return count + 1
-
-    @hook(lanes="all")
-    def flush_marks(executions: ptr[u64], ran: u64, threads: u32) -> None:
-        if ran >> lane_id() & 1 != 0:
-            atomic_add(executions + lane_id(), u64(threads))
-
-    @hook(lanes="one")
-    def flush(executions: ptr[u64], count: u64, threads: u32) -> None:
-        atomic_add(executions, count * threads)
-
-    @hook(lanes="one")
-    def flush_four(executions: ptr[u64], a: u64, b: u64, c: u64, d: u64, threads: u32) -> None:
-        atomic_add(executions, a * threads)
-        atomic_add(executions + 1, b * threads)
-        atomic_add(executions + 2, c * threads)
-        atomic_add(executions + 3, d * threads)
-
-    @hook(lanes="one")
-    def count(executions: ptr[u64], threads: u32) -> None:
-        atomic_add(executions, u64(threads))
-
-    @hook(lanes="one")
-    def count_if_active(executions: ptr[u64], exec: u64, lanes: u64) -> None:
-        if exec & lanes != 0:
-            atomic_add(executions, u64(1))
-
-    @hook(lanes="one")
-    def count_lanes(executions: ptr[u64], exec: u64, lanes: u64) -> None:
-        atomic_add(executions, u64(popcount(exec & lanes)))
-
-    @hook
-    def start() -> u32:
-        return popcount(active_mask())
-
     def __init__(self, **options: object) -> None:
         super().__init__(**options)
         self.total = 0
@@ -145,7 +111,7 @@ class OpcodeHistogram(Tool):
             return self.count_stretches(m)
         if not self.per_wave:
             for kernel in m.kernels:
-                m.at_entry(kernel, self.start, into=self.threads)
+                m.at_entry(kernel, start, into=self.threads)
         components = [(kernels, [m.counting(f, edges=self.with_edges) for f in functions_of(m, kernels)])
                       for kernels in m.components()]
         executions = self.executions_of(sum(len(c.counters) for _, countings in components for c in countings))
@@ -165,7 +131,7 @@ class OpcodeHistogram(Tool):
 
     def count_stretches(self, m: Mutator) -> Parts:
         """Lanes come and go: each stretch with the same ones is counted for itself."""
-        counting = self.count_if_active if self.per_wave else self.count_lanes
+        counting = count_if_active if self.per_wave else count_lanes
         lanes = (1 << m.program.isa.wave_size) - 1
         stretches = [s for function in m.functions() for block in m.blocks(function) for s in m.stretches(block)]
         executions = self.executions_of(len(stretches))
@@ -185,20 +151,20 @@ class OpcodeHistogram(Tool):
         kept = min(again, free - -(-once // width), NUMBERS) if once == len(counters) - again else 0
         for at, counter in enumerate(counters):
             if at < once:
-                m.at_counted(counter, self.mark, self.marks[at // width], 1 << at % width, into=self.marks[at // width])
+                m.at_counted(counter, mark, self.marks[at // width], 1 << at % width, into=self.marks[at // width])
             elif at < once + kept:
-                m.at_counted(counter, self.add, self.numbers[at - once], into=self.numbers[at - once])
+                m.at_counted(counter, add, self.numbers[at - once], into=self.numbers[at - once])
             else:
-                m.at_counted(counter, self.count, executions[first + at], threads)
+                m.at_counted(counter, count, executions[first + at], threads)
         for kernel in kernels:
             for at in range(0, once, width):
-                m.at_exit(kernel, self.flush_marks, executions[first + at], self.marks[at // width], threads)
+                m.at_exit(kernel, flush_marks, executions[first + at], self.marks[at // width], threads)
             for at in range(0, kept, 4):
                 some = self.numbers[at : min(at + 4, kept)]
                 for number, one in enumerate(some if len(some) < 4 else ()):
-                    m.at_exit(kernel, self.flush, executions[first + once + at + number], one, threads)
+                    m.at_exit(kernel, flush_threads, executions[first + once + at + number], one, threads)
                 if len(some) == 4:
-                    m.at_exit(kernel, self.flush_four, executions[first + once + at], *some, threads)
+                    m.at_exit(kernel, flush_four, executions[first + once + at], *some, threads)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         """A dual instruction is one, and of both its opcodes."""

@@ -53,6 +53,37 @@ class Profile:
     table: Variable | None
 
 
+@hook
+def add(sum: u32, n: u32) -> u32:
+    return sum + n
+
+
+@hook(lanes="one")
+def count_in_array(counts: ptr[u64], sum: u32, n: u32, begins: u32) -> u32:
+    atomic_add(counts + (sum + n), u64(1))
+    return begins
+
+
+@hook(lanes="one")
+def count_in_table(table: ptr[u64], last: u32, lost: ptr[u64], first: u64, sum: u32, n: u32, begins: u32) -> u32:
+    key = first + u64(sum + n)
+    place = u32(key * 0x9E3779B97F4A7C15 >> 32)
+    found = u32(0)
+    probe = u32(0)
+    while found == 0 and probe < PROBES:
+        slot = table + 2 * u64((place + probe) & last)
+        seen = read_first_lane(atomic_load(slot))
+        if seen == 0:
+            seen = read_first_lane(atomic_cas(slot, u64(0), key))
+        if seen == 0 or seen == key:
+            atomic_add(slot + 1, u64(1))
+            found = u32(1)
+        probe += 1
+    if found == 0:
+        atomic_add(lost, u64(1))
+    return begins
+
+
 class PathProfile(Tool):
     """Executions of each acyclic path of each function, by wave."""
 
@@ -70,34 +101,6 @@ class PathProfile(Tool):
 
     lost = Variable(u64)
 
-    @hook
-    def add(sum: u32, n: u32) -> u32:
-        return sum + n
-
-    @hook(lanes="one")
-    def count(counts: ptr[u64], sum: u32, n: u32, begins: u32) -> u32:
-        atomic_add(counts + (sum + n), u64(1))
-        return begins
-
-    @hook(lanes="one")
-    def count_in_table(table: ptr[u64], last: u32, lost: ptr[u64], first: u64, sum: u32, n: u32, begins: u32) -> u32:
-        key = first + u64(sum + n)
-        place = u32(key * 0x9E3779B97F4A7C15 >> 32)
-        found = u32(0)
-        probe = u32(0)
-        while found == 0 and probe < PROBES:
-            slot = table + 2 * u64((place + probe) & last)
-            seen = read_first_lane(atomic_load(slot))
-            if seen == 0:
-                seen = read_first_lane(atomic_cas(slot, u64(0), key))
-            if seen == 0 or seen == key:
-                atomic_add(slot + 1, u64(1))
-                found = u32(1)
-            probe += 1
-        if found == 0:
-            atomic_add(lost, u64(1))
-        return begins
-
     def instrument(self, m: Mutator) -> Profile:
         depths = dict(_depths(m.program, m.functions()))
         reasons, places = {f: self.why_not(m, f, depths) for f in m.functions()}, InstrPlaces(m.program)
@@ -110,9 +113,9 @@ class PathProfile(Tool):
         counts = Variable(u64, max(small, 2), name="PathProfile.counts")
         table = Variable(u64, 2 * self.table, name="PathProfile.table")
         for each in functions:
-            counting: tuple[Any, ...] = (self.count, counts[each.first]) if not each.tabled else (
-                self.count_in_table, table, self.table - 1, self.lost, each.first)
-            count_paths(m, each.found, counting, self.add, SUMS[depths[each.found.function]])
+            counting: tuple[Any, ...] = (count_in_array, counts[each.first]) if not each.tabled else (
+                count_in_table, table, self.table - 1, self.lost, each.first)
+            count_paths(m, each.found, counting, SUMS[depths[each.found.function]])
         lines = source_lines(m.program.obj)
         return Profile(functions, places.left_out,
                        {run.first.pc: lines.texts_at(instr.pc for instr in run.instrs)
@@ -174,7 +177,7 @@ class PathProfile(Tool):
                 for row in report["paths"]]
 
 
-def count_paths(m: Mutator, found: FunctionPaths, counting: Sequence[Any], add: Any, number: WaveVariable) -> None:
+def count_paths(m: Mutator, found: FunctionPaths, counting: Sequence[Any], number: WaveVariable) -> None:
     """``number`` is zero whenever the function is entered."""
     for arc, (way, n, begins) in enumerate(zip(found.ways, found.adding.adds, found.adding.begins, strict=True)):
         call = (*counting, number, n, begins) if found.paths.ends(arc) else (add, number, n)

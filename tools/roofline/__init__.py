@@ -24,6 +24,7 @@ from luthier_py.report.sources import SourceFolder
 from luthier_py.tool import Clock, Stretch
 from luthier_py.tool.filters import parse_filter
 from luthier_py.tools.opcode_histogram import OpcodeHistogram, Parts
+from luthier_py.tools.opcode_histogram.hooks import count_lanes
 
 from .page import files_of
 from .rows import AMOUNTS, flat, report_of, text_of
@@ -42,6 +43,16 @@ class Counted:
     clock: Clock
 
 
+@hook(lanes="one")
+def begin(times: ptr[u64], all: u64) -> None:
+    atomic_max(times, all - clock())
+
+
+@hook(lanes="one")
+def end(times: ptr[u64]) -> None:
+    atomic_max(times, clock())
+
+
 class Roofline(OpcodeHistogram):
     """Flops by type, bytes and arithmetic intensity of a kernel's lines, loops, functions and chosen regions."""
 
@@ -53,14 +64,6 @@ class Roofline(OpcodeHistogram):
     cycles = Option(False, help="1: cycles of each launch, by the core's clock; what the tool adds is among them")
 
     times = Variable(u64, 2)  # the complement of the first, and the last
-
-    @hook(lanes="one")
-    def begin(times: ptr[u64], all: u64) -> None:
-        atomic_max(times, all - clock())
-
-    @hook(lanes="one")
-    def end(times: ptr[u64]) -> None:
-        atomic_max(times, clock())
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)
@@ -78,12 +81,12 @@ class Roofline(OpcodeHistogram):
                      if not working.isdisjoint(self.note(stretch))]
         lanes = Variable(u64, max(len(stretches), 1), name="Roofline.lanes")
         for number, stretch in enumerate(stretches):
-            m.at_stretch(stretch, self.count_lanes, lanes[number], sgpr(EXEC, 2), (1 << m.program.isa.wave_size) - 1,
+            m.at_stretch(stretch, count_lanes, lanes[number], sgpr(EXEC, 2), (1 << m.program.isa.wave_size) - 1,
                          anywhere=True)
         clock = Clock(m.program.obj.target.clock_bits)
         for kernel in m.kernels if self.cycles and clock.compares_waves else ():
-            m.at_entry(kernel, self.begin, self.times[0], clock.mask)
-            m.at_exit(kernel, self.end, self.times[1])
+            m.at_entry(kernel, begin, self.times[0], clock.mask)
+            m.at_exit(kernel, end, self.times[1])
         parts = self.counted_parts(m)
         return Counted(m.program.obj.target.name, sites, parts, tuple(map(self.note, stretches)), lanes, clock)
 

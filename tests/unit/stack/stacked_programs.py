@@ -26,7 +26,8 @@ ROOT = Path(__file__).resolve().parents[3]
 DEVICE = f"emulator:{TARGET}"
 SECONDS = 600  # until a program hangs, on a machine that is busy with others
 OPENMP = "clang-19"
-RUNTIME = "-Wl,-rpath,/usr/lib/llvm-19/lib"  # libomptarget is in no folder that programs look into
+LLVM = Path("/usr/lib/llvm-19/lib")
+RUNTIME = f"-Wl,-rpath,{LLVM}"  # libomptarget is in no folder that programs look into
 TOOLS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "instr_count": (lambda report: report["instructions"], lambda row: row["instructions"]),
     "opcode_histogram": (lambda report: sorted(report["opcodes"].items()), lambda row: sorted(row["opcodes"].items())),
@@ -85,7 +86,8 @@ class Programs:
         """tests/programs/NAME.c, as clang's driver makes it."""
         words = f"-O2 -g -Wall -Wextra -Werror -fopenmp --offload-arch={TARGET}".split()
         library = f"--rocm-device-lib-path={self.stack.device_libraries}"
-        return self._command(name, PROGRAMS / f"{name}.c", OPENMP, *words, library, RUNTIME)
+        linked = sorted([*self.stack.device_libraries.glob("*.bc"), *LLVM.glob(f"libomptarget*{TARGET}.bc")])
+        return self._command(name, PROGRAMS / f"{name}.c", OPENMP, *words, library, RUNTIME, linked=linked)
 
     def hsa(self, name: str, *more: str) -> Path:
         """tests/programs/NAME.c, on ROCr itself; ``more``: options of the compiler."""
@@ -100,13 +102,16 @@ class Programs:
         source = ROOT / "tests" / "data" / f"{name}.hip"
         return self._command(f"{name}.co", source, builder.COMPILER, *how, f"--offload-arch={TARGET}", version)
 
-    def _command(self, name: str, source: Path, *words: str, behind: Sequence[str] = ()) -> Path:
+    def _command(
+        self, name: str, source: Path, *words: str, behind: Sequence[str] = (), linked: Sequence[Path] = ()
+    ) -> Path:
+        """``linked``: libraries that the compiler finds by itself."""
         whole = *words, str(source)  # its path, too, as line tables have it
 
         def make(path: Path) -> None:
             builder.run(*whole, "-o", str(path), *behind)
 
-        return self._kept(name, source, make, whole, behind, compilers(words[0]))
+        return self._kept(name, source, make, whole, behind, compilers(words[0]), *linked)
 
     def _kept(self, name: str, source: Path, make: Callable[[Path], object], *parts: object) -> Path:
         headers = sorted({*PROGRAMS.glob("*.h"), *source.parent.glob("*.h")})

@@ -35,3 +35,21 @@ def test_what_decides_about_a_program_is_in_its_name(tmp_path: Path, monkeypatch
     (sources / "more").mkdir()
     (sources / "more" / "a.hip").write_text("another")
     assert Programs(stacks[0]).hip("more/a").parent.parent == first[0].parent.parent != first[0].parent
+
+
+@pytest.mark.parametrize("library", ["ocml.bc", f"libomptarget-amdgpu-{stacked_programs.TARGET}.bc"])
+def test_programs_of_openmp_are_made_of_bitcode_too(
+    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ROCm's device libraries, and LLVM's for target regions: the driver finds both by itself."""
+    monkeypatch.setattr(stacked_programs, "compiled", lambda recipe: recipe.path)
+    stack = RocmStack(tmp_path)
+    stack.headers.mkdir(parents=True)
+    stack.device_libraries.mkdir(parents=True)
+    folder = stack.device_libraries if library == "ocml.bc" else tmp_path
+    monkeypatch.setattr(stacked_programs, "LLVM", tmp_path)
+    (folder / library).write_text("one")
+    first = Programs(stack).openmp("openmp_vector_add")
+    assert Programs(stack).openmp("openmp_vector_add") == first
+    (folder / library).write_text("other")
+    assert Programs(stack).openmp("openmp_vector_add") != first

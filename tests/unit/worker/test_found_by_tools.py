@@ -35,19 +35,24 @@ def test_memory_of_a_program(mistake: str, program: Program, tmp_path: Path) -> 
     assert {found["at"]["pc"] for found in told} == {row["pc"] for row in rows}
 
 
-@pytest.mark.parametrize("mistake", ["", "unwritten"])
-def test_memory_that_nobody_wrote(mistake: str, program: Program, tmp_path: Path) -> None:
-    """Copies and kernels take away what new memory is filled with."""
+@pytest.mark.parametrize(("name", "mistake"), [
+    ("mistakes", ""), ("mistakes", "unwritten"), ("flat_reads", ""), ("flat_reads", "unwritten")])
+def test_memory_that_nobody_wrote(name: str, mistake: str, program: Program, tmp_path: Path) -> None:
+    """Copies and kernels take away what new memory is filled with. Of flat reads those count that lead there."""
+    path = program(name)
     done = luthier("exec", "-t", "initcheck", "--error-exitcode", "9", "--device", DEVICE, "--output",
-                   tmp_path / "it.json", "--", program("mistakes"), mistake)
+                   tmp_path / "it.json", "--", path, mistake)
     assert (done.returncode, done.stdout) == (9 if mistake else 0, "PASSED\n"), done.stderr
     (launch,) = json.loads((tmp_path / "it.json").read_text())["launches"]
-    checked = luthier("exec", "--check", "init", "--device", DEVICE, "--", program("mistakes"), mistake,
+    checked = luthier("exec", "--check", "init", "--device", DEVICE, "--", path, mistake,
                       LUTHIER_FINDINGS=str(tmp_path / "found"))
     assert checked.returncode == 0
     (told,) = map(json.loads, (tmp_path / "found").read_text().splitlines())
     reads = {row["pc"]: row["count"] for row in launch["report"]["unwritten"]}
     assert reads == {found["at"]["pc"]: found["count"] for found in told["findings"]} and bool(reads) == bool(mistake)
+    if name == "flat_reads" and mistake:
+        (row,) = launch["report"]["unwritten"]
+        assert (row["instruction"].split()[0], row["count"], row["space"]) == ("flat_load_dword", 512, "memory")
 
 
 @pytest.mark.parametrize(("mistake", "tools"), [
