@@ -65,7 +65,7 @@ def effect(isa: InstructionSet, inst: Inst, state: ExecState, owned: int = -1) -
         wave_reads = reads & ~SCALARS
     elif OpFlag.MAY_STOP in flags:
         reads |= pack(_TRAP_READS)
-    if state.indexed and OpFlag.VALU in flags:  # operands are relative to M0
+    if state.indexed and flags & _VECTOR:  # relative to M0 are those of VALU alone, in other banks any
         vectors = everything(isa) & owned & ~SCALARS
         reads |= vectors
         wave_reads |= vectors if wave_reads else 0

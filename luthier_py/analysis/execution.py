@@ -15,7 +15,7 @@ from typing import NamedTuple
 from luthier_py.analysis.cfg import Graph, solve
 from luthier_py.analysis.changes import EXEC_BITS, Changes
 from luthier_py.ir import Block
-from luthier_py.isa import EXEC, MODE, Inst, InstructionSet, OperandKind, OpFlag, OpInfo, RegFile
+from luthier_py.isa import EXEC, MODE, Inst, InstructionSet, OperandKind, OpFlag, OpInfo, RegFile, Target
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Branch, Indexing, Switch
 from luthier_py.isa.semantics.readers.evaluate import evaluate
@@ -107,7 +107,7 @@ def step(isa: InstructionSet, inst: Inst, state: ExecState) -> ExecState:
     if state.skipping is Skipping.ENDING:
         state = state._replace(skipping=Skipping.NEVER)
     if OpFlag.INDEXES_REGISTERS in flags or written >> MODE & 1:
-        state = _modes(inst, state)
+        state = _modes(isa.target, inst, state)
     overwritten = written | written >> 1
     if not written or OpFlag.SALU not in flags and not (written & EXEC_BITS or state.nonzero & overwritten):
         return state
@@ -120,10 +120,10 @@ def step(isa: InstructionSet, inst: Inst, state: ExecState) -> ExecState:
     return ExecState(value, nonzero, state.indexed, state.skipping, state.foreign)
 
 
-def _modes(inst: Inst, state: ExecState) -> ExecState:
+def _modes(target: Target, inst: Inst, state: ExecState) -> ExecState:
     row = meaning(inst.op)
     if row in (Action.SETREG, Action.SETREG_IMM):
-        switch = turned(inst)
+        switch = turned(target, inst)
         skipping = Skipping.PERHAPS if switch is Turned.BOTH_ON else state.skipping
         return state if switch is Turned.NOT else state._replace(indexed=True, skipping=skipping)
     if row is Switch.SKIP:

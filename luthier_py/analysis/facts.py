@@ -200,7 +200,9 @@ class Facts:
         node, place = self._graph.places[instr]
         state = step(self.program.isa, self._graph.nodes[node].instrs[place].inst, state) if after else state
         if state.indexed:
-            return "VGPR operands may mean other registers here (s_set_gpr_idx_on)"
+            banks = self.program.isa.target.vector_banks
+            by = "(s_set_vgpr_msb, or s_setreg of MODE)" if banks else "(s_set_gpr_idx_on)"
+            return f"VGPR operands may mean other registers here {by}"
         return "vector instructions may be skipped here (s_setvskip)" if state.skipping else None
 
     def _state(self, instr: Instr) -> ExecState:

@@ -12,6 +12,7 @@ from operator import or_
 
 import numpy as np
 
+from luthier_py.analysis.changes import changes_modes
 from luthier_py.analysis.effects import everything, pack
 from luthier_py.ir import Function, Program
 from luthier_py.isa import EXEC, M0, MODE, Inst, OpFlag, RegSet, Target, sgpr, vgpr
@@ -31,13 +32,16 @@ def touched(functions: Iterable[Function]) -> RegSet:
             return RegSet(everything(function.isa)) | _ALWAYS
         distinct, kinds = function.code.distinct, np.unique(function.code.kinds).tolist()
         found |= RegSet(reduce(or_, (distinct.masks.reads[kind] | distinct.masks.writes[kind] for kind in kinds), 0))
-        if any(_makes_relative(function.code.inst(at)) for at in function.code.flagged(OpFlag.INDEXES_REGISTERS)):
+        switches = changes_modes(distinct)
+        if any(switches[kind] and _makes_relative(function.isa.target, distinct.inst(kind)) for kind in kinds):
             found |= RegSet(everything(function.isa)).vectors  # M0 says which, beyond a file's end perhaps
     return found
 
 
-def _makes_relative(inst: Inst) -> bool:
-    return turned(inst) not in (Turned.SKIP_ON, Turned.SKIP_OFF)
+def _makes_relative(target: Target, inst: Inst) -> bool:
+    switch = turned(target, inst)
+    indexes = OpFlag.INDEXES_REGISTERS in inst.op.flags and switch not in (Turned.SKIP_ON, Turned.SKIP_OFF)
+    return indexes or switch in (Turned.BOTH_ON, Turned.RELATIVE_ON)
 
 
 def owned(program: Program) -> dict[Function, int]:

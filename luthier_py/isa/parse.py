@@ -123,7 +123,9 @@ def spell(target: Target, token: Token) -> Spelled:
     if text.startswith("-") and not FLOAT.match(text) and not INTEGER.match(text):
         return _with(spell(target, Token(text[1:], token.column + 1)), token, negate=True)
     if (found := LITERALS.match(text)) is not None:
-        return Spelled(token, number=integer(Token(found.group(2), token.column + found.start(2))),
+        given = Token(found.group(2), token.column + found.start(2))
+        is_float = FLOAT.match(given.text) and not INTEGER.match(given.text)
+        return Spelled(token, number=float(given.text) if is_float else integer(given),
                        literal=64 if found.group(1) else 32)
     if (found := REGISTER.match(text)) is not None:
         return Spelled(token, reg=_register(target, found, token), half=(found.group(5) or "")[1:])

@@ -11,7 +11,15 @@ import struct
 from dataclasses import dataclass, replace
 
 from luthier_py.errors import Invalid
-from luthier_py.isa.constants import LITERAL, LITERAL64, float_format, inline_codes, width_of
+from luthier_py.isa.constants import (
+    INVERSE_TWO_PI,
+    LITERAL,
+    LITERAL64,
+    constant_bits,
+    float_format,
+    inline_codes,
+    width_of,
+)
 from luthier_py.isa.encode import number_field, register_field
 from luthier_py.isa.instruction import OperandInfo, OpInfo
 from luthier_py.isa.operands import HIGH_HALF, LOW_HALVES, VECTOR, shows_sources
@@ -106,8 +114,7 @@ def _bits(info: OperandInfo, said: Spelled) -> int:
     """A mandatory literal's bits."""
     value, width = said.number, 64 if info.type.endswith("64") else 32
     if isinstance(value, float):
-        layout = "d" if width == 64 else "e" if "16" in info.type else "f"
-        return int.from_bytes(struct.pack("<" + layout, value), "little")
+        return _float_bits(info, value, said.token)
     assert value is not None
     if width == 64 and not said.literal and value < 1 << 32:
         value <<= 32  # without lit64() the high half
@@ -132,23 +139,41 @@ def _constant(target: Target, op: OpInfo, info: OperandInfo, said: Spelled, lite
         raise BadText(f"{op.mnemonic}: {info.name} takes no literal, and {said.token.text} is no inline constant",
                       said.token.column)
     wide = target.literals64 and op.size_bytes == 4  # VOP3 takes 32 bits
+    if isinstance(value, float):
+        return _float_literal(info, bits, said, literal, wide, flag)
     extends = wide and info.type.endswith("INT64") and not said.literal  # of 32 bits the upper half is not said
-    fits = not isinstance(value, int) or (0 if extends else -(1 << 31)) <= value < 1 << (31 if extends else 32)
+    fits = (0 if extends else -(1 << 31)) <= value < 1 << (31 if extends else 32)
     if said.literal == 64 or not fits:
         if not wide or said.literal == 32:
             raise BadText(f"{said.token.text} has more than 32 bits", said.token.column)
-        literal.only(value & (1 << 64) - 1 if isinstance(value, int) else bits, said.token)
+        literal.only(value & (1 << 64) - 1, said.token)
         return LITERAL64
-    whole = bits >> 32 if isinstance(value, float) and width == 64 else \
-        bits if isinstance(value, float) else value & 0xFFFFFFFF
-    literal.only(whole, said.token)
+    literal.only(value & 0xFFFFFFFF, said.token)
+    return LITERAL | flag
+
+
+def _float_literal(info: OperandInfo, bits: int, said: Spelled, literal: Literal, wide: bool, flag: int) -> int:
+    """A literal of 32 bits is the upper half of a float of 64 (LLVM, pull request 197788); lit64() of a narrower float
+    is as long as that."""
+    if info.type.endswith("INT64"):
+        raise BadText(f"{info.name} is an integer of 64 bits, and no literal of it is {said.token.text}",
+                      said.token.column)
+    double = info.type.endswith("64")
+    if double and said.literal == 64 and not wide:
+        raise BadText(f"{said.token.text} has more than 32 bits", said.token.column)
+    if double and wide and (said.literal == 64 or not said.literal and bits & 0xFFFFFFFF):
+        literal.only(bits, said.token)
+        return LITERAL64
+    literal.only(bits >> 32 if double else bits, said.token)
     return LITERAL | flag
 
 
 def _float_bits(info: OperandInfo, value: float, token: Token) -> int:
     try:
         if "BF16" in info.type:
-            return int.from_bytes(struct.pack("<f", value), "little") >> 16
+            whole = int.from_bytes(struct.pack("<f", value), "little")
+            inline = whole == constant_bits(INVERSE_TWO_PI, "FP32")  # which is cut, as hardware has it
+            return whole >> 16 if inline else whole + 0x7FFF + (whole >> 16 & 1) >> 16
         return int.from_bytes(struct.pack("<" + float_format(info.type), value), "little")
     except (OverflowError, struct.error):
         raise BadText(f"{info.name} cannot hold {value}", token.column) from None

@@ -150,6 +150,11 @@ class Target:
         return self.generation == 9
 
     @property
+    def vector_banks(self) -> bool:
+        """Whether MODE[19:12] says in which 256 registers vector operands are (LLVM, SIDefines.h, VGPR_MSB)."""
+        return self.vgpr_limit > 256
+
+    @property
     def place_registers(self) -> frozenset[int]:
         """Hardware registers that say where a wave runs (LLVM, AMDGPUAsmUtils): HW_ID, or its two parts, the die's
         number, the cluster's."""

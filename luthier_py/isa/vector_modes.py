@@ -35,10 +35,10 @@ class Turned(Enum):
     SKIP_OFF = auto()  # behind the next instruction: it wants one wait state (Vega ISA 12.4)
 
 
-def turned(inst: Inst) -> Turned:
+def turned(target: Target, inst: Inst) -> Turned:
     base = inst.op.base
     if base in _SETS:
-        return _by_setreg(inst)
+        return _by_setreg(target, inst)
     if base in ("S_SET_GPR_IDX_ON", "S_SET_GPR_IDX_MODE"):
         return Turned.RELATIVE_ON
     if base == "S_SET_GPR_IDX_OFF":
@@ -48,18 +48,22 @@ def turned(inst: Inst) -> Turned:
     return _skips(inst) if base == "S_SETVSKIP" else Turned.NOT
 
 
-def _by_setreg(inst: Inst) -> Turned:
-    """gfx1250 has banks of vector registers in MODE[19:12], and takes these bits of an immediate for them whatever
-    field is named; compilers rely on that (LLVM, AMDGPULowerVGPREncoding, handleSetregMode)."""
-    field, given = named_mode_field(inst), inst.find("imm")
-    if field is None:
-        return Turned.NOT
-    if field_bits(field) >> FIRST_OTHER_BIT:
+def _by_setreg(target: Target, inst: Inst) -> Turned:
+    field = named_mode_field(inst)
+    if field is not None and field_bits(field) >> FIRST_OTHER_BIT:
         return Turned.BOTH_ON
-    if given is None:
-        return Turned.NOT
-    set_there = given.value << (field >> 6 & 31) & field_bits(field)
-    return Turned.RELATIVE_ON if (given.value | set_there) & BANKS else Turned.NOT
+    return Turned.RELATIVE_ON if chosen_banks(target, inst) else Turned.NOT
+
+
+def chosen_banks(target: Target, inst: Inst) -> int:
+    """Bits of MODE[19:12] that an s_setreg may set: all, of a register. Hardware takes them of any value for MODE,
+    whatever field is named, and compilers rely on that (LLVM, AMDGPULowerVGPREncoding, handleSetregMode, and pull
+    requests 187578: the field does not move them; 218941: a register sets them as well). Others that the field would
+    put there count, too."""
+    field, given = named_mode_field(inst), inst.find("imm")
+    if field is None or not target.vector_banks:
+        return 0
+    return BANKS if given is None else (given.value | given.value << (field >> 6 & 31) & field_bits(field)) & BANKS
 
 
 def _skips(inst: Inst) -> Turned:

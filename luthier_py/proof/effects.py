@@ -63,7 +63,7 @@ def effect(isa: InstructionSet, inst: Inst, modes: Modes, owned: int) -> Effect:
         far = reads & ~SCALARS
     if OpFlag.MAY_STOP in flags:
         reads |= _QUEUE
-    if modes.relative and OpFlag.VALU in flags:
+    if modes.relative and flags & _VECTOR:  # relative to M0 are those of VALU alone, in other banks any
         vectors = everything(isa.target) & owned & ~SCALARS
         reads |= vectors
         far |= vectors if far else 0

@@ -80,7 +80,7 @@ def stepped(isa: InstructionSet, inst: Inst, modes: Modes) -> Modes:
         modes = modes._replace(skips=False, ending=False)
     if not matters(inst):
         return modes
-    switch = turned(inst) if sets_modes(inst) else Turned.NOT
+    switch = turned(isa.target, inst) if sets_modes(inst) else Turned.NOT
     if switch in (Turned.BOTH_ON, Turned.RELATIVE_ON, Turned.RELATIVE_OFF):
         modes = modes._replace(relative=switch is not Turned.RELATIVE_OFF)
     if switch in (Turned.BOTH_ON, Turned.SKIP_ON, Turned.SKIP_OFF):

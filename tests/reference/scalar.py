@@ -108,6 +108,8 @@ def action(wave: Wave, inst: Inst, row: Action) -> None:
         return
     assert row in (Action.SETREG, Action.SETREG_IMM), f"{inst.op.mnemonic} leaves the bench"
     value = inst["imm"].value if row is Action.SETREG_IMM else raw(wave, inst["sdst"], 0, 32)
+    if wave.target is not None and wave.target.vgpr_limit > 256:
+        assert not (value | (value & mask) << first) >> 12 & 0xFF, "other banks of vector registers leave the bench"
     wave.set_scalar(MODE, wave.scalar(MODE) & ~(mask << first) & M32 | (value & mask) << first)
 
 

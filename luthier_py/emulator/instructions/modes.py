@@ -18,6 +18,9 @@ from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import F16, F32, F64, Type
 from luthier_py.isa.semantics.control import Action, HardwareRegister
 from luthier_py.isa.semantics.meaning import Lanes, Scalar
+from luthier_py.isa.semantics.refusals import WhyRefused
+from luthier_py.isa.target import Target
+from luthier_py.isa.vector_modes import chosen_banks
 
 _ROUND_F32, _ROUND_F16_F64 = 0, 2      # first bits of two; MODE[3:0]
 _DENORMAL_F32, _DENORMAL_F16_F64 = 4, 6  # of sources, and of results in the bit above; MODE[7:4]
@@ -80,7 +83,7 @@ def hardware_register(inst: Inst) -> tuple[int, int, int]:
     return control & 63, control >> 6 & 31, (control >> 11 & 31) + 1
 
 
-def mode_after(inst: Inst, mode: int) -> int:
+def mode_after(inst: Inst, mode: int, target: Target) -> int:
     """MODE after one instruction."""
     row = meaning(inst.op)
     if row not in _WRITES:
@@ -92,6 +95,8 @@ def mode_after(inst: Inst, mode: int) -> int:
     number, first, _ = hardware_register(inst)
     if number != HardwareRegister.MODE.value:
         return mode
+    if banks := chosen_banks(target, inst):
+        raise Unsupported(f"MODE bits 0x{banks:x} of its immediate: {_RENAMED.reason}; {_RENAMED.advice}")
     mask = written_bits(inst)
     after = mode & ~mask | inst["imm"].value << first & mask & ~REPLAYS
     if (after ^ mode) & ~_FOLLOWED:
@@ -100,10 +105,11 @@ def mode_after(inst: Inst, mode: int) -> int:
     return after
 
 
+_RENAMED = WhyRefused.RENAMED
 _WRITES = (Action.SETREG, Action.SETREG_IMM, Action.ROUND_MODE, Action.DENORM_MODE)
 
 
-def modes(blocks: list[CodeBlock], entry: int, initial: int) -> dict[int, tuple[int, ...]]:
+def modes(blocks: list[CodeBlock], entry: int, initial: int, target: Target) -> dict[int, tuple[int, ...]]:
     """All values that MODE has at the start of each block that can be reached."""
     by_start = {block.start: block for block in blocks}
     if not any(meaning(inst.op) in _WRITES for block in blocks for _, inst in block.insts):
@@ -114,7 +120,7 @@ def modes(blocks: list[CodeBlock], entry: int, initial: int) -> dict[int, tuple[
         for block in blocks:
             after: set[int] = set()
             for mode in found.get(block.start, ()):
-                after |= _through(block, mode, known)
+                after |= _through(block, mode, known, target)
             for following in _successors(block) if after else ():
                 if following in by_start:
                     found.setdefault(following, set()).update(after)
@@ -123,13 +129,13 @@ def modes(blocks: list[CodeBlock], entry: int, initial: int) -> dict[int, tuple[
     return {start: tuple(sorted(values)) for start, values in found.items()}
 
 
-def _through(block: CodeBlock, mode: int, known: set[int]) -> set[int]:
+def _through(block: CodeBlock, mode: int, known: set[int], target: Target) -> set[int]:
     """MODE after the block; ``known`` collects every value on the way, which a register may hold and bring back."""
     for pc, inst in block.insts:
         if sets_from_register(inst):  # the last one: see discover
             mask = written_bits(inst)
             return {mode & ~mask | value & mask for value in known}
-        mode = _located(inst, pc, mode)
+        mode = _located(inst, pc, mode, target)
         known.add(mode)
     return {mode}
 
@@ -144,9 +150,9 @@ def written_bits(inst: Inst) -> int:
     return ((1 << size) - 1) << first
 
 
-def _located(inst: Inst, pc: int, mode: int) -> int:
+def _located(inst: Inst, pc: int, mode: int, target: Target) -> int:
     try:
-        return mode_after(inst, mode)
+        return mode_after(inst, mode, target)
     except Unsupported as error:
         raise Unsupported(error.message, Location(None, pc, inst.op.mnemonic)) from None
 

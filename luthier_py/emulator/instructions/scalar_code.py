@@ -27,6 +27,7 @@ from luthier_py.isa.semantics.algebra import U32, U64, Kind, Type, Value
 from luthier_py.isa.semantics.control import Action, HardwareRegister
 from luthier_py.isa.semantics.floats import flush_denormals
 from luthier_py.isa.semantics.meaning import Scalar, SignaturePart
+from luthier_py.isa.vector_modes import BANKS
 
 
 def scalar(w: WaveCode, inst: Inst, row: Scalar) -> None:
@@ -127,9 +128,12 @@ def hardware(w: WaveCode, inst: Inst, row: Action) -> None:
         value = w.ops.constant(U32, inst["imm"].value)
     else:
         value = read_scalar(inst["sdst"], 32, w.context)
-    w.scalars.write(kept, (mode & ~(mask << first)) | ((value & mask) << first))
+    written = (mode & ~(mask << first)) | ((value & mask) << first)
+    if kept == MODE and w.settings.target.vector_banks:
+        written = written | (value & BANKS)  # as chosen_banks says; of a MODE that has some there is no code
+    w.scalars.write(kept, written)
     if row is Action.SETREG_IMM and kept == MODE:
-        w.set_mode(mode_after(inst, w.mode))
+        w.set_mode(mode_after(inst, w.mode, w.settings.target))
 
 
 def _asks_for_violations(w: WaveCode, inst: Inst, row: Action) -> bool:
@@ -163,7 +167,7 @@ def _cycles(w: WaveCode, number: int) -> Value:
 
 def set_mode(w: WaveCode, inst: Inst) -> None:
     """An opcode of its own that writes some bits of MODE."""
-    after = mode_after(inst, w.mode)
+    after = mode_after(inst, w.mode, w.settings.target)
     changed = after ^ w.mode
     w.scalars.write(MODE, w.scalars.read(MODE) ^ changed)
     w.set_mode(after)

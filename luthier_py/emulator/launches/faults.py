@@ -15,6 +15,8 @@ from luthier_py.emulator.records.layout import Fault, SurfaceRefusal
 from luthier_py.emulator.waves.shape import Shape
 from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed, how_many
 from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.semantics.refusals import WhyRefused
+from luthier_py.isa.vector_modes import BANKS
 from luthier_py.loader import KernelRecord
 
 _KINDS = {
@@ -33,6 +35,7 @@ _REFUSED = {
     SurfaceRefusal.LANE_GROUP: "lanes in groups of another size than a power of two, or one 64 or more lanes away",
     SurfaceRefusal.OTHER_LANE: "a lane that is not active",
 }
+_RENAMED = WhyRefused.RENAMED
 _WRITES = OpFlag.MAY_STORE | OpFlag.ATOMIC
 
 
@@ -60,6 +63,8 @@ def device_error(wave: FaultyWave, code: HostedCode, shape: Shape, memory: Memor
     if kind is Fault.MODE:
         what = (f"MODE is 0x{address:x} here, from a register: it may become what it was "
                 "before in the function, and must be at calls and returns what it is at the start")
+        if address & BANKS and code.source.target.vector_banks:
+            what += f"; bits 19:12 of the register choose banks: {_RENAMED.reason}; {_RENAMED.advice}"
         return DeviceError(what, _where(code, pc, kernel), DeviceFault(FaultKind.MODE, absolute))
     if kind is Fault.SKIPS:
         what = "vector instructions are skipped here (s_setvskip): a function must not be left or called so"

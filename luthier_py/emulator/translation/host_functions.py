@@ -43,7 +43,7 @@ class DividedFunction:
         self.effort = effort(blocks)
         self._settings, self._origins = settings, origins
         self._items: dict[tuple[Inst, int], Any] = {}
-        self._live, self._mode_at = live_rows(blocks), modes(blocks, entry, settings.mode)
+        self._live, self._mode_at = live_rows(blocks), modes(blocks, entry, settings.mode, settings.target)
         self._restores = any(sets_from_register(inst) for block in blocks for _, inst in block.insts)
         self._skips = any(meaning(inst.op) is Switch.SKIP for block in blocks for _, inst in block.insts)
         self._without_vectors = without_vectors(blocks, settings.target)

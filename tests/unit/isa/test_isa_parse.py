@@ -174,6 +174,41 @@ WIDE_VOP3 = ("v_cmp_eq_i64_e64 s12, {}, 1", "v_cmp_eq_i64_e64 s12, 1, {}", "v_cm
              "v_mad_nc_u64_u32 v[2:3], v4, v5, {}")
 
 
+@pytest.mark.parametrize(("text", "code"), [
+    ("v_add_f32 v0, lit(10.5), v1", "ff02000600002841"), ("v_add_f32 v0, lit64(10.5), v1", "ff02000600002841"),
+    ("v_add_f32 v0, lit(1.0), v1", "ff0200060000803f"), ("v_add_f32 v0, lit(-2.5e0), v1", "ff020006000020c0"),
+    ("v_add_f16 v0, lit(10.5), v1", "ff02006440490000"), ("s_mov_b32 s0, lit(10.5)", "ff0080be00002841"),
+    ("v_pk_add_bf16 v0, lit(0.1), v1", "004023ccff020218cd3d0000"),
+    ("v_pk_add_bf16 v0, 0.1, v1", "004023ccff020218cd3d0000"), ("v_pk_add_bf16 v0, 0.15915494, v1", "004023ccf8020218"),
+    ("v_fmaak_f32 v0, v1, v2, lit(10.5)", "0105005a00002841"),
+    ("v_fmaak_f64 v[0:1], v[2:3], v[4:5], lit64(10.5)", "020900480000000000002540"),
+    ("v_add_f64 v[0:1], lit64(0.1), v[2:3]", "fe0400049a9999999999b93f"),
+    ("v_add_f64 v[0:1], 0.1, v[2:3]", "fe0400049a9999999999b93f"),
+    ("v_add_f64 v[0:1], 10.5, v[2:3]", "ff04000400002540"),
+    ("v_add_f64 v[0:1], lit(10.5), v[2:3]", "ff04000400002540"),  # newer LLVM: see test_literals_of_wide_operands
+    ("v_add_f64 v[0:1], v[2:3], lit(10.5)", "000002d502ff010000002540"), ("s_mov_b64 s[0:1], 1.0", "f20180be"),
+])
+def test_floats_as_literals(text: str, code: str) -> None:
+    """As llvm-mc has them, but for lit() of f64."""
+    assert isa_of("gfx1250").parse(text).raw.hex() == code
+
+
+@pytest.mark.parametrize("number", ["10.5", "lit(10.5)", "lit(1.0)", "lit64(10.5)"])
+@pytest.mark.parametrize("text", [*WIDE, *WIDE_VOP3])
+def test_integers_of_64_bits_have_no_floats_as_literals(text: str, number: str) -> None:
+    """Of 32 bits they would be the upper half of a float, and stand in the lower one."""
+    with pytest.raises(Invalid, match="integer of 64 bits|must be a register|no literal"):
+        isa_of("gfx1250").parse(text.format(number))
+
+
+@pytest.mark.parametrize("text", ["v_add_f32 v0, lit(1e300), v1", "v_fmaak_f32 v0, v1, v2, 1e300",
+                                  "s_mov_b32 s0, lit(1.0.0)",
+                                  "v_add_f64 v[0:1], v[2:3], lit64(0.1)", "s_mov_b32 s0, lit(inf)"])
+def test_floats_that_do_not_fit(text: str) -> None:
+    with pytest.raises(Invalid):
+        isa_of("gfx1250").parse(text)
+
+
 @pytest.mark.parametrize("text", WIDE + WIDE_VOP3)
 def test_literals_of_wide_operands(text: str) -> None:
     """lit() is a literal of 32 bits, in any encoding, and reads back as such; VOP3 has room for no other (LLVM, pull

@@ -47,12 +47,16 @@ def test_skipping_ends_one_instruction_behind_the_switch(listing: str, skips: bo
     ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 12, 8), 1", Turned.RELATIVE_ON),
     ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 25, 1), 1", Turned.NOT),
     ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 25, 4), 1", Turned.BOTH_ON),
-    ("s_setreg_b32 hwreg(HW_REG_WAVE_MODE, 0, 8), s0", Turned.NOT),
+    ("s_setreg_b32 hwreg(HW_REG_WAVE_MODE, 0, 8), s0", Turned.RELATIVE_ON),
+    ("s_setreg_b32 hwreg(HW_REG_WAVE_MODE, 12, 8), s0", Turned.RELATIVE_ON),
+    ("s_setreg_b32 hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2), s0", Turned.NOT),
     ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2), 0x1000", Turned.NOT),
     ("s_getreg_b32 s0, hwreg(HW_REG_WAVE_MODE)", Turned.NOT),
 ])
-def test_immediates_of_mode_choose_banks_of_vector_registers(text: str, does: Turned) -> None:
-    assert turned(instruction_set(target("gfx1250")).parse(text)) is does
+def test_values_of_mode_choose_banks_of_vector_registers(text: str, does: Turned) -> None:
+    inst, without = instruction_set(target("gfx1250")).parse(text), target("gfx1201")
+    assert turned(target("gfx1250"), inst) is does
+    assert turned(without, inst) is (does if does is Turned.BOTH_ON else Turned.NOT)
 
 
 def on_way(taken: bool) -> None:
