@@ -44,6 +44,7 @@ NEAREST = {
     "proof/dispatch.py": ("unit/proof/test_dispatch.py",),
     "proof/payload_lanes.py": ("unit/proof/test_payloads.py",),
     "proof/payload_memory.py": ("unit/proof/test_payloads.py", "unit/inject/test_private_buffers.py"),
+    "proof/float_modes.py": ("unit/proof/test_float_modes.py", "unit/proof/test_wrong_calls.py"),
     "proof/given.py": ("unit/proof/test_given.py",),
     "proof/graph.py": ("unit/proof/test_application_whole.py",),
     "proof/insertions.py": (
