@@ -2,7 +2,10 @@
 
 In: an instruction, or counts by counter. Out: counts, or an immediate. Source: LLVM 22 AMDGPUBaseInfo.cpp
 (getVmcntBitWidthLo and its neighbours); AMD ISA manuals, "S_WAITCNT". Invariant: decoding what `encode_waitcnt` made
-gives the counts back; a counter that is not waited for does not appear.
+gives the counts back, or lower ones; a counter that is not waited for does not appear.
+
+A counter is never above the highest number that its field can hold, so that number waits for nothing. What has been
+outstanding for longer is waited for by one less (LLVM, WaitcntBrackets::determineWait).
 """
 
 from __future__ import annotations
@@ -50,15 +53,26 @@ def counters_of(target: Target) -> Counter:
     return found | (Counter.SAMPLE | Counter.BVH | Counter.KM if target.generation >= 12 else Counter.NONE)
 
 
+def highest_count(target: Target, counter: Counter) -> int:
+    """The highest number that a wait can name: that waits for nothing."""
+    segments = _layout(target).get(counter) if target.generation < 12 else ((0, _WIDTHS.get(counter, 6)),)
+    return _limit(segments or ((0, 6),))
+
+
 def encode_waitcnt(target: Target, counts: Mapping[Counter, int]) -> int:
     """The immediate that waits until each counter is at most its count; counters left out are not waited for."""
     if target.generation >= 12:
         raise Unsupported(f"{target.name} has no s_waitcnt, but one wait instruction for each counter")
-    return encode_immediate(target, counts)
+    return encode_immediate(target, _waiting(target, counts))
+
+
+def _waiting(target: Target, counts: Mapping[Counter, int]) -> dict[Counter, int]:
+    """Counts that wait, where those asked for may be too high for it."""
+    return {counter: min(count, highest_count(target, counter) - 1) for counter, count in counts.items()}
 
 
 def encode_immediate(target: Target, counts: Mapping[Counter, int]) -> int:
-    """The same where the instruction is of no use: gfx12 still decodes s_waitcnt."""
+    """The immediate of an s_waitcnt as it is written, also where that waits for nothing. gfx12 still decodes it."""
     immediate = 0
     for counter, segments in _layout(target).items():
         left = min(counts.get(counter, _limit(segments)), _limit(segments))
@@ -94,30 +108,29 @@ def waits_for(target: Target, inst: Inst) -> dict[Counter, int]:
     base = inst.op.base
     if base == "S_WAITCNT":
         return decode_waitcnt(target, inst["simm16"].value & 0xFFFF)
+    value = inst["simm16"].value
     if base in _DOUBLE:
-        first, second = _DOUBLE[base]
-        return {first: inst["simm16"].value >> 8 & 0x3F, second: inst["simm16"].value & 0x3F}
-    counter = _SINGLE.get(base)
-    if counter is None:
-        return {}
-    width = _WIDTHS.get(counter, 6) if target.generation >= 12 else 6
-    return {counter: inst["simm16"].value & (1 << width) - 1}
+        counts = dict(zip(_DOUBLE[base], (value >> 8, value), strict=True))
+    else:
+        counts = {_SINGLE[base]: value} if base in _SINGLE else {}
+    return {counter: count & 0x3F for counter, count in counts.items()
+            if count & 0x3F < highest_count(target, counter)}
 
 
 def waits_written(target: Target, counts: Mapping[Counter, int]) -> list[tuple[str, tuple[str | int, ...]]]:
     """The fewest instructions that wait until each counter is at most its count: mnemonics and operands."""
     waits: list[tuple[str, tuple[str | int, ...]]] = []
+    least = _waiting(target, counts)
     if target.generation >= 12:
-        least = {counter: min(count, (1 << _WIDTHS.get(counter, 6)) - 1) for counter, count in counts.items()}
         for name, (first, second) in _DOUBLE.items():
             if first in least and second in least:
                 waits.append((name.lower(), (least.pop(first) << 8 | least.pop(second),)))
         return [*waits, *((_WAITS[counter], (count,)) for counter, count in least.items())]
-    together = {counter: count for counter, count in counts.items() if counter in _layout(target)}
+    together = {counter: count for counter, count in least.items() if counter in _layout(target)}
     if together:
         waits.append(("s_waitcnt", (encode_waitcnt(target, together),)))
-    if Counter.VS in counts:
-        waits.append(("s_waitcnt_vscnt", ("null", min(counts[Counter.VS], 63))))
+    if Counter.VS in least:
+        waits.append(("s_waitcnt_vscnt", ("null", least[Counter.VS])))
     return waits
 
 

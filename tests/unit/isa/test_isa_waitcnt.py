@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from each_target import EACH_TARGET
 
-from luthier_py.isa import Counter, instruction_set, target
-from luthier_py.isa.waitcnt import counters_of, waits_for
+from luthier_py.isa import Counter, Target, instruction_set, target
+from luthier_py.isa.waitcnt import counters_of, encode_immediate, highest_count, waits_for
 
 
 @pytest.mark.parametrize("row", EACH_TARGET)
 def test_instructions_wait_for_what_is_asked(row) -> None:
     isa = instruction_set(row)
-    for count in (0, 2):
+    for count in (0, 2, 6):
         asked = {counter: count for counter in Counter if counter and counter in counters_of(row)}
         found: dict[Counter, int] = {}
         for inst in isa.waits(asked):
@@ -21,12 +21,31 @@ def test_instructions_wait_for_what_is_asked(row) -> None:
     assert isa.waits({}) == []
 
 
+@pytest.mark.parametrize("row", EACH_TARGET)
+def test_however_long_something_has_been_outstanding_it_is_waited_for(row) -> None:
+    """The highest number of a field waits for nothing: LLVM takes one less (WaitcntBrackets::determineWait)."""
+    isa = instruction_set(row)
+    for counter in (each for each in Counter if each and each in counters_of(row)):
+        highest = highest_count(row, counter)
+        for count in (highest - 1, highest, highest + 1, 200):
+            (inst,) = isa.waits({counter: count})
+            assert waits_for(row, inst) == {counter: highest - 1}, isa.text(inst)
+        nothing = isa.decode((int.from_bytes(inst.raw, "little") | _field(row, counter)).to_bytes(4, "little"))
+        assert waits_for(row, nothing) == {}, isa.text(nothing)
+
+
+def _field(row: Target, counter: Counter) -> int:
+    """The bits of a wait's immediate that its count is in."""
+    return (highest_count(row, counter) if row.generation >= 12 or counter is Counter.VS else
+            encode_immediate(row, {}) & ~encode_immediate(row, {counter: 0}))
+
+
 @pytest.mark.parametrize(("name", "counts", "text"), [
     ("gfx90a", {Counter.VM: 3}, ["s_waitcnt vmcnt(3)"]),
     ("gfx1030", {Counter.VM: 0, Counter.VS: 1}, ["s_waitcnt vmcnt(0)", "s_waitcnt_vscnt null, 0x1"]),
     ("gfx1100", {Counter.VS: 0}, ["s_waitcnt_vscnt null, 0x0"]),
     ("gfx1201", {Counter.LOAD: 0, Counter.KM: 0, Counter.BVH: 9},
-     ["s_wait_loadcnt 0x0", "s_wait_kmcnt 0x0", "s_wait_bvhcnt 0x7"]),
+     ["s_wait_loadcnt 0x0", "s_wait_kmcnt 0x0", "s_wait_bvhcnt 0x6"]),
     ("gfx1250", {Counter.TENSOR: 1}, ["s_wait_tensorcnt 0x1"]),
 ])
 def test_text(name: str, counts: dict[Counter, int], text: list[str]) -> None:
