@@ -113,15 +113,10 @@ def total(counts: Counter[tuple[str, int]]) -> Counter[str]:
 def test_opcodes(program: Program, tooled: Tooled, counted: Counted) -> None:
     alone = counted(program("transpose"))
     done = tooled(program("transpose"), tool="opcode_histogram")
-    assert sum(sum(row["opcodes"].values()) for row in alone) == sum(
-        _total(row["report"]) for row in done.verdict["reports"]
-    )
-
-
-def _total(report: Any) -> int:
-    if isinstance(report, dict):
-        return sum(_total(value) for value in report.values())
-    return int(report) if report is not None else 0
+    rows = [row["report"] for row in done.verdict["reports"]]
+    executed: Counter[str] = sum((Counter(row["opcodes"]) for row in alone), Counter())
+    assert sum((Counter(row["opcodes"]) for row in rows), Counter()) == executed
+    assert sum(row["instructions"] for row in rows) == executed.total()
 
 
 def test_kernels_and_launch_range(program: Program, tooled: Tooled) -> None:
