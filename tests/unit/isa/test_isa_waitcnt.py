@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from each_target import EACH_TARGET
 
+from luthier_py.errors import LuthierError
 from luthier_py.isa import Counter, Target, instruction_set, target
 from luthier_py.isa.waitcnt import counters_of, encode_immediate, highest_count, waits_for
 
@@ -32,6 +35,17 @@ def test_however_long_something_has_been_outstanding_it_is_waited_for(row) -> No
             assert waits_for(row, inst) == {counter: highest - 1}, isa.text(inst)
         nothing = isa.decode((int.from_bytes(inst.raw, "little") | _field(row, counter)).to_bytes(4, "little"))
         assert waits_for(row, nothing) == {}, isa.text(nothing)
+
+
+@pytest.mark.parametrize("row", EACH_TARGET)
+def test_of_every_program_control_instruction_it_is_known_what_it_waits_for(row) -> None:
+    """Also of those without an immediate."""
+    isa, counted = instruction_set(row), set[str]()
+    for op in range(128):
+        with suppress(LuthierError):
+            inst = isa.decode((0xBF800000 | op << 16).to_bytes(4, "little"))
+            counted |= {inst.op.mnemonic} if waits_for(row, inst) else set()
+    assert counted == {each for each in counted if each.startswith("s_wait")} != set()
 
 
 def _field(row: Target, counter: Counter) -> int:
