@@ -79,7 +79,7 @@ def test_what_may_be_a_kernel_s_own_is_left_to_its_launch(
     check_instrument(load_tool(str(tool(body))), program("scan"), device)
 
 
-@pytest.mark.parametrize("file", ["/bin/true", __file__, "/dev/null", "/no/such/file"])
+@pytest.mark.parametrize("file", ["/bin/true", pytest.param(__file__, id="here"), "/dev/null", "/no/such/file"])
 def test_files_without_code_say_nothing(file: str, tool: Callable[[str], Path]) -> None:
     check_instrument(load_tool(str(tool("nothing"))), Path(file), DEVICE)
 
