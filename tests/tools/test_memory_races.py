@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from assembled import assembled
 from compiled_samples import OPTIONS
 
 from luthier_py.emulator import EmulatorDevice
@@ -116,3 +117,13 @@ def test_beside_the_emulators_check(target, kernels, compiled):
         assert bool(emulators) == bool(tools) == (kernel in RACING), (kernel, emulators, tools)
         assert emulators <= tools, (kernel, emulators, tools)
         assert not report["left_out"] and not report["cut_off"], report["left_out"][:2]
+
+
+def test_scalar_stores_are_followed(require_tool, tmp_path):
+    """Of gfx8 and gfx9: two work-groups store to one place."""
+    body = "\n".join(["s_load_dwordx2 s[4:5], s[0:1], 0x0", "s_waitcnt lgkmcnt(0)", "s_mov_b32 s6, 1",
+                      "s_store_dword s6, s[4:5], 0x0", "s_dcache_wb", "s_endpgm"])  # fmt: skip
+    data, tool = assembled(require_tool("clang-22"), tmp_path, "gfx900", body), load_tool("racecheck")
+    launch = Launch("k", (2, 1, 1), (64, 1, 1), (parse_argument("inout:u32[16]=zeros"),))
+    report = run_instrumented(EmulatorDevice(load(data).target), instrument(data, tool), tool, launch).report
+    assert not report["left_out"], report["left_out"]

@@ -125,8 +125,9 @@ def trace_memory(m: Mutator, places: InstrPlaces, out: Any, wave: Any, came: Any
             kind = access_kind(instr)
             brings = kind is not AccessKind.STORE and is_coherent(instr.inst, target)
             site = MemorySite(places.of(instr), kind, followed(m, instr), brings)
-            value = stored(instr, 0) if kind is AccessKind.STORE else 0
-            if instr.memory is not None and instr.memory.of_wave:
+            of_wave = instr.memory is not None and instr.memory.of_wave
+            value = stored(instr, 0) if kind is AccessKind.STORE and not of_wave else 0
+            if of_wave:
                 m.before(instr, trace_scalar, *given, address(instr), bounds(instr), *own)
             elif is_flat(m, instr):
                 m.before(instr, trace_flat, *given, address(instr), value, brings)
