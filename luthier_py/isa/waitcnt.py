@@ -106,15 +106,15 @@ def waits_for(target: Target, inst: Inst) -> dict[Counter, int]:
     if OpFlag.WAIT not in inst.op.flags:
         return {}
     base = inst.op.base
-    if base not in {*_SINGLE, *_DOUBLE, "S_WAITCNT"}:
-        return {}
-    value = inst["simm16"].value
     if base == "S_WAITCNT":
-        return decode_waitcnt(target, value & 0xFFFF)
-    if base in _DOUBLE:
-        counts = dict(zip(_DOUBLE[base], (value >> 8, value), strict=True))
+        return decode_waitcnt(target, inst["simm16"].value & 0xFFFF)
+    if base in _SINGLE:
+        counts = {_SINGLE[base]: inst["simm16"].value}
+    elif base in _DOUBLE:
+        first, second = _DOUBLE[base]
+        counts = {first: inst["simm16"].value >> 8, second: inst["simm16"].value}
     else:
-        counts = {_SINGLE[base]: value}
+        return {}
     return {counter: count & 0x3F for counter, count in counts.items()
             if count & 0x3F < highest_count(target, counter)}
 
