@@ -12,8 +12,9 @@ from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, is_lds, is_
 from luthier_py.isa import Space
 from luthier_py.tool import is_outside
 from luthier_py.tools.racecheck.memory import is_own
+from luthier_py.tools.racecheck.trace import FLAT as FLAT_SPACES
 
-LDS, FLAT = Space.LDS.value, (Space.GLOBAL | Space.LDS | Space.SCRATCH).value
+LDS, FLAT = Space.LDS.value, FLAT_SPACES.value
 
 
 class BadAccess:
