@@ -9,8 +9,10 @@ from pathlib import Path
 from mutation import Mutation
 from mutations import MUTATIONS, ROOMS
 from nearest import NEAREST
+from seeds import SEEDED
 
-PACKAGE = Path(__file__).resolve().parents[2] / "luthier_py"
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "luthier_py"
 
 
 def fault(mutation: Mutation, text: str) -> str:
@@ -28,6 +30,14 @@ def test_each_stands_once_in_its_file_and_leaves_python() -> None:
     texts = {file: (PACKAGE / file).read_text() for file in {each.file for each in MUTATIONS}}
     faults = {f"{each.file}: {each.after[:30]}": fault(each, texts[each.file]) for each in MUTATIONS}
     assert not {name: why for name, why in faults.items() if why}
+
+
+def test_seeded_changes_stand_once_and_name_a_test_that_is_there() -> None:
+    for seed in SEEDED:
+        assert (ROOT / seed.file).read_text().count(seed.before) == 1, seed
+        file, _, name = seed.known_by.partition("::")
+        assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text(), seed
+    assert len({seed.file for seed in SEEDED}) == len(SEEDED) >= 10
 
 
 def test_there_are_enough_of_every_room() -> None:
