@@ -138,9 +138,23 @@ def hip_recipe(
     headers, source = headers_of(major), PROGRAMS / f"{name}.hip"
     how = {"abi": major or max(HEADERS), "compressed": compressed, "entry": entry, "extra": extra}
     where = str(source) if any(word.startswith("-g") for word in extra) else name  # lines name their file
-    parts = where, source, *sorted(PROGRAMS.glob("*.h")), PROGRAMS / "build.py", FUNCTIONS, headers_key(headers)
-    return Recipe(name, key_of(*parts, targets, how),
-                  lambda path: builder.build(source, path, headers, runtime_folder(), targets, **how))
+    begun = headers_recipe(headers) if targets == (TARGET,) and not entry and not extra else None
+
+    def make(path: Path) -> None:
+        builder.build(source, path, headers, runtime_folder(), targets, **how, precompiled=begun and compiled(begun))
+
+    parts = where, source, *_beside_programs(), FUNCTIONS, headers_key(headers)
+    return Recipe(name, key_of(*parts, targets, how), make)
+
+
+def headers_recipe(headers: Path, *extra: str, code_object: int = builder.CODE_OBJECT) -> Recipe:
+    """HIP's headers, compiled for programs of the usual target; by where they lie, too, which the compiler checks."""
+    key = key_of(str(HERE), str(headers), *_beside_programs(), headers_key(headers), extra, code_object)
+    return Recipe("headers", key, lambda path: builder.precompile(headers, path, TARGET, extra, code_object))
+
+
+def _beside_programs() -> list[Path]:
+    return [*sorted(PROGRAMS.glob("*.h")), PROGRAMS / "build.py"]
 
 
 def host_recipe(name: str, *flags: str, linked: bool = True) -> Recipe:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from compiled_programs import FUNCTIONS, Recipe, headers_key, key_of
+from compiled_programs import FUNCTIONS, Recipe, compiled, headers_key, headers_recipe, key_of
 from program_builder import builder
 
 from luthier_py.runtime.hip import runtime_folder
@@ -60,11 +60,14 @@ def recipe(source: Path, headers: Path, libraries: Path | None = None, **how: ob
     found = _OPTIONS.search(source.read_text())
     extra = found[1].split() if found else []
 
+    begun = None if extra or how else headers_recipe(headers)
+
     def make(path: Path) -> None:
         lazy = "-fuse-ld=lld", "-Wl,--unresolved-symbols=ignore-all", "-Wl,-z,lazy", "-ldl"
-        builder.build(source, path, headers, libraries or runtime_folder(), (TARGET,), extra, link=lazy, **how)
+        builder.build(source, path, headers, libraries or runtime_folder(), (TARGET,), extra, link=lazy,
+                      precompiled=begun and compiled(begun), **how)
 
-    parts = source, *sorted(HERE.glob("*.h")), Path(__file__), Path(builder.__file__), builder.HERE / "device_library.h"
+    parts = source, *sorted(HERE.glob("*.h")), Path(__file__), Path(builder.__file__), *sorted(builder.HERE.glob("*.h"))
     return Recipe(source.stem, key_of(*parts, headers_key(headers), str(libraries or FUNCTIONS.read_text()), how), make)
 
 

@@ -24,9 +24,11 @@ import zstandard
 
 HERE = Path(__file__).parent
 COMPILER = "clang++-22"
+HOST, DEVICE = ("--cuda-host-only", "-O0"), ("--cuda-device-only",)  # nobody waits for host code, but for its compiler
 MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 ALIGN = 4096
 WAVE64 = "-mwavefrontsize64"
+CODE_OBJECT = 6
 LINKED = "// Linked with ROCm's device library."
 
 
@@ -89,7 +91,7 @@ def library_options(
     return [word for file in files for word in ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(file))]
 
 
-def options(headers: Path) -> list[str]:
+def options(headers: Path, precompiled: Path | None = None) -> list[str]:
     return [
         "-x",
         "hip",
@@ -102,11 +104,18 @@ def options(headers: Path) -> list[str]:
         "-D__AMDGCN_WAVEFRONT_SIZE=64",
         "-isystem",
         str(headers),
-        "-include",
-        "hip/hip_runtime.h",
-        "-include",
-        str(HERE / "device_library.h"),
+        *(("-include", str(HERE / "headers.h")) if precompiled is None else ("-include-pch", str(precompiled))),
     ]
+
+
+def precompile(
+    headers: Path, output: Path, target: str, extra: Sequence[str] = (), code_object: int = CODE_OBJECT
+) -> None:
+    """What every program begins with, for `build` with the same options: the host's side, and beside it the device's.
+    To read HIP's headers takes three times as long as all else."""
+    for side, path in ((HOST, output), (DEVICE, output.with_suffix(".device"))):
+        run(COMPILER, *options(headers), f"--offload-arch={target}", *side, f"-mcode-object-version={code_object}",
+            *extra, "-S", "-Xclang", "-emit-pch", str(HERE / "headers.h"), "-o", str(path))
 
 
 def bundle(objects: dict[str, bytes]) -> bytes:
@@ -133,14 +142,14 @@ def compress(fat: bytes, version: int) -> bytes:
 
 def build(
     source: Path, output: Path, headers: Path, libraries: Path, targets: Sequence[str], extra: Sequence[str] = (),
-    abi: int | None = None, compressed: int = 0, entry: str = "", code_object: int = 6,
-    library: Path | None = None, link: Sequence[str] = (),
+    abi: int | None = None, compressed: int = 0, entry: str = "", code_object: int = CODE_OBJECT,
+    library: Path | None = None, link: Sequence[str] = (), precompiled: Path | None = None,
 ) -> Path:
     """Compile, and link libamdhip64.so.ABI (that of the headers by default); RuntimeError has the compiler's words.
 
     ``compressed``: the version of compressed bundles to use, 0 for a plain one. ``entry``: make a shared library, in
     which the source's main has this name. ``code_object``: its version. ``library``: ockl.bc, where
-    it is not the one beside the headers. ``link``: more options of the linker.
+    it is not the one beside the headers. ``link``: more options of the linker. ``precompiled``: see `precompile`.
     """
     bitcode = library or device_library(headers)
     extra = (*extra, f"-mcode-object-version={code_object}")
@@ -151,9 +160,9 @@ def build(
         code = output.with_suffix(f".{name}.co")
         run(
             COMPILER,
-            *options(headers),
+            *options(headers, precompiled and precompiled.with_suffix(".device")),
             f"--offload-arch={name}",
-            "--cuda-device-only",
+            *DEVICE,
             "--no-gpu-bundle-output",
             *library_options(source, bitcode, name, code_object, output.parent, extra),
             *extra,
@@ -167,9 +176,9 @@ def build(
     host = output.with_suffix(".o")
     run(
         COMPILER,
-        *options(headers),
+        *options(headers, precompiled),
         f"--offload-arch={targets[0]}",
-        "--cuda-host-only",
+        *HOST,
         "-Xclang",
         "-fcuda-include-gpubinary",
         "-Xclang",

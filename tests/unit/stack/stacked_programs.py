@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from compiled_programs import PROGRAMS, TARGET, Recipe, compiled, compilers, headers_key, key_of
+from compiled_programs import PROGRAMS, TARGET, Recipe, compiled, compilers, headers_key, headers_recipe, key_of
 from program_builder import builder
 from rocm_stack import ABI, CODE_OBJECT, RocmStack
 
@@ -78,9 +78,10 @@ class Programs:
         """tests/programs/NAME.hip, without assertions: a kernel with one may print, see docs/runtime.md."""
         source = PROGRAMS / f"{name}.hip"
         library = next(filter(None, map(builder.device_library, builder.header_folders())), None)
+        begun, words = headers_recipe(self.stack.headers, "-DNDEBUG", code_object=CODE_OBJECT), ("-DNDEBUG",)
         return self._kept(name, source, lambda path: builder.build(
-            source, path, self.stack.headers, self.stack.libraries, (TARGET,), ("-DNDEBUG",),
-            abi=ABI, code_object=CODE_OBJECT, library=library), library)
+            source, path, self.stack.headers, self.stack.libraries, (TARGET,), words,
+            abi=ABI, code_object=CODE_OBJECT, library=library, precompiled=compiled(begun)), library)
 
     def openmp(self, name: str) -> Path:
         """tests/programs/NAME.c, as clang's driver makes it."""

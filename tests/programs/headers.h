@@ -1,0 +1,5 @@
+// What every program begins with.
+#pragma once
+#include <hip/hip_runtime.h>
+
+#include "device_library.h"
