@@ -67,7 +67,7 @@ class ControlCode(WaveCode):
         """Of going on at a block, in what a budget counts. A copy's wave has its turns as the original's: only ways
         back that are the original's end them, and inserted code as good as never."""
         if self.settings.yields:
-            return int(target in self.starts)
+            return OWN_STEP * (target in self.starts)
         if self.origins is None or self.pc not in self.origins.code:
             return OWN_STEP * (target <= self.pc)
         if self.is_inserted:

@@ -19,7 +19,7 @@ from string import Template
 
 from luthier_py.emulator.native.next_wave import MOVED
 from luthier_py.emulator.native.turns import AT_RANDOM, BREAK_OFF, IN_ORDER
-from luthier_py.emulator.records.budgets import SLICES, budget
+from luthier_py.emulator.records.budgets import OWN_STEP, SLICES, budget
 from luthier_py.emulator.records.layout import (
     AGPR_ROW,
     COPIED_BYTES,
@@ -56,7 +56,8 @@ def scheduler(wave_size: int, watched: bool = False, at_random: bool = False) ->
                   edge_waves=LAUNCH["waves_0"], BAD_JUMP=Fault.JUMP, stride=wave_stride(wave_size),
                   agprs=row_offset(AGPR_ROW, wave_size), at_once=COPIED_BYTES, header=WAVE_HEADER_BYTES,
                   always=sgpr_offset(NAMED_SCALARS), always_bytes=WAVE_HEADER_BYTES - sgpr_offset(NAMED_SCALARS),
-                  stop_place=LAUNCH["stop"], moved=MOVED, status_bits=MOVED - 1, first_slice=budget(SLICES[0]))
+                  stop_place=LAUNCH["stop"], moved=MOVED, status_bits=MOVED - 1, first_slice=budget(SLICES[0]),
+                  own_step=OWN_STEP)
 
 
 _START = """

@@ -102,7 +102,8 @@ random.turn:  ; Marsaglia's xorshift
   %kind = and i64 %random, 3840
   %is.long = icmp eq i64 %kind, 0
   %long = shl i64 %short, 8
-  %length = select i1 %is.long, i64 %long, i64 %short
+  %ways = select i1 %is.long, i64 %long, i64 %short
+  %length = mul i64 %ways, $own_step
   put group.budget of %group, %length
   br label %wave
 
@@ -113,7 +114,7 @@ wave:
   put wave.budget of %this, %length.now
 """, "enough": """
   %budget.had = get wave.budget of %this
-  %budget.left = add i64 %budget.had, -1
+  %budget.left = sub i64 %budget.had, $own_step
   put wave.budget of %this, %budget.left
   %enough = icmp slt i64 %budget.left, 0
 """, "after": """

@@ -33,7 +33,7 @@ WAVE = _fields(
     SCALARS * 4,
     "pc",             # absolute address to go on at
     "status",         # Status, as of the last return
-    "budget",         # until the wave gives way: see budgets; at random ways between blocks
+    "budget",         # until the wave gives way: see budgets
     "worker",         # address of the Worker that runs it
     "lds", "lds_bytes",
     "scratch",        # address of this wave's private memory: rows of one dword of every lane

@@ -88,11 +88,11 @@ def test_samples_are_right_by_lot_and_watched(name, options):
 
 
 def test_what_stands_still_is_found_by_lot():
-    """Lane 0 of every wave waits for a word that nobody writes."""
+    """Lane 0 of every wave waits for a word that nobody writes. It is found before long."""
     load_word: Inst = ISA.make("global_load_dword", vgpr(1), vgpr(2), LIST)
     rows = [*START, "again:", load_word.raw, ("s_waitcnt", 0), ("v_cmp_eq_u32", sgpr(VCC, 2), 0, vgpr(1)),
             ("s_cbranch_vccnz", "again"), ("s_endpgm",)]
-    device = EmulatorDevice(ISA.target, options=LaunchOptions(schedule=Schedule(3)))
+    device = EmulatorDevice(ISA.target, options=LaunchOptions(schedule=Schedule(3), instruction_limit=10_000_000))
     buffer = device.alloc(4)
     kernarg = struct.pack("<Q", buffer.address).ljust(KERNARG_BYTES, b"\0")
     with pytest.raises(DeviceError, match="deadlock"):
