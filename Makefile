@@ -1,7 +1,7 @@
 # make demo    see it work: sample kernels instrumented and run on the emulator
 # make check   what needs no kernel run and no child process: a minute, for pre-commit
 # make test    all short tests, and of the others those that a change can reach and some at random: ten minutes; JOBS=3
-#              processes, SEED=1 for order and choice, SECONDS=150 of chosen tests (what compares with LLVM's own tools is
+#              processes, SEED=1 for order and choice, SECONDS=100 of chosen tests (what compares with LLVM's own tools is
 #              skipped where these are missing)
 # make nightly every test, and what make test chooses by: PART=3/8, SECONDS=3600 of tests at random, SEED=1 (docs/testing.md)
 # make coverage lines and branches that a tier executes: TIER=check

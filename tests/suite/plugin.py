@@ -23,7 +23,7 @@ from suite.kept import DURATIONS, Durations, read_durations, read_reach, source_
 from suite.order import group_of, order
 from suite.tiers import Tier, tier_of
 
-CHOSEN_SECONDS = 150.0
+CHOSEN_SECONDS = 100.0
 """Of tests, on one process, that `make test` chooses beside its own."""
 
 
