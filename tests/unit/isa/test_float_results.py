@@ -8,9 +8,9 @@ from each_target import EACH_TARGET
 from luthier_py.isa import Target, instruction_set
 from luthier_py.isa.float_results import float_results
 
-POLES = ["v_rcp_f32 v0, v1", "v_rcp_f16 v0, v1", "v_rcp_f64 v[0:1], v[2:3]", "v_rcp_iflag_f32 v0, v1", "v_rsq_f32 v0, v1",
-         "v_rsq_f64 v[0:1], v[2:3]", "v_log_f32 v0, v1", "v_log_f16 v0, v1", "v_div_fixup_f32 v0, v1, v2, v3",
-         "v_div_fixup_f64 v[0:1], v[2:3], v[4:5], v[6:7]"]
+POLES = ["v_rcp_f32 v0, v1", "v_rcp_f16 v0, v1", "v_rcp_f64 v[0:1], v[2:3]", "v_rcp_iflag_f32 v0, v1",
+         "v_rsq_f32 v0, v1", "v_rsq_f64 v[0:1], v[2:3]", "v_log_f32 v0, v1", "v_log_f16 v0, v1",
+         "v_div_fixup_f32 v0, v1, v2, v3", "v_div_fixup_f64 v[0:1], v[2:3], v[4:5], v[6:7]"]
 OTHERS = ["v_add_f32 v0, v1, v2", "v_mul_f32 v0, v1, v2", "v_fma_f32 v0, v1, v2, v3", "v_sqrt_f32 v0, v1",
           "v_exp_f32 v0, v1", "v_sin_f32 v0, v1", "v_div_fmas_f32 v0, v1, v2, v3", "v_ldexp_f32 v0, v1, v2",
           "v_cvt_f16_f32 v0, v1", "v_fract_f32 v0, v1"]

@@ -1,4 +1,4 @@
-"""What a queue's runtime reads of what went wrong: exception codes of linux/kfd_ioctl.h, or errors of ROCr's handler."""
+"""What a queue's runtime reads of what went wrong: exception codes of KFD, or errors of ROCr's handler."""
 
 from __future__ import annotations
 
