@@ -29,11 +29,13 @@ def folder(require_tool: Callable[[str], str]) -> Path:
 
 @pytest.fixture
 def quick_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Takes all for compiled: where it is asked what becomes of a library. Its log: what it was called with."""
+    """Takes all for compiled: where it is asked what becomes of a library. Its log: what it was called with, for want
+    of any that this process made before."""
     log, compiler = tmp_path / "log", tmp_path / "cc"
     compiler.write_text(f'#!/bin/sh\necho "$@" >> {log}\nfor last; do :; done\necho made > "$last"\n')
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setattr(native, "_own_folder", cache(native._own_folder.__wrapped__))
     return log
 
 
