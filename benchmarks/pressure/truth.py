@@ -113,7 +113,7 @@ def _sites(key: str, asked: Callable[[int, Inst], bool], rows: str = "instructio
 def _trace(report: Any, profile: LaunchProfile, target: Target) -> bool:
     """A record for each address that an instruction has."""
     def expected(pc: int) -> int:
-        found = memory_access(target, profile.insts[pc]) if pc in profile.insts else None
+        found = memory_access(profile.insts[pc]) if pc in profile.insts else None
         return profile.active.get(pc, 0) * (len(found.offsets) if found is not None else 1)
 
     known = {row["pc"] for row in (*report["sites"], *report["left_out"])}

@@ -56,7 +56,7 @@ class Instr(NamedTuple):
     @property
     def memory(self) -> MemoryAccess | None:
         """What memory it accesses, how many bytes of it, and how the address is made; None where it does not."""
-        return memory_access(self.code.distinct.isa.target, self.inst)
+        return memory_access(self.inst)
 
     @property
     def flops(self) -> int:

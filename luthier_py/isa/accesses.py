@@ -2,8 +2,9 @@
 
 In: an instruction. Out: a MemoryAccess, or None for what accesses no memory. Sources: AMD Instinct MI200 ISA, chapters
 8 to 11; CDNA 3 ISA, chapters 9 and 10 (scratch with two registers, loads to LDS). Invariant: it says nothing of
-addresses that are made in other ways (images, resources from gfx10 on, M0 as the address): there `form` is OTHER.
-Widths are those of the meanings of `semantics`, and None where these have none.
+addresses that are made in other ways (images, M0 as the address, offsets that do not count bytes): there `form` is
+OTHER. Targets differ in how resources are read, not in which operands have them. Widths are those of the meanings of
+`semantics`, and None where these have none.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.lds import ExchangeTwo, LoadToLds, LoadTwo, Permute, StoreTwo
 from luthier_py.isa.semantics.memory import Atomic, Load, ScalarAtomic, ScalarLoad, ScalarStore, Store
 from luthier_py.isa.semantics.transfers import LdsCopy
-from luthier_py.isa.target import Target
 
 _UNITS = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS
+_BUFFERS = "MUBUF", "MTBUF"
 _PAIRS = LoadTwo, StoreTwo, ExchangeTwo
 _OTHER_WAYS = ("scale_offset", "gds", "lds_direct")  # modifiers that change what an address is made of, or of what
 
@@ -77,7 +78,7 @@ class MemoryAccess:
         return None if self.bytes is None else self.bytes * len(self.offsets)
 
 
-def memory_access(target: Target, inst: Inst) -> MemoryAccess | None:
+def memory_access(inst: Inst) -> MemoryAccess | None:
     """What ``inst`` accesses."""
     op = inst.op
     row = meaning(op)
@@ -92,7 +93,7 @@ def memory_access(target: Target, inst: Inst) -> MemoryAccess | None:
     access = MemoryAccess(_kind(op), op.spaces, AddressForm.OTHER, _bytes(row), offsets)
     if any(operand.value for operand in inst.operands if operand.name in _OTHER_WAYS):
         return access
-    return _with_address(target, inst, access)
+    return _with_address(inst, row, access)
 
 
 def _kind(op: OpInfo) -> AccessKind:
@@ -107,22 +108,24 @@ def _bytes(row: object) -> int | None:
     return 4 * row.dwords if isinstance(row, (*_PAIRS, TransposedLoad)) else None
 
 
-def _with_address(target: Target, inst: Inst, access: MemoryAccess) -> MemoryAccess:
+def _with_address(inst: Inst, row: object, access: MemoryAccess) -> MemoryAccess:
     op, named = inst.op, _named(inst)
     form, base, vector, scalar = AddressForm.OTHER, None, named.get("vaddr"), named.get("soffset")
     indexed = offset_enabled = False
     if OpFlag.SMEM in op.flags:
         base = named.get("sbase")
         wide = base is not None and base.reg is not None and base.reg.dwords == 4
-        if base is not None and (not wide or target.generation == 9):
+        if base is not None and not (isinstance(row, (ScalarLoad, ScalarStore)) and row.unit > 1):
             form = AddressForm.SCALAR_BUFFER if wide else AddressForm.SCALAR
     elif OpFlag.LDS in op.flags:
         vector = named.get("addr")
         form = form if vector is None else AddressForm.LDS
-    elif OpFlag.FLAT not in op.flags:
+    elif op.format in _BUFFERS:
         base = named.get("srsrc")
         indexed, offset_enabled = _buffer_parts(inst, vector)
-        form = AddressForm.BUFFER if base is not None and target.generation == 9 else form
+        form = form if base is None else AddressForm.BUFFER
+    elif OpFlag.FLAT not in op.flags:
+        vector = scalar = None
     elif access.spaces & Space.GLOBAL:
         base = named.get("saddr")
         form = AddressForm.OTHER if vector is None else AddressForm.FAR if base is None else AddressForm.NEAR

@@ -60,7 +60,7 @@ def cost_of(target: Target, inst: Inst, wave_size: int) -> InstructionCost:
 def least_access(target: Target, inst: Inst, wave_size: int) -> tuple[int, int]:
     """Cycles in which an access is served whose addresses are as good as can be, and the latency behind that; 0 of what
     no counter counts."""
-    model, work, access = cycle_model(target), work_of(inst), memory_access(target, inst)
+    model, work, access = cycle_model(target), work_of(inst), memory_access(inst)
     moved = wave_size * ((access.total_bytes if access is not None else None) or 0)
     if not inst.op.counters:
         return 0, 0

@@ -12,9 +12,12 @@ from typing import Any
 
 from luthier_py.errors import HookError
 from luthier_py.ir import Instr
-from luthier_py.isa import AccessKind, AddressForm, MemoryAccess, Operand, Reg, RegFile, Space
+from luthier_py.isa import AccessKind, AddressForm, MemoryAccess, Operand, Reg, RegFile, Space, Target
 from luthier_py.isa.instruction import SRC_NULL
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
 from luthier_py.tool.author import caller
+from luthier_py.tool.buffers import buffer_address, buffer_holds, scalar_buffer_address, scalar_buffer_holds
 from luthier_py.tool.computed import Computed, about
 from luthier_py.tool.expected import expect
 from luthier_py.tool.hook import device
@@ -45,66 +48,25 @@ def _private(address: Lane[u32], base: u32, offset: u32) -> Lane[u64]:
 
 
 @device
-def _scalar(base: u64, register: u32, offset: u64) -> u64:
-    return (base + u64(register) + offset) & ~u64(3)
-
-
-@device
-def _scalar_buffer(low: u64, register: u32, offset: u64) -> u64:
-    return ((low & 0xFFFFFFFFFFFF) + ((u64(register) + offset) & ~u64(3))) & ~u64(3)
-
-
-@device
-def _in_scalar_buffer(low: u64, high: u64, register: u32, offset: u64, size: u32) -> bool_:
-    stride = (low >> 48) & 0x3FFF
-    records = high & 0xFFFFFFFF
-    room = records if stride == 0 else records * stride
-    return ((u64(register) + offset) & ~u64(3)) + size <= room
-
-
-@device
-def _stride(low: u64, high: u64) -> u64:
-    """[61:48]; with lanes' numbers the upper half's [50:47] are four more bits of it."""
-    stride = (low >> 48) & 0x3FFF
-    return stride | ((high >> 47) & 15) << 14 if ((high >> 55) & 1) != 0 else stride
+def _scalar(base: u64, register: u32, offset: u64, unit: u64) -> u64:
+    return (base + u64(register) + offset) & ~(unit - 1)
 
 
 @device
 def _buffer(
-    low: u64, high: u64, index: Lane[u32], offset: Lane[u32], register: u32, constant: u32
+    low: u64, high: u64, index: Lane[u32], offset: Lane[u32], register: u32, constant: u32, generation: u32,
+    wide: bool_, converts: bool_,
 ) -> Lane[u64]:
-    """Resource: base [47:0], swizzle [63] of elements of 4 bytes; in the upper half index stride [54:53], and whether
-    the lane's number is added to the index [55]."""
-    stride = _stride(low, high)
-    place = offset + constant
-    if ((high >> 55) & 1) != 0:
-        index = index + lane_id()
-    found = u64(index) * stride + u64(place)
-    if (low >> 63) != 0:
-        group = u32(8) << (u32(high >> 53) & 3)
-        in_element = place & 3
-        in_group = index & (group - 1)
-        found = u64(index - in_group) * stride + u64(place - in_element) * group
-        found = found + u64(in_group * 4 + in_element)
-    return ((low & 0xFFFFFFFFFFFF) + register) + found
+    return buffer_address(low, high, index, offset, register, constant, lane_id(), generation, wide, converts)
 
 
 @device
 def _in_buffer(
-    low: u64, high: u64, index: Lane[u32], offset: Lane[u32], constant: u32, size: u32, indexed: bool_
+    low: u64, high: u64, index: Lane[u32], offset: Lane[u32], register: u32, constant: u32, generation: u32,
+    wide: bool_, converts: bool_, size: u32, indexed: bool_,
 ) -> Lane[bool_]:
-    """By the index where the instruction has one and the stride is not 0, else by where the last dword begins; in no
-    lane where the resource has no format [50:47] and does not add the lane's number (9.1.5.2, 9.1.8)."""
-    records = u64(u32(high))
-    adds_lane = ((high >> 55) & 1) != 0
-    if ((high >> 47) & 15) == 0 and not adds_lane:
-        records = u64(0)
-    last = u64(offset + constant) + u64(size - 4 if size > 4 else u32(0))
-    if not indexed:
-        return last < records or adds_lane
-    if adds_lane:
-        index = index + lane_id()
-    return last < records if _stride(low, high) == 0 else u64(index) < records
+    return buffer_holds(
+        low, high, index, offset, register, constant, lane_id(), generation, wide, converts, size, indexed)
 
 
 def address(instr: Instr, element: int = 0) -> Computed:
@@ -114,9 +76,10 @@ def address(instr: Instr, element: int = 0) -> Computed:
     memory; of LDS instructions a byte of the work-group's LDS, and of scratch instructions one of the lane's private
     memory. A pointer takes it, too: ``Lane[ptr[T]]``, of LDS ``Lane[lds[T]]``, of scratch ``Lane[scratch[T]]``.
     ``element``: 1 for the second of two that an instruction accesses (ds_read2). A lane whose access the range check of
-    a buffer refuses has an address nevertheless; see ``bounds``.
+    a buffer refuses has an address nevertheless; see ``bounds``. In swizzled buffers with addresses of 57 bits, of
+    which it is not known where they have what, it is 0.
 
-    HookError: the instruction accesses no memory, or its address is made in other ways (images, buffers of RDNA).
+    HookError: the instruction accesses no memory, or its address is made in other ways (images).
     """
     access = _access(instr)
     expect(element, int, name="element")
@@ -130,9 +93,10 @@ def address(instr: Instr, element: int = 0) -> Computed:
         AddressForm.NEAR: (_near, (base, vector, wide)),
         AddressForm.LDS: (_local, (vector, narrow)),
         AddressForm.SCRATCH: (_private, (vector, scalar, narrow)),
-        AddressForm.SCALAR: (_scalar, (base, scalar, wide)),
-        AddressForm.SCALAR_BUFFER: (_scalar_buffer, (*_resource(access)[:1], scalar, wide)),
-        AddressForm.BUFFER: (_buffer, (*_resource(access), scalar, narrow)),
+        AddressForm.SCALAR: (_scalar, (base, scalar, wide, _unit(access))),
+        AddressForm.SCALAR_BUFFER: (scalar_buffer_address, (
+            *_resource(access)[:1], scalar, wide, _unit(access), _target(instr).wide_resources)),
+        AddressForm.BUFFER: (_buffer, (*_resource(access), scalar, narrow, *_kind_of_resource(instr))),
     }
     if access.form not in forms:
         raise HookError(f"{caller()}: the address of {instr.op.mnemonic} is made in a way that is not known here")
@@ -151,9 +115,11 @@ def bounds(instr: Instr) -> Computed | bool:
         return True
     size, offset, scalar = access_bytes(instr), access.offsets[0], _given(access.scalar)
     if access.form is AddressForm.SCALAR_BUFFER:
-        inputs: tuple[object, ...] = (*_resource(access)[:2], scalar, offset % (1 << 64), size)
-        return about(instr, "the range check", _in_scalar_buffer, *inputs)
-    inputs = (*_resource(access), offset % (1 << 32), size, access.indexed)
+        generation, wide, _ = _kind_of_resource(instr)
+        inputs: tuple[object, ...] = (
+            *_resource(access)[:2], scalar, offset % (1 << 64), _unit(access), generation, wide, size)
+        return about(instr, "the range check", scalar_buffer_holds, *inputs)
+    inputs = (*_resource(access), scalar, offset % (1 << 32), *_kind_of_resource(instr), size, access.indexed)
     return about(instr, "the range check", _in_buffer, *inputs)
 
 
@@ -183,6 +149,21 @@ def _access(instr: Instr) -> MemoryAccess:
 
 def _given(operand: Operand | None) -> Any:
     return 0 if operand is None or operand.reg is None and operand.value in SRC_NULL else operand
+
+
+def _unit(access: MemoryAccess) -> int:
+    """Of what a scalar access takes whole ones: dwords, or bytes where it is of less."""
+    return 1 if access.bytes is not None and access.bytes < 4 else 4
+
+
+def _target(instr: Instr) -> Target:
+    return instr.code.distinct.isa.target
+
+
+def _kind_of_resource(instr: Instr) -> tuple[int, bool, bool]:
+    """The target's generation, whether it has wide ones, and whether the instruction converts."""
+    row = meaning(instr.op)
+    return _target(instr).generation, _target(instr).wide_resources, isinstance(row, (FormatLoad, FormatStore))
 
 
 def _resource(access: MemoryAccess) -> tuple[object, ...]:

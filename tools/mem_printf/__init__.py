@@ -32,7 +32,7 @@ class MemPrintf(Tool):
         sites, places = list[InstrPlace](), InstrPlaces(m.program)
         for function in m.functions():
             for instr in m.instrs(function, where="global"):
-                with places.unless_refused(instr):  # images, and buffers of RDNA
+                with places.unless_refused(instr):  # images
                     m.before(instr, show, address(instr), instr.pc)
                     sites.append(places.of(instr))
         return Shown(tuple(sites), places.left_out)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from each_target import EACH_TARGET
 
-from luthier_py.isa import AddressForm, instruction_set, memory_access, target
+from luthier_py.isa import AddressForm, OpFlag, Target, instruction_set, memory_access, target
 
 
 @pytest.mark.parametrize("text, bytes, offsets", (
@@ -19,7 +20,7 @@ from luthier_py.isa import AddressForm, instruction_set, memory_access, target
 ))
 def test_sizes_and_places(text: str, bytes: int, offsets: tuple[int, ...]) -> None:
     gpu = target("gfx942")
-    access = memory_access(gpu, instruction_set(gpu, 64).parse(text))
+    access = memory_access(instruction_set(gpu, 64).parse(text))
     assert access is not None and (access.bytes, access.offsets) == (bytes, offsets)
 
 
@@ -27,5 +28,48 @@ def test_sizes_and_places(text: str, bytes: int, offsets: tuple[int, ...]) -> No
 def test_null_adds_nothing_to_an_address(name: str, load: str) -> None:
     """Compilers write so where the offset is 0."""
     isa = instruction_set(target(name), 32)
-    access = memory_access(isa.target, isa.parse(f"{load} s[2:3], s[0:1], null"))
+    access = memory_access(isa.parse(f"{load} s[2:3], s[0:1], null"))
     assert access is not None and (access.form, access.scalar, access.offsets) == (AddressForm.SCALAR, None, (0,))
+
+
+@pytest.mark.parametrize("row", EACH_TARGET)
+def test_buffers_are_buffers_on_every_target(row: Target) -> None:
+    """Every opcode with a resource, whichever way it is addressed: what the text says, as on gfx90a."""
+    isa = instruction_set(row)
+    ways = set[tuple[bool, bool]]()
+    for op in isa.ops:
+        if op.format not in ("MUBUF", "MTBUF") or not any(each.name == "srsrc" for each in op.operands):
+            continue
+        inst = isa.decode(op.value.to_bytes(op.size_bytes, "little"))
+        access, words = memory_access(inst), isa.text(inst).split()
+        assert access is not None and access.form is AddressForm.BUFFER, isa.text(inst)
+        assert (access.indexed, access.offset_enabled) == ("idxen" in words, "offen" in words), isa.text(inst)
+        assert access.base is not None and (access.vector is not None) == (access.indexed or access.offset_enabled)
+        ways.add((access.indexed, access.offset_enabled))
+    assert len(ways) == 4
+
+
+@pytest.mark.parametrize("row", EACH_TARGET)
+def test_images_are_no_buffers(row: Target) -> None:
+    """They have a resource, too."""
+    isa = instruction_set(row)
+    forms = set[AddressForm]()
+    for op in isa.ops:
+        if op.flags & OpFlag.VMEM and op.format not in ("MUBUF", "MTBUF") and any(
+                each.name == "srsrc" for each in op.operands):
+            access = memory_access(isa.decode(op.value.to_bytes(op.size_bytes, "little").ljust(28, b"\0")))
+            forms.update([access.form] if access is not None else [])
+    assert forms <= {AddressForm.OTHER}
+
+
+@pytest.mark.parametrize("row", EACH_TARGET)
+def test_scalar_buffers_are_so_on_every_target(row: Target) -> None:
+    isa = instruction_set(row)
+    load = "s_buffer_load_dword" if row.generation < 11 else "s_buffer_load_b32"
+    access = memory_access(isa.parse(f"{load} s4, s[8:11], 0x10"))
+    assert access is not None and (access.form, access.offsets) == (AddressForm.SCALAR_BUFFER, (16,))
+
+
+def test_offsets_in_other_units_than_bytes_are_not_known() -> None:
+    access = memory_access(instruction_set(target("gfx90a")).parse("s_scratch_load_dword s4, s[8:9], s2"))
+    assert access is not None and access.form is AddressForm.OTHER

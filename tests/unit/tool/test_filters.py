@@ -85,7 +85,7 @@ def bytes_of(mnemonic: str) -> int:
 def test_what_tends_caches_accesses_no_memory(name: str, text: str) -> None:
     isa = instruction_set(target(name))
     inst = isa.decode(isa.assemble(text), 0)
-    assert inst.op.flags & MEMORY and memory_access(isa.target, inst) is None
+    assert inst.op.flags & MEMORY and memory_access(inst) is None
 
 
 @pytest.mark.parametrize("least", [1, 8, 12, 16, 32])
