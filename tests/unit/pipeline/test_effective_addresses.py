@@ -137,13 +137,17 @@ KINDS = [(stride << 16 | swizzle, FORMAT | element << 19 | group << 21)
          if swizzle or (element, group) == (0, 0)] + [(8 << 16, ADD_TID)]
 
 
-@pytest.mark.parametrize(("second", "fourth"), KINDS)
-@pytest.mark.parametrize("row", [
+LOADS = [
     made("buffer_load_dword", vgpr(2), vgpr(12), RESOURCE, sgpr(20), offen=1, offset=4),
     made("buffer_load_dword", vgpr(2), vgpr(10), RESOURCE, 0, idxen=1, offset=8),
     made("buffer_load_dword", vgpr(2), vgpr(10, 2), RESOURCE, sgpr(20), idxen=1, offen=1, offset=4),
     made("buffer_load_dword", vgpr(2), "off", RESOURCE, 4, offset=12),
-])
+]
+CASES = [pytest.param(load, *kind, marks=() if at % len(LOADS) == which else pytest.mark.slow)
+         for at, kind in enumerate(KINDS) for which, load in enumerate(LOADS)]
+
+
+@pytest.mark.parametrize(("row", "second", "fourth"), CASES)
 def test_buffers(row: bytes, second: int, fourth: int) -> None:
     rows = [*resource(second, 8192, fourth), row]
     where, inside, base, data = loads(rows, lambda instr: [
