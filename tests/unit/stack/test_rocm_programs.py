@@ -79,6 +79,15 @@ def test_the_same_tool_on_both_stacks(programs: Programs, stacked: Stacked) -> N
     assert found[0] == found[1] and found[0]
 
 
+@pytest.mark.parametrize("tool", some(("instr_count", "memory_divergence", "memcheck"), {"memory_divergence"}))
+def test_waves_take_their_turns_as_without_a_tool(tool: str, programs: Programs, stacked: Stacked) -> None:
+    """And as on our runtime."""
+    path = programs.hip("rocm/racing")
+    bare, done = stacked.alone(path), stacked.under(tool, path)
+    assert (done.code, done.out) == (0, bare.out) and bare.out.endswith("PASSED\n"), done.err
+    assert stacked.on_ours(path).out == bare.out
+
+
 def test_kernels_have_names_wherever_their_program_lies(programs: Programs, stacked: Stacked, tmp_path: Path) -> None:
     """ROCr says where code is in URIs, which have no spaces in them."""
     path = tmp_path / "my programs+1"
