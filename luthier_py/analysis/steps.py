@@ -1,16 +1,18 @@
 """Loops that count themselves: a scalar register moves by the same number in each turn, and the loop ends by it.
 
-In: a function. Out: :class:`Steps` of blocks that branch to themselves. Invariant: from ``before`` to ``behind`` the
-register moves by ``step`` for each time that the block runs, modulo 2**32; and by less than that, since the way out
-depends on nothing else that the loop changes: a wave for which the register came round would never leave.
+In: a function. Out: :class:`Steps` of blocks that branch to themselves. Invariant: from ``before`` to ``out`` the
+register moves by ``step`` for each time that the block runs, modulo 2**32; at least once, and by 2**32 at most, since
+the way out depends on nothing else that the loop changes: a wave for which the register came round to what it was
+behind an earlier turn would never leave. It may come round to what it was before the first.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from luthier_py.analysis.edges import Edge, edges_of
 from luthier_py.ir import Block, Function, Instr
 from luthier_py.isa import SCC, Inst, OpFlag, Reg, RegFile, sgpr
 from luthier_py.isa.semantics.readers.evaluate import evaluate
@@ -22,13 +24,12 @@ _ITSELF = Number(((Varying.LANE, 1),), 0)  # stands for what is in the register
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """``before``: the ends of all other blocks from which control comes to the loop, or to ``behind``, where it goes on
-    from the loop. Whoever comes there another way comes from such an end, since which the register has not moved."""
+    """``before``: the ends of all other blocks from which control comes to the loop; ``out``: how it leaves that."""
 
     register: Reg
     step: int
     before: tuple[Instr, ...]
-    behind: Instr
+    out: Edge
 
 
 def steps_of(function: Function) -> dict[int, Steps]:
@@ -39,22 +40,20 @@ def steps_of(function: Function) -> dict[int, Steps]:
     for block in function.blocks if moved else ():
         for to in block.successors:
             coming[to].append(block)
+    ways = [edge for edge in edges_of(function) if edge.source.address in moved] if moved else []
+    out = {edge.source.address: edge for edge in ways if edge.target is not edge.source}
     return {loop: steps for loop, (index, step) in moved.items()
-            if (steps := _between(function, function.block(loop), coming, index, step))}
+            if (steps := _between(function, out[loop], coming[loop], index, step))}
 
 
-def _between(
-    function: Function, block: Block, coming: Mapping[int, Sequence[Block]], index: int, step: int
-) -> Steps | None:
-    """Of a loop whose register moves, unless control comes to its ends in a way that is not understood."""
-    [behind] = [to for to in block.successors if to != block.address]
-    places = block.address, behind
-    around = {each.address: each for to in places for each in coming[to] if each is not block}
+def _between(function: Function, out: Edge, coming: Sequence[Block], index: int, step: int) -> Steps | None:
+    """Of a loop whose register moves, unless control comes to it in a way that is not understood."""
+    around = {each.address: each for each in coming if each is not out.source}
     ends = [around[address].instrs[-1] for address in sorted(around)]
-    if {*places} & {*function.entries} or any(each.address in each.successors for each in around.values()) or any(
-            end.inst.writes.sgpr >> index & 1 or end.inst.op.flags & OpFlag.CALL for end in ends):
+    begun = out.source.address in function.entries or any(each.address in each.successors for each in around.values())
+    if begun or any(end.inst.writes.sgpr >> index & 1 or end.inst.op.flags & OpFlag.CALL for end in ends):
         return None
-    return Steps(sgpr(index), step, tuple(ends), function.block(behind).instrs[0])
+    return Steps(sgpr(index), step, tuple(ends), out)
 
 
 def _moved(block: Block) -> tuple[int, int] | None:

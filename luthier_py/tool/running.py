@@ -59,14 +59,14 @@ def _runs(block: Block, ending: Sequence[int]) -> list[Stretch]:
 
 
 def steps_of_runs(function: Function, runs: Sequence[Stretch]) -> dict[int, Steps]:
-    """Of loops that are neither begun nor ended at a place where another one is."""
+    """Of loops that do not begin at a place where another one does."""
     loops = steps_of(function)
     found: dict[int, Steps] = {}
     places: set[Instr] = set()
     for number, run in enumerate(runs) if loops else ():
         steps = loops.get(run.block.address)
-        here = {*steps.before, steps.behind} if steps is not None else set()
-        if steps is not None and len(here) == len(steps.before) + 1 and not here & places:
+        here = set(steps.before) if steps is not None else set()
+        if steps is not None and not here & places:
             found[number] = steps
             places |= here
     return found

@@ -36,8 +36,9 @@ def begin(register: u32, one: u32) -> u32:
 
 @hook
 def add_steps(count: u64, register: u32, begun: u32, down: u32, shift: u32, n: u64) -> u64:
-    steps = begun - register if down != 0 else register - begun
-    return count + u64(steps >> shift) * n
+    """There has been one step at least: a register that is what it was came round."""
+    moved = begun - register if down != 0 else register - begun
+    return count + (u64((moved - (u32(1) << shift)) >> shift) + u64(1)) * n
 
 
 @hook(lanes="one")
@@ -62,4 +63,4 @@ def count_steps(m: Mutator, steps: Steps, begun: WaveVariable, weights: Mapping[
         m.before(end, begin, steps.register, 1, into=begun)
     down, shift = int(steps.step < 0), abs(steps.step).bit_length() - 1
     for count, weight in weights.items():
-        m.before(steps.behind, add_steps, count, steps.register, begun, down, shift, weight, into=count)
+        m.at_edge(steps.out, add_steps, count, steps.register, begun, down, shift, weight, into=count)

@@ -48,13 +48,13 @@ def test_others_do_not_count_themselves(rows: list[Row]) -> None:
     assert found(*GUARD, *rows, "end:", END) == []
 
 
-def test_other_ways_to_what_is_behind_begin_anew() -> None:
-    """Each of their ends is named, so that what the register moved since then is nothing."""
+def test_other_ways_to_what_is_behind_are_none_of_the_loop() -> None:
+    """Whoever comes there without the loop finds no hook."""
     other: list[Row] = [("s_cmp_eq_u32", sgpr(7), 0), ("s_cbranch_scc1", "end")]
     rows: list[Row] = [*other, *GUARD, ("s_nop", 0), *turn(("s_add_i32", sgpr(4), sgpr(4), 1)), "end:", END]
     function = lift(build({"k": rows})).kernel("k").function
     [steps] = steps_of(function).values()
-    assert len(steps.before) == 3 and steps.behind == function.blocks[-1].instrs[0]
+    assert len(steps.before) == 1 and (steps.out.source, steps.out.target) == (function.blocks[-2], function.blocks[-1])
 
 
 def test_not_where_another_loop_ends() -> None:
