@@ -81,6 +81,7 @@ class Target:
     fabric_float_atomics: bool = False       # float atomics reach fine-grained memory; elsewhere they do nothing there
     scc_cache_bit: bool = False              # cache policy has scc (sc1)
     wide_resources: bool = False             # buffer resources have addresses of 57 bits, sizes of 45
+    signed_lane_offsets: bool = False        # a lane's offset from a scalar base has a sign (LLVM, hasSignedGVSOffset)
 
     def runs(self, code: Target) -> bool:
         """Whether it runs what was compiled for ``code``: for itself, or for a generic target that it is one of."""
@@ -267,7 +268,7 @@ _GFX1250 = replace(
     vgpr_total_limit=1024, aligned_vgprs=True, half_simds=4, lds_bytes=327680, lds_granule=2048, xnack=True,
     sramecc=True, kernarg_preload=True, literals64=True, scratch_base_sources=True,
     user_sgpr_limit=32, shared_dual_sources=True, dpp64_broadcasts=True, wide_resources=True,
-    clamp_chooses_fp8=True)
+    signed_lane_offsets=True, clamp_chooses_fp8=True)
 
 
 def _like(row: Target, **machs: int) -> list[Target]:

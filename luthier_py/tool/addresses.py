@@ -38,6 +38,11 @@ def _near(base: u64, address: Lane[u32], offset: u64) -> Lane[u64]:
 
 
 @device
+def _near_signed(base: u64, address: Lane[u32], offset: u64) -> Lane[u64]:
+    return (base + offset) + u64(address) - (u64(address >> 31) << 32)
+
+
+@device
 def _local(address: Lane[u32], offset: u32) -> Lane[u64]:
     return u64(address + offset)
 
@@ -90,7 +95,7 @@ def address(instr: Instr, element: int = 0) -> Computed:
     vector, base, scalar = _given(access.vector), _given(access.base), _given(access.scalar)
     forms: dict[AddressForm, tuple[Callable[..., Any], tuple[object, ...]]] = {
         AddressForm.FAR: (_far, (vector, wide)),
-        AddressForm.NEAR: (_near, (base, vector, wide)),
+        AddressForm.NEAR: (_near_signed if _target(instr).signed_lane_offsets else _near, (base, vector, wide)),
         AddressForm.LDS: (_local, (vector, narrow)),
         AddressForm.SCRATCH: (_private, (vector, scalar, narrow)),
         AddressForm.SCALAR: (_scalar, (base, scalar, wide, _unit(access))),

@@ -22,7 +22,7 @@ from luthier_py.emulator.strips.strip import LaneChunk
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, Operand, OpFlag, Space
 from luthier_py.isa.registers import M0
-from luthier_py.isa.semantics.algebra import F32, U32, U64, Prim, popcount
+from luthier_py.isa.semantics.algebra import F32, I32, I64, U32, U64, Prim, Type, popcount
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
 from luthier_py.isa.semantics.images import ImageAtomic, ImageMove, ImageQuery
@@ -212,8 +212,11 @@ def _addresses(access: AccessCode, inst: Inst, size: int) -> Addresses:
         return _lds(access, inst, field(inst, "offset"))
     if private and not inst.op.spaces & Space.GLOBAL:
         return _scaled(access, inst, _scratch(access, inst), size)
-    where = _scaled(access, inst, _global(access, inst, "flat" if private else "far"), size)
-    return _summed(access, where) if private and where.kind == "near" else where
+    where, kind = _global(access, inst, "flat" if private else "far"), "flat" if private else "far"
+    if where.kind == "near" and inst.find("vaddr") is not None and access.w.settings.target.signed_lane_offsets:
+        return _whole(access, where, kind, I32, _element_bits(size) if scales_offset(inst) else 0)
+    where = _scaled(access, inst, where, size)
+    return _whole(access, where, kind, U32, 0) if private and where.kind == "near" else where
 
 
 def _lds(access: AccessCode, inst: Inst, offset: int) -> Addresses:
@@ -246,18 +249,28 @@ def _scaled(access: AccessCode, inst: Inst, addresses: Addresses, size: int) -> 
     """Where the offset of a lane counts elements of ``size`` bytes, as its cache policy says."""
     if not scales_offset(inst):
         return addresses
-    if addresses.kind not in ("near", "private") or size & size - 1:
-        raise Unsupported("scale_offset without an offset of a lane, or of elements that are no power of two")
-    own, place = addresses.row, size.bit_length() - 1
+    if addresses.kind not in ("near", "private"):
+        raise Unsupported("scale_offset without an offset of a lane")
+    own, place = addresses.row, _element_bits(size)
     access.w.put_off_ahead(lambda chunk: chunk.write_row(SCALED_ROW, chunk.row(own) << place))
     return replace(addresses, row=SCALED_ROW)
 
 
-def _summed(access: AccessCode, where: Addresses) -> Addresses:
-    """Of a flat instruction with a scalar base: whole addresses, since the sum may lie in an aperture."""
+def _element_bits(size: int) -> int:
+    """How far an offset is shifted that counts elements."""
+    if size & size - 1:
+        raise Unsupported("scale_offset of elements that are no power of two")
+    return size.bit_length() - 1
+
+
+def _whole(access: AccessCode, where: Addresses, kind: str, offset: Type, place: int) -> Addresses:
+    """With a scalar base: of flat instructions, since the sum may lie in an aperture; and where a lane's offset has a
+    sign, or counts elements: that is no sum of 32 bits."""
     own, base = where.row, where.base
-    access.w.put_off_ahead(lambda chunk: chunk.write_pair(SCALED_ROW, chunk.splat(base) + chunk.row(own).to(U64)))
-    return replace(where, kind="flat", base=access.w.ops.constant(U64, 0), row=SCALED_ROW)
+    wide = U64 if offset is U32 else I64
+    access.w.put_off_ahead(lambda chunk: chunk.write_pair(
+        SCALED_ROW, chunk.splat(base) + (chunk.row(own).as_(offset).to(wide) << place).as_(U64)))
+    return replace(where, kind=kind, base=access.w.ops.constant(U64, 0), row=SCALED_ROW)
 
 
 def _scratch(access: AccessCode, inst: Inst) -> Addresses:
