@@ -10,6 +10,7 @@ from __future__ import annotations
 from luthier_py.isa.constants import LITERAL, constant_bits, width_of
 from luthier_py.isa.instruction import Inst, Operand, OperandKind
 from luthier_py.isa.semantics import Lanes, meaning
+from luthier_py.isa.semantics.algebra import F32
 
 OP_SEL, OP_SEL_HI = 4, 8  # of a source's modifiers: the upper half; in MIX instructions, that it is a half at all
 _SDWA_PARTS = {0: (0, 8), 1: (8, 8), 2: (16, 8), 3: (24, 8), 4: (0, 16), 5: (16, 16)}
@@ -17,8 +18,12 @@ _SDWA_PARTS = {0: (0, 8), 1: (8, 8), 2: (16, 8), 3: (24, 8), 4: (0, 16), 5: (16,
 
 def constant_of(inst: Inst, operand: Operand) -> int:
     """What a constant is worth to the instruction: of MIX sources, which are f32 where op_sel_hi does not say that they
-    are halves, all bits of it; their rows know the halves' type alone (RDNA 3 ISA, V_FMA_MIX_F32)."""
+    are halves, all bits of it; their rows know the halves' type alone (RDNA 3 ISA, V_FMA_MIX_F32). Of packed f32 a
+    literal is both numbers: only gfx1250 takes one (LLVM, hasPKF32InstsReplicatingLower32BitsOfScalarInput)."""
     row = meaning(inst.op)
+    if isinstance(row, Lanes) and inst.literal is not None and _is_pair(row) and (
+            inst.fields[inst.operands.index(operand)] & 0x1FF == LITERAL):
+        return inst.literal << 32 | inst.literal
     modifiers = inst.find(f"{operand.name}_modifiers")
     if modifiers is None or modifiers.value & OP_SEL_HI or not _mixed(row):
         return operand.value
@@ -26,6 +31,10 @@ def constant_of(inst: Inst, operand: Operand) -> int:
     if code == LITERAL and inst.literal is not None:
         return inst.literal
     return constant_bits(code, "OPERAND_REG_INLINE_C_FP32")
+
+
+def _is_pair(row: Lanes) -> bool:
+    return any(slot.count == 2 and slot.type == F32 for slot in row.signature.sources)
 
 
 def _mixed(row: object) -> bool:

@@ -301,3 +301,13 @@ def test_loads_of_clusters_give_what_they_are_asked_for():
         state = run([inst], isa=ISA, memory=[cells], vgprs={0: offsets}, sgprs={2: base & 0xFFFFFFFF, 3: base >> 32})
         for word in range(dwords):
             np.testing.assert_array_equal(state.vgpr(4 + word)[:32], cells[offsets[:32] // 4 + word])
+
+
+@pytest.mark.parametrize("text", ["v_pk_add_f32 v[4:5], 0x41200000, v[0:1]", "v_pk_add_f32 v[4:5], v[0:1], 0x41200000",
+                                  "v_pk_fma_f32 v[4:5], v[0:1], 1.0, 0x41200000 op_sel_hi:[1,0,1]",
+                                  "v_pk_add_f32 v[4:5], v[0:1], 0x41200000 op_sel_hi:[1,0]"])
+def test_a_literal_of_packed_floats_is_both_numbers(text):
+    low, high = np.arange(64, dtype=np.float32), np.arange(64, dtype=np.float32) * 3
+    state = execute(text, {0: low.view(np.uint32), 1: high.view(np.uint32)})
+    np.testing.assert_array_equal(state.vgpr(4, np.float32)[:32], low[:32] + 10)
+    np.testing.assert_array_equal(state.vgpr(5, np.float32)[:32], high[:32] + 10)
