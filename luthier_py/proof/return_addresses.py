@@ -40,11 +40,13 @@ def move_lanes(state: State, inst: Inst) -> bool:
     kept = [lane for lane in state if lane >= LANES]
     if kept and row not in (CrossLane.READ, CrossLane.WRITE):
         _check_vectors(state, inst, kept)
-    if row is CrossLane.WRITE:
-        _put(state, inst)
-    elif row is CrossLane.READ:
-        _take(state, inst)
-    return row in (CrossLane.READ, CrossLane.WRITE)
+    if row not in (CrossLane.READ, CrossLane.WRITE):
+        return False
+    which = _lane(inst, "vdst" if row is CrossLane.WRITE else "src0")
+    if len(which) > 1 and any(lane in which and _is_other(state[lane]) for lane in kept):
+        raise CheckFailed("the function computes with lanes that have its return address")
+    (_put if row is CrossLane.WRITE else _take)(state, inst, which)
+    return True
 
 
 def check_use(state: State, inst: Inst, made: State) -> None:
@@ -53,6 +55,11 @@ def check_use(state: State, inst: Inst, made: State) -> None:
     if any(reads >> reg & 1 and pair[0] in HALVES for reg, pair in state.items() if reg < LANES) and (
             OpFlag.INDIRECT not in inst.op.flags and not any(pair[0] in HALVES for pair in made.values())):
         raise CheckFailed("the function computes with its return address, which is another one in a copy")
+
+
+def _is_other(pair: Pair) -> bool:
+    """Whether it is another one in a copy."""
+    return pair[0] in HALVES or pair[0] != pair[1]
 
 
 def _check_vectors(state: State, inst: Inst, kept: list[int]) -> None:
@@ -73,19 +80,24 @@ def _copies(inst: Inst) -> bool:
     return [term for _, _, term in results(inst, lambda source, bits: SPILLED, 0)] == [SPILLED]
 
 
-def _put(state: State, inst: Inst) -> None:
-    source, lane = inst["src0"].reg, _lane(inst, "vdst")
-    for each in [each for each in state if each in lane]:
+def _put(state: State, inst: Inst, lanes: range) -> None:
+    source = inst["src0"].reg
+    for each in [each for each in state if each in lanes]:
         del state[each]
-    if source is not None and len(lane) == 1 and (pair := state.get(source.index)) is not None:
-        state[lane[0]] = pair
+    pair = state.get(source.index) if source is not None else None
+    if pair is None or isinstance(pair[0], int) and not _is_other(pair):
+        return
+    if len(lanes) == 1:
+        state[lanes[0]] = pair
+    elif _is_other(pair):
+        raise CheckFailed("an address of code goes to a lane that is not known")
 
 
-def _take(state: State, inst: Inst) -> None:
-    target, lane = inst["sdst" if inst.find("sdst") is not None else "vdst"].reg, _lane(inst, "src0")
+def _take(state: State, inst: Inst, lanes: range) -> None:
+    target = inst["sdst" if inst.find("sdst") is not None else "vdst"].reg
     assert target is not None
     state.pop(target.index, None)
-    pair = state.get(lane[0]) if len(lane) == 1 else None
+    pair = state.get(lanes[0]) if len(lanes) == 1 else None
     if pair is not None:
         state[target.index] = pair
     elif target.index in (RETURN_ADDRESS, RETURN_ADDRESS + 1):
