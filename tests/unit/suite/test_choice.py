@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from suite import files
 from suite.choosing import choose, rank_files, some_cases
 from suite.files import file_digests
 from suite.kept import (
@@ -138,3 +139,12 @@ def test_cases_of_each_function() -> None:
     found = some_cases(tests, 1, 3)
     assert len(found) == 3 and {"a.py::test_one", "b.py::test_many[0]"} < found <= set(tests)
     assert len({frozenset(some_cases(tests, 1, seed)) for seed in range(9)}) > 1 and len(some_cases(tests, 2, 0)) == 4
+
+
+def test_what_a_file_imports_of_packages_belongs_to_it(tmp_path: Path) -> None:
+    for name, text in (("package/__init__.py", ""), ("package/one.py", "x = 1\n"), ("module.py", "y = 1\n"),
+                       ("test_it.py", "import module\nfrom package.one import x\n")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = {path.relative_to(tmp_path).as_posix() for path in files._made_of(tmp_path / "test_it.py")}
+    assert found == {"test_it.py", "module.py", "package/__init__.py", "package/one.py"}
