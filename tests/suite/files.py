@@ -19,11 +19,17 @@ PROGRAMS = TESTS / "programs"
 _IMPORTS = re.compile(r"^\s*(?:from|import) ([\w.]+)(?: import (\([^)]*\)|.*))?", re.MULTILINE)
 _NAMES = re.compile(r"\w+")
 _WORDS = re.compile(r"[\"'](\w+)[\"']")
+_FUNCTIONS = re.compile(r"^\s*(?:async )?def (test_\w+)", re.MULTILINE)
 
 
 def file_digests() -> dict[str, str]:
     """By name."""
     return {path.relative_to(ROOT).as_posix(): _digest(path) for path in sorted(TESTS.rglob("test_*.py"))}
+
+
+def functions_in(text: str) -> set[str]:
+    """Names of those in a file's text."""
+    return {*_FUNCTIONS.findall(text)}
 
 
 def _digest(path: Path) -> str:
