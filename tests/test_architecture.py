@@ -140,10 +140,13 @@ def rooms_that_decide(starts: list[str], without: set[str]) -> set[str]:
 def test_what_is_kept_depends_on_the_sources_of_all_rooms_that_make_it() -> None:
     """A room that decides what a kept translation is, and is not in its key, would leave stale ones."""
     rooms = constant("luthier_py/emulator/options/translator.py", "ROOMS")
-    writers = [name for room in ("translation", "native", "strips", "instructions")
-               for name in modules_below(f"luthier_py/emulator/{room}")]
+    folders = [f"luthier_py/emulator/{room}" for room in ("translation", "native", "strips", "instructions")]
+    writers = [name for folder in folders for name in modules_below(folder)]
     text = {"luthier_py.emulator.reading.text"}  # says which bytes there are, and they are in the key
     assert rooms_that_decide(writers, text) <= {*rooms, "exports", "names", "storage", "loader"}
+    asked = {name.rpartition(".")[0] for folder in folders for path in sources(folder) for name in imports(path)}
+    of_loader = {name for name in asked if name.startswith("luthier_py.loader")}
+    assert {name.partition(".")[2].replace(".", "/") for name in of_loader} <= {*rooms}
 
 
 def test_circles_are_found() -> None:

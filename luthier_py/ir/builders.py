@@ -120,6 +120,8 @@ def _chain(code: Columns, first: int, start: int, stop: int) -> Chain | None:
             continue
         to, summand = _in_place(inst), _Summand(inst, _other(inst, offsets, at))
         if to == pair and not sign and (whole := summand.number(pair, 1)) is not None:
+            if whole != inst["src1"].value % (1 << 64):
+                return None  # a difference, for which no other literal is made
             return _made(getpc, (add := instr_at(code, at), add), pair, whole, 1, offsets)
         if to == low and not sign:
             found = [(each, number) for each in (1, -1) if (number := summand.number(low, each)) is not None]

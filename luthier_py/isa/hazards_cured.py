@@ -18,13 +18,8 @@ from luthier_py.isa.hazards import Side, is_double_matrix, states_of
 from luthier_py.isa.instruction import Counter, Inst, OperandKind, OpFlag, OpInfo, Space
 from luthier_py.isa.names import DEPENDENCIES
 from luthier_py.isa.registers import EXEC, M0, MODE, NO_REGS, SCC, VCC, RegSet, sgpr
-from luthier_py.isa.waitcnt import counters_of
+from luthier_py.isa.waitcnt import counters_of, counts_named
 
-_WAITED = {  # instructions that wait, and where the counts are in them
-    "S_WAIT_XCNT": {Counter.X: 0}, "S_WAIT_LOADCNT": {Counter.LOAD: 0}, "S_WAIT_STORECNT": {Counter.STORE: 0},
-    "S_WAIT_KMCNT": {Counter.KM: 0}, "S_WAIT_LOADCNT_DSCNT": {Counter.LOAD: 8},
-    "S_WAIT_STORECNT_DSCNT": {Counter.STORE: 8},
-}
 _ALL = RegSet.by_file((1 << 130) - 1, (1 << 1024) - 1, (1 << 256) - 1)
 _EVEN = sum(1 << place for place in range(0, 130, 2))
 _EXEC, _VCC = RegSet.of(sgpr(EXEC, 2)), RegSet.of(sgpr(VCC, 2))
@@ -228,9 +223,7 @@ def _replayed(name: str, counter: Counter, takes_part: Callable[[OpInfo], bool])
     """``counter``: at 0, such operations are done, and none is to come again. What accesses memory itself comes again
     behind them."""
     def over(inst: Inst) -> bool:
-        counts = _WAITED.get(inst.op.base, {})
-        return any(not inst["simm16"].value >> first & 0x3F for each, first in counts.items() if each in (
-            counter, Counter.X))
+        return any(count == 0 for each, count in counts_named(inst).items() if each in (counter, Counter.X))
 
     return Cured(f"{name} may come again where XNACK wants it, then its operands are overwritten (SIInsertWaitcnts)",
                  lambda isa: bool(counters_of(isa.target) & Counter.X),

@@ -105,18 +105,19 @@ def waits_for(target: Target, inst: Inst) -> dict[Counter, int]:
     """Counts that ``inst`` waits for; empty for instructions that wait for none of these counters."""
     if OpFlag.WAIT not in inst.op.flags:
         return {}
-    base = inst.op.base
-    if base == "S_WAITCNT":
+    if inst.op.base == "S_WAITCNT":
         return decode_waitcnt(target, inst["simm16"].value & 0xFFFF)
-    if base in _SINGLE:
-        counts = {_SINGLE[base]: inst["simm16"].value}
-    elif base in _DOUBLE:
-        first, second = _DOUBLE[base]
-        counts = {first: inst["simm16"].value >> 8, second: inst["simm16"].value}
-    else:
+    return {counter: count for counter, count in counts_named(inst).items() if count < highest_count(target, counter)}
+
+
+def counts_named(inst: Inst) -> dict[Counter, int]:
+    """Counts in instructions that wait for one or two counters, by whose names these are; also what waits for
+    nothing."""
+    if (counter := _SINGLE.get(inst.op.base)) is not None:
+        return {counter: inst["simm16"].value & 0x3F}
+    if (pair := _DOUBLE.get(inst.op.base)) is None:
         return {}
-    return {counter: count & 0x3F for counter, count in counts.items()
-            if count & 0x3F < highest_count(target, counter)}
+    return {pair[0]: inst["simm16"].value >> 8 & 0x3F, pair[1]: inst["simm16"].value & 0x3F}
 
 
 def waits_written(target: Target, counts: Mapping[Counter, int]) -> list[tuple[str, tuple[str | int, ...]]]:

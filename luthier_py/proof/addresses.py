@@ -35,6 +35,7 @@ from luthier_py.proof.return_addresses import (
     State,
     check_use,
     either,
+    is_other,
     is_return,
     move_lanes,
 )
@@ -211,7 +212,7 @@ def _join(a: State, b: State) -> State:
             joined[reg] = x
         elif (both := either(x, y)) is not None:
             joined[reg] = both
-        elif any(p != q for p, q in (x, y)):
+        elif is_other(x) or is_other(y):
             joined[reg] = (LOST, UNKNOWN)
     return joined
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from luthier_py.isa import MODE, Inst, Target
 from luthier_py.isa.semantics.control import Action
-from luthier_py.isa.vector_modes import field_bits, float_bits, named_mode_field, written_mode
+from luthier_py.isa.vector_modes import BANKS, field_bits, float_bits, named_mode_field, written_mode
 from luthier_py.loader import KernelDescriptor
 from luthier_py.proof.graph import Body
 from luthier_py.proof.meanings import UNKNOWN, Term
@@ -65,8 +65,8 @@ def computes_in(target: Target, application: FloatMode, wanted: int | None, now:
 
 def moved_mode(target: Target, inst: Inst, row: Action, now: Now) -> dict[int, Term]:
     """A field of MODE that is kept, ("mode", field), and fields that are set and put back: of MODE the term has these
-    with their numbers, ("mode but", (field, number), ...). No number has bits beside its field: some targets take
-    them for what vector operands mean (LLVM, FeatureSetregVGPRMSBFixup)."""
+    with their numbers, ("mode but", (field, number), ...). No number has bits beside its field, nor one that was kept
+    others where some targets take them for what vector operands mean (LLVM, FeatureSetregVGPRMSBFixup)."""
     field, fields = named_mode_field(inst), _set_fields(now.get(MODE))
     if field is None or fields is None:
         return {}
@@ -76,6 +76,9 @@ def moved_mode(target: Target, inst: Inst, row: Action, now: Now) -> dict[int, T
         touched = any(field_bits(each) & bits for each in fields)
         return {} if reg is None or touched else {reg.index: ("mode", field)}
     left = {each: number for each, number in fields.items() if each not in inside}
+    first = (bits & -bits).bit_length() - 1
+    if target.vector_banks and first and bits >> first & BANKS:
+        return {}
     number = now.get(reg.index) if reg is not None else inst["imm"].value if row is Action.SETREG_IMM else UNKNOWN
     if number != ("mode", field):
         if not isinstance(number, int) or number > bits // (bits & -bits):

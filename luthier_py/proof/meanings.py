@@ -150,7 +150,9 @@ def _add(type: Type, operands: Operands) -> Term:
 
 def _subtract(type: Type, operands: Operands) -> Term:
     a, b = _refs(operands)
-    if isinstance(a, int) or type.kind is Kind.FLOAT:
+    if type.kind is Kind.FLOAT:
+        return UNKNOWN
+    if isinstance(a, int):
         return _folded(int.__sub__)(type, operands)
     if a[0] == "lo" and isinstance(b, int):
         return "lo", a[1] - b & _LOW
@@ -201,22 +203,28 @@ def _resize(type: Type, operands: Operands) -> Term:
 
 
 def _below(type: Type, operands: Operands) -> Term:
-    a, b = _refs(operands)
+    (a, b), of = _refs(operands), operands[0].type
+    if of.kind is Kind.FLOAT:
+        return UNKNOWN
     if isinstance(a, int) and isinstance(b, int):
-        if operands[0].type.kind is Kind.SINT:
-            half = 1 << operands[0].type.bits - 1
+        if of.kind is Kind.SINT:
+            half = 1 << of.bits - 1
             a, b = a ^ half, b ^ half
         return int(a < b)
+    if of.kind is Kind.SINT:
+        return UNKNOWN  # halves of addresses and sums have no sign
     if not isinstance(a, int) and not isinstance(b, int) and a[0] == b[0] == "lo":
         return "below", a[1], b[1]
     if isinstance(a, tuple) and a[0] == "lo" and isinstance(b, int):
-        return ("taken", a[1], b) if operands[0].type == U32 else UNKNOWN
+        return ("taken", a[1], b) if of == U32 else UNKNOWN
     return ("carry", a[1], a[2]) if isinstance(a, tuple) and a[0] == "sum" and b == a[1] else UNKNOWN
 
 
 def _equal(wanted: bool) -> Callable[[Type, Operands], Term]:
     def rule(type: Type, operands: Operands) -> Term:
         a, b = _refs(operands)
+        if operands[0].type.kind is Kind.FLOAT:
+            return UNKNOWN  # -0.0 is 0.0, and NaN is nothing
         if isinstance(a, int) and isinstance(b, int):
             return int((a == b) is wanted)
         if wanted or b != 0 or isinstance(a, int) or a == UNKNOWN:
@@ -294,7 +302,8 @@ def _not(term: Term) -> Term:
 def _folded(compute: Callable[[int, int], int]) -> Callable[[Type, Operands], Term]:
     def rule(type: Type, operands: Operands) -> Term:
         a, b = _refs(operands)
-        return compute(a, b) & (1 << type.bits) - 1 if isinstance(a, int) and isinstance(b, int) else UNKNOWN
+        known = isinstance(a, int) and isinstance(b, int) and type.kind is not Kind.FLOAT
+        return compute(a, b) & (1 << type.bits) - 1 if known else UNKNOWN
 
     return rule
 

@@ -7,12 +7,15 @@ the vector register in whose lanes it was, is taken for one where it comes from 
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import Inst, OperandKind, OpFlag, Space
 from luthier_py.isa.registers import SCALARS
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import CrossLane
-from luthier_py.proof.code import LANES, lane_number, number, vector_of
+from luthier_py.proof.code import LANES, lane_number, number, ones, vector_of
 from luthier_py.proof.meanings import Term, results
 
 RETURN_ADDRESS = 30  # s[30:31] at the entry of a function
@@ -40,11 +43,13 @@ def move_lanes(state: State, inst: Inst) -> bool:
     kept = [lane for lane in state if lane >= LANES]
     if kept and row not in (CrossLane.READ, CrossLane.WRITE):
         _check_vectors(state, inst, kept)
-    if row is CrossLane.WRITE:
-        _put(state, inst)
-    elif row is CrossLane.READ:
-        _take(state, inst)
-    return row in (CrossLane.READ, CrossLane.WRITE)
+    if row not in (CrossLane.READ, CrossLane.WRITE):
+        return False
+    which = _lane(inst, "vdst" if row is CrossLane.WRITE else "src0")
+    if len(which) > 1 and any(lane in which and is_other(state[lane]) for lane in kept):
+        raise CheckFailed("the function computes with lanes that have its return address")
+    (_put if row is CrossLane.WRITE else _take)(state, inst, which)
+    return True
 
 
 def check_use(state: State, inst: Inst, made: State) -> None:
@@ -55,37 +60,64 @@ def check_use(state: State, inst: Inst, made: State) -> None:
         raise CheckFailed("the function computes with its return address, which is another one in a copy")
 
 
+def is_other(pair: Pair) -> bool:
+    """Whether it is another one in a copy."""
+    return pair[0] in HALVES or pair[0] != pair[1]
+
+
 def _check_vectors(state: State, inst: Inst, kept: list[int]) -> None:
-    """Vector registers that have a return address in lanes are put aside whole, or overwritten."""
+    """Vector registers that have a return address in lanes are put aside whole, copied, or overwritten."""
     reads, writes = inst.reads.bits & ~SCALARS, inst.writes.bits & ~SCALARS
     if not (reads | writes):
         return
+    copies = dict(zip(ones(reads), ones(writes), strict=False)) if _copies(inst) else {}
+    found = {lane_number(copies[vector], number): state[lane] for lane in kept
+             for vector, number in [vector_of(lane)] if vector in copies}
+    aside = _put_aside(inst)
     for lane in kept:
         vector = vector_of(lane)[0]
-        aside = Space.SCRATCH in inst.op.spaces and OpFlag.MAY_STORE in inst.op.flags or _copies(inst)
-        if reads >> vector & 1 and not aside:
+        if (reads & ~aside) >> vector & 1 and vector not in copies:
             raise CheckFailed("the function computes with lanes that have its return address")
         if writes >> vector & 1:
             del state[lane]
+    state.update(found)
 
 
 def _copies(inst: Inst) -> bool:
-    return [term for _, _, term in results(inst, lambda source, bits: SPILLED, 0)] == [SPILLED]
+    """Whether each lane of what it writes gets what that lane of its source has."""
+    others = inst.op.flags & (OpFlag.DPP | OpFlag.SDWA | OpFlag.READS_OTHER_LANES)
+    return not others and [term for _, _, term in results(inst, lambda source, bits: SPILLED, 0)] == [SPILLED]
 
 
-def _put(state: State, inst: Inst) -> None:
-    source, lane = inst["src0"].reg, _lane(inst, "vdst")
-    for each in [each for each in state if each in lane]:
+def _put_aside(inst: Inst) -> int:
+    """Vector registers, as bits, that it stores where private memory may be."""
+    data = inst.find("vdata") or inst.find("data")
+    flat = OpFlag.FLAT in inst.op.flags and Space.GLOBAL in inst.op.spaces
+    stores = Space.SCRATCH in inst.op.spaces and not flat and OpFlag.MAY_STORE in inst.op.flags
+    if not stores or data is None or data.reg is None:
+        return 0
+    others = (each.reg for each in inst.operands if each is not data and each.reg is not None)
+    return data.reg.bits & ~reduce(or_, (reg.bits for reg in others), 0)
+
+
+def _put(state: State, inst: Inst, lanes: range) -> None:
+    source = inst["src0"].reg
+    for each in [each for each in state if each in lanes]:
         del state[each]
-    if source is not None and len(lane) == 1 and (pair := state.get(source.index)) is not None:
-        state[lane[0]] = pair
+    pair = state.get(source.index) if source is not None else None
+    if pair is None or isinstance(pair[0], int) and not is_other(pair):
+        return
+    if len(lanes) == 1:
+        state[lanes[0]] = pair
+    elif is_other(pair):
+        raise CheckFailed("an address of code goes to a lane that is not known")
 
 
-def _take(state: State, inst: Inst) -> None:
-    target, lane = inst["sdst" if inst.find("sdst") is not None else "vdst"].reg, _lane(inst, "src0")
+def _take(state: State, inst: Inst, lanes: range) -> None:
+    target = inst["sdst" if inst.find("sdst") is not None else "vdst"].reg
     assert target is not None
     state.pop(target.index, None)
-    pair = state.get(lane[0]) if len(lane) == 1 else None
+    pair = state.get(lanes[0]) if len(lanes) == 1 else None
     if pair is not None:
         state[target.index] = pair
     elif target.index in (RETURN_ADDRESS, RETURN_ADDRESS + 1):

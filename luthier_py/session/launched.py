@@ -6,6 +6,7 @@ In: a file, a launch, perhaps a tool. Out: what the kernel wrote, what the tool 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -45,6 +46,8 @@ from luthier_py.tool import Tool
 from luthier_py.worker.edge import say
 from luthier_py.worker.findings import reporter
 from luthier_py.worker.properties import architecture
+
+SIDES = r"(?<!\b0)x"  # between the numbers of 4x2, and not in 0x10
 
 
 class Onlooker(Protocol):
@@ -153,7 +156,7 @@ def open_device(settings: RunSettings, target: Target) -> Device:
 def parse_dim(text: str, option: str) -> Dim:
     """``X[,Y[,Z]]``, or with x between them; each at least 1."""
     try:
-        numbers = [int(part, 0) for part in text.split("," if "," in text else "x")]
+        numbers = [int(part, 0) for part in re.split("," if "," in text else SIDES, text)]
     except ValueError:
         numbers = []
     if not 1 <= len(numbers) <= 3 or min(numbers) < 1 or max(numbers) >= 1 << 32:

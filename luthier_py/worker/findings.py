@@ -15,6 +15,7 @@ from typing import Any
 from luthier_py.emulator.options.checks import Checks, check_names
 from luthier_py.emulator.watching.findings import LaunchReport, Reporter
 from luthier_py.errors import DeviceError, how_many, one_line
+from luthier_py.names import demangled
 from luthier_py.worker.edge import say
 from luthier_py.worker.orphan import nobody_waits
 
@@ -33,9 +34,9 @@ def reporter(environment: Mapping[str, str]) -> Reporter:
 
     def tell(report: LaunchReport) -> None:
         for finding in report.findings:
-            say(finding.text(_shown))
+            say(finding.text(demangled))
         for words in report.left_out:
-            say(f"checks stopped in kernel {_shown(report.kernel)}: {words}")
+            say(f"checks stopped in kernel {demangled(report.kernel)}: {words}")
         if not file or failed:
             return
         try:
@@ -68,12 +69,6 @@ def tell_failure(environment: Mapping[str, str], error: Exception) -> None:
                 output.write(json.dumps(failure_facts(error)) + "\n")
         except OSError as failed:
             say(f"{FAILURES}={file}: {failed.strerror}")
-
-
-def _shown(kernel: str) -> str:
-    from luthier_py.names import demangled  # a worker that finds nothing needs nothing of tools
-
-    return demangled(kernel)
 
 
 def say_summary(checks: Checks, launches: int, findings: int) -> None:

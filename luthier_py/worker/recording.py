@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from luthier_py.errors import Invalid, LuthierError, how_many, one_line
+from luthier_py.names import demangled
 from luthier_py.worker.edge import say
 
 if TYPE_CHECKING:
@@ -93,8 +94,6 @@ class LaunchRecorder:
 
     def wants(self, kernel: str) -> bool:
         """Whether the launch that is about to begin is to be kept; to be asked once for each."""
-        from luthier_py.names import demangled  # of no use to other workers
-
         number, settings = self._launches, self._settings
         self._launches += 1
         if number not in settings.launches or self._kept and settings.output.suffix == SUFFIX:
@@ -126,8 +125,6 @@ class LaunchRecorder:
 
     def _path(self, number: int, kernel: str) -> Path:
         """A name that no other process of this run has taken."""
-        from luthier_py.names import demangled
-
         output = self._settings.output
         if output.suffix == SUFFIX:
             return output
@@ -156,8 +153,6 @@ class LaunchRecorder:
 
 def told(row: Mapping[str, object]) -> str:
     """A line of the journal on a launch that was kept, for people."""
-    from luthier_py.names import demangled
-
     what = f"launch {row['launch']} of {demangled(str(row['kernel']))}"
     pages = how_many(int(str(row["pages"])), "page")
     return f"{what}: {row['file']}, {row['bytes']} bytes for {pages} of memory and {row['code_bytes']} bytes of code"

@@ -1,6 +1,6 @@
 """`make coverage TIER=check|test|nightly`: lines and branches of the package that a tier executes, in all processes.
 
-In: a tier. Out: a row of the table in docs/testing.md, printed.
+In: a tier. Out: a line of a table with both parts, printed.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Files of tests, and what of the tests' own folder each of them is made of.
 
-In: the text below tests. Out: a digest for each file of tests, which changes with the file, with its conftest, with
-the modules of tests that it imports, with programs (tests/programs/NAME.hip) that these name, and with what lies in
-its folder and is no Python (cases, goldens).
+In: the text below tests. Out: a digest for each file of tests, which changes with the file, with the conftest beside
+it, with the modules of tests that it imports, those of packages too, with programs (tests/programs/NAME.hip) that
+these name, and with what lies in its folder and is no Python (cases, goldens).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -16,13 +16,20 @@ from suite.kept import ROOT, digest
 
 TESTS = ROOT / "tests"
 PROGRAMS = TESTS / "programs"
-_IMPORTS = re.compile(r"^\s*(?:from|import) ([\w.]+)", re.MULTILINE)
+_IMPORTS = re.compile(r"^\s*(?:from|import) ([\w.]+)(?: import (\([^)]*\)|.*))?", re.MULTILINE)
+_NAMES = re.compile(r"\w+")
 _WORDS = re.compile(r"[\"'](\w+)[\"']")
+_FUNCTIONS = re.compile(r"^\s*(?:async )?def (test_\w+)", re.MULTILINE)
 
 
 def file_digests() -> dict[str, str]:
     """By name."""
     return {path.relative_to(ROOT).as_posix(): _digest(path) for path in sorted(TESTS.rglob("test_*.py"))}
+
+
+def functions_in(text: str) -> set[str]:
+    """Names of those in a file's text."""
+    return {*_FUNCTIONS.findall(text)}
 
 
 def _digest(path: Path) -> str:
@@ -51,10 +58,20 @@ def _made_of(path: Path) -> set[Path]:
 @cache
 def _used(path: Path) -> tuple[Path, ...]:
     text = path.read_text()
-    names = {f"{name.partition('.')[0]}.py" for name in _IMPORTS.findall(text)}
-    modules = [folder / name for name in names for folder in (path.parent, TESTS)]
+    modules = [folder / part for found in _IMPORTS.findall(text) for part in _candidates(*found)
+               for folder in (path.parent, TESTS)]
     programs = [_programs()[word] for word in set(_WORDS.findall(text)) & _programs().keys()]
     return tuple(one for one in (*modules, *programs) if one.is_file())
+
+
+def _candidates(module: str, names: str) -> Iterator[str]:
+    """Files that an import may mean: a module, or modules of a package, with what packages begin with."""
+    place = ""
+    for part in module.split("."):
+        yield f"{place}{part}.py"
+        place += f"{part}/"
+        yield f"{place}__init__.py"
+    yield from (f"{place}{name}.py" for name in _NAMES.findall(names))
 
 
 @cache

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from suite.choosing import choose, rank_files, some_cases
-from suite.files import file_digests
+from suite.files import file_digests, functions_in
 from suite.kept import DURATIONS, Durations, read_durations, read_reach, source_files, split
 from suite.order import group_of, order
 from suite.tiers import Tier, tier_of
@@ -71,12 +71,14 @@ class Suite:
             gc.enable()
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """For `make check` a file is not even imported in which no test is so quick."""
+        """For `make check` a file is not even imported in which no test is so quick, and none is new."""
         if self.tier is not Tier.CHECK or collection_path.suffix != ".py":
             return None
         file = collection_path.relative_to(self.config.rootpath).as_posix()
-        known = file in self.durations.files and not self.durations.quick.get(file)
-        return True if known and "mark.check" not in collection_path.read_text() else None
+        known = {} if self.durations.quick.get(file) else self.durations.files.get(file, {})
+        text = collection_path.read_text() if known else ""
+        new = functions_in(text) - {name.partition("[")[0].rpartition("::")[2] for name in known}
+        return None if not known or new or "mark.check" in text else True
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

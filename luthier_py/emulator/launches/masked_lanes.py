@@ -54,7 +54,7 @@ def _ways(code: HostedCode, starts: list[int]) -> dict[int, list[int]]:
     left = starts
     while left and len(found) < _MOST_INSTRUCTIONS:
         here = left.pop()
-        if here not in found:
+        if here not in found and here in code.insts:
             found[here] = list(_after(code, here))
             left += found[here]
     return found

@@ -1,14 +1,15 @@
 """What decides how code is translated, beside the code and the settings: the sources of the translator.
 
 Invariant: whatever writes a translation is in ROOMS (tests/test_architecture.py follows the imports), so that a change
-of anything else leaves what was translated as it is.
+of anything else leaves what was translated as it is. Of the loader that is what tells inserted code from the
+application's.
 """
 
 from __future__ import annotations
 
 from luthier_py.storage import sources
 
-ROOMS = ("emulator", "errors", "isa", "llvm")
+ROOMS = ("emulator", "errors", "isa", "llvm", "loader/origins")
 
 
 def translator() -> str:

@@ -207,6 +207,7 @@ static void guess(struct watch *watch, u32 wave, u64 address, struct finding *ro
     while (i < guess->used && guess->rows[i].row != number) i++;
     if (i == 2) return;
     if (i == guess->used) guess->used++, guess->rows[i].row = number, guess->rows[i].count = 0;
+    guess->time = watch->time;
     guess->rows[i].count++;
 }
 
@@ -216,6 +217,12 @@ static void confirm(struct watch *watch, u32 wave, u64 address) {
     if (guess->address != address || guess->wave != wave) return;
     for (u32 i = 0; i < guess->used; i++) watch->findings[guess->rows[i].row].count -= guess->rows[i].count;
     guess->used = 0;
+}
+
+/* It does something else there first, so what was told stays. */
+static void give_up(struct watch *watch, u32 wave, u64 address) {
+    struct guess *guess = guess_at(watch, wave, address);
+    if (guess->address == address && guess->wave == wave && guess->time != watch->time) guess->used = 0;
 }
 
 /* Its row, counted; NULL where it is the one that was told last. */
@@ -287,7 +294,7 @@ static void touch(struct watch *watch, u8 *memory, struct wave *wave, enum space
                                code_of(watch, memory)};
     bool scoped = access[TRAITS] & COHERENT && space != IN_LDS; /* LDS has no other scope to be told from */
     bool coherent = use == READS && scoped;
-    if (access[TRAITS] & COMPARES) confirm(watch, wave->id, address);
+    (access[TRAITS] & COMPARES ? confirm : give_up)(watch, wave->id, address);
     if (coherent || (use == MODIFIES && access[TRAITS] & COHERENT)) acquire(watch, wave, address, cell);
     bool unlike = !coherent && !(use == MODIFIES && write->atomic) && !(use == WRITES && atomic && write->atomic);
     bool plain = use == READS && space == IN_MEMORY;

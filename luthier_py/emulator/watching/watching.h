@@ -84,7 +84,7 @@ struct look {
 /* A plain load that races with atomics, until its wave compares and swaps what it has read: then it only was a guess.
    `rows`: of findings, each with how often it was counted for this. */
 struct guess {
-    u64 address;
+    u64 address, time;
     u32 wave, used;
     struct { u32 row, count; } rows[2];
 };

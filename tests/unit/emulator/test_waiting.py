@@ -182,10 +182,11 @@ def test_lanes_that_wait_for_lanes_of_their_wave(rows: list[Any], going: str, ma
         device.launch(device.load(data).kernel("k"), (1, 1, 1), (LANES, 1, 1), kernarg)
 
 
-def test_lanes_that_can_write_nothing_are_not_waited_for() -> None:
+@pytest.mark.parametrize("behind", [[ALL, END], [("s_trap", 2)]], ids=["end", "trap"])  # behind which nothing is read
+def test_lanes_that_can_write_nothing_are_not_waited_for(behind: list[Any]) -> None:
     """What is masked off has nothing to do but to end."""
     with pytest.raises(DeviceError, match="^deadlock: every wave goes round in a circle") as caught:
-        run(code_object({"k": [*LOCK, FIRST_LANE, "again:", *WAIT_FOR_FLAG, ALL, END]}), 1)
+        run(code_object({"k": [*LOCK, FIRST_LANE, "again:", *WAIT_FOR_FLAG, *behind]}), 1)
     assert "masked off" not in str(caught.value)
 
 

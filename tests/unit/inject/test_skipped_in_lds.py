@@ -105,14 +105,14 @@ def test_no_other_code_changes_lds(monkeypatch, wrong):
 
 
 def test_nor_elsewhere_nor_with_other_registers():
-    """Where the instruction is still there, on its other side, and where the call gets another register."""
+    """Where the instruction is still there, on its other side, twice, and where the call gets another register."""
     made = instrumented(kernel("ds_add_u32 v28, v1", 1), skip)[1]
     function, = made.patched.claim.functions
     call, = [each for each in function.calls if V(28) in each.arguments]
     prove(made.obj.data, made.data, made.patched.claim)
     given = tuple(V(3) if each == V(1) else each for each in call.arguments)
-    others = [tuple(other if each == call else each for each in function.calls)
-              for other in (replace(call, side=Side.AFTER), replace(call, arguments=given))]
+    others = [tuple(new for each in function.calls for new in (other if each == call else [each]))
+              for other in ([replace(call, side=Side.AFTER)], [replace(call, arguments=given)], [call, call])]
     for changed in (replace(function, instead={}), *(replace(function, calls=calls) for calls in others)):
         claim = replace(made.patched.claim, functions=(changed,))
         with pytest.raises(CheckFailed, match="changes LDS, not as the application would"):

@@ -88,6 +88,18 @@ def test_what_cannot_be_followed_is_incomplete(rows: tuple[Row, ...], reason: st
     assert reason in (function.incomplete or "") if reason else function.incomplete is None
 
 
+@pytest.mark.parametrize(("made", "reason"), [
+    ("s_add_nc_u64 s[10:11], s[10:11], lit64(0x10)", None),
+    ("s_sub_nc_u64 s[10:11], s[10:11], lit64(0xfffffffffffffff0)", "may go anywhere"),
+])
+def test_a_difference_of_64_bits_makes_no_address(made: str, reason: str | None) -> None:
+    """Copies have another literal in its place, which is a distance to be added."""
+    isa = instruction_set(target("gfx1250"))
+    rows = [isa.parse(text).raw for text in ("s_get_pc_i64 s[10:11]", made, "s_set_pc_i64 s[10:11]", "s_endpgm")]
+    function = lift(build({"k": rows}, gpu="gfx1250", wave_size=32)).kernel("k").function
+    assert reason in (function.incomplete or "") if reason else function.incomplete is None
+
+
 def test_a_literal_that_is_jumped_into_may_also_be_no_instruction() -> None:
     literal: Row = ("v_mov_b32", vgpr(0), 0x7FFFFFF0)
     function = kernel(("s_mov_b32", sgpr(0), 0xFFFFFFFF), literal, ("s_cbranch_scc0", -2), END)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from emulated import code_object
+from emulated import ISA, code_object
 from synthetic import Row
 
 from luthier_py import Lane, Mutator, Tool, hook, u32
 from luthier_py.errors import CheckFailed
 from luthier_py.ir import discover
-from luthier_py.isa import OpFlag, instruction_set, sgpr, target, vgpr
+from luthier_py.isa import M0, OpFlag, instruction_set, sgpr, target, vgpr
 from luthier_py.pipeline import instrument
 from luthier_py.proof.addresses import LOST, UNKNOWN, step
+from luthier_py.proof.return_addresses import State, move_lanes
 
 PAIR = 10
 END: Row = ("s_endpgm", 0)
@@ -99,11 +100,16 @@ INTO: list[Row] = [("v_writelane_b32", vgpr(9), sgpr(30), 0), ("v_writelane_b32"
 BACK: list[Row] = [("v_readlane_b32", sgpr(30), vgpr(9), 0), ("v_readlane_b32", sgpr(31), vgpr(9), 1)]
 AROUND: list[Row] = [*address("g", 14), call(14)]
 FURTHER: list[Row] = [("s_add_u32", sgpr(30), sgpr(30), 4), ("s_addc_u32", sgpr(31), sgpr(31), 0)]
+ON_ONE_WAY: list[Row] = [("s_mov_b32", sgpr(40), 0), ("s_cmp_eq_u32", sgpr(6), 0), ("s_cbranch_scc0", "both"),
+                         ("s_mov_b32", sgpr(40), sgpr(30)), "both:"]
 RETURNS: dict[str, list[Row]] = {
     "in scalar registers": [("s_mov_b64", sgpr(40, 2), LINK), *AROUND, ("s_setpc_b64", sgpr(40, 2))],
     "in lanes": [*INTO, *AROUND, *BACK, RETURN],
     "in lanes on one of two ways": [
         ("s_cmp_eq_u32", sgpr(6), 0), ("s_cbranch_scc0", "out"), *INTO, *AROUND, *BACK, "out:", RETURN],
+    "in lanes of a copy": [
+        *INTO, ("v_mov_b32", vgpr(8), vgpr(9)), *AROUND, ("v_mov_b32", vgpr(9), vgpr(8)), *BACK, RETURN],
+    "in one that has something else on another way": [*ON_ONE_WAY, ("s_mov_b32", sgpr(40), 1), RETURN],
     "in lanes of what was put aside": [*INTO, *AROUND, ("v_mov_b32", vgpr(9), vgpr(3)), *BACK, RETURN],
 }
 WRONG_RETURNS: dict[str, tuple[list[Row], str]] = {
@@ -116,6 +122,14 @@ WRONG_RETURNS: dict[str, tuple[list[Row], str]] = {
          RETURN],
         "returns to an address|where this goes"),
     "of a vector": ([("v_mov_b32", vgpr(3), sgpr(30)), RETURN], "computes with its return address"),
+    "to some lane": ([("v_writelane_b32", vgpr(9), sgpr(30), sgpr(M0)), RETURN], "to a lane that is not known"),
+    "over some lane": ([*INTO, ("v_writelane_b32", vgpr(9), sgpr(7), sgpr(M0)), *BACK, RETURN], "computes with lanes"),
+    "of some lane": ([*INTO, ("v_readlane_b32", sgpr(7), vgpr(9), sgpr(6)), *BACK, RETURN], "computes with lanes"),
+    "of lanes that were copied": ([*INTO, ("v_mov_b32", vgpr(8), vgpr(9)), ("v_add_u32", vgpr(3), vgpr(8), vgpr(8)),
+                                   RETURN], "computes with lanes"),
+    "of lanes in any memory": (
+        [*INTO, ISA.parse("flat_store_dword v[0:1], v9").raw, ("s_waitcnt", 0), RETURN], "computes with lanes"),
+    "of one way": ([*ON_ONE_WAY, ("v_mov_b32", vgpr(3), sgpr(40)), RETURN], "used in a way that is not understood"),
     "of lanes as a whole": ([*INTO, ("v_add_u32", vgpr(3), vgpr(9), vgpr(9)), RETURN], "computes with lanes"),
     "from memory": ([("s_load_dwordx2", LINK, sgpr(4, 2), 0), ("s_waitcnt", 0), RETURN], "that it computes"),
     "compared": ([("s_cmp_eq_u32", sgpr(30), 0), RETURN], "computes with its return address"),
@@ -144,3 +158,12 @@ def test_kernels_that_look_where_a_call_came_back_are_refused() -> None:
     kernel: list[Row] = [*address("f"), call(), ("s_mov_b32", sgpr(7), sgpr(30)), END]
     with pytest.raises(CheckFailed, match="used in a way that is not understood"):
         instrument(code_object({"k": kernel, "f": [("s_nop", 0), RETURN]}), Counts())
+
+
+def test_lanes_that_have_numbers_are_as_any() -> None:
+    """Numbers are followed that are added to addresses; elsewhere they are the application's data, in lanes, too."""
+    isa, state = instruction_set(target("gfx90a")), State({4: (5, 5)})
+    for row in (("v_writelane_b32", vgpr(9), sgpr(4), 0), ("v_add_u32", vgpr(3), vgpr(9), vgpr(9)),
+                ("v_readlane_b32", sgpr(5), vgpr(9), 0), ("v_writelane_b32", vgpr(9), sgpr(4), sgpr(M0))):
+        move_lanes(state, isa.make(*row))
+    assert state == {4: (5, 5)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from luthier_py.isa import MODE, instruction_set, target
+from luthier_py.isa import MODE, InstructionSet, instruction_set, target
 from luthier_py.isa.semantics import meaning
 from luthier_py.proof.float_modes import PLAIN, UNKNOWN_MODE, FloatMode, computes_in, moved_mode
 from luthier_py.proof.meanings import UNKNOWN
@@ -18,11 +18,11 @@ SETS = {"0, 8": "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 8), 0xf0",
         "23, 1": "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 1), 0"}
 
 
-def behind(*texts: str) -> Now:
+def behind(*texts: str, isa: InstructionSet = ISA) -> Now:
     now = Now(NOTHING)
     for text in texts:
-        inst = ISA.parse(text)
-        made = moved_mode(ISA.target, inst, meaning(inst.op), now)
+        inst = isa.parse(text)
+        made = moved_mode(isa.target, inst, meaning(inst.op), now)
         now.terms.update({MODE: UNKNOWN} | made if inst.writes.sgpr >> MODE & 1 else made)
     return now
 
@@ -70,3 +70,11 @@ def test_each_bit_of_the_application_counts(bit: int) -> None:
 ])
 def test_what_is_put_back(texts: tuple[str, ...], comes_back: bool) -> None:
     assert (behind(*texts).get(MODE) == ("reg", MODE)) is comes_back
+
+
+@pytest.mark.parametrize(("field", "comes_back"), [("0, 24", True), ("23, 1", True), ("8, 16", False)])
+def test_what_is_put_back_chooses_no_other_banks(field: str, comes_back: bool) -> None:
+    """gfx1250 takes bits 19:12 of any value for MODE; those of MODE[23:8] are its bits 27:20, FP16_OVFL among them."""
+    texts = [text.replace("HW_REG_MODE", "1") for text in (KEEP.format(field), SETS["23, 1"], BACK.format(field))]
+    assert (behind(*texts, isa=instruction_set(target("gfx1250"))).get(MODE) == ("reg", MODE)) is comes_back
+    assert behind(*texts).get(MODE) == ("reg", MODE)

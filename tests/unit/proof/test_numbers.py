@@ -77,3 +77,24 @@ def test_halves_that_do_not_belong_together_are_no_address(listing: str) -> None
     found = after(listing, {4: lo, 5: hi})
     low, high = found[4], found[5]
     assert UNKNOWN in (low, high) or low[1] != high[1] & 0xFFFFFFFF or high[0] != "hi"
+
+
+@pytest.mark.parametrize("text", [
+    "s_sub_f32 s8, s4, s5", "s_mul_f32 s8, s4, s5", "s_cmp_lt_f32 s4, s5", "s_cmp_eq_f32 s4, s5",
+    "s_cmp_neq_f32 s4, s5",
+])
+def test_bits_of_floats_are_no_numbers(text: str) -> None:
+    """-1.0 and -2.0, of which the second one has the greater bits; and both zeros, which are the same."""
+    inst = instruction_set(target("gfx1201")).parse(text)
+    for bits in ({4: 0xBF800000, 5: 0xC0000000}, {4: 0, 5: 0x80000000}, {4: ("reg", 4), 5: 0}):
+        assert set(scalar_results(inst, bits).values()) == {UNKNOWN}
+
+
+@pytest.mark.parametrize("compare", ["s_cmp_lt_i32 s4, s0", "s_cmp_gt_i32 s0, s4"])
+def test_what_is_less_with_a_sign_is_no_carry(compare: str) -> None:
+    """As s_cmp_lt_u32 would tell: of a sum of registers, and of the lower half of an address."""
+    _, lo, hi = address(ADDRESS)
+    for held in ({0: ("reg", 0), 1: ("reg", 1), 17: ("reg", 17)}, {0: lo, 1: hi, 17: 0x20}):
+        for number, text in enumerate((compare.replace("_i32", "_u32"), compare)):
+            found = after(f"s_add_u32 s4, s0, s17\n{text}\ns_addc_u32 s5, s1, 0", held)
+            assert (found[5] == UNKNOWN) is bool(number), (text, found[5])

@@ -124,6 +124,8 @@ def test_refused(text):
 def test_dimensions():
     assert parse_dim("7", "--grid") == (7, 1, 1)
     assert parse_dim("0x10,2,3", "--block") == (16, 2, 3)
+    assert parse_dim("4x2", "--grid") == (4, 2, 1) and parse_dim("10x2", "--grid") == (10, 2, 1)
+    assert parse_dim("0x10", "--grid") == (16, 1, 1) and parse_dim("0x10x2", "--grid") == (16, 2, 1)
     for bad in ("", "0", "-1", "1,2,3,4", "a", "1,,2", "99999999999"):
         with pytest.raises(Invalid, match="--grid"):
             parse_dim(bad, "--grid")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from suite import files
 from suite.choosing import choose, rank_files, some_cases
 from suite.files import file_digests
 from suite.kept import (
@@ -20,6 +22,7 @@ from suite.kept import (
     write_reach,
 )
 from suite.order import LONG_FILE, group_of, order
+from suite.plugin import Suite
 from suite.reach import counted, function_lines
 from suite.tiers import LONG, Tier, tier_of
 
@@ -138,3 +141,23 @@ def test_cases_of_each_function() -> None:
     found = some_cases(tests, 1, 3)
     assert len(found) == 3 and {"a.py::test_one", "b.py::test_many[0]"} < found <= set(tests)
     assert len({frozenset(some_cases(tests, 1, seed)) for seed in range(9)}) > 1 and len(some_cases(tests, 2, 0)) == 4
+
+
+def test_a_new_test_is_quick_also_beside_long_ones(tmp_path: Path) -> None:
+    kept, path = tmp_path / "durations.json", tmp_path / "test_long.py"
+    long = {name: Kept(2.0, "", 0.0) for name in ("test_old[a]", "TestIt::test_its")}
+    write_durations(Durations({"test_long.py": long}, {}), kept)
+    suite = Suite(SimpleNamespace(rootpath=tmp_path, option=SimpleNamespace(tier="check", kept=kept)))
+    old = "def test_old(): ...\nclass TestIt:\n    def test_its(self): ...\n"
+    for text, ignored in ((old, True), (f"{old}def test_new(): ...\n", False), (f"@pytest.mark.check\n{old}", False)):
+        path.write_text(text)
+        assert bool(suite.pytest_ignore_collect(path)) is ignored, text
+
+
+def test_what_a_file_imports_of_packages_belongs_to_it(tmp_path: Path) -> None:
+    for name, text in (("package/__init__.py", ""), ("package/one.py", "x = 1\n"), ("module.py", "y = 1\n"),
+                       ("test_it.py", "import module\nfrom package.one import x\n")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = {path.relative_to(tmp_path).as_posix() for path in files._made_of(tmp_path / "test_it.py")}
+    assert found == {"test_it.py", "module.py", "package/__init__.py", "package/one.py"}
