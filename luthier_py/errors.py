@@ -37,9 +37,15 @@ def how_many(number: int, noun: str) -> str:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``; did you mean instr_count?``; empty if nothing known is like it."""
+    found = closest(name, known)
+    return "" if found is None else f"; did you mean {found}?"
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """What is written most like it, in whatever case; None if nothing is like it."""
     near = {each.lower(): each for each in sorted(known)}
     found = get_close_matches(name.lower(), near, 1)
-    return f"; did you mean {near[found[0]]}?" if found else ""
+    return near[found[0]] if found else None
 
 
 def inlined_text(lines: Iterable[object]) -> str:

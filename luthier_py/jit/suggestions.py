@@ -5,11 +5,10 @@ In: a name, the names around the function. Out: the part of a refusal that says 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from luthier_py.errors import did_you_mean
+from luthier_py.errors import closest, did_you_mean
 from luthier_py.jit.mathematics import NAMES
 from luthier_py.tool.hook import Device
 from luthier_py.tool.intrinsic import Intrinsic, intrinsics
@@ -33,7 +32,7 @@ def meant_call(name: str, around: Mapping[str, Any]) -> str:
     known = intrinsics()
     if name in known:
         return f"; import it from {' or '.join(known[name])}"
-    found = _closest(name, {*here, *known})
+    found = closest(name, {*here, *known})
     if found is None:
         return ""
     return f"; did you mean {found}?" + ("" if found in here else f" Import it from {' or '.join(known[found])}")
@@ -49,7 +48,3 @@ def meant_value(name: str, around: Mapping[str, Any], own: Iterable[str]) -> str
     """The same for a value: a local, a parameter, or a number of the module."""
     numbers = (key for key, value in around.items() if isinstance(value, (int, float)))
     return did_you_mean(name, {*own, *numbers})
-
-
-def _closest(name: str, known: Iterable[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(name, sorted(known), n=1)), None)
