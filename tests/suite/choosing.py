@@ -54,14 +54,15 @@ def rank_files(files: Iterable[str], reach: Reach, changed: Set[str], edited: Se
 def choose(
     nightly: Mapping[str, bool], durations: Durations, ranks: Mapping[str, float], seconds: float, seed: int
 ) -> Choice:
-    """``nightly``: tests, and whether they are marked slow. ``ranks``: of reached files, the highest first."""
+    """``nightly``: tests, and whether they are marked slow. ``ranks``: of reached files, the highest first, and equal
+    ones at random."""
     random_order = random.Random(seed)
     tests = sorted(nightly)
     random_order.shuffle(tests)
     by_file: dict[str, list[str]] = {}
     for test in tests:
         by_file.setdefault(split(test)[0], []).append(test)
-    ranked = sorted(ranks.keys() & by_file.keys(), key=lambda file: (-ranks[file], file))
+    ranked = sorted((file for file in by_file if file in ranks), key=lambda file: -ranks[file])
     reached = take_turns([by_file[file] for file in ranked])
     others = [test for test in tests if split(test)[0] not in ranks]
     budget = seconds * (1 - RANDOM_PART) if reached else 0.0

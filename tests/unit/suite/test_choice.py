@@ -66,6 +66,11 @@ def test_an_edited_file_comes_first() -> None:
     assert of(chosen({}, 3.0, edited=frozenset({"tests/other.py"})).reached) == {"tests/other.py"}
 
 
+def test_among_equals_the_seed_decides() -> None:
+    edited = frozenset({"tests/all.py", "tests/i.py", "tests/r.py"})
+    assert len({frozenset(of(chosen({}, 3.0, seed, edited).reached)) for seed in range(10)}) > 1
+
+
 def test_without_a_change_all_time_is_for_tests_at_random_by_the_seed() -> None:
     one, other = chosen({}, 20.0, 1), chosen({}, 20.0, 2)
     assert not one.reached and len(one.at_random) == 10 and one == chosen({}, 20.0, 1)
