@@ -214,9 +214,9 @@ def _addresses(access: AccessCode, inst: Inst, size: int) -> Addresses:
         return _scaled(access, inst, _scratch(access, inst), size)
     where, kind = _global(access, inst, "flat" if private else "far"), "flat" if private else "far"
     if where.kind == "near" and inst.find("vaddr") is not None and access.w.settings.target.signed_lane_offsets:
-        return _whole(access, where, kind, I32, _element_bits(size) if scales_offset(inst) else 0)
+        return _whole(access, where, kind, I32, size if scales_offset(inst) else 1)
     where = _scaled(access, inst, where, size)
-    return _whole(access, where, kind, U32, 0) if private and where.kind == "near" else where
+    return _whole(access, where, kind, U32, 1) if private and where.kind == "near" else where
 
 
 def _lds(access: AccessCode, inst: Inst, offset: int) -> Addresses:
@@ -251,25 +251,18 @@ def _scaled(access: AccessCode, inst: Inst, addresses: Addresses, size: int) -> 
         return addresses
     if addresses.kind not in ("near", "private"):
         raise Unsupported("scale_offset without an offset of a lane")
-    own, place = addresses.row, _element_bits(size)
-    access.w.put_off_ahead(lambda chunk: chunk.write_row(SCALED_ROW, chunk.row(own) << place))
+    own = addresses.row
+    access.w.put_off_ahead(lambda chunk: chunk.write_row(SCALED_ROW, chunk.row(own) * size))
     return replace(addresses, row=SCALED_ROW)
 
 
-def _element_bits(size: int) -> int:
-    """How far an offset is shifted that counts elements."""
-    if size & size - 1:
-        raise Unsupported("scale_offset of elements that are no power of two")
-    return size.bit_length() - 1
-
-
-def _whole(access: AccessCode, where: Addresses, kind: str, offset: Type, place: int) -> Addresses:
+def _whole(access: AccessCode, where: Addresses, kind: str, offset: Type, unit: int) -> Addresses:
     """With a scalar base: of flat instructions, since the sum may lie in an aperture; and where a lane's offset has a
     sign, or counts elements: that is no sum of 32 bits."""
     own, base = where.row, where.base
     wide = U64 if offset is U32 else I64
     access.w.put_off_ahead(lambda chunk: chunk.write_pair(
-        SCALED_ROW, chunk.splat(base) + (chunk.row(own).as_(offset).to(wide) << place).as_(U64)))
+        SCALED_ROW, chunk.splat(base) + (chunk.row(own).as_(offset).to(wide) * unit).as_(U64)))
     return replace(where, kind=kind, base=access.w.ops.constant(U64, 0), row=SCALED_ROW)
 
 

@@ -39,6 +39,15 @@ def test_an_offset_below_the_base(require_tool, tmp_path, access: str, lane: int
     assert left.tolist() == [first + lane for lane in range(32)]
 
 
+def test_elements_of_three_dwords(require_tool, tmp_path) -> None:
+    body = BEHIND.format(access="global_load_b96", lane=0, how="offset:1024 scale_offset")
+    for one, other in ("b96 v2", "b96 v[2:4]"), ("v3, s[4:5]", "v6, s[4:5]"), ("u32 v3", "u32 v6"):
+        body = body.replace(one, other)
+    left = np.frombuffer(left_by(assembled(require_tool("clang-22"), tmp_path, "gfx1250", body), "gfx1250"), np.uint32)
+    left = left[:32]
+    assert left.tolist() == [3 * lane for lane in range(32)]
+
+
 def test_it_has_no_sign_on_gfx1201(require_tool, tmp_path) -> None:
     body = BEHIND.format(access="global_load_b32", lane=1, how="").replace(
         "s_add_nc_u64 s[4:5], s[2:3], 0x200", "s_add_co_u32 s4, s2, 0x200\n s_add_co_ci_u32 s5, s3, 0")
