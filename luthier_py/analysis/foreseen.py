@@ -113,7 +113,7 @@ def given_results(inst: Inst, read: ReadInBox, foresight: Foresight, birth: Birt
     if not isinstance(row, ScalarLoad):
         return {} if OpFlag.IGNORES_EXEC in inst.op.flags and inst.writes.vectors else foresight.results(inst, read)
     access, target = memory_access(inst), inst["sdst"].reg
-    if access is None or access.form is not AddressForm.SCALAR or row.bits < 32 or row.unit != 1 or target is None:
+    if access is None or access.form is not AddressForm.SCALAR or row.bits < 32 or access.unit != 1 or target is None:
         return {}
     base, more = access.base.reg if access.base is not None else None, _offset(access.scalar, birth.target, read)
     if base is None or base.dwords != 2 or more is None:

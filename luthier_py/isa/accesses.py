@@ -9,7 +9,7 @@ OTHER. Targets differ in how resources are read, not in which operands have them
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, IntEnum, auto
 
 from luthier_py.isa.instruction import MOVES, SRC_NULL, Inst, Operand, OperandKind, OpFlag, OpInfo, Space
@@ -22,7 +22,8 @@ from luthier_py.isa.semantics.transfers import LdsCopy
 _UNITS = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS
 _BUFFERS = "MUBUF", "MTBUF"
 _PAIRS = LoadTwo, StoreTwo, ExchangeTwo
-_OTHER_WAYS = ("scale_offset", "gds", "lds_direct")  # modifiers that change what an address is made of, or of what
+_OTHER_WAYS = ("gds", "lds_direct")  # modifiers that change what an address is made of, or of what
+SCALE_OFFSET = 1 << 11  # of the cache policy: an offset in a register counts elements
 
 
 class AccessKind(IntEnum):
@@ -46,6 +47,9 @@ class AddressForm(Enum):
     OTHER = auto()
 
 
+_COUNTING = (AddressForm.NEAR, AddressForm.SCRATCH, AddressForm.SCALAR)
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryAccess:
     """One instruction's. Each lane accesses as many elements as there are ``offsets``, of ``bytes`` each."""
@@ -66,6 +70,8 @@ class MemoryAccess:
     """Of a buffer: vaddr has an index, in its first register."""
     offset_enabled: bool = False
     """Of a buffer: vaddr has an offset, in its last register."""
+    unit: int = 1
+    """Bytes in which vaddr of NEAR and SCRATCH, and soffset of SCALAR, count."""
 
     @property
     def of_wave(self) -> bool:
@@ -93,7 +99,13 @@ def memory_access(inst: Inst) -> MemoryAccess | None:
     access = MemoryAccess(_kind(op), op.spaces, AddressForm.OTHER, _bytes(row), offsets)
     if any(operand.value for operand in inst.operands if operand.name in _OTHER_WAYS):
         return access
-    return _with_address(inst, row, access)
+    unit, policy = row.unit if isinstance(row, (ScalarLoad, ScalarStore, ScalarAtomic)) else 1, inst.find("cpol")
+    if policy is not None and policy.value & SCALE_OFFSET:
+        if access.bytes is None:
+            return access
+        unit = access.bytes
+    found = replace(_with_address(inst, access), unit=unit)
+    return found if unit == 1 or found.form in _COUNTING else replace(found, form=AddressForm.OTHER)
 
 
 def _kind(op: OpInfo) -> AccessKind:
@@ -108,15 +120,14 @@ def _bytes(row: object) -> int | None:
     return 4 * row.dwords if isinstance(row, (*_PAIRS, TransposedLoad)) else None
 
 
-def _with_address(inst: Inst, row: object, access: MemoryAccess) -> MemoryAccess:
+def _with_address(inst: Inst, access: MemoryAccess) -> MemoryAccess:
     op, named = inst.op, _named(inst)
     form, base, vector, scalar = AddressForm.OTHER, None, named.get("vaddr"), named.get("soffset")
     indexed = offset_enabled = False
     if OpFlag.SMEM in op.flags:
         base = named.get("sbase")
         wide = base is not None and base.reg is not None and base.reg.dwords == 4
-        if base is not None and not (isinstance(row, (ScalarLoad, ScalarStore)) and row.unit > 1):
-            form = AddressForm.SCALAR_BUFFER if wide else AddressForm.SCALAR
+        form = form if base is None else AddressForm.SCALAR_BUFFER if wide else AddressForm.SCALAR
     elif OpFlag.LDS in op.flags:
         vector = named.get("addr")
         form = form if vector is None else AddressForm.LDS

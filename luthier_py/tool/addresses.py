@@ -33,13 +33,13 @@ def _far(address: Lane[u64], offset: u64) -> Lane[u64]:
 
 
 @device
-def _near(base: u64, address: Lane[u32], offset: u64) -> Lane[u64]:
-    return (base + offset) + u64(address)
+def _near(base: u64, address: Lane[u32], offset: u64, unit: u64) -> Lane[u64]:
+    return (base + offset) + u64(address) * unit
 
 
 @device
-def _near_signed(base: u64, address: Lane[u32], offset: u64) -> Lane[u64]:
-    return (base + offset) + u64(address) - (u64(address >> 31) << 32)
+def _near_signed(base: u64, address: Lane[u32], offset: u64, unit: u64) -> Lane[u64]:
+    return (base + offset) + (u64(address) - (u64(address >> 31) << 32)) * unit
 
 
 @device
@@ -48,13 +48,13 @@ def _local(address: Lane[u32], offset: u32) -> Lane[u64]:
 
 
 @device
-def _private(address: Lane[u32], base: u32, offset: u32) -> Lane[u64]:
-    return u64(address + (base + offset))
+def _private(address: Lane[u32], base: u32, offset: u32, unit: u32) -> Lane[u64]:
+    return u64(address * unit + (base + offset))
 
 
 @device
-def _scalar(base: u64, register: u32, offset: u64, unit: u64) -> u64:
-    return (base + u64(register) + offset) & ~(unit - 1)
+def _scalar(base: u64, register: u32, offset: u64, unit: u64, whole: u64) -> u64:
+    return (base + u64(register) * unit + offset) & ~(whole - 1)
 
 
 @device
@@ -93,14 +93,15 @@ def address(instr: Instr, element: int = 0) -> Computed:
     offset = access.offsets[element]
     narrow, wide = offset % (1 << 32), offset % (1 << 64)
     vector, base, scalar = _given(access.vector), _given(access.base), _given(access.scalar)
+    near = _near_signed if _target(instr).signed_lane_offsets else _near
     forms: dict[AddressForm, tuple[Callable[..., Any], tuple[object, ...]]] = {
         AddressForm.FAR: (_far, (vector, wide)),
-        AddressForm.NEAR: (_near_signed if _target(instr).signed_lane_offsets else _near, (base, vector, wide)),
+        AddressForm.NEAR: (near, (base, vector, wide, access.unit)),
         AddressForm.LDS: (_local, (vector, narrow)),
-        AddressForm.SCRATCH: (_private, (vector, scalar, narrow)),
-        AddressForm.SCALAR: (_scalar, (base, scalar, wide, _unit(access))),
+        AddressForm.SCRATCH: (_private, (vector, scalar, narrow, access.unit)),
+        AddressForm.SCALAR: (_scalar, (base, scalar, wide, access.unit, _whole(access))),
         AddressForm.SCALAR_BUFFER: (scalar_buffer_address, (
-            *_resource(access)[:1], scalar, wide, _unit(access), _target(instr).wide_resources)),
+            *_resource(access)[:1], scalar, wide, _whole(access), _target(instr).wide_resources)),
         AddressForm.BUFFER: (_buffer, (*_resource(access), scalar, narrow, *_kind_of_resource(instr))),
     }
     if access.form not in forms:
@@ -122,7 +123,7 @@ def bounds(instr: Instr) -> Computed | bool:
     if access.form is AddressForm.SCALAR_BUFFER:
         generation, wide, _ = _kind_of_resource(instr)
         inputs: tuple[object, ...] = (
-            *_resource(access)[:2], scalar, offset % (1 << 64), _unit(access), generation, wide, size)
+            *_resource(access)[:2], scalar, offset % (1 << 64), _whole(access), generation, wide, size)
         return about(instr, "the range check", scalar_buffer_holds, *inputs)
     inputs = (*_resource(access), scalar, offset % (1 << 32), *_kind_of_resource(instr), size, access.indexed)
     return about(instr, "the range check", _in_buffer, *inputs)
@@ -156,7 +157,7 @@ def _given(operand: Operand | None) -> Any:
     return 0 if operand is None or operand.reg is None and operand.value in SRC_NULL else operand
 
 
-def _unit(access: MemoryAccess) -> int:
+def _whole(access: MemoryAccess) -> int:
     """Of what a scalar access takes whole ones: dwords, or bytes where it is of less."""
     return 1 if access.bytes is not None and access.bytes < 4 else 4
 

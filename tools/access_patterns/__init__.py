@@ -11,7 +11,7 @@ from luthier_py.analysis import Definitions
 from luthier_py.errors import how_many
 from luthier_py.ir import Function, Instr
 from luthier_py.isa import AccessKind, AddressForm, Reg
-from luthier_py.isa.semantics.readers.numbers import Number
+from luthier_py.isa.semantics.readers.numbers import Number, linear
 from luthier_py.report.columns import aligned
 from luthier_py.tool import SAME, InstrPlace, InstrPlaces, RowsBy
 
@@ -109,7 +109,11 @@ def address_of(m: Mutator, instr: Instr) -> Number | None:
     if access is None or access.form not in (AddressForm.FAR, AddressForm.NEAR) or access.vector is None:
         return None
     reg = access.vector.reg
-    return None if reg is None else m.facts.affine_before(instr, Reg(reg.file, reg.index))
+    found = None if reg is None else m.facts.affine_before(instr, Reg(reg.file, reg.index))
+    if found is None or access.unit == 1:
+        return found
+    constant = None if found.constant is None else found.constant * access.unit
+    return linear({what: factor * access.unit for what, factor in found.terms}, constant, 32)
 
 
 def advice(site: Site, pattern: Pattern, line: int, lines: tuple[int, int] | None, lanes: int) -> str:

@@ -14,6 +14,7 @@ from luthier_py.isa import sgpr, target
 from luthier_py.pipeline import instrument
 from luthier_py.session.run import Launch, run_instrumented
 from luthier_py.session.specs import parse_argument
+from luthier_py.tool import load_tool
 
 BEHIND = """
  s_load_b64 s[2:3], s[0:1], 0x0
@@ -76,10 +77,58 @@ class Places(Tool):
         return (place - base + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def test_hooks_get_the_address(require_tool, tmp_path) -> None:
-    code = assembled(require_tool("clang-22"), tmp_path, "gfx1250", BEHIND.format(
-        access="global_load_b32", lane=1, how="offset:8"))
+@pytest.mark.parametrize(("access", "lane", "how", "step"), [
+    ("global_load_b32", 1, "offset:8", 4), ("global_load_b32", 0, "offset:8 scale_offset", 4),
+    ("global_load_b96", 0, "offset:1032 scale_offset", 12),
+])
+def test_hooks_get_the_address(require_tool, tmp_path, access: str, lane: int, how: str, step: int) -> None:
+    body = BEHIND.format(access=access, lane=lane, how=how).replace("v2,", "v[8:10]," if step == 12 else "v2,")
+    code = assembled(require_tool("clang-22"), tmp_path, "gfx1250", body.replace("v1, v[8:10]", "v1, v8"))
     tool = Places()
     launch = Launch("k", (1, 1, 1), (32, 1, 1), (parse_argument(f"inout:u32[{BUFFER_BYTES // 4}]=arange"),))
     ran = run_instrumented(EmulatorDevice(target("gfx1250")), instrument(code, tool), tool, launch)
-    assert ran.report == sum(4 * lane - 128 + 8 for lane in range(32))
+    first = (-128 if lane else -128 * step) + int(how.split()[0].split(":")[1])
+    assert ran.report == sum(first + step * lane for lane in range(32))
+
+
+class ScalarPlaces(Tool):
+    """The addresses of scalar loads, from what the first one finds."""
+
+    found = Variable(u64, 8)
+
+    @hook(lanes="one")
+    def note(found: ptr[u64], place: u64, base: u64) -> None:
+        atomic_add(found, place - base)
+
+    def instrument(self, m: Mutator) -> None:
+        loads = [i for i in m.functions()[0].instrs if i.inst.op.base.startswith(("S_LOAD", "S_SCRATCH"))][1:]
+        for number, load in enumerate(loads):
+            m.before(load, self.note, self.found[number], address(load), sgpr(2, 2))
+
+    def report(self, launch: LaunchResult) -> list[int]:
+        return [int(each) for each in launch[self.found]]
+
+
+@pytest.mark.parametrize(("gpu", "loads", "places"), [
+    ("gfx1250", ["s_load_b32 s8, s[2:3], s6 offset:0x8 scale_offset", "s_load_u8 s8, s[2:3], 0x5",
+                 "s_load_u16 s8, s[2:3], s6 offset:0x2 scale_offset", "s_load_b32 s8, s[2:3], 0x7"], [20, 5, 8, 4]),
+    ("gfx906", ["s_scratch_load_dword s8, s[2:3], s6", "s_load_dword s8, s[2:3], s6"], [192, 0]),
+])
+def test_hooks_get_scalar_addresses(require_tool, tmp_path, gpu: str, loads: list[str], places: list[int]) -> None:
+    new = gpu == "gfx1250"
+    wait = "s_wait_kmcnt 0x0" if new else "s_waitcnt lgkmcnt(0)"
+    body = "\n ".join(["", f"s_load_{'b64' if new else 'dwordx2'} s[2:3], s[0:1], 0x0", wait, "s_mov_b32 s6, 3", *loads,
+                       wait, "s_endpgm"])
+    code, tool = assembled(require_tool("clang-22"), tmp_path, gpu, body), ScalarPlaces()
+    launch = Launch("k", (1, 1, 1), (32, 1, 1), (parse_argument(f"inout:u32[{BUFFER_BYTES // 4}]=arange"),))
+    ran = run_instrumented(EmulatorDevice(target(gpu)), instrument(code, tool), tool, launch)
+    assert ran.report[:len(places)] == places
+
+
+def test_predicted_strides_count_elements(require_tool, tmp_path) -> None:
+    code = assembled(require_tool("clang-22"), tmp_path, "gfx1250", BEHIND.format(
+        access="global_load_b32", lane=0, how="scale_offset"))
+    tool = load_tool("access_patterns")
+    launch = Launch("k", (1, 1, 1), (32, 1, 1), (parse_argument(f"inout:u32[{BUFFER_BYTES // 4}]=arange"),))
+    ran = run_instrumented(EmulatorDevice(target("gfx1250")), instrument(code, tool), tool, launch)
+    assert sum("unit stride, 32 lanes" in line for line in ran.text.splitlines()) == 2

@@ -70,6 +70,6 @@ def test_scalar_buffers_are_so_on_every_target(row: Target) -> None:
     assert access is not None and (access.form, access.offsets) == (AddressForm.SCALAR_BUFFER, (16,))
 
 
-def test_offsets_in_other_units_than_bytes_are_not_known() -> None:
+def test_offsets_that_count_more_than_bytes() -> None:
     access = memory_access(instruction_set(target("gfx90a")).parse("s_scratch_load_dword s4, s[8:9], s2"))
-    assert access is not None and access.form is AddressForm.OTHER
+    assert access is not None and (access.form, access.unit) == (AddressForm.SCALAR, 64)
