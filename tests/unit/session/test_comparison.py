@@ -238,6 +238,8 @@ def test_a_study_is_compared_with_another(tmp_path: Path) -> None:
         (NumberName("by", "x.hip:3", ""), 5, 15), (NumberName(KERNEL, "", "mean"), 0.5, 1.5),
     }
     assert study_table(tmp_path / "one", metric="instructions").column("count").to_pylist() == [7] * 4
+    with pytest.raises(Invalid, match="none: No such file or directory; give a study's folder, or its results.parquet"):
+        study_table(tmp_path / "none")
 
 
 @pytest.mark.parametrize(("content", "said"), [
