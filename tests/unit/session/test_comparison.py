@@ -265,6 +265,19 @@ def test_a_pattern_must_be_one() -> None:
             compare_files(path, path, pattern)
 
 
+def test_a_target_must_be_there() -> None:
+    path = sample("saxpy").path
+    assert compare_files(path, path, target="gfx90a").pairs
+    with pytest.raises(Invalid, match="--target gfx90: .*saxpy.co has code for gfx90a"):
+        compare_files(path, path, target="gfx90")
+
+
+def test_rows_are_not_compared(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("launch,kernel\n")
+    with pytest.raises(Invalid, match=r"x.csv: compare takes files of --output FILE.json"):
+        compare_files(sample("saxpy").path, tmp_path / "x.csv")
+
+
 def test_two_tools_are_not_compared(tmp_path: Path) -> None:
     for tool in ("a", "b"):
         launch = {"kernel": "k", "report": {"n": 1}}
