@@ -19,7 +19,7 @@ from luthier_py.names import demangled
 from luthier_py.report.budget import BudgetSection, Limit, Measured
 from luthier_py.report.plain import is_number, numbers_like
 from luthier_py.report.tallies import AddedUp, NumberName
-from luthier_py.session.execute import Executed, Surroundings, execute
+from luthier_py.session.execute import SIGNALLED, Executed, Surroundings, execute
 from luthier_py.session.run_settings import RunSettings, run_settings
 from luthier_py.session.study.keys import Keys, read_keys
 from luthier_py.storage import write_file
@@ -161,6 +161,8 @@ class Measuring:
                 options, level = (counts, self.level) if tool is not None else ({}, None)
                 done = execute(self.command, settings, tool, options, level, reports=True,
                                around=Surroundings(file.fileno()))
+            if done.stopped is not None:
+                raise SystemExit(SIGNALLED + done.stopped)
             if done.exit_code:
                 last = printed.read_text("utf-8", "replace").strip().splitlines()[-LAST_LINES:]
                 raise LuthierError("; ".join([f"the program ended with {done.exit_code} {under}", *last, *done.hints]))

@@ -44,6 +44,9 @@ def compare_files(before: Path, after: Path, kernels: str | None = None, target:
         chosen = re.compile(kernels or "")
     except re.error as error:
         raise Invalid(f"--kernels {kernels}: give a regular expression: {error}") from None
+    for path in (before, after):
+        if path.suffix in (".csv", ".txt") and path.is_file():
+            raise Invalid(f"{path}: {TAKES}")
     notes: tuple[str, ...] = ()
     if target is None and (found := _common_target(before, after)) is not None:
         target, notes = found
@@ -53,6 +56,9 @@ def compare_files(before: Path, after: Path, kernels: str | None = None, target:
         raise Invalid(f"{before} is {one.what}, {after} {other.what}: compare what one tool counted")
     if not one.kernels or not other.kernels:
         empty = before if not one.kernels else after
+        if target is not None and one.what == CODE and (others := _targets(empty)):
+            if all(target not in (each, each.partition(":")[0]) for each in others):
+                raise Invalid(f"--target {target}: {empty} has code for {', '.join(others)}")
         raise Invalid(f"{empty}: there is no kernel{' that --kernels chooses' if kernels else ''}")
     return compare(one, other)
 

@@ -32,7 +32,8 @@ from luthier_py.worker.traced import FILE as TRACED
 
 FOUND, TOLD, FAILED = "findings", "told", "failures"
 PATIENCE = 0.5  # seconds until it is looked again whether a program has ended of which no signal told
-_FORWARDED = signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2
+_STOPPING = signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM
+_FORWARDED = *_STOPPING, signal.SIGUSR1, signal.SIGUSR2
 _SIGNALS = {signal.SIGCHLD, *_FORWARDED}
 _PR_SET_PDEATHSIG, _SI_USER = 1, 0
 SIGNALLED = 128  # a shell's exit code for a signal is this much more
@@ -72,6 +73,8 @@ class Executed:
     """It took longer than it was given."""
     told: bytes = b""
     """What the program has told for a trace."""
+    stopped: int | None = None
+    """The signal that came meanwhile to end this process, and that the program was given instead."""
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
@@ -122,10 +125,10 @@ def _executed(
         chosen_level(level, settings.own_runtime, None)
         remove_abandoned()
         with _signals_blocked() as mask, _folder() as folder:
-            code, killed = _run(command, {**environment, **_told_by(folder, settings)}, mask, around)
+            code, killed, stopped = _run(command, {**environment, **_told_by(folder, settings)}, mask, around)
             hints = _hints(program, settings, code) if code else ()
             return Executed(code, (), hints=hints, launches=_launches(folder), failures=_rows(folder / FAILED),
-                            killed=killed, told=_told(folder))
+                            killed=killed, told=_told(folder), stopped=stopped)
     from luthier_py.session.observation import Observation  # tools and reports: longer to import than a program's start
 
     # what is wrong is said before the program starts
@@ -135,12 +138,12 @@ def _executed(
     with _signals_blocked() as mask, _folder() as folder:
         environment |= _told_by(folder, settings)
         told = observation.environment(environment, folder)
-        code, killed = _run(command, {**environment, **told}, mask, around)
+        code, killed, stopped = _run(command, {**environment, **told}, mask, around)
         verdicts = observation.verdicts(folder)
         observed = any(facts["observed"] for facts in verdicts)
         hints = () if observed else _hints(program, settings, code, tool)
         done = Executed(code, verdicts, observation.undelivered(verdicts), hints, _launches(folder),
-                        _rows(folder / FAILED), killed, _told(folder))
+                        _rows(folder / FAILED), killed, _told(folder), stopped)
         observation.hand_out(done.verdict)
     return done
 
@@ -201,9 +204,9 @@ def _signals_blocked() -> Iterator[Iterable[int]]:
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str], mask: Iterable[int],
-         around: Surroundings) -> tuple[int, bool]:
-    """Wait for the program: its exit code, and whether it took too long. Whatever signal somebody sends to this process
-    is the program's."""
+         around: Surroundings) -> tuple[int, bool, int | None]:
+    """Wait for the program: its exit code, whether it took too long, and by which signal it was stopped. Whatever
+    signal somebody sends to this process is the program's."""
     libc, parent = ctypes.CDLL(None), os.getpid()
 
     def in_child() -> None:
@@ -212,17 +215,19 @@ def _run(command: Sequence[str], environment: Mapping[str, str], mask: Iterable[
             os._exit(SIGNALLED + signal.SIGKILL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
-    end, killed = None if around.seconds is None else time.monotonic() + around.seconds, False
+    end, killed, stopped = None if around.seconds is None else time.monotonic() + around.seconds, False, None
     with _started(command, environment, in_child, around) as process:
         while process.poll() is None:
             if end is not None and not killed and time.monotonic() > end:
                 killed = True
                 process.kill()
             came = signal.sigtimedwait(_SIGNALS, PATIENCE)
+            if came is not None and came.si_signo in _STOPPING:
+                stopped = came.si_signo
             if came is not None and came.si_signo in _FORWARDED and came.si_code <= _SI_USER:
                 process.send_signal(came.si_signo)  # from the terminal the program has it already
         code = process.wait()
-    return code if code >= 0 else SIGNALLED - code, killed
+    return code if code >= 0 else SIGNALLED - code, killed, stopped
 
 
 def _started(

@@ -75,6 +75,7 @@ def run_settings(device: str | None, given: Mapping[str, object] | None = None, 
     """``given``: values by option, None for those that were not given; the environment has the rest, of ``stack``,
     too. ``record``: a file for the one launch, or which of several. ``times``: for a trace, by the cycle model
     unless a clock is given."""
+    keeps = "--record" if isinstance(record, Path) else "record"  # the command
     if isinstance(record, Path):
         record = RecordSettings(record)
     texts = {option: str(value) for option, value in (given or {}).items() if value is not None}
@@ -84,6 +85,6 @@ def run_settings(device: str | None, given: Mapping[str, object] | None = None, 
         launch = launch_options(os.environ, texts)
         launch = replace(launch, clock=ClockKind.MODEL) if times and "--clock" not in texts else launch
         return RunSettings(device, chosen_stack(stack), launch, shuffle, record, times)
-    if only := [*texts, *["--shuffle"] * bool(shuffle), *["--record"] * bool(record), *["--trace"] * times]:
+    if only := [*texts, *["--shuffle"] * bool(shuffle), *[keeps] * bool(record), *["--trace"] * times]:
         raise Invalid(f"{', '.join(only)}: for kernels on the emulator; give a device, as --device emulator:TARGET")
     return RunSettings(device, chosen_stack(stack))

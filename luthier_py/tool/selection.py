@@ -111,6 +111,10 @@ class Selection:
         for name, path in (("OUTPUT", self.output), ("RECORDS", self.records)):
             if path is not None and not path.parent.is_dir():
                 raise Invalid(f"option LUTHIER_{name}={path}: there is no folder {path.parent}")
+        if self.report is not None:
+            there = next((each for each in (self.report, *self.report.parents) if each.exists()), None)
+            if there is not None and not there.is_dir():
+                raise Invalid(f"option LUTHIER_REPORT={self.report}: {there} is a file; give a folder")
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Selection:

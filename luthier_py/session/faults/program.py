@@ -177,6 +177,8 @@ class ProgramSubject:
                 around = Surroundings(out.fileno(), err.fileno(), variables or {}, seconds)
                 done = execute(self.command, settings, None if options is None else TOOL, options, reports=True,
                                around=around)
+            if done.stopped is not None:  # nothing is known of this fault, and no other one is wanted
+                raise SystemExit(SIGNALLED + done.stopped)
             took = time.monotonic() - started
             files = [printed if path == STDOUT else path for path in self.check.files]
             left = () if self.check.command else tuple(each.read_bytes() if each.exists() else None for each in files)

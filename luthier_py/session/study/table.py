@@ -30,5 +30,7 @@ def study_table(path: str | PathLike[str], tool: str | None = None, metric: str 
     wanted = [(column, "==", value) for column, value in (("tool", tool), ("metric", metric)) if value is not None]
     try:
         return pq.read_table(file, filters=wanted or None)
+    except FileNotFoundError:
+        raise Invalid(f"{file}: No such file or directory; give a study's folder, or its {DATA}") from None
     except (OSError, pa.ArrowException) as error:
         raise Invalid(f"{file}: {error}; give a study's folder, or its {DATA}") from None

@@ -65,7 +65,7 @@ def test_what_makes_no_sense(luthier: Luthier, recorded: Path, tmp_path: Path) -
         (("check", "--write", tmp_path / "budget.toml", "--json", "--", "true"), "--write has none"),
         (("record", "--launches", "3-5", "--", "true"), "--launches=3-5: give numbers of launches as A:B"),
         (("record", "--kernels", "(", "--", "true"), "--kernels=(: give a regular expression"),
-        (("record", "--", "true"), "--record: for kernels on the emulator; give a device, as --device emulator:TARGET"),
+        (("record", "--", "true"), "luthier: record: for kernels on the emulator; give a device, as --device emul"),
     ):
         code, _, err = luthier(*options)
         assert code in (1, 2) and words in err, err

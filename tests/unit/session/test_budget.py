@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -141,3 +146,18 @@ def test_numbers_are_of_all_launches_of_all_processes(monkeypatch: pytest.Monkey
         "k": {"instructions": 12, "races": 2, "instr_count:instructions": 12}, "j": {"instructions": 0, "races": 1},
     }  # fmt: skip
     assert runs == ["instr_count", "instr_count", "racecheck"]
+
+
+def test_who_stops_a_run_stops_the_check(tmp_path: Path) -> None:
+    """Ctrl-C of a terminal goes to all of the group."""
+    marks = tmp_path / "marks"
+    script = f"echo began >> {marks}; exec sleep 600"
+    options = ("--write", str(tmp_path / "b.toml"), "--device", "emulator:gfx90a")
+    command = (sys.executable, "-m", "luthier_py", "check", *options, "--", "sh", "-c", script)
+    with subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE) as running:
+        while not marks.exists():
+            assert running.poll() is None
+            time.sleep(0.05)
+        os.killpg(running.pid, signal.SIGINT)
+        assert running.wait(60) == 130
+    assert marks.read_text() == "began\n" and not (tmp_path / "b.toml").exists()

@@ -238,6 +238,8 @@ def test_a_study_is_compared_with_another(tmp_path: Path) -> None:
         (NumberName("by", "x.hip:3", ""), 5, 15), (NumberName(KERNEL, "", "mean"), 0.5, 1.5),
     }
     assert study_table(tmp_path / "one", metric="instructions").column("count").to_pylist() == [7] * 4
+    with pytest.raises(Invalid, match="none: No such file or directory; give a study's folder, or its results.parquet"):
+        study_table(tmp_path / "none")
 
 
 @pytest.mark.parametrize(("content", "said"), [
@@ -261,6 +263,19 @@ def test_a_pattern_must_be_one() -> None:
     for pattern, said in (("(", "give a regular expression"), ("^s$", "no kernel that --kernels chooses")):
         with pytest.raises(Invalid, match=said):
             compare_files(path, path, pattern)
+
+
+def test_a_target_must_be_there() -> None:
+    path = sample("saxpy").path
+    assert compare_files(path, path, target="gfx90a").pairs
+    with pytest.raises(Invalid, match="--target gfx90: .*saxpy.co has code for gfx90a"):
+        compare_files(path, path, target="gfx90")
+
+
+def test_rows_are_not_compared(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("launch,kernel\n")
+    with pytest.raises(Invalid, match=r"x.csv: compare takes files of --output FILE.json"):
+        compare_files(sample("saxpy").path, tmp_path / "x.csv")
 
 
 def test_two_tools_are_not_compared(tmp_path: Path) -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -86,6 +90,22 @@ def test_a_program_that_takes_too_long_is_killed() -> None:
     done = execute(["sleep", "60"], run_settings(None), around=Surroundings(seconds=0.1))
     assert done.killed and done.exit_code == 137
     assert not execute(["true"], run_settings(None), around=Surroundings(seconds=60)).killed
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_stops_a_run_stops_the_campaign(program: Program, tmp_path: Path, number: int) -> None:
+    """What the signal did to the program is no effect of a fault; Ctrl-C of a terminal goes to all of the group."""
+    marks = tmp_path / "marks"
+    script = f"echo began >> {marks}; [ $(wc -l < {marks}) -ne 3 ] || exec sleep 600; exec {program('vector_add')}"
+    options = ("--faults", "2", "--device", DEVICE, "-o", str(tmp_path / "faults"))
+    command = (sys.executable, "-m", "luthier_py", "faults", *options, "--", "sh", "-c", script)
+    with subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE) as running:
+        while not marks.exists() or marks.read_text().count("began") < 3:
+            assert running.poll() is None
+            time.sleep(0.05)
+        os.killpg(running.pid, number)
+        assert running.wait(60) == 128 + number
+    assert marks.read_text() == "began\n" * 3 and injected(tmp_path / "faults") == []
 
 
 def test_programs_that_cannot_be_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Program) -> None:
