@@ -54,5 +54,9 @@ def barrier_part(inst: Inst) -> BarrierPart:
 
 def meets_elsewhere(inst: Inst) -> bool:
     """Whether a wave comes to, or waits at, a barrier that has a name, or is not of its work-group."""
-    row = meaning(inst.op)
-    return row is Action.GWS_BARRIER or row in _HALVES and not barrier_part(inst)
+    return meets_the_grid(inst) or meaning(inst.op) in _HALVES and not barrier_part(inst)
+
+
+def meets_the_grid(inst: Inst) -> bool:
+    """Whether a wave comes to, and waits at, a barrier at which waves of several work-groups meet."""
+    return meaning(inst.op) is Action.GWS_BARRIER

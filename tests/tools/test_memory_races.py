@@ -127,3 +127,28 @@ def test_scalar_stores_are_followed(require_tool, tmp_path):
     launch = Launch("k", (2, 1, 1), (64, 1, 1), (parse_argument("inout:u32[16]=zeros"),))
     report = run_instrumented(EmulatorDevice(load(data).target), instrument(data, tool), tool, launch).report
     assert not report["left_out"], report["left_out"]
+
+
+GRID = '__builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); __builtin_amdgcn_s_barrier(); ' \
+       "if (X == 0) __builtin_amdgcn_ds_gws_barrier(3, 0); __builtin_amdgcn_s_barrier(); "
+OWN, NEXT = "a[G * 256 + X]", "a[(G * 256 + X + 256) % 1024]"
+MEETING = {  # and how many pairs of instructions race
+    "meets": (f"{OWN} = X; {GRID} b[G * 256 + X] = {NEXT};", 0),
+    "meets_twice": (f"{OWN} = X; {GRID} u32 n = {NEXT}; {GRID} {OWN} = n;", 0),
+    "meets_once": (f"{OWN} = X; {GRID} {OWN} = {NEXT} + 1;", 1),
+    "one_writes": (f"if (G) {{ if (X == 0) __builtin_amdgcn_ds_gws_barrier(3, 0); return; }} {OWN} = X; {GRID}", 0),
+}
+
+
+@pytest.mark.parametrize("target", ["gfx90a", pytest.param("gfx942", marks=pytest.mark.slow)])
+def test_work_groups_that_meet(target, require_tool, tmp_path):
+    """By global wave sync, as ROCm's device library lets a cooperative grid meet."""
+    text = [HEAD, *(f"KERNEL {name}(u32 *a, u32 *b) {{ {body} }}" for name, (body, _) in MEETING.items())]
+    (tmp_path / "k.hip").write_text("\n".join(text))
+    subprocess.run([require_tool("clang-22"), *OPTIONS, "-O1", f"--offload-arch={target}", "k.hip", "-o", "k.co"],
+                   cwd=tmp_path, check=True)
+    data, tool = (tmp_path / "k.co").read_bytes(), load_tool("racecheck")
+    made = instrument(data, tool)
+    for kernel, (_, racing) in MEETING.items():
+        emulators, tools, _ = told_apart(data, tool, made, kernel)
+        assert emulators == tools and len(tools) == racing, (kernel, emulators, tools)

@@ -29,6 +29,7 @@ from luthier_py.errors import HookError
 from luthier_py.intrinsics import active_mask, ballot, is_lds, is_private, push
 from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, Space
+from luthier_py.isa.barriers import meets_the_grid
 from luthier_py.isa.coherence import acquires, is_coherent
 from luthier_py.tool import Entry, InstrPlace, InstrPlaces
 from luthier_py.tools.racecheck.trace import is_flat, stored
@@ -36,6 +37,7 @@ from luthier_py.tools.racecheck.trace import is_flat, stored
 WORDS = {AccessKind.LOAD: "read", AccessKind.STORE: "write", AccessKind.ATOMIC: "atomic"}
 BROUGHT = 1 << 31  # beside the site's number
 ACQUIRED = (1 << 32) - 1  # in its place
+CAME, MET = ACQUIRED - 1, ACQUIRED - 2  # a wave comes to a barrier of several work-groups, and all have come
 
 
 class MemoryAccess:
@@ -102,8 +104,8 @@ def brought(out: channel[MemoryAccess], site: u32, wave: u32, came: u32, waited:
 
 
 @hook(lanes="one")
-def acquired(out: channel[MemoryAccess], wave: u32, came: u32, waited: u32) -> None:
-    push(out, u32(ACQUIRED), wave, came, waited, u64(0), u64(0), 0)
+def happened(out: channel[MemoryAccess], what: u32, wave: u32, came: u32, waited: u32) -> None:
+    push(out, what, wave, came, waited, u64(0), u64(0), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +138,12 @@ def trace_memory(m: Mutator, places: InstrPlaces, out: Any, wave: Any, came: Any
             if brings:
                 m.after(instr, brought, *given, destination(instr, dword=0))
             sites.append(site)
-    for instr in [each for function in m.functions() for each in function.instrs if acquires(each.inst, target)]:
-        m.before(instr, acquired, out, wave, came, waited)
+    for instr in [each for function in m.functions() for each in function.instrs]:
+        if acquires(instr.inst, target):
+            m.before(instr, happened, out, ACQUIRED, wave, came, waited)
+        if meets_the_grid(instr.inst):
+            m.before(instr, happened, out, CAME, wave, came, waited)
+            m.after(instr, happened, out, MET, wave, came, waited)
     return sites
 
 

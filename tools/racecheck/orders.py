@@ -4,7 +4,8 @@ In: records of a launch, in an order of all waves. Out: MemoryRaces, one for eac
 orders is what the emulator's check takes for an order (docs/checks.md), or more: a wave's own program; barriers of its
 work-group; and an atomic or store after the first access, where the second one's wave has seen by a coherent load or
 an atomic what came then, or later; and, if the second one is a plain load and the first one another work-group's, has
-made its caches forget since, or a wave of its work-group has before a barrier.
+made its caches forget since, or a wave of its work-group has before a barrier. Behind a barrier of several work-groups
+a wave, and its plain loads, know all that anybody had let go by then, as whoever came there had.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from luthier_py.isa import AccessKind
 
-from .memory import ACQUIRED, BROUGHT, MemorySite
+from .memory import ACQUIRED, BROUGHT, CAME, MET, MemorySite
 from .races import numbered
 from .trace import Array, Pieces, pieces
 
@@ -74,10 +75,13 @@ def memory_races(records: Array, sites: Sequence[MemorySite], waves_in_group: in
     columns = [accesses[name].astype(np.int64) for name in ("site", "wave", "came", "waited")]
     site, wave, came, waited = columns
     group = wave // waves_in_group
-    looks = events(records, seen.at, seen.upto, waves_in_group)
-    known = Recorded(at, site, wave, group, came, waited, let_go(at, wave, group, came, waited, kinds[site]),
+    met = np.flatnonzero(records["site"] == MET)
+    looks = events(records, *ascending(seen.at, seen.upto, met), waves_in_group)
+    lets_go = np.sort(np.concatenate([at[kinds[site] != AccessKind.LOAD], np.flatnonzero(records["site"] == CAME)]))
+    known = Recorded(at, site, wave, group, came, waited,
+                     let_go(at, wave, group, came, records, lets_go, waves_in_group),
                      learnt(looks, at, wave, group, waited),
-                     learnt(acquires(records, looks, waves_in_group), at, wave, group, waited))
+                     learnt(acquires(records, looks, met, waves_in_group), at, wave, group, waited))
     return known, taken, list(racing(known, taken, cell, sites, seen))
 
 
@@ -86,11 +90,19 @@ def events(records: Array, at: Array, upto: Array, waves_in_group: int) -> Event
     return Events(at, wave, wave // waves_in_group, came, upto)
 
 
-def acquires(records: Array, looks: Events, waves_in_group: int) -> Events:
+def ascending(at: Array, upto: Array, met: Array) -> tuple[Array, Array]:
+    """Events and, among them, the barriers of several work-groups, at which all is known that there was by then."""
+    both = np.concatenate([at, met])
+    turn = np.argsort(both, kind="stable")
+    return both[turn], np.concatenate([upto, met])[turn]
+
+
+def acquires(records: Array, looks: Events, met: Array, waves_in_group: int) -> Events:
     """By them plain loads find what the wave knows by then."""
     at = np.flatnonzero(records["site"] == ACQUIRED)
     wave, waited = (records[name][at].astype(np.int64) for name in ("wave", "waited"))
-    return events(records, at, learnt(looks, at, wave, wave // waves_in_group, waited), waves_in_group)
+    upto = learnt(looks, at, wave, wave // waves_in_group, waited)
+    return events(records, *ascending(at, upto, met), waves_in_group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +117,7 @@ class Seen:
 
 def seen_writes(records: Array, at: Array, taken: Pieces, cell: Array, kinds: Array) -> Seen:
     """``at``: numbers of the records of accesses."""
-    brought = np.flatnonzero((records["site"] >= BROUGHT) & (records["site"] != ACQUIRED))
+    brought = np.flatnonzero((records["site"] >= BROUGHT) & (records["site"] < MET))
     made = access_before(records, at, brought)
     rows = np.flatnonzero(np.isin(taken.record, made))
     event = np.searchsorted(made, taken.record[rows])  # of one access one record tells what it brought
@@ -134,19 +146,22 @@ def access_before(records: Array, at: Array, brought: Array) -> Array:
     return np.searchsorted(at, turn[place[brought] - 1])
 
 
-def let_go(at: Array, wave: Array, group: Array, came: Array, waited: Array, kind: Array) -> Array:
-    """The next atomic or store by the same wave, or by one of its work-group behind a barrier to which it had come."""
-    writes = np.flatnonzero(kind != AccessKind.LOAD)
-    found = next_of(wave[writes], at[writes], wave, at + 1)
-    keys = group[writes] * (int(waited.max(initial=0)) + 2) + waited[writes]
+def let_go(at: Array, wave: Array, group: Array, came: Array, records: Array, lets_go: Array, waves_in_group: int
+           ) -> Array:
+    """The next of these records by the same wave, or by one of its work-group behind a barrier to which it had come:
+    atomics, stores, barriers of several work-groups."""
+    whose, waited = (records[name][lets_go].astype(np.int64) for name in ("wave", "waited"))
+    found = next_of(whose, lets_go, wave, at + 1)
+    intervals = int(waited.max(initial=0)) + 2
+    keys = whose // waves_in_group * intervals + waited
     first = np.full(int(keys.max(initial=-1)) + 1, NEVER)
-    np.minimum.at(first, keys, at[writes])
-    return np.minimum(found, from_interval(first, group, came + 1, int(waited.max(initial=0)) + 2))
+    np.minimum.at(first, keys, lets_go)
+    return np.minimum(found, from_interval(first, group, came + 1, intervals))
 
 
 def from_interval(first: Array, group: Array, interval: Array, intervals: int) -> Array:
     """The least of a group's intervals from one on."""
-    rows = np.full((int(group.max(initial=-1)) + 1, intervals), NEVER)
+    rows = np.full((max(int(group.max(initial=-1)) + 1, -(-len(first) // intervals)), intervals), NEVER)
     rows.ravel()[: len(first)] = first
     least = np.minimum.accumulate(rows[:, ::-1], axis=1)[:, ::-1]
     found: Array = np.where(interval < intervals, least[group, np.minimum(interval, intervals - 1)], NEVER)

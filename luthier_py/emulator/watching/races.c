@@ -194,14 +194,22 @@ static struct cell *cell_at(struct watch *watch, u64 address) {
     return page->cells + address % PAGE / 4;
 }
 
+/* The guess of a wave at an address, or the place for it: where no other one waits for its swap, if there is one. */
 static struct guess *guess_at(struct watch *watch, u32 wave, u64 address) {
-    return &watch->guesses[((address ^ (u64)wave << 40) * 0x9e3779b97f4a7c15ull >> 32) % GUESSES];
+    u64 first = (address ^ (u64)wave << 40) * 0x9e3779b97f4a7c15ull >> 32;
+    struct guess *place = NULL;
+    for (u32 i = 0; i < GUESSES_LOOKED_AT; i++) {
+        struct guess *guess = &watch->guesses[(first + i) % GUESSES];
+        if (guess->address == address && guess->wave == wave) return guess;
+        if (place == NULL && guess->used == 0) place = guess;
+    }
+    return place != NULL ? place : &watch->guesses[first % GUESSES];
 }
 
 /* This race may have been no mistake: `wave` compares and swaps what it has read there, or does not. */
 static void guess(struct watch *watch, u32 wave, u64 address, struct finding *row) {
-    struct guess *guess = guess_at(watch, wave, address);
     if (row == NULL) return;
+    struct guess *guess = guess_at(watch, wave, address);
     if (guess->address != address || guess->wave != wave) *guess = (struct guess){.address = address, .wave = wave};
     u32 number = row - watch->findings, i = 0;
     while (i < guess->used && guess->rows[i].row != number) i++;

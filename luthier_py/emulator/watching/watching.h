@@ -16,7 +16,7 @@ typedef uint8_t u8;
 typedef uint32_t u32;
 typedef uint64_t u64;
 
-enum { MOST_FINDINGS = 4096, GUESSES = 4096, REGISTERS = 768, COUNTERS = 16, CODES = 256, VECTORS = 256, LOOKS = 64, MOST_NUMBERS = 64 };
+enum { MOST_FINDINGS = 4096, GUESSES = 1 << 16, GUESSES_LOOKED_AT = 16, REGISTERS = 768, COUNTERS = 16, CODES = 256, VECTORS = 256, LOOKS = 64, MOST_NUMBERS = 64 };
 
 /* Columns of an access: access.py gives them. MOVED: of each part, the first register of what is read or written, 0
    where that is none. */
@@ -130,7 +130,7 @@ struct watch {
     struct bytes *all_bytes;
     u64 bytes_left;
     struct { u64 time, other_pc; u32 lane; } told; /* the last race */
-    struct guess guesses[GUESSES]; /* by address and wave; a later one takes the place of another */
+    struct guess guesses[GUESSES]; /* by address and wave; where there are too many, a later one takes the place of another */
     struct touched *touched; /* a table by page, with holes */
     u64 touched_room, touched_count;
     struct wave nobody; /* for all waves, where nobody looks for mistakes */

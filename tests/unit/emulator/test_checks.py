@@ -184,6 +184,7 @@ def test_a_load_that_a_compare_and_swap_confirms_is_no_race(seed):
     new = ("v_mov_b32", vgpr(6), 9)
     for attempt in ([GUESS, WAIT, SWAP, WAIT], [GUESS, WAIT, SWAP, WAIT, GUESS, WAIT, SWAP, WAIT]):
         assert not run([new, *attempt, END], groups=3, waves=2, words=128, seed=seed).findings
+    assert not run([new, GUESS, WAIT, SWAP, WAIT, END], Checks.RACES, groups=12, waves=4, seed=seed).findings  # many
     one_address = ("v_mov_b32", vgpr(2), 0)
     in_lds = [one_address, made("ds_add_u32", vgpr(2), vgpr(3)), WAIT, BARRIER, GUESS_IN_LDS, WAIT, SWAP_IN_LDS, WAIT]
     assert not run([*in_lds, END], Checks.RACES, waves=4, seed=seed).findings
