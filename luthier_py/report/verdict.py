@@ -64,6 +64,8 @@ class Verdict:
     """Of the selected ones, those of which there is no count, though nothing speaks against their kernels."""
     unfinished: int = 0
     """Of the lost ones, those that the device failed in, or before."""
+    without_binary: str = ""
+    """Which devices the program's code is for, where there is none for this one."""
     cut: bool = False
     """The program ended without a word: by a signal, _exit or exec."""
     kernels: dict[str, KernelVerdict] = field(default_factory=dict)
@@ -168,7 +170,7 @@ class Verdict:
             found.append(f"{_many(self.unfinished, 'launch', 'launches')} left no count: the device failed first")
         if lost := self.lost - self.unfinished:
             why = (": the program ended by a signal, _exit or exec, or closed all its files, before their counts were "
-                   "read") if self.cut else (
+                   "read") if self.cut else f"; {self.without_binary}" if self.without_binary else (
                    ", and it is not known why: perhaps their graph has no twin, their code was there before the tool, "
                    "there was no memory for what is kept of them, or the device failed")  # fmt: skip
             found.append(f"{_many(lost, 'launch', 'launches')} left no count{why}")

@@ -22,8 +22,7 @@ def code_for(image: bytes, device: TargetId) -> bytes:
     if chosen is not None:
         return chosen.data
     there = ", ".join(f"{part.error}" if isinstance(part, Broken) else part.target_name for part in parts)
-    say(
-        f"the program has code for {there or 'no GPU'}, but the device is {device}: "
-        f"compile it with --offload-arch={device.target.name}, or choose another device"
-    )
-    raise Refused("no code for this device", protocol.STATUS_NO_BINARY)
+    why = (f"the program has code for {there or 'no GPU'}, but the device is {device}: "
+           f"compile it with --offload-arch={device.target.name}, or choose another device")  # fmt: skip
+    say(why)
+    raise Refused(why, protocol.STATUS_NO_BINARY)

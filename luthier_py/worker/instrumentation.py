@@ -179,7 +179,11 @@ class ToolService:
     def _image(self, content: bytes) -> None:
         number, device, form = struct.unpack_from("<3I", content)
         name = properties.target_name(content[12 : 12 + protocol.PROPERTIES_BYTES], protocol.Form(form))
-        code = bundles.code_for(content[12 + protocol.PROPERTIES_BYTES :], parse_target_id(name))
+        try:
+            code = bundles.code_for(content[12 + protocol.PROPERTIES_BYTES :], parse_target_id(name))
+        except Refused as error:
+            self.run.verdict.without_binary = error.message
+            raise
         self._code[number, device] = code
 
     def _forget(self, image: int) -> None:

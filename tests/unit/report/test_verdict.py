@@ -61,6 +61,8 @@ def test_launches_without_a_count() -> None:
     assert verdict.facts()["lost_launches"] == 3
     facts = {**verdict.facts(), "ended": True, "failed": []}
     assert undelivered(verdict.tool, [facts]) == ("tool instr_count: 3 of 5 selected launches left no count",)
+    verdict.without_binary = "the program has code for others"
+    assert verdict.reasons()[2] == "2 launches left no count; the program has code for others"
 
 
 def test_one_line(made: Instrumented) -> None:

@@ -54,6 +54,12 @@ def test_what_a_tool_had_nothing_to_go_by_in_is_no_result(program: Program, tmp_
     assert done.returncode == 0 and facts["verdict"]["observed"] and facts["launches"][0]["report"]["judged"]
 
 
+def test_the_verdict_says_that_the_program_has_no_code_for_the_device(program: Program) -> None:
+    done = luthier("exec", "-t", "instr_count", "--device", "emulator:gfx900", "--", program("vector_add"))
+    why = "left no count; the program has code for gfx90a, but the device is gfx900:xnack-"
+    assert done.returncode == 1 and why in done.stderr and "not known why" not in done.stderr
+
+
 def test_a_program_without_launches_has_a_verdict(tmp_path: Path) -> None:
     for name in ("counts.json", "counts.txt"):
         done = luthier("exec", "-t", "instr_count", "--device", DEVICE, "--output", tmp_path / name, "--", "true")
