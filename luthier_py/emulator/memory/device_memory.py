@@ -12,6 +12,7 @@ import ctypes
 import mmap
 import sys
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ ALIGNMENT = 256
 GAP = 256
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 _LARGEST, _SMALLEST = 1 << 37, 1 << 28
+_FAR = 1 << 30  # bytes from which on an allocation explains nothing
+_REMEMBERED = 256  # of allocations that are no more
 _GIVEN_BACK = 1 << 16  # bytes from which on the pages of what is freed go back to the system
 
 
@@ -61,7 +64,20 @@ class Allocation:
         return f"{self.name} (0x{self.address:x}, {self.size} bytes)"
 
 
-_FAR = 1 << 30  # bytes from which on an allocation explains nothing
+def _distance(allocation: Allocation, address: int) -> int:
+    return max(allocation.address - address, address - allocation.end + 1, 0)
+
+
+def _place(address: int, allocation: Allocation) -> str:
+    """Where it is from there."""
+    if _distance(allocation, address) > _FAR:
+        return "nothing is allocated within a gigabyte of it"
+    if address >= allocation.end:
+        past = address - allocation.end
+        return f"{how_many(past, 'byte') if past else 'just'} past the end of {allocation}"
+    if address < allocation.address:
+        return f"{allocation.address - address} bytes before {allocation}"
+    return f"{address - allocation.address} bytes into {allocation}"
 
 
 class Memory:
@@ -80,6 +96,7 @@ class Memory:
         self._allocations: dict[int, Allocation] = {}   # by address
         self._addresses: list[int] = []                 # of allocations, sorted
         self._table = AllocationTable()                 # the same, for native code
+        self._gone = deque[Allocation](maxlen=_REMEMBERED)
         self._lock = threading.RLock()
 
     def allocate(self, size: int, name: str, alignment: int = ALIGNMENT) -> Allocation:
@@ -120,8 +137,10 @@ class Memory:
     def unregister(self, address: int) -> None:
         """Kernels can no longer touch what was registered at ``address``; its block stays."""
         with self._lock:
-            if self._allocations.pop(address, None) is None:
+            gone = self._allocations.pop(address, None)
+            if gone is None:
                 raise Invalid(f"0x{address:x} is not the address of an allocation")
+            self._gone.appendleft(gone)
             place = bisect.bisect_left(self._addresses, address)
             del self._addresses[place]
             self._table.remove(place, place + 1)
@@ -135,7 +154,7 @@ class Memory:
             end = address + max(size, 1)
             inside = slice(bisect.bisect_left(self._addresses, address), bisect.bisect_left(self._addresses, end))
             for inner in self._addresses[inside]:
-                del self._allocations[inner]
+                self._gone.appendleft(self._allocations.pop(inner))
             del self._addresses[inside]
             self._table.remove(inside.start, inside.stop)
             self._clear(address, size)
@@ -162,24 +181,17 @@ class Memory:
         return [each for each in found if each.end > start]
 
     def nearest(self, address: int) -> str:
-        """Words about the allocation that is closest to ``address``."""
+        """Words about what was at ``address``, and about the allocation that is closest to it."""
         with self._lock:
             known = list(self._allocations.values())
-        if not known:
-            return "nothing is allocated"
-
-        def distance(a: Allocation) -> int:
-            return max(a.address - address, address - a.end + 1, 0)
-
-        closest = min(known, key=distance)
-        if distance(closest) > _FAR:
-            return "nothing is allocated within a gigabyte of it"
-        if address >= closest.end:
-            past = address - closest.end
-            return f"{how_many(past, 'byte')} past the end of {closest}" if past else f"just past the end of {closest}"
-        if address < closest.address:
-            return f"{closest.address - address} bytes before {closest}"
-        return f"{address - closest.address} bytes into {closest}"
+            gone = next((each for each in self._gone if each.address <= address < each.end), None)
+        closest = min(known, key=lambda each: _distance(each, address), default=None)
+        now = "nothing is allocated" if closest is None else _place(address, closest)
+        if gone is None:
+            return now
+        if closest is not None and closest.address <= address < closest.end:
+            return f"{now}, where {gone} was, which was freed"
+        return f"{_place(address, gone)}, which was freed; {now}"
 
     def table(self) -> list[list[int]]:
         """Records of layout.ALLOCATION of what is not empty, ascending."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from launching import device
 
-from luthier_py.emulator.memory.device_memory import GAP, Memory, read_bytes, write_bytes
+from luthier_py.emulator.memory.device_memory import GAP, Allocation, Memory, read_bytes, write_bytes
 from luthier_py.errors import DeviceError, Invalid
 
 
@@ -123,3 +123,13 @@ def test_words_about_addresses():
     assert memory.nearest(a.end + 7).startswith("7 bytes past the end of positions")
     assert memory.nearest(a.address - 8).startswith("8 bytes before positions")
     assert memory.nearest(a.address + 98).startswith("98 bytes into positions")
+    other = memory.allocate(64, "velocities")
+    memory.free(a.address)
+    gone = f"98 bytes into {a}, which was freed; "
+    said = memory.nearest(a.address + 98)
+    assert said.startswith(gone) and said.endswith(f"before {other}")
+    memory.free(other.address)
+    assert memory.nearest(a.address + 98) == f"{gone}nothing is allocated"
+    again = memory.reserve_at(a.address, 100)
+    memory.register(Allocation(again, 100, "again"))
+    assert memory.nearest(a.address + 98) == f"98 bytes into {memory.find(again)}, where {a} was, which was freed"
