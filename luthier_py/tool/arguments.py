@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from luthier_py.errors import how_many
 from luthier_py.isa import M0, MODE, SCC, VCC, Operand, OperandKind, Reg, RegFile, Space
 from luthier_py.isa.registers import is_register
 from luthier_py.tool.allocations import Allocations
@@ -225,7 +226,7 @@ def _fits(named: str, slot: Parameter, reg: Reg) -> None:
         want = f"a VGPR (or declare it {slot.type})" if slot.lane else f"an SGPR (or declare it Lane[{slot.type}])"
         raise ValueError(f"{named}: {reg} does not fit; give {want}")
     if slot.type.dwords != reg.dwords:
-        raise ValueError(f"{named}: {reg} is {reg.dwords} dwords wide, {slot.type} is {slot.type.dwords}")
+        raise ValueError(f"{named}: {reg} is {how_many(reg.dwords, 'dword')} wide, {slot.type} is {slot.type.dwords}")
 
 
 def _matching(parameter: Parameter, given: ToolState, wanted: Type) -> ToolState:

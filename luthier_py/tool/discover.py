@@ -52,7 +52,10 @@ def amounts_of(names: str) -> Amounts | None:
 
 def names_in(text: str) -> list[str]:
     """The names or paths of tools that are to run together."""
-    return [text] if Path(text).exists() else text.split(",")
+    names = [text] if Path(text).exists() else text.split(",")
+    if len(names) > 1 and not all(names):
+        raise Invalid(f"{text}: a comma without a tool's name on each side")
+    return names
 
 
 def _found(name_or_path: str) -> type[Tool]:

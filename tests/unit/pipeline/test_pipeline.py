@@ -116,6 +116,7 @@ def test_files_classes_and_names_are_taken(tmp_path):
         (b"", 5, "5 is no tool; give a Tool, its class, its name, or the path"),
         (b"", str, "<class 'str'> is no tool"),
         (b"", "instr_cuont", "no tool is called instr_cuont"),
+        (b"", "instr_count,", "instr_count,: a comma without a tool's name on each side"),
     ],
 )
 def test_what_is_none_says_what_to_give(code, tool, message):

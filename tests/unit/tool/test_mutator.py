@@ -223,7 +223,7 @@ BINS_AS_U64 = Variable(u64, 2, name="wide")
         (two, (BINS, COUNT), (COUNT, sgpr(1)), r"p: ptr\[u64\] cannot take Variable\(bins: u32\)"),
         (two, (BINS[1], COUNT), (COUNT, sgpr(1)), r"p: ptr\[u64\] cannot take"),
         (two, (2**64, COUNT), (COUNT, sgpr(1)), r"p: ptr\[u64\] cannot hold"),
-        (add, (sgpr(4), 1), COUNT, "s4 is 1 dwords wide, u64 is 2"),
+        (add, (sgpr(4), 1), COUNT, "s4 is 1 dword wide, u64 is 2"),
         (add, (vgpr(4, 2), 1), COUNT, r"v\[4:5\] does not fit; give an SGPR \(or declare it Lane\[u64\]\)"),
         (lanes, (sgpr(4), vgpr(2, 2)), agpr(1, 2), "a.* is 2 dwords wide"),
         (lanes, (COUNT, vgpr(2, 2)), vgpr(1), r"x: u32 cannot take WaveVariable"),
