@@ -158,8 +158,8 @@ def _status(found: RunRecord, with_tool: bool) -> RunStatus:
 
 
 def _last_lines(path: Path) -> str:
-    """The end of a file, as text."""
+    """The end of a file, as text, without the tool's verdict: that is kept apart, and its times are never the same."""
     with path.open("rb") as file:
         file.seek(max(path.stat().st_size - LAST_BYTES, 0))
         lines = file.read().decode("utf-8", "replace").strip().splitlines()
-    return "\n".join(lines[-LAST_LINES:])
+    return "\n".join([line for line in lines if not line.startswith("luthier: verdict: ")][-LAST_LINES:])

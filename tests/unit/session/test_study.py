@@ -54,7 +54,7 @@ command = ["sh", "-c", "echo $0 >> runs; echo out; echo $N", "good"]
 environment = { N = 3 }
 [[program]]
 name = "bad"
-command = ["sh", "-c", "echo $0 >> runs; echo first >&2; echo last words >&2; exit 7", "bad"]
+command = ["sh", "-c", "echo $0 >> runs; (echo first; echo last words; echo luthier: verdict: 3) >&2; exit 7", "bad"]
 """
 
 
