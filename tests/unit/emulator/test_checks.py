@@ -192,8 +192,7 @@ def test_a_load_that_a_compare_and_swap_confirms_is_no_race(seed):
 
 @pytest.mark.parametrize("rows", [
     [GUESS, WAIT, SWAP_ELSEWHERE, WAIT, made("global_atomic_add", vgpr(2), vgpr(3), PLACE)],
-    [GUESS, WAIT, SWAP, WAIT, GUESS, WAIT],
-    [GUESS, WAIT, load_at(), WAIT, SWAP, WAIT],
+    [GUESS, WAIT, SWAP, WAIT, GUESS, WAIT], [GUESS, WAIT, load_at(), WAIT, SWAP, WAIT],
     [load_at(), WAIT, made("global_atomic_add", vgpr(6), vgpr(2), vgpr(3), PLACE, glc=1)],
 ])
 def test_other_loads_beside_atomics_are_races(rows):
