@@ -84,6 +84,21 @@ def test_what_was_read_was_used(own_cache: Path) -> None:
     assert [shelf.read(key) is not None for key in keys] == [True, False, True, True]
 
 
+@pytest.mark.parametrize("each", [100, 1])
+def test_the_size_is_looked_after_once_for_a_sixteenth_of_it(
+    each: int, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many writes a process makes: of processes with one, each tenth looks."""
+    looks = list[object]()
+    monkeypatch.setattr(storage, "_trim", lambda *given: looks.append(given))
+    shelf = Shelf("things", 16_000)
+    for number in range(200):
+        if number % each == 0:
+            storage._written.clear()
+        shelf.write(cache_key(f"{number}"), bytes(100))
+    assert 15 <= len(looks) <= 25
+
+
 @pytest.mark.parametrize("mask", [0o177, 0o777])
 def test_a_new_folder_is_its_owners_whatever_the_umask(tmp_path: Path, mask: int) -> None:
     folder = tmp_path / "new"
