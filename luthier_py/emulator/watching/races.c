@@ -206,15 +206,27 @@ static struct guess *guess_at(struct watch *watch, u32 wave, u64 address) {
     return place != NULL ? place : &watch->guesses[first % GUESSES];
 }
 
+/* It waits for no swap any more. */
+static void settle(struct watch *watch, struct guess *guess) {
+    watch->guessed -= guess->used != 0;
+    guess->used = 0;
+}
+
 /* This race may have been no mistake: `wave` compares and swaps what it has read there, or does not. */
 static void guess(struct watch *watch, u32 wave, u64 address, struct finding *row) {
     if (row == NULL) return;
     struct guess *guess = guess_at(watch, wave, address);
-    if (guess->address != address || guess->wave != wave) *guess = (struct guess){.address = address, .wave = wave};
+    if (guess->address != address || guess->wave != wave) {
+        settle(watch, guess);
+        *guess = (struct guess){.address = address, .wave = wave};
+    }
     u32 number = row - watch->findings, i = 0;
     while (i < guess->used && guess->rows[i].row != number) i++;
     if (i == 2) return;
-    if (i == guess->used) guess->used++, guess->rows[i].row = number, guess->rows[i].count = 0;
+    if (i == guess->used) {
+        watch->guessed += guess->used == 0;
+        guess->used++, guess->rows[i].row = number, guess->rows[i].count = 0;
+    }
     guess->time = watch->time;
     guess->rows[i].count++;
 }
@@ -224,13 +236,13 @@ static void confirm(struct watch *watch, u32 wave, u64 address) {
     struct guess *guess = guess_at(watch, wave, address);
     if (guess->address != address || guess->wave != wave) return;
     for (u32 i = 0; i < guess->used; i++) watch->findings[guess->rows[i].row].count -= guess->rows[i].count;
-    guess->used = 0;
+    settle(watch, guess);
 }
 
 /* It does something else there first, so what was told stays. */
 static void give_up(struct watch *watch, u32 wave, u64 address) {
     struct guess *guess = guess_at(watch, wave, address);
-    if (guess->address == address && guess->wave == wave && guess->time != watch->time) guess->used = 0;
+    if (guess->address == address && guess->wave == wave && guess->time != watch->time) settle(watch, guess);
 }
 
 /* Its row, counted; NULL where it is the one that was told last. */
@@ -302,7 +314,7 @@ static void touch(struct watch *watch, u8 *memory, struct wave *wave, enum space
                                code_of(watch, memory)};
     bool scoped = access[TRAITS] & COHERENT && space != IN_LDS; /* LDS has no other scope to be told from */
     bool coherent = use == READS && scoped;
-    (access[TRAITS] & COMPARES ? confirm : give_up)(watch, wave->id, address);
+    if (watch->guessed) (access[TRAITS] & COMPARES ? confirm : give_up)(watch, wave->id, address);
     if (coherent || (use == MODIFIES && access[TRAITS] & COHERENT)) acquire(watch, wave, address, cell);
     bool unlike = !coherent && !(use == MODIFIES && write->atomic) && !(use == WRITES && atomic && write->atomic);
     bool plain = use == READS && space == IN_MEMORY;

@@ -130,6 +130,7 @@ struct watch {
     struct bytes *all_bytes;
     u64 bytes_left;
     struct { u64 time, other_pc; u32 lane; } told; /* the last race */
+    u64 guessed; /* how many guesses wait for their swap */
     struct guess guesses[GUESSES]; /* by address and wave; where there are too many, a later one takes the place of another */
     struct touched *touched; /* a table by page, with holes */
     u64 touched_room, touched_count;
