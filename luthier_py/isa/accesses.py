@@ -2,9 +2,9 @@
 
 In: an instruction. Out: a MemoryAccess, or None for what accesses no memory. Sources: AMD Instinct MI200 ISA, chapters
 8 to 11; CDNA 3 ISA, chapters 9 and 10 (scratch with two registers, loads to LDS). Invariant: it says nothing of
-addresses that are made in other ways (images, M0 as the address, offsets that do not count bytes): there `form` is
-OTHER. Targets differ in how resources are read, not in which operands have them. Widths are those of the meanings of
-`semantics`, and None where these have none.
+addresses that are made in other ways (images, M0 as the address): there `form` is OTHER. Targets differ in how
+resources are read, not in which operands have them. Widths are those of the meanings of `semantics`, and None where
+these have none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _UNITS = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS
 _BUFFERS = "MUBUF", "MTBUF"
 _PAIRS = LoadTwo, StoreTwo, ExchangeTwo
 _OTHER_WAYS = ("gds", "lds_direct")  # modifiers that change what an address is made of, or of what
-SCALE_OFFSET = 1 << 11  # of the cache policy: an offset in a register counts elements
+_SCALE_OFFSET = 1 << 11  # of the cache policy
 
 
 class AccessKind(IntEnum):
@@ -99,13 +99,21 @@ def memory_access(inst: Inst) -> MemoryAccess | None:
     access = MemoryAccess(_kind(op), op.spaces, AddressForm.OTHER, _bytes(row), offsets)
     if any(operand.value for operand in inst.operands if operand.name in _OTHER_WAYS):
         return access
-    unit, policy = row.unit if isinstance(row, (ScalarLoad, ScalarStore, ScalarAtomic)) else 1, inst.find("cpol")
-    if policy is not None and policy.value & SCALE_OFFSET:
+    unit = row.unit if isinstance(row, (ScalarLoad, ScalarStore, ScalarAtomic)) else 1
+    if scales_offset(inst):
         if access.bytes is None:
             return access
         unit = access.bytes
-    found = replace(_with_address(inst, access), unit=unit)
-    return found if unit == 1 or found.form in _COUNTING else replace(found, form=AddressForm.OTHER)
+    found = _with_address(inst, access)
+    if unit == 1:
+        return found
+    return replace(found, unit=unit, form=found.form if found.form in _COUNTING else AddressForm.OTHER)
+
+
+def scales_offset(inst: Inst) -> bool:
+    """Whether an offset in a register counts elements."""
+    policy = inst.find("cpol")
+    return policy is not None and bool(policy.value & _SCALE_OFFSET)
 
 
 def _kind(op: OpInfo) -> AccessKind:

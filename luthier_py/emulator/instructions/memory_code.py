@@ -14,12 +14,13 @@ from luthier_py.emulator.instructions.crosslane import read_first_row, transpose
 from luthier_py.emulator.instructions.images import image
 from luthier_py.emulator.instructions.loads import Addresses
 from luthier_py.emulator.instructions.operands import field, present, read_scalar, register, row_of
-from luthier_py.emulator.instructions.scalar_memory import atomic_name, scalar_memory, scales_offset
+from luthier_py.emulator.instructions.scalar_memory import atomic_name, scalar_memory
 from luthier_py.emulator.instructions.surfaces import beside_lanes, pass_to_lds
 from luthier_py.emulator.instructions.transfers import block, broadcast, copy
 from luthier_py.emulator.records.layout import PASSING_ROW, SCALED_ROW, TEMPORARY_ROW, ZERO_ROW
 from luthier_py.emulator.strips.strip import LaneChunk
 from luthier_py.errors import Unsupported
+from luthier_py.isa.accesses import scales_offset
 from luthier_py.isa.instruction import Inst, Operand, OpFlag, Space
 from luthier_py.isa.registers import M0
 from luthier_py.isa.semantics.algebra import F32, I32, I64, U32, U64, Prim, Type, popcount
@@ -212,7 +213,8 @@ def _addresses(access: AccessCode, inst: Inst, size: int) -> Addresses:
         return _lds(access, inst, field(inst, "offset"))
     if private and not inst.op.spaces & Space.GLOBAL:
         return _scaled(access, inst, _scratch(access, inst), size)
-    where, kind = _global(access, inst, "flat" if private else "far"), "flat" if private else "far"
+    kind = "flat" if private else "far"
+    where = _global(access, inst, kind)
     if where.kind == "near" and inst.find("vaddr") is not None and access.w.settings.target.signed_lane_offsets:
         return _whole(access, where, kind, I32, size if scales_offset(inst) else 1)
     where = _scaled(access, inst, where, size)
