@@ -350,7 +350,7 @@ def _trim(folder: Path, limit_bytes: int) -> None:
 
 
 def _entries(folder: Path) -> Iterator[tuple[os.stat_result, str]]:
-    """Tens of thousands of them: os.scandir takes a tenth of what pathlib does."""
+    """Tens of thousands of them: os.scandir takes half of what pathlib does."""
     with os.scandir(folder) as inner:
         for each in inner:
             if each.is_dir():

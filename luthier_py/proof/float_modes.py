@@ -65,8 +65,8 @@ def computes_in(target: Target, application: FloatMode, wanted: int | None, now:
 
 def moved_mode(target: Target, inst: Inst, row: Action, now: Now) -> dict[int, Term]:
     """A field of MODE that is kept, ("mode", field), and fields that are set and put back: of MODE the term has these
-    with their numbers, ("mode but", (field, number), ...). No number has bits beside its field, nor one that was kept
-    others where some targets take them for what vector operands mean (LLVM, FeatureSetregVGPRMSBFixup)."""
+    with their numbers, ("mode but", (field, number), ...). No number has bits beside its field, and none is put back
+    above bit 0 where a target takes bits of it for what vector operands mean (LLVM, FeatureSetregVGPRMSBFixup)."""
     field, fields = named_mode_field(inst), _set_fields(now.get(MODE))
     if field is None or fields is None:
         return {}

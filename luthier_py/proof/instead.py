@@ -55,7 +55,8 @@ def check_changes_of_lds(
                             and _runs_as_there(call, payloads[call.payload], known[call.payload], changes[0])):
             raise CheckFailed(f"hook {payloads[call.payload].name} changes LDS, not as the application would here",
                               Location(function.name, call.point))
-        ran.update([call.point] if changes else [])
+        if changes:
+            ran.add(call.point)
 
 
 def _runs_as_there(call: Call, payload: Payload, known: Summary, inst: Inst) -> bool:

@@ -169,12 +169,17 @@ class Verdict:
         if self.unfinished:
             found.append(f"{_many(self.unfinished, 'launch', 'launches')} left no count: the device failed first")
         if lost := self.lost - self.unfinished:
-            why = (": the program ended by a signal, _exit or exec, or closed all its files, before their counts were "
-                   "read") if self.cut else f"; {self.without_binary}" if self.without_binary else (
-                   ", and it is not known why: perhaps their graph has no twin, their code was there before the tool, "
-                   "there was no memory for what is kept of them, or the device failed")  # fmt: skip
-            found.append(f"{_many(lost, 'launch', 'launches')} left no count{why}")
+            found.append(f"{_many(lost, 'launch', 'launches')} left no count{self._why_lost()}")
         return found
+
+    def _why_lost(self) -> str:
+        if self.cut:
+            return (": the program ended by a signal, _exit or exec, or closed all its files, before their counts were "
+                    "read")  # fmt: skip
+        if self.without_binary:
+            return f"; {self.without_binary}"
+        return (", and it is not known why: perhaps their graph has no twin, their code was there before the tool, "
+                "there was no memory for what is kept of them, or the device failed")  # fmt: skip
 
     def nothing_inserted(self, obj: CodeObject, notes: Any) -> str:
         """Why it stayed as it is."""
