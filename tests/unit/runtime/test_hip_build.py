@@ -28,14 +28,18 @@ def folder(require_tool: Callable[[str], str]) -> Path:
 
 
 @pytest.fixture
-def quick_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Takes all for compiled: where it is asked what becomes of a library. Its log: what it was called with, for want
-    of any that this process made before."""
+def nothing_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever this process has made where there was no cache, before."""
+    monkeypatch.setattr(native, "_own_folder", cache(native._own_folder.__wrapped__))
+
+
+@pytest.fixture
+def quick_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_made: None) -> Path:
+    """Takes all for compiled: where it is asked what becomes of a library. Its log: what it was called with."""
     log, compiler = tmp_path / "log", tmp_path / "cc"
     compiler.write_text(f'#!/bin/sh\necho "$@" >> {log}\nfor last; do :; done\necho made > "$last"\n')
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
-    monkeypatch.setattr(native, "_own_folder", cache(native._own_folder.__wrapped__))
     return log
 
 
@@ -179,7 +183,7 @@ def test_sources_of_one_name_in_two_rooms(tmp_path: Path, require_tool: Callable
             assert made.parent == tmp_path and f"{source.parent.name}_function".encode() in made.read_bytes()
 
 
-def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_made: None) -> None:
     monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(Unsupported, match="no-such-compiler.*apt install gcc"):
@@ -190,14 +194,14 @@ def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("cached", (True, False))
 @pytest.mark.parametrize("name", ("a space", "a:colon", "a;semicolon", "$LIB", "${ORIGIN}", "tab\there", "plain"))
 def test_the_loader_finds_libraries_whatever_the_cache_is_called(
-    name: str, cached: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require_tool: Callable[[str], str]
+    name: str, cached: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require_tool: Callable[[str], str],
+    nothing_made: None,
 ) -> None:
     """And so in the folder for temporary files, where there is no cache."""
     require_tool("cc")
     (tmp_path / name).mkdir(mode=0o700)
     monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path / name) if cached else "off")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path if cached else tmp_path / name))
-    monkeypatch.setattr(native, "_own_folder", cache(native._own_folder.__wrapped__))
 
     def compile_all(folder: Path) -> None:
         source = folder / "said.c"
