@@ -125,9 +125,10 @@ class Machine:
         self.write(target, self.input)
 
     def load_half(self) -> None:
+        """Clears the lower half, as every D16 load does where SRAM-ECC is on."""
         target = self.register()
         self.emit("global_load_short_d16_hi", vgpr(target), OWN, IN)
-        self.write(target, self.v[target] & 0xFFFF | self.input << 16)
+        self.write(target, self.input << 16)
 
     def load_private(self) -> None:
         target = self.register()
