@@ -23,6 +23,7 @@ from textwrap import dedent
 from typing import NoReturn
 
 from luthier_py.errors import Misread, did_you_mean
+from luthier_py.tool.filters import WORDS
 
 AT_INSTRUCTIONS = ("on", "before", "after")
 ELSEWHERE = ("launch", "entry", "exit", "block", "branch", "loop")
@@ -96,6 +97,9 @@ class ScriptText:
                 tree = ast.parse(self._rewritten)
         except SyntaxError as error:
             place = self._place(error.lineno or 1, max((error.offset or 1) - 1, 0))
+            word = re.match(r"\w*", self.text.split("\n")[place[0] - 1][place[1]:])
+            if word and word[0] in WORDS:  # and a word of Python: global
+                self._no_text(place, word[0])
             self.refuse(place, f"this is no Python: {error.msg}")
         except (ValueError, RecursionError, MemoryError) as error:  # zero bytes, or too deep
             self.refuse((1, 0), f"Python cannot read this: {error}")
@@ -115,16 +119,27 @@ class ScriptText:
             name = test.id if isinstance(test, ast.Name) else self.of(test)
             if name in AT_INSTRUCTIONS:
                 self.refuse(test, f'{name} says where, as in {name}("memory & load") or {name}("global_load_*")')
-            self.suggest(test, name, (*HEADS, *OUTSIDE), "probe")
+            self._no_probe(test, name)
         if test.func.id not in AT_INSTRUCTIONS:
             if test.func.id in _ALONE:
                 self.refuse(test, f"{test.func.id} takes nothing; write {test.func.id}:")
-            self.suggest(test, test.func.id, (*HEADS, *OUTSIDE), "probe")
+            self._no_probe(test, test.func.id)
+        for each in test.args:
+            if isinstance(each, ast.Name) and each.id in WORDS:
+                self._no_text(each, each.id)
         if len(test.args) != 1 or test.keywords or not _is_text(test.args[0]):
             self.refuse(test, f'{test.func.id} takes one text, a filter (docs/filters.md) or an opcode, as in '
                               f'{test.func.id}("global_load_*")')
         assert isinstance(test.args[0], ast.Constant)
         return ReadProbe(test.func.id, test.args[0], condition, node.body)
+
+    def _no_probe(self, where: ast.expr, name: str) -> NoReturn:
+        if name in WORDS:
+            self._no_text(where, name)
+        self.suggest(where, name, (*HEADS, *OUTSIDE), "probe")
+
+    def _no_text(self, where: ast.AST | tuple[int, int], word: str) -> NoReturn:
+        self.refuse(where, f'{word} is a word of filters, and a filter is a text: on("{word}")')
 
     @cached_property
     def _heads(self) -> list[Head]:
