@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import BinaryIO
 from zlib import crc32
 
+from luthier_py.errors import Invalid
+
 CACHE = "LUTHIER_CACHE_DIR"
 _TOLD = "LUTHIER_CACHE_TOLD"  # the folder of which something was said, by this process or the one that started it
 _MAKING_TOLD = "LUTHIER_MAKING_TOLD"
@@ -148,6 +150,15 @@ def tell_damaged(what: str) -> None:
     if not _damaged:
         _damaged.append(what)
         _say(f"ignoring a damaged entry of the cache ({what})")
+
+
+def check_folder(folder: Path, given: str) -> None:
+    """Invalid where a folder cannot be made or written: who does long work finds out before. ``given``: the option."""
+    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise Invalid(f"{given}: {there} is a file; give a folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise Invalid(f"{given}: {there} cannot be written to; give another folder")
 
 
 def write_file(path: Path, data: bytes | Iterable[bytes], private: bool = False) -> None:

@@ -16,9 +16,10 @@ from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.errors import Invalid
 from luthier_py.runtime.clock_kind import ClockKind
 from luthier_py.session.stack import LUTHIER, chosen_stack, stack_environment
+from luthier_py.storage import check_folder
 from luthier_py.worker.findings import TRACE
 from luthier_py.worker.launch_settings import launch_environment, launch_options
-from luthier_py.worker.recording import RecordSettings
+from luthier_py.worker.recording import SUFFIX, RecordSettings
 from luthier_py.worker.settings import device_settings
 from luthier_py.worker.targets import VARIABLE, chosen_targets
 
@@ -82,9 +83,19 @@ def run_settings(device: str | None, given: Mapping[str, object] | None = None, 
     if shuffle and "--schedule" in texts:
         raise Invalid("--shuffle takes the seeds 0 to COUNT-1; leave out --schedule")
     if device is not None and device.startswith(EMULATOR):
+        if record is not None:
+            _check_output(record.output, "--output" if keeps == "record" else keeps)
         launch = launch_options(os.environ, texts)
         launch = replace(launch, clock=ClockKind.MODEL) if times and "--clock" not in texts else launch
         return RunSettings(device, chosen_stack(stack), launch, shuffle, record, times)
     if only := [*texts, *["--shuffle"] * bool(shuffle), *[keeps] * bool(record), *["--trace"] * times]:
         raise Invalid(f"{', '.join(only)}: for kernels on the emulator; give a device, as --device emulator:TARGET")
     return RunSettings(device, chosen_stack(stack))
+
+
+def _check_output(output: Path, option: str) -> None:
+    """A folder may be made; the folder of a file is there."""
+    folder = output.parent if output.suffix == SUFFIX else output
+    if folder is not output and not folder.exists():
+        raise Invalid(f"{option} {output}: there is no folder {folder}")
+    check_folder(folder, f"{option} {output}")

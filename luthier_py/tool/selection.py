@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from luthier_py.errors import Invalid, Unsupported, did_you_mean
 from luthier_py.names import demangled
+from luthier_py.storage import check_folder
 from luthier_py.tool.filters import parse_filter
 from luthier_py.tool.options import Option
 
@@ -112,9 +113,7 @@ class Selection:
             if path is not None and not path.parent.is_dir():
                 raise Invalid(f"option LUTHIER_{name}={path}: there is no folder {path.parent}")
         if self.report is not None:
-            there = next((each for each in (self.report, *self.report.parents) if each.exists()), None)
-            if there is not None and not there.is_dir():
-                raise Invalid(f"option LUTHIER_REPORT={self.report}: {there} is a file; give a folder")
+            check_folder(self.report, f"option LUTHIER_REPORT={self.report}")
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Selection:

@@ -21,7 +21,7 @@ from luthier_py.session.causal.bench import CausalBench, causal_bench
 from luthier_py.session.causal.candidates import CONTROL, KINDS, Candidate, candidates, filtered
 from luthier_py.session.files import each_once
 from luthier_py.session.run_settings import EMULATOR, RunSettings
-from luthier_py.storage import write_file
+from luthier_py.storage import check_folder, write_file
 
 __all__ = ["CausalCampaign", "parse_speedups", "run_causal"]
 METHODS = "model", "delays"
@@ -70,6 +70,7 @@ def run_causal(files: Sequence[Path], campaign: CausalCampaign, folder: Path, se
     if method == "delays" and campaign.speedups[-1] > MOST_DELAYED:
         raise Invalid(f"--speedups {campaign.speedups[-1]}: with delays at most {MOST_DELAYED}, since all other code "
                       "is made slower")
+    check_folder(folder, f"--output {folder}")
     names = FileNames()  # of files in several folders, too
     return [_written(_facts(file, campaign, method, settings, ended), folder / names.of(file.stem))
             for file in each_once(files)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from luthier_py.cli.options import NO_TOOL, ToolChoice, check_settings, pairs, tool_options
 from luthier_py.errors import Invalid
 from luthier_py.session.run_settings import RunSettings, run_settings
+from luthier_py.storage import check_folder
 from luthier_py.worker.recording import RecordSettings
 
 
@@ -61,3 +63,22 @@ def test_what_says_nothing_together_is_refused(settings: RunSettings, tool: str,
         return
     with pytest.raises(Invalid, match=said):
         check_settings(settings, tool, {}, code)
+
+
+@pytest.mark.parametrize(("output", "said"), [
+    ("a.lrec/new", "--output {}: .*/a.lrec is a file; give a folder"),
+    ("a.lrec/new/b.lrec", "--output {}: there is no folder .*/a.lrec/new"),
+    ("new/b.lrec", "--output {}: there is no folder .*/new"), ("a.lrec", None), ("new/folder", None),
+])  # fmt: skip
+def test_where_nothing_can_be_kept_is_known_before_anything_runs(tmp_path: Path, output: str, said: str | None) -> None:
+    (tmp_path / "a.lrec").write_bytes(b"")
+    with nullcontext() if said is None else pytest.raises(Invalid, match=said.format(tmp_path / output)):
+        run_settings("emulator:gfx90a", record=RecordSettings(tmp_path / output))
+    with pytest.raises(Invalid, match="--record .*: there is no folder"):
+        run_settings("emulator:gfx90a", record=tmp_path / "new" / "b.lrec")
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path)  # root may write everywhere
+    with pytest.raises(Invalid, match=f"--output {tmp_path}/new: {tmp_path} cannot be written to"):
+        check_folder(tmp_path / "new", f"--output {tmp_path}/new")
