@@ -23,6 +23,10 @@ from luthier_py.errors import Invalid
 from luthier_py.worker.edge import say
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from mmap import mmap
+
+    from luthier_py.loader import Broken, CodeObject
     from luthier_py.pipeline import Instrumented
     from luthier_py.tool import Tool
 
@@ -41,7 +45,7 @@ def info(
     as_json: AsJson = False,
 ) -> None:
     """What a code object, or a fat binary or program with several, holds: target, kernels, registers, memory."""
-    from luthier_py.loader import load_each, open_code
+    from luthier_py.loader import open_code
     from luthier_py.report.calls import calls_lines, calls_of
     from luthier_py.report.info import describe, info_json, info_lines
 
@@ -50,14 +54,24 @@ def info(
     if cfg is not None:
         _draw(file, cfg, counts, target, output)
         return
-    if given := [name for name, value in (("--counts", counts), ("--target", target), ("-o", output)) if value]:
+    if given := [name for name, value in (("--counts", counts), ("-o", output)) if value]:
         raise Invalid(f"{given[0]} is for --cfg KERNEL, which is missing")
     with open_code(file) as data:
-        parts = load_each(data, str(file))
+        parts = _parts(data, file, target)
         if as_json:
             print_all(info_json(parts, calls_of if calls else describe))
         else:
             print_all(calls_lines(parts) if calls else info_lines(parts, kernels))
+
+
+def _parts(data: bytes | mmap, file: Path, target: str | None) -> Iterator[CodeObject | Broken]:
+    """All code objects of a file, or those that run on ``target``."""
+    from luthier_py.isa import parse_target_id
+    from luthier_py.loader import load_each, that_run_on
+
+    device = parse_target_id(target) if target else None
+    parts = load_each(data, str(file))
+    return parts if device is None else that_run_on(device, parts, str(file))
 
 
 def _draw(file: Path, kernel: str, counts: Path | None, target: str | None, output: Path | None) -> None:
@@ -88,16 +102,17 @@ def disasm(
     kernel: Annotated[str | None, ByName("--kernel", help="only this kernel")] = None,
     blocks: Annotated[bool, ByName("--blocks", help="as basic blocks with live registers")] = False,
     host: Annotated[bool, ByName("--host", help="the emulator's code for this computer")] = False,
+    target: TargetOption = None,
 ) -> None:
     """Machine code as text, in llvm-objdump's format; of a code object, or of all in a fat binary or a program."""
-    from luthier_py.loader import load_each, open_code
+    from luthier_py.loader import open_code
     from luthier_py.report.disassembly import disassemble, disassemble_blocks, disassemble_host, disassemble_parts
     from luthier_py.session.files import symbol_of
 
     kernel = kernel and symbol_of(file, kernel)
     lines = disassemble_host if host else disassemble_blocks if blocks else disassemble
     with open_code(file) as data:
-        print_all(disassemble_parts(load_each(data, str(file)), kernel, lines))
+        print_all(disassemble_parts(_parts(data, file, target), kernel, lines))
 
 
 @app.command_of()

@@ -1,7 +1,7 @@
 """Bytes to :class:`CodeObject`: ELF, metadata, kernel descriptors, symbols, relocations; and offload bundles."""
 
 from luthier_py.isa.target_id import Setting
-from luthier_py.loader.bundle import Broken, Member, choose, load_each, members, unbundle
+from luthier_py.loader.bundle import Broken, Member, choose, load_each, members, that_run_on, unbundle
 from luthier_py.loader.codeobject import MEMORY, MOST_STACK_BYTES, CodeObject, KernelArg, KernelRecord, LeftOut
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES, KernelDescriptor
 from luthier_py.loader.elf import (
@@ -24,5 +24,5 @@ __all__ = [
     "DESCRIPTOR_BYTES", "MEMORY", "MOST_STACK_BYTES", "Broken", "CodeObject", "Given", "KernelArg", "KernelDescriptor",
     "KernelRecord", "LeftOut", "Member", "Relocation", "RelocationKind", "Section", "SectionFlag", "SectionType",
     "Segment", "SegmentFlag", "SegmentType", "Setting", "Symbol", "SymbolBinding", "SymbolType", "Visibility", "choose",
-    "load", "load_each", "members", "open_code", "read_code", "unbundle",
+    "load", "load_each", "members", "open_code", "read_code", "that_run_on", "unbundle",
 ]

@@ -86,6 +86,22 @@ def load_each(data: bytes | mmap, name: str = MEMORY) -> Iterator[CodeObject | B
         yield read_object(data, name)
 
 
+def that_run_on(device: TargetId, parts: Iterable[CodeObject | Broken], name: str) -> Iterator[CodeObject]:
+    """Those of ``parts`` that run on a device; Invalid where none does, with the targets that there are."""
+    others: dict[str, None] = {}
+    found = False
+    for part in parts:
+        if isinstance(part, Broken):
+            continue
+        if device.runs(part.target_id):
+            found = True
+            yield part
+        else:
+            others[str(part.target_id)] = None
+    if not found:
+        raise Invalid(f"{name} has code for {', '.join(others)}; and nothing that runs on {device}")
+
+
 def _loaded(member: Member, name: str, taken: int) -> CodeObject | Broken:
     """``taken``: bytes of all members until here, which lie one behind the other in what a compiler wrote."""
     if taken > _OVERLAP * len(member.container):

@@ -30,11 +30,13 @@ COVERAGE = pytest.param("coverage.md", marks=pytest.mark.slow)  # of every targe
 PAGES = ["reference.md", "edits.md", "arguments.md", "filters.md", COVERAGE, "hip.md", "time-model.md"]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_are_up_to_date(generator: ModuleType, page: str) -> None:
     assert (DOCS / page).read_text("utf-8") == generator.PAGES[page](), "run `make docs`"
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("name", ["gfx90a", "gfx1100", "gfx1201"])
 def test_coverage_of_a_target_is_up_to_date(name: str) -> None:
     """By its counts: whoever changes a meaning is told here that pages are to be made again."""
@@ -59,6 +61,7 @@ def test_every_method_of_the_mutator_is_on_the_page_of_edits(generator: ModuleTy
     assert sorted(listed) == sorted(methods - {"edits"})  # that one is for whoever runs a tool
 
 
+@pytest.mark.core
 def test_every_name_and_member_has_a_line(generator: ModuleType) -> None:
     silent = []
     for name in (name for _, names in (*generator.SECTIONS, *generator.ARGUMENTS) for name in names):

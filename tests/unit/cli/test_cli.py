@@ -9,7 +9,9 @@ import sys
 
 import numpy as np
 import pytest
+from fat_binaries import bundle
 
+from luthier_py.isa import target
 from luthier_py.loader import load
 from luthier_py.samples import sample
 from luthier_py.tool.selection import COUNTING, EVERY_TOOL
@@ -53,6 +55,19 @@ def test_disasm_blocks(luthier):
 def test_disasm_host(luthier):
     code, out, _ = luthier("disasm", path("vector_add"), "--host")
     assert code == 0 and "<vector_add> on" in out and out.count("ret") >= 1 and len(out.splitlines()) > 50
+
+
+def test_what_runs_on_a_target(luthier, tmp_path):
+    first, second = (path(name).read_bytes() for name in ("vector_add", "nbody"))
+    other = second[:48] + bytes([target("gfx1100").elf_mach]) + second[49:]  # the first byte of e_flags
+    file, triple = tmp_path / "app", "hipv4-amdgcn-amd-amdhsa--"
+    file.write_bytes(bundle((f"{triple}gfx90a", first), (f"{triple}gfx1100", other)))
+    for words in (["info", "--kernels"], ["disasm"]):
+        for name, has, has_not in (("gfx90a:sramecc+", "vector_add", "nbody"), ("gfx1100", "nbody", "vector_add")):
+            code, out, _ = luthier(*words, file, "--target", name)
+            assert code == 0 and has in out and has_not not in out
+        missing = "has code for gfx90a, gfx1100; and nothing that runs on gfx942"
+        misused(luthier(*words, file, "--target", "gfx942"), missing)
 
 
 def test_the_empty_tool_reproduces_the_file(luthier, tmp_path):
