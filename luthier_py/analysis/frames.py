@@ -7,7 +7,7 @@ object without it, or with what cannot be read, has no frames, and that is no er
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,13 +65,17 @@ class Frames:
         return tuple(line for line in lines if line is not None)
 
     def text_at(self, pc: int) -> str | None:
-        """The same in a line of text, the outermost first: where in the kernel, and of what was inlined there names of
-        files alone."""
-        *inlined, outermost = self.lines_at(pc) or (None,)
-        if outermost is None:
-            return None
-        inside = (f"{Path(line.file).name}:{line.line}" for line in reversed(inlined) if line is not None)
-        return " > ".join([str(outermost), *inside])
+        """The same in a line of text."""
+        return calls_text(self.lines_at(pc))
+
+
+def calls_text(lines: Sequence[SourceLine]) -> str | None:
+    """Lines that call each other, the innermost first, as text that begins with the outermost: where in the kernel, and
+    of the others names of files alone. None where there is no line."""
+    if not lines:
+        return None
+    *inside, outermost = lines
+    return " > ".join([str(outermost), *(f"{Path(line.file).name}:{line.line}" for line in reversed(inside))])
 
 
 def source_frames(obj: CodeObject) -> Frames:

@@ -6,6 +6,7 @@ Invariant: there is no table where somebody else may have given the kernel memor
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 
-from luthier_py.analysis.frames import Frames, frames_of
+from luthier_py.analysis.frames import Frames, calls_text, frames_of
+from luthier_py.analysis.lines import SourceLine
 from luthier_py.loader import load
 from luthier_py.tool import Allocations, LiveAllocation
 from luthier_py.tool.allocations import loaded_segments
@@ -21,6 +23,8 @@ from luthier_py.worker.patching import Copy
 
 _PLACES = struct.Struct("<3Q")
 _ROW = struct.Struct("<2Q2I")
+_PLACE = re.compile(r"(.*?)((?:\+0x[0-9a-f]+)+)")
+_OF_HIP = re.compile(r"/hip/(amd_detail/|nvidia_detail/)?\w+\.h$")
 _AT_BASE, _IN_COPY = 1, 2  # tool.h's struct original
 SECRET = {f"hidden_{name}" for name in ("hostcall_buffer", "printf_buffer", "heap_v1", "multigrid_sync_arg",
                                         "default_queue", "completion_action", "queue_ptr")}
@@ -85,10 +89,18 @@ def _rows(content: bytes) -> Iterator[tuple[bool, LiveAllocation]]:
 
 @lru_cache(maxsize=1 << 16)
 def _host_line(place: str) -> str:
-    """Of FILE+0xOFFSET in the program: its source lines, where there are line tables."""
-    path, _, offset = place.rpartition("+")
-    lines, first = _host_lines(path)
-    return lines.text_at(first + int(offset, 16)) or f"{Path(path).name}+{offset}"
+    """Of FILE+0xOFFSET+0xOFFSET.. in the program, the innermost call first: source lines, where there are line tables,
+    out to the first that is not in one of HIP's headers, whose functions stand between where nothing is inlined."""
+    found = _PLACE.fullmatch(place)
+    assert found is not None
+    path, offsets = found[1], found[2].split("+")[1:]
+    frames, first = _host_lines(path)
+    lines = list[SourceLine]()
+    for offset in offsets:
+        lines += (around := frames.lines_at(first + int(offset, 16)))
+        if not around or not _OF_HIP.search(around[-1].file):
+            break
+    return calls_text(lines) or f"{Path(path).name}+{offsets[0]}"
 
 
 @lru_cache(maxsize=64)

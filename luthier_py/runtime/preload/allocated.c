@@ -8,12 +8,13 @@
 #include "preloaded.h"
 
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FREED = 256 }; /* that are remembered */
-struct given { uint64_t start, end; unsigned long call; const char *function; const void *caller; };
+enum { FREED = 256, CALLERS = 4, FRAMES = 8 }; /* that are remembered; with our own */
+struct given { uint64_t start, end; unsigned long call; const char *function; const void *callers[CALLERS]; };
 
 static struct given *live, freed[FREED]; /* by address; in a ring */
 static size_t count, room;
@@ -71,14 +72,28 @@ static void add(struct given row)
     count++;
 }
 
+/* The call's own caller and theirs: in code that is not optimised that is a function of HIP's headers. */
+static void find_callers(struct given *row, void *caller)
+{
+    void *frames[FRAMES];
+    int found = backtrace(frames, FRAMES), first = 0;
+    row->callers[0] = caller;
+    while (first < found && frames[first] != caller)
+        first++;
+    for (int i = 1; i < CALLERS && first + i < found; i++)
+        row->callers[i] = frames[first + i];
+}
+
 /* The call's result, once its memory is known. */
-static hipError_t gave(hipError_t error, const void *address, size_t bytes, const char *function, const void *caller)
+static hipError_t gave(hipError_t error, const void *address, size_t bytes, const char *function, void *caller)
 {
     if (error || !address || !bytes)
         return error;
-    uint64_t start = (uintptr_t)address;
+    struct given row = {.start = (uintptr_t)address, .end = (uintptr_t)address + bytes, .function = function};
+    find_callers(&row, caller);
     pthread_mutex_lock(&lock);
-    add((struct given){start, start + bytes, ++calls, function, caller});
+    row.call = ++calls;
+    add(row);
     pthread_mutex_unlock(&lock);
     return error;
 }
@@ -101,7 +116,7 @@ static void add_managed(void)
         uint64_t start = (uintptr_t)*managed[i].pointer;
         size_t at = place_of(start);
         if (start && (at == count || live[at].start != start))
-            add((struct given){start, start + managed[i].bytes, ++calls, "__managed__", NULL});
+            add((struct given){start, start + managed[i].bytes, ++calls, "__managed__", {NULL}});
     }
 }
 
@@ -206,7 +221,7 @@ hipError_t hipMemMap(void *address, size_t bytes, size_t offset, backing_t backi
 }
 
 /* All of an allocation of which a program learns the address alone. */
-static hipError_t gave_all(hipError_t error, void *const *address, const char *function, const void *caller)
+static hipError_t gave_all(hipError_t error, void *const *address, const char *function, void *caller)
 {
     void *base;
     size_t bytes;
@@ -255,13 +270,16 @@ hipError_t hipModuleGetGlobal(void **address, size_t *bytes, struct module *modu
 
 static void tell_row(FILE *out, const struct given *row, uint32_t flags)
 {
-    Dl_info info;
+    Dl_info info, of_next;
     char text[512];
-    const char *file = dladdr(row->caller, &info) && info.dli_fname ? info.dli_fname : NULL;
     int bytes = snprintf(text, sizeof text, "%s, call %lu", row->function, row->call);
-    if (file)
-        bytes += snprintf(text + bytes, sizeof text - (size_t)bytes, " at %.300s+0x%lx", file,
-                          (unsigned long)((const char *)row->caller - (const char *)info.dli_fbase) - 1);
+    if (dladdr(row->callers[0], &info) && info.dli_fname)
+        bytes += snprintf(text + bytes, sizeof text - (size_t)bytes, " at %.300s", info.dli_fname);
+    else
+        info.dli_fbase = NULL;
+    for (int i = 0; i < CALLERS && dladdr(row->callers[i], &of_next) && of_next.dli_fbase == info.dli_fbase; i++)
+        bytes += snprintf(text + bytes, sizeof text - (size_t)bytes, "+0x%lx",
+                          (unsigned long)((const char *)row->callers[i] - (const char *)info.dli_fbase) - 1);
     uint32_t words[] = {flags, (uint32_t)bytes};
     fwrite(row, sizeof(uint64_t), 2, out);
     fwrite(words, sizeof words, 1, out);
