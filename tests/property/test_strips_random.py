@@ -156,7 +156,8 @@ class Machine:
     def compare_exec(self) -> None:
         a, b, mask = self.rng.choice((20, 3, 1)), self.register(), self.mask()
         self.emit("v_cmpx_gt_u32", sgpr(mask, 2), a, vgpr(b))
-        self.masks[mask] = self.exec = (a > self.v[b]) & self.exec
+        self.exec = (a > self.v[b]) & self.exec
+        self.masks[mask] = self.exec.copy()
 
     def all_on(self) -> None:
         self.emit("s_mov_b64", sgpr(EXEC, 2), -1)
