@@ -71,6 +71,13 @@ def names_high_half(operand: Operand | None) -> bool:
     return operand is not None and operand.kind is OperandKind.REGISTER and operand.value == 1
 
 
+def is_high_half(inst: Inst, destination: Operand) -> bool:
+    """Whether a destination is the upper half of its register, by its own name or by op_sel."""
+    selects = inst.op.partial and inst.op.format != "VOP3P"  # there these bits are the sources'
+    return bool(selects and field(inst, "src0_modifiers") & DESTINATION_HIGH) \
+        or OpFlag.WRITES_HIGH_HALF in inst.op.flags or names_high_half(destination)
+
+
 class Raw:
     """Bits of one operand before modifiers: vector rows, or a scalar taken when the instruction was put off."""
 
@@ -137,16 +144,17 @@ def read_scalar(operand: Operand, bits: int, context: OperandContext) -> Value:
 
 
 class SourceReader:
-    """One operand of the signature, ready to be read in a chunk."""
+    """One operand of the signature, ready to be read in a chunk. Without ``operand``: what ``reg`` holds, of a half its
+    ``high`` one."""
 
     def __init__(self, slot: SignaturePart, operand: Operand | None, reg: Reg | None, inst: Inst,
-                 context: OperandContext, dpp: Dpp | None, flushes: bool) -> None:
+                 context: OperandContext, dpp: Dpp | None, flushes: bool, high: bool = False) -> None:
         self.type = slot.type
         self.count = slot.count
         self.mixed, self.of_bf16 = slot.mixed, slot.name == "bmix"
         name = operand.name if operand is not None else ""
         self.modifiers = field(inst, f"{name}_modifiers") if name and slot.name != "raw" else 0
-        if names_high_half(operand):
+        if names_high_half(operand) or operand is None and high:
             self.modifiers |= OP_SEL
         self.by_halves = inst.op.format == "VOP3P" and bool(name)  # elements have modifiers of their own
         self.sdwa = field(inst, f"{name}_sel", SDWA_DWORD) if name else SDWA_DWORD
@@ -224,9 +232,7 @@ class ResultWriter:
         self.type = slot.type
         self.count = slot.count
         self.keeps_high = inst.op.partial
-        selects = inst.op.partial and inst.op.format != "VOP3P"  # there these bits are the sources'
-        self.high = bool(selects and field(inst, "src0_modifiers") & DESTINATION_HIGH) \
-            or OpFlag.WRITES_HIGH_HALF in inst.op.flags or names_high_half(operand)
+        self.high = is_high_half(inst, operand)
         self.clamp = row.clamps and bool(field(inst, "clamp"))
         self.omod = field(inst, "omod") if context.scales(slot.type) else 0
         self.sdwa = field(inst, "dst_sel", SDWA_DWORD)

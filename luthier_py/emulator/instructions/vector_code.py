@@ -18,6 +18,7 @@ from luthier_py.emulator.instructions.operands import (
     SourceReader,
     destinations,
     field,
+    is_high_half,
     row_of,
     value_operands,
 )
@@ -139,6 +140,7 @@ def _dpp(w: WaveCode, inst: Inst) -> Dpp | None:
 def _sources(w: WaveCode, inst: Inst, row: Lanes, dpp: Dpp | None) -> SourceReaders:
     operands = iter(value_operands(inst))
     old = next((operand for operand in destinations(inst) if operand.name == "vdst"), None)
+    high = old is not None and is_high_half(inst, old)
     sources: SourceReaders = []
     for slot in row.signature.sources:
         operand = None if slot.special else next(operands, None)
@@ -147,7 +149,7 @@ def _sources(w: WaveCode, inst: Inst, row: Lanes, dpp: Dpp | None) -> SourceRead
             continue
         reg = operand.reg if operand is not None else old.reg if old is not None else None
         typed = slot if slot.type.bits else SignaturePart(slot.name, row.signature.results[0].type)
-        sources.append(SourceReader(typed, operand, reg, inst, w.context, dpp, row.flushes))
+        sources.append(SourceReader(typed, operand, reg, inst, w.context, dpp, row.flushes, high))
     return sources
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from waves import FULL, ISA, run
 
 from luthier_py.isa import instruction_set, sgpr, target, vgpr
@@ -120,6 +121,29 @@ def test_results_in_half_a_register():
     second = (low(0) * high(1) + high(2)) & 0xFFFF
     np.testing.assert_array_equal(state.vgpr(5), (WORDS[5] & 0xFFFF0000) | second)
     np.testing.assert_array_equal(state.vgpr(6), (low(0) + low(1)) & 0xFFFF, "gfx9 clears the high half of e32 results")
+
+
+@pytest.mark.parametrize(("name", "text", "low"), [
+    ("gfx1100", "v_fmac_f16_e32 v4.h, v0.l, v1.h", False), ("gfx1100", "v_fmac_f16_e32 v4.l, v0.h, v1.l", True),
+    ("gfx1201", "v_fmac_f16_e64 v4.h, v0.l, v1.h", False), ("gfx1250", "v_fmac_f16_e64 v4.l, v0.h, v1.l", True),
+])
+def test_half_a_register_is_added_to(name, text, low):
+    """The half that the sum goes to, not always the lower one (RDNA 3 ISA, V_FMAC_F16: D.f16 is a source)."""
+    isa = instruction_set(target(name), 32)
+    state = run([isa.parse(text)], isa=isa, vgprs={0: halves(0), 1: halves(1), 4: halves(2)})
+    old, expected = HALVES[2][:32], HALVES[2][:32].copy()
+    place = 0 if low else 1
+    a, b = HALVES[0][:32, int(low)], HALVES[1][:32, int(not low)]
+    expected[:, place] = (a.astype(np.float64) * b + old[:, place]).astype(np.float16)
+    np.testing.assert_array_equal(state.vgpr(4)[:32], expected.view(np.uint32).reshape(32))
+
+
+def test_halves_change_places():
+    isa = instruction_set(target("gfx1100"), 32)
+    state = run([isa.parse("v_swap_b16 v4.h, v5.l")], isa=isa, vgprs={4: WORDS[4], 5: WORDS[5]})
+    a, b = WORDS[4][:32], WORDS[5][:32]
+    np.testing.assert_array_equal(state.vgpr(4)[:32], a & 0xFFFF | b << 16)
+    np.testing.assert_array_equal(state.vgpr(5)[:32], b & 0xFFFF0000 | a >> 16)
 
 
 SELECTS = [
