@@ -11,6 +11,8 @@ from luthier_py.isa.constants import LITERAL, constant_bits, width_of
 from luthier_py.isa.instruction import Inst, Operand, OperandKind
 from luthier_py.isa.semantics import Lanes, meaning
 from luthier_py.isa.semantics.algebra import F32
+from luthier_py.isa.semantics.meaning import Variants
+from luthier_py.isa.semantics.readers.binding import DESTINATIONS, sources, width
 
 OP_SEL, OP_SEL_HI = 4, 8  # of a source's modifiers: the upper half; in MIX instructions, that it is a half at all
 _SDWA_PARTS = {0: (0, 8), 1: (8, 8), 2: (16, 8), 3: (24, 8), 4: (0, 16), 5: (16, 16)}
@@ -42,16 +44,27 @@ def _mixed(row: object) -> bool:
 
 
 def part_of(inst: Inst, operand: Operand) -> tuple[int, int] | None:
-    """The first bit and the number of bits."""
+    """The first bit and the number of bits, of a source; of a destination that is one, too, those that it adds to."""
     if operand.kind is not OperandKind.REGISTER:
         return None
     select = inst.find(f"{operand.name}_sel")
     if select is not None:
         return _SDWA_PARTS.get(select.value)
-    if not operand.type.startswith("OPERAND_REG_I") or width_of(operand.type) != 16:
+    row = meaning(inst.op)
+    if _mixed(row) or not _is_half(inst, operand, row.typical if isinstance(row, Variants) else row):
         return None
-    if _mixed(meaning(inst.op)):
-        return None
-    modifiers = inst.find(f"{operand.name}_modifiers")
-    high = operand.value or modifiers is not None and modifiers.value & OP_SEL
+    old = operand.name in DESTINATIONS  # op_sel of a destination is a bit of the first source's modifiers
+    modifiers = inst.find("src0_modifiers" if old else f"{operand.name}_modifiers")
+    high = operand.value or modifiers is not None and modifiers.value & (OP_SEL_HI if old else OP_SEL)
     return (16 if high else 0), 16
+
+
+def _is_half(inst: Inst, operand: Operand, row: object) -> bool:
+    """By the type of what may be a constant; what is a register in any case is told by what is computed of it."""
+    if operand.type.startswith("OPERAND_REG_I"):
+        return width_of(operand.type) == 16
+    if not isinstance(row, Lanes):
+        return False
+    taken = zip(sources(inst.op, row), row.signature.sources, strict=True)
+    return any(name == operand.name and slot.count == 1 and (slot.type.bits or width(row).bits) == 16
+               for name, slot in taken)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from each_target import EACH_TARGET
 
-from luthier_py.isa import Target, instruction_set
+from luthier_py.isa import Target, instruction_set, target, vgpr
 from luthier_py.isa.float_results import float_results
 
 POLES = ["v_rcp_f32 v0, v1", "v_rcp_f16 v0, v1", "v_rcp_f64 v[0:1], v[2:3]", "v_rcp_iflag_f32 v0, v1",
@@ -24,3 +24,16 @@ def test_what_is_infinite_exactly(row: Target) -> None:
         for text in texts:
             results = float_results(isa.parse(text))
             assert results and [each.pole for each in results] == [pole], text
+
+
+@pytest.mark.parametrize(("text", "made", "taken"), [
+    ("v_add_f16_e32 v1.h, v2.l, v3.h", (1, 16), [(2, 0), (3, 16)]),
+    ("v_fmac_f16_e32 v1.h, v2.h, v3.l", (1, 16), [(2, 16), (3, 0), (1, 16)]),
+    ("v_fmac_f16_e64 v1.h, v2.l, v3.l", (1, 16), [(2, 0), (3, 0), (1, 16)]),
+    ("v_fma_f16 v1.l, v2.h, v3.l, v4.h", (1, 0), [(2, 16), (3, 0), (4, 16)]),
+])
+def test_halves_of_registers(text: str, made: tuple[int, int], taken: list[tuple[int, int]]) -> None:
+    """Of whatever encoding, and of what a sum is added to."""
+    result, = float_results(instruction_set(target("gfx1100")).parse(text)) or ()
+    parts = [result.result, *(result.sources or ())]
+    assert [(each.place, each.first_bit) for each in parts] == [(vgpr(reg), first) for reg, first in (made, *taken)]

@@ -91,6 +91,8 @@ def test_literals_scalars_and_constants_of_64_bits() -> None:
     (made("v_add_u32_sdwa", vgpr(3), vgpr(1), vgpr(2), dst_sel=6, src0_sel=4, src1_sel=1), 0, lambda x: x),
     (made("v_add_u32_sdwa", vgpr(3), vgpr(1), vgpr(2), dst_sel=6, src0_sel=4, src1_sel=0), 1, lambda x: 3 * x),
     (("v_add_f16", vgpr(3), vgpr(1), vgpr(2)), 0, lambda x: x),
+    (("v_add_f16", vgpr(3), vgpr(2), vgpr(1)), 1, lambda x: x),
+    (("v_cmp_lt_u16_e32", sgpr(VCC, 2), vgpr(2), vgpr(1)), 1, lambda x: x),
     (made("v_mad_i16", vgpr(3), vgpr(1), vgpr(2), vgpr(2), src0_modifiers=4), 0, lambda x: 1),
     (("v_add_f32", vgpr(3), vgpr(1), vgpr(2)), 0, lambda x: 0x10000 | x),
 ])
