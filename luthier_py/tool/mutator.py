@@ -26,7 +26,7 @@ from luthier_py.tool.computed import asks_exec
 from luthier_py.tool.counting import Counted, Region, Stretch, instrs_at, whole
 from luthier_py.tool.edits import Before, Edits, Place, Turn
 from luthier_py.tool.expected import each, expect
-from luthier_py.tool.hook import Hook, Lanes, hook_of_text
+from luthier_py.tool.hook import Hook, Lanes, hook, hook_of_text
 from luthier_py.tool.recorder import Recorder, as_tuple
 from luthier_py.tool.rewriting import destinations, plain_sources, rewritten
 from luthier_py.tool.selection import Selection
@@ -36,6 +36,12 @@ from luthier_py.tool.ways import entry_of, on, ways_into
 
 _EXEC = sgpr(EXEC, 2)
 SKIPS = WaveVariable(u32, name="skips")  # what skip_if carries from a hook to the instruction
+_IN_LANES = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS
+
+
+@hook
+def _runs() -> u32:
+    return u32(0)
 
 
 class Mutator(ChosenCode):
@@ -135,14 +141,17 @@ class Mutator(ChosenCode):
     def skip_if(self, instr: Instr, hook: Hook, *args: object) -> None:
         """Run ``instr`` only where ``hook``, called behind all other calls before it, gives 0: one u32 for the wave.
 
-        A wave variable carries that. What ``instr`` loads is waited for. Instructions that write SCC, VCC, M0 or EXEC,
-        or read one of the first three (on some targets LDS needs M0), cannot be skipped, nor those that two counters
-        count where no single instruction waits for both (flat stores on some targets).
+        A wave variable carries that. Where no lane is active, and ``hook`` makes it of lanes, ``instr`` runs. What
+        ``instr`` loads is waited for. Instructions that write SCC, VCC, M0 or EXEC, or read one of the first three (on
+        some targets LDS needs M0), cannot be skipped, nor those that two counters count where no single instruction
+        waits for both (flat stores on some targets).
         """
         expect(instr, Instr)
         code, flag = conditional(self.program.isa, instr.inst, caller())
         given = tuple(SKIPS if reg == flag else reg for reg in code.takes)
         self._recorder.put(instr, None, code.gives)
+        if instr.inst.writes.sgpr or not instr.op.flags & _IN_LANES:  # else it does nothing where no lane is active
+            self._recorder.record(((instr, Place.BEFORE),), _runs, (), SKIPS, Turn.INSTEAD)
         self._recorder.record(((instr, Place.BEFORE),), hook, args, SKIPS, Turn.INSTEAD)
         self._recorder.record(((instr, Place.BEFORE),), hook_of_text(code), given, code.gives, Turn.INSTEAD)
 

@@ -10,6 +10,7 @@ from shown_kernels import END, POINTERS, WORDS, A, S, V, everywhere, instrumente
 from luthier_py import Lane, Tool, Variable, destination, f32, f64, hook, u32, u64
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import EditConflict, HookError
+from luthier_py.intrinsics import ballot
 from luthier_py.isa import EXEC, M0, SCC, VCC
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
@@ -368,6 +369,25 @@ def test_loads_and_stores_that_are_skipped(bench):
     even = code_object({"k": [row if row != ("s_mov_b32", S(9), 1) else ("s_mov_b32", S(9), 2) for row in rows]})
     ran = bench.run(instrumented(even, skip("GLOBAL_LOAD_DWORD"))[1].data, "k.luthier")
     assert words(ran, 0)[0] == number
+
+
+@hook
+def any_nought(x: Lane[u32]) -> u32:
+    return u32(ballot(x == u32(0)) != u64(0))
+
+
+def test_where_no_lane_is_active_nothing_is_skipped_for_lanes(bench):
+    """What was found elsewhere does not count: the hook, which looks at lanes, is left out."""
+    rows = [*POINTERS, ("s_mov_b32", S(9), 1), ("s_mov_b32", S(10), 2), ("s_movk_i32", S(9), 3),
+            ("s_mov_b64", S(12, 2), S(EXEC, 2)), ("s_mov_b64", S(EXEC, 2), 0), ("s_movk_i32", S(10), 4),
+            ("s_mov_b64", S(EXEC, 2), S(12, 2)), *stores(S(9), S(10)), END]
+
+    def visit(tool, m):
+        for instr in found(m, "S_MOVK_I32"):
+            m.skip_if(instr, any_nought, V(0))
+
+    ran = bench.run(instrumented(code_object({"k": rows}), visit)[1].data, "k.luthier")
+    assert [words(ran, n)[0] for n in range(2)] == [1, 4]
 
 
 @pytest.mark.parametrize(("base", "why"), [
