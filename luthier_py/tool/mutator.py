@@ -160,15 +160,16 @@ class Mutator(ChosenCode):
 
         Without ``args`` a hook with parameters gets the sources of ``instr`` in the manuals' order, a destination that
         is one, too (v_fmac), last; refused where modifiers (neg, clamp, op_sel, SDWA, DPP ...) make something else of
-        them. Without ``into`` its results go where those would. It runs behind all calls before ``instr``. Other lanes,
-        and all else that ``instr`` would write, stay. To make something of what ``instr`` itself gives, leave it, and
-        call ``after`` with ``destination(instr)`` as an argument and ``into=instr.inst["vdst"].reg``.
+        them, or where it takes upper halves. Without ``into`` its results go where those would; refused where ``instr``
+        keeps a part of them. It runs behind all calls before ``instr``. Other lanes, and all else that ``instr`` would
+        write, stay. To make something of what ``instr`` itself gives, leave it, and call ``after`` with
+        ``destination(instr)`` as an argument and ``into=instr.inst["vdst"].reg``.
         """
         expect(instr, Instr)
-        into = destinations(instr) if into is None and isinstance(hook, Hook) and hook.signature.results else into
         wants = isinstance(hook, Hook) and len(hook.signature.parameters) > len(hook.captured)
         try:
             given = args if args or not wants else plain_sources(self.program.isa, instr.inst)
+            into = destinations(instr) if into is None and isinstance(hook, Hook) and hook.signature.results else into
         except ValueError as error:
             raise HookError(f"{caller()}: {error}", self._recorder.where(instr)) from None
         self._recorder.record(((instr, Place.BEFORE),), hook, given, into, Turn.INSTEAD)

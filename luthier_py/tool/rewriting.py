@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from luthier_py.errors import LuthierError
 from luthier_py.ir import Instr
-from luthier_py.isa import Inst, InstructionSet, Operand, OperandKind, OpFlag, Reg
+from luthier_py.isa import Inst, InstructionSet, Operand, OperandKind, OpFlag, Reg, RegSet, part_of
 from luthier_py.isa.assemble import ENCODING_SUFFIX, Syntax
 from luthier_py.isa.instruction import Access
 
@@ -56,6 +56,9 @@ def plain_sources(isa: InstructionSet, inst: Inst) -> tuple[Operand, ...]:
                          "give the hook's arguments, and let it do the rest")
     sources = [operand for operand in inst.operands
                if Access.READ in operand.access and operand.kind in (OperandKind.REGISTER, OperandKind.CONSTANT)]
+    if halves := [operand.name for operand in sources if (part := part_of(inst, operand)) is not None and part[0]]:
+        raise ValueError(f"`{isa.text(inst)}` takes upper halves of registers ({', '.join(halves)}); give the hook's "
+                         f"arguments, as source(instr, \"{halves[0]}\")")
     return tuple(sorted(sources, key=lambda operand: Access.WRITE in operand.access))
 
 
@@ -81,6 +84,10 @@ def _unsaid(plain: Inst | None, name: str) -> int:
 
 
 def destinations(instr: Instr) -> tuple[Reg, ...]:
-    """Registers that it names as results."""
-    return tuple(operand.reg for operand in instr.inst.operands
-                 if operand.reg is not None and Access.WRITE in operand.access)
+    """Registers that it names as results. ValueError where it keeps bits of them: a hook would write all."""
+    found = tuple(operand.reg for operand in instr.inst.operands
+                  if operand.reg is not None and Access.WRITE in operand.access)
+    if kept := instr.inst.partial_writes & RegSet.of(*found):
+        raise ValueError(f"`{instr.code.distinct.isa.text(instr.inst)}` writes a part of {kept} alone; say into= which "
+                         "register the hook's result goes to, all of it")
+    return found

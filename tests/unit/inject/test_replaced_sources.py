@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 from emulated import ISA, LANES, Bench, code_object
 from shown_kernels import END, POINTERS, WORDS, V, instrumented, stores, words
+from synthetic import build
 
-from luthier_py import Lane, hook, u32
+from luthier_py import Lane, Mutator, f16, hook, u32
+from luthier_py.analysis import analyse
 from luthier_py.errors import HookError
+from luthier_py.ir import lift
+from luthier_py.isa import instruction_set, target
 
 
 @hook
@@ -48,3 +52,21 @@ def test_sources_that_are_made_something_else_of_are_not_given(text, what):
 
     with pytest.raises(HookError, match=f"whole sources alone \\({what}\\); give the hook's arguments"):
         instrumented(code_object({"k": rows}), visit)
+
+
+@hook
+def summed(a: Lane[f16], b: Lane[f16]) -> Lane[f16]:
+    return a + b
+
+
+@pytest.mark.parametrize(("gpu", "text", "into", "why"), [
+    ("gfx1100", "v_add_f16_e32 v1.l, v2.l, v3.l", None, "writes a part of v1 alone; say into="),
+    ("gfx1030", "v_add_f16_e32 v1, v2, v3", None, "writes a part of v1 alone; say into="),
+    ("gfx1100", "v_add_f16_e32 v1.l, v2.l, v3.h", V(1), "takes upper halves of registers .src1.; give the hook's"),
+])
+def test_halves_are_not_taken_for_whole_registers(gpu, text, into, why):
+    raw = instruction_set(target(gpu)).parse(text).raw
+    program = lift(build({"k": [raw, ("s_endpgm", 0)]}, gpu=gpu))
+    m = Mutator(program, analyse(program))
+    with pytest.raises(HookError, match=why):
+        m.replace(next(iter(program.functions[0].instrs)), summed, into=into)
