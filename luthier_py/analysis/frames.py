@@ -65,7 +65,8 @@ class Frames:
         return tuple(line for line in lines if line is not None)
 
     def text_at(self, pc: int) -> str | None:
-        """The same in a line of text."""
+        """The same in a line of text, the outermost first: where in the kernel, and of what was inlined there names of
+        files alone."""
         return calls_text(self.lines_at(pc))
 
 
