@@ -15,7 +15,7 @@ from luthier_py.inject.call import Pattern, call, edit_of
 from luthier_py.inject.fragment import Fragment
 from luthier_py.inject.items import Allotted, Home, Item, Keeper, PrivateCell
 from luthier_py.inject.sites import Needs, Site, Sites
-from luthier_py.isa import InstructionSet, Reg
+from luthier_py.isa import InstructionSet, Reg, RegFile
 from luthier_py.jit import PayloadKey, payload_key
 from luthier_py.tool import Entry, Insertion, Place, WaveVariable
 
@@ -51,7 +51,9 @@ class Calls:
         if form not in self.needs:
             kept = [self.homes[v] for v in (*arguments, *insertion.into) if isinstance(v, (Entry, WaveVariable))]
             floats = bool(self.sites.float_fields) and any(map(depends_on_mode, fragment.payload.instrs))
-            vector = fragment.vector or floats or not all(isinstance(home, Reg) for home in kept)
+            slots = (*fragment.payload.params, *fragment.payload.results)  # of no code at all they are moved
+            vector = (fragment.vector or floats or not all(isinstance(home, Reg) for home in kept)
+                      or any(slot.reg.file is not RegFile.SGPR for slot in slots))
             self.needs[form] = self.sites.needs(insertion, arguments, fragment.payload, vector)
         site, items, allotted = self.placed(insertion, fragment, self.needs[form])
         self.items[site.place][site.instr.pc] += items
