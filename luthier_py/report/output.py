@@ -48,6 +48,12 @@ class Launches:
         found: LaunchResult = replace(self._results[number], notes=self.notes, program=self._program)
         return found
 
+    def together(self) -> LaunchResult:
+        """All of them as one: the last, after as many; in ranges that all were in."""
+        last, ranges = self.result(-1), {result.ranges for result in self._results}
+        count = sum(result.launches for result in self._results)
+        return replace(last, launches=count, ranges=last.ranges if len(ranges) == 1 else ())
+
 
 class Output:
     """Mutable: what is to be written at the end. Text goes to ``stream`` where no file was asked for. ``in_time``:
@@ -129,7 +135,7 @@ class Output:
             reports = launches.reports
             combined = self.tool.combined(reports) if len(reports) > 1 else reports[0]
             if combined is not None:
-                written += write_report(self.tool, place, launches.result(0), combined)
+                written += write_report(self.tool, place, launches.together(), combined)
                 continue
             for number, report in enumerate(reports):
                 result = launches.result(number)

@@ -51,7 +51,8 @@ def tool_page(tool: Tool, launch: LaunchResult, report: Any) -> Page | None:
     if left_out := names[MOST_COLUMNS:]:
         notes.append(f"Not shown, but in {tool.name}.json: {', '.join(left_out)}.")
     tables = [_table(name, members, texts, lines) for name, members in lists.items()]
-    facts = (("target", program.obj.target.name), ("work-groups x work-items", f"{launch.grid} x {launch.block}"),
+    shape = ("work-groups x work-items", f"{launch.grid} x {launch.block}")
+    facts = (("target", program.obj.target.name), *([shape] if launch.launches == 1 else []),
              ("launches", str(launch.launches)), *_facts(data))
     title = f"{tool.name} of {tool.selection.shown(launch.kernel)}"
     counts, drawn = flow_counts([data], functions), kernel_functions(program, program.kernel(launch.kernel))

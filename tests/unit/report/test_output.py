@@ -37,6 +37,11 @@ class Summed(Nested):
         return sum(reports)
 
 
+class Heads(Summed):
+    def files(self, launch: LaunchResult, report: Any) -> Mapping[str, bytes]:
+        return {"head.txt": self.headline(launch).encode()}
+
+
 def launch(index: int, kernel: str = SYMBOL) -> LaunchResult:
     return LaunchResult(index, kernel, (4, 2, 1), (64, 1, 1), {})
 
@@ -115,6 +120,19 @@ def test_files_of_each_launch_or_of_each_kernel(tmp_path: Path) -> None:
         assert folder is not None and not folder.exists()
         written = output.finish(Verdict(tool))
         assert {str(path.parent.relative_to(folder)): json.loads(path.read_text()) for path in written} == expected
+
+
+def test_what_several_launches_are_called_together(tmp_path: Path) -> None:
+    """Not one of them: their number, until the last, and the ranges that all were in."""
+    tool = Heads(LUTHIER_REPORT=tmp_path)
+    output = Output(tool, StringIO())
+    for result in (replace(launch(0, "k"), ranges=("step",)), replace(launch(4, "k"), launches=3, ranges=("step",)),
+                   replace(launch(5, "in"), ranges=("step",)), replace(launch(6, "in"), ranges=("other",)),
+                   launch(7, "one")):
+        output.launch(result, 1, "")
+    files = {path.parent.name: path.read_text() for path in output.finish(Verdict(tool))}
+    assert files == {"k": "4 launches until 4 - k - in step", "in": "2 launches until 6 - in",
+                     "one": "kernel 7 - one - #workgroups 8"}
 
 
 def test_kernels_of_one_name_are_kept_apart(tmp_path: Path) -> None:
