@@ -9,6 +9,7 @@ and examples (`FIRST`), which are of no amount.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,9 @@ from luthier_py.report.plain import flat, is_number
 from luthier_py.tool import Amount, Declaration, amount_at, declared_at
 
 KERNEL, LINES, OPCODES = "kernel", "by source line", "by opcode"
-ADDRESSES = {"pc", "other_pc", "branch", "target", "header"}
+ADDRESSES = {"pc", "other_pc", "branch", "target", "header", "region", "from", "to", "address"}
+ADDRESS_LISTS = {"blocks"}
+ADDRESS_TEXT = re.compile("0x[0-9a-f]+")
 FIRST = "first"  # the key of examples in reports, or in their rows
 GREATEST, LEAST = {"worst", "most", "longest", "max"}, {"min"}  # first words of names
 CONSTANT = {"wave_size", "clock_bits", "room", "depth", "blocks", "judged"}  # of a kernel, whatever it is launched with
@@ -94,7 +97,9 @@ def _add(
         if isinstance(value, Mapping):
             _add(found, inside, value, kind)
         elif isinstance(value, list):
-            _add(found, inside, {str(at): each for at, each in enumerate(value) if not isinstance(each, Mapping)}, kind)
+            if key not in ADDRESS_LISTS:
+                plain = {str(at): each for at, each in enumerate(value) if not isinstance(each, Mapping)}
+                _add(found, inside, plain, kind)
             main = key in MAIN or not MAIN & part.keys()
             section = within if within and key == "rows" else inside
             prefix = within if main else inside
@@ -146,8 +151,8 @@ def _words(row: Mapping[str, Any], kernel: str, keys: Sequence[str]) -> Iterator
             yield name if value else f"not {name}"
         elif name in BOUNDS or name in keys and not isinstance(value, str):
             yield f"{name} {value}"
-        elif isinstance(value, str) and demangled(value) != kernel:
-            yield _without_folder(value) if name in ("source", "line") else value
+        elif isinstance(value, str) and demangled(value) != kernel and not ADDRESS_TEXT.fullmatch(value):
+            yield _without_folder(value) if name in ("source", "line") else demangled(value)
 
 
 def _without_folder(place: str) -> str:

@@ -132,6 +132,26 @@ def test_what_is_no_amount_is_not_added_up() -> None:
     }  # fmt: skip
 
 
+def test_code_that_is_elsewhere_is_no_other_code() -> None:
+    """Addresses are nothing that two builds share: of blocks, of ways between them, of functions, of paths' ends."""
+    def moved(by: int) -> dict[str, Any]:
+        return {
+            "blocks": [{"function": "_Z1fi", "pc": 64 + by, "region": 32 + by, "executions": 5}],
+            "ways": [{"from": 32 + by, "to": 64 + by, "executions": 4}],
+            "traces": [{"blocks": [32 + by, 64 + by], "likely": [0.5], "instructions": 9}],
+            "paths": [{"function": "_Z1fi", "blocks": [32 + by], "then": hex(64 + by), "executions": 3}],
+            "functions": [{"function": "f(int)", "address": 32 + by, "calls": 2}],
+        }
+
+    found = tally([moved(0)])
+    assert found == tally([moved(768)]) == {
+        NumberName("blocks", "f(int) #0", "executions"): 5, NumberName("ways", "#0", "executions"): 4,
+        NumberName("traces", "#0", "instructions"): 9, NumberName("traces #0 likely", "0", ""): 0.5,
+        NumberName("paths", "f(int) #0", "executions"): 3, NumberName("functions", "f(int) #0", "calls"): 2,
+    }  # fmt: skip
+    assert tally([{"blocks": 3}]) == {NumberName(KERNEL, "", "blocks"): 3}  # their number
+
+
 @pytest.mark.parametrize(("before", "after", "pairs", "left"), [
     (["a", "b"], ["b", "a"], {("a", "a"), ("b", "b")}, ([], [])),
     (["void f<4>(int)", "g"], ["void f<8>(int)", "g"], {("g", "g"), ("void f<4>(int)", "void f<8>(int)")}, ([], [])),
