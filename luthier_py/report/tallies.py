@@ -21,14 +21,15 @@ from luthier_py.tool import Amount, Declaration, amount_at, declared_at
 
 KERNEL, LINES, OPCODES = "kernel", "by source line", "by opcode"
 ADDRESSES = {"pc", "other_pc", "branch", "target", "header", "region", "from", "to", "address"}
-ADDRESS_LISTS = {"blocks"}
+ADDRESS_LISTS = {"blocks", "sources"}
 ADDRESS_TEXT = re.compile("0x[0-9a-f]+")
 FIRST = "first"  # the key of examples in reports, or in their rows
 GREATEST, LEAST = {"worst", "most", "longest", "max"}, {"min"}  # first words of names
 CONSTANT = {"wave_size", "clock_bits", "room", "depth", "blocks", "judged"}  # of a kernel, whatever it is launched with
 BOUNDS = {"low", "high"}  # of an interval, whose name they are
 RUNNING = "total"  # a number of this name is the sum over all launches so far, of whatever kernel (NVBit's tools)
-MAIN = {"lines", "rows"}  # lists that have all there is by source line, whatever lists stand beside them
+BY_LINE = "sources"  # rows by their source lines
+MAIN = {"lines", "rows", BY_LINE}  # what has all there is by source line, whatever lists stand beside it
 
 
 class NumberName(NamedTuple):
@@ -94,7 +95,9 @@ def _add(
         if kind is None and (key == FIRST or key == RUNNING and is_number(value)):
             continue
         inside = f"{within} {key}".lstrip()
-        if isinstance(value, Mapping):
+        if key == BY_LINE and isinstance(value, Mapping) and all(isinstance(row, Mapping) for row in value.values()):
+            _add_rows(found, inside, within, [{"source": source, **row} for source, row in value.items()], kind, keys)
+        elif isinstance(value, Mapping):
             _add(found, inside, value, kind)
         elif isinstance(value, list):
             if key not in ADDRESS_LISTS:

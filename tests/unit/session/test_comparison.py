@@ -114,10 +114,11 @@ def test_lines_are_not_counted_twice() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("tool", ["branch_divergence", "memory_divergence", "roofline"])
+@pytest.mark.parametrize("tool", ["branch_divergence", "memory_divergence", "memory_locality", "roofline"])
 def test_lines_are_known_without_their_folders(tool: str) -> None:
     text = json.dumps(report_of(tool, {})).replace("transpose.hip", "/there/transpose.hip")
     found = {name: value for name, value in tally([json.loads(text)]).items() if name.section == LINES and name.thing}
+    assert not any("/" in part for name in tally([json.loads(text)]) for part in name)
     assert {name.thing for name in found} >= {"transpose.hip:8", "transpose.hip:11"}
     assert found == {name: value for name, value in tally([report_of(tool, {})]).items() if name in found}
 
@@ -141,6 +142,7 @@ def test_code_that_is_elsewhere_is_no_other_code() -> None:
             "traces": [{"blocks": [32 + by, 64 + by], "likely": [0.5], "instructions": 9}],
             "paths": [{"function": "_Z1fi", "blocks": [32 + by], "then": hex(64 + by), "executions": 3}],
             "functions": [{"function": "f(int)", "address": 32 + by, "calls": 2}],
+            "decided": [{"pc": 64 + by, "sources": [32 + by, 48 + by]}],
         }
 
     found = tally([moved(0)])
