@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from luthier_py.names import demangled
 from luthier_py.report.plain import flat, is_number
-from luthier_py.tool import Amount, Declaration, amount_at, declared_at
+from luthier_py.tool import Amount, Declaration, RowsBy, amount_at, declared_at
 
 KERNEL, LINES, OPCODES = "kernel", "by source line", "by opcode"
 ADDRESSES = {"pc", "other_pc", "branch", "target", "header", "region", "from", "to", "address"}
@@ -118,7 +118,7 @@ def _add_rows(
 ) -> None:
     """By source line and by opcode, as far as rows tell; others in their order, which two builds have in common."""
     order: Counter[str] = Counter()
-    for row in rows:
+    for row in _in_order(rows, kind):
         words = " ".join(_words(row, found.kernel, keys))
         name = f"{words} #{order[words]}".lstrip()
         order[words] += 1
@@ -131,6 +131,16 @@ def _add_rows(
         title = name.removesuffix(" #0") if "action" in row else f"{section} {name}"
         nested = {key: value for key, value in row.items() if isinstance(value, list) and key != "keys"}
         _add(found, title, nested, None if kind is None else declared_at(kind, ("0",)), row.get("keys", ()))
+
+
+def _in_order(rows: Iterable[Mapping[str, Any]], kind: Declaration | None) -> Iterable[Mapping[str, Any]]:
+    """By the keys that the tool declares: a report may have the costliest first, which is another one in each run."""
+    if not isinstance(kind, RowsBy):
+        return rows
+    keyed = [([(isinstance(value, str), value) for value in map(row.get, kind.keys)], row) for row in rows]
+    if not all(isinstance(value, (int, str)) for keys, _ in keyed for _, value in keys):
+        return [row for _, row in keyed]
+    return [row for _, row in sorted(keyed, key=lambda each: each[0])]
 
 
 def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:

@@ -10,7 +10,7 @@ from typing import Any
 from luthier_py import COUNT_WARP_LEVEL, EXCLUDE_PRED_OFF, LaunchResult, Mutator, Option
 from luthier_py.analysis import SourceLines, source_lines
 from luthier_py.ir import Block, Program
-from luthier_py.tool import SAME, SUM, RowsBy, Stretch, combined
+from luthier_py.tool import SAME, SUM, Amount, OfSeveral, RowsBy, Stretch, combined
 from luthier_py.tools.hot_blocks.forms import dot
 from luthier_py.tools.hot_blocks.traces import traces
 from luthier_py.tools.opcode_histogram import OpcodeHistogram, Parts
@@ -39,6 +39,7 @@ class HotBlocks(OpcodeHistogram):
                                    "instructions": SUM.of("executed instructions")}),
         "lines": RowsBy(("source",), {"instructions": SUM.of("executed instructions")}),
         "ways": RowsBy(("from", "to"), {"executions": SUM}),
+        "traces": Amount(OfSeveral.WORKED_OUT),
     }  # fmt: skip
     per_wave = COUNT_WARP_LEVEL.only(True)
     active_only = EXCLUDE_PRED_OFF.only(False)

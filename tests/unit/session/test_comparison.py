@@ -154,6 +154,25 @@ def test_code_that_is_elsewhere_is_no_other_code() -> None:
     assert tally([{"blocks": 3}]) == {NumberName(KERNEL, "", "blocks"): 3}  # their number
 
 
+def test_launches_in_another_order_are_the_same(tmp_path: Path) -> None:
+    """Of several there is no trace, which follows from all of them; and blocks are not known by their rank."""
+    def report(*executions: int) -> dict[str, Any]:
+        blocks = [{"function": "k", "pc": pc, "length": pc, "executions": count, "instructions": pc * count}
+                  for pc, count in zip((4, 8), executions, strict=True)]
+        traces = [{"blocks": [4], "likely": [], "instructions": 4 * executions[0]}]
+        return {"blocks": sorted(blocks, key=lambda row: -row["instructions"]), "traces": traces}
+
+    def side(name: str, *reports: dict[str, Any]) -> Path:
+        rows = [{"kernel": "k", "report": each} for each in reports]
+        path = tmp_path / name
+        path.write_text(json.dumps({"schema": 1, "tool": "hot_blocks", "options": {}, "verdict": {}, "launches": rows}))
+        return path
+
+    one, other = report(9, 1), report(2, 3)
+    assert compare_files(side("a.json", one, other), side("b.json", other, one)).same
+    assert not compare_files(side("a.json", one, one), side("b.json", other, one)).same
+
+
 @pytest.mark.parametrize(("before", "after", "pairs", "left"), [
     (["a", "b"], ["b", "a"], {("a", "a"), ("b", "b")}, ([], [])),
     (["void f<4>(int)", "g"], ["void f<8>(int)", "g"], {("g", "g"), ("void f<4>(int)", "void f<8>(int)")}, ([], [])),
