@@ -71,6 +71,7 @@ class Runner:
         self.cells = {whole_number(home): ("reg", whole_number(home)) for home in self.homes.values()
                       if isinstance(home, InCell)}
         self.insts: dict[int, Inst] = {}  # what ran last
+        self.free = 0  # where a wave of the application finds nothing when that begins, as bits
 
     def fail(self, what: str, pc: int) -> CheckFailed:
         return CheckFailed(f"the patch could change the application: {what}",
@@ -79,7 +80,7 @@ class Runner:
     def run(self, start: int, pending: Pending, begin: Begin = ANYWHERE) -> Outcome:
         """``begin``: what is so where a wave begins."""
         now = Now(pending, dict(begin.terms) | self.cells, dict(begin.wanted), dict(self.cells))
-        self.insts = {}
+        self.insts, self.free = {}, begin.free
         waiting: dict[int, Now] = {start: now}
         arrived: dict[int, Now] = {}
         gone: set[int] = set()  # where each way that leads there has been, so that none comes when all is said
@@ -262,7 +263,7 @@ class Runner:
             for k in range(reg.dwords):
                 given[number(reg) + k] = self.argument(value, k, now)
                 place = renaming.get(number(reg) + k)
-                if place is not None and now.get(place) != given[number(reg) + k]:
+                if place is not None and now.get(place) != given[number(reg) + k] and not self.unborn(value, k, now):
                     raise self.fail(f"hook {payload.name} does not get {value} as an argument", pc)
         outstanding = owed(now.pending)
         touched = _renamed(known.reads | known.writes, renaming)
@@ -337,6 +338,12 @@ class Runner:
 
     def place(self, value: Reg | Kept) -> Reg | LaneOf | InCell:
         return self.homes[value.number] if isinstance(value, Kept) else value
+
+    def unborn(self, value: Value, half: int, now: Now) -> bool:
+        """Whether it is a register in which the application's waves find nothing yet, so that anything stands for it.
+        """
+        register = None if isinstance(value, Address) else number(self.place(value)) + half
+        return register is not None and bool(self.free >> register & 1) and now.due(register) == ("reg", register)
 
     def argument(self, value: Value, half: int, now: Now) -> Term:
         if isinstance(value, Address):
