@@ -21,6 +21,7 @@ EFFECTS = "masked", "sdc", "crash", "hang"
 FAULT_HEADER = "faults", *EFFECTS
 PARTS = {"model": "model", "kernel": "kernel", "group": "class", "instruction": "instruction", "line": "line"}
 """Columns that faults are summed up by, and how the tables call them."""
+NO_LINE = "no line"
 Z95 = 1.959963984540054
 """Of the normal distribution: 95 % lie within so many standard deviations."""
 
@@ -44,12 +45,16 @@ def fault_summary(rows: Sequence[Json], seed: int) -> Json:
 
 
 def _parts(rows: Iterable[Json], part: str) -> Iterator[tuple[str, list[Json]]]:
-    """Those with most faults first."""
+    """Those with most faults first. Where some code has lines, what has none is a row, too: all of what was hit."""
     found: dict[str, list[Json]] = {}
+    rows = list(rows)
+    lines = part == "line" and any(row["line"] is not None for row in rows)
     for row in rows:
         if row[part] is not None:
             name = f"0x{row['pc']:x} {row[part]}" if part == "instruction" else str(row[part])
             found.setdefault(name, []).append(row)
+        elif lines and row["pc"] is not None:
+            found.setdefault(NO_LINE, []).append(row)
     return iter(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
 
 
