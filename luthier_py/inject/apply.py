@@ -10,7 +10,7 @@ Invariant: the input is not changed, and beyond its declared writes a hook leave
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
@@ -180,9 +180,24 @@ def _component(
     calls, clones, kernels = _with_room(program, component, made)
     part("layout")
     placed = [lay_out(program.isa, clone, names) for clone in clones]
-    edits = sum(len(changed.get(f, {})) for f in component.functions)
-    edits += sum(insertion.turn is not Turn.INSTEAD for insertion in insertions)
-    sizes = sum(f.size_bytes for f in component.functions), sum(len(p.chunk.code) for p in placed)
+    sizes = {f: (f.size_bytes, len(p.chunk.code)) for f, p in zip(component.functions, placed, strict=True)}
+    policies = [(program.function_of(insertion.instr), allotted.policy) for insertion, allotted in calls.told]
+    hooked = [program.function_of(each.instr) for each in insertions if each.turn is not Turn.INSTEAD]
+
+    def row_of(old: Kernel, new: NewKernel) -> ClonedKernel:
+        """Of functions that kernels share each has all."""
+        reached = set(program.reachable(old.function))
+        edits = sum(len(changed.get(f, {})) for f in reached)
+        edits += sum(f in reached for f in hooked)
+        return ClonedKernel(
+            old.name, new.name, edits,
+            resources.occupancy(program.obj.target, old.record.descriptor, old.record.max_workitems),
+            resources.occupancy(program.obj.target, new.descriptor, old.record.max_workitems),
+            sum(sizes[f][0] for f in reached), sum(sizes[f][1] for f in reached),
+            dict(Counter(policy for f, policy in policies if f in reached)),
+            len(calls.private), old.function.isa.wave_size,
+        )
+
     return Patched(
         chunks=tuple(p.chunk for p in placed),
         kernels=tuple(kernels),
@@ -193,16 +208,7 @@ def _component(
                   for function, part in zip(component.functions, placed, strict=True)),
             {old.name: new.name for old, new in zip(component.kernels, kernels, strict=True)}, (), {},
         ),
-        report=tuple(
-            ClonedKernel(
-                old.name, new.name, edits,
-                resources.occupancy(program.obj.target, old.record.descriptor, old.record.max_workitems),
-                resources.occupancy(program.obj.target, new.descriptor, old.record.max_workitems), *sizes,
-                dict(calls.schemes),
-                len(calls.private), old.function.isa.wave_size,
-            )
-            for old, new in zip(component.kernels, kernels, strict=True)
-        ),
+        report=tuple(row_of(old, new) for old, new in zip(component.kernels, kernels, strict=True)),
         calls=dict.fromkeys((clone.name for clone in clones), calls.told),
     )
 

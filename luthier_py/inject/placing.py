@@ -5,7 +5,7 @@ In: insertions, one after the other. Out: their items, and the registers that th
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 
 from luthier_py.analysis import depends_on_mode
@@ -34,7 +34,6 @@ class Calls:
         self.numbers = {key: number for number, key in enumerate(fragments)}
         self.made: list[tuple[Insertion, Site, PayloadKey]] = []  # by number
         self.allotted: list[Allotted] = []  # to them
-        self.schemes = Counter[str]()  # calls by the policy that they got registers by
         self.private = range(0)  # bytes of a lane's memory that are for that
         self.cells = 0  # dwords of private memory in which registers are put aside
         self.needs: dict[Hashable, Needs] = {}
@@ -72,7 +71,6 @@ class Calls:
                 tried.append(site)
                 try:
                     items, allotted = self.called(insertion, fragment, needs, site, policy)
-                    self.schemes[policy.name] += 1
                     return site, items, allotted
                 except OutOfRegisters as error:
                     refusal = refusal if len(tried) > 1 else error

@@ -304,6 +304,18 @@ SWAP = ("s_swappc_b64", S(30, 2), S(40, 2))
 CALLEE = [("s_add_u32", S(8), S(8), 5), ("s_setpc_b64", S(30, 2))]
 
 
+def test_each_kernel_has_its_own_numbers_and_those_of_what_it_calls():
+    """Not those of another one that calls the same."""
+    rows = {name: [*address("f"), SWAP, *[("s_nop", 0)] * more, END] for name, more in (("one", 1), ("two", 5))}
+    made = instrumented(code_object({**rows, "f": CALLEE}, kernels=("one", "two")), count_everything, **COUNTERS)[1]
+    found = {row.name: row for row in made.patched.report}
+    calls = {name: len(each) + len(CALLEE) + 1 for name, each in rows.items()}  # one where a wave ends
+    assert {name: row.sites for name, row in found.items()} == calls
+    assert {name: sum(row.schemes.values()) for name, row in found.items()} == calls
+    assert found["two"].bytes_before - found["one"].bytes_before == 4 * 4
+    assert found["two"].bytes_after - found["one"].bytes_after == 4 * (4 + 8)
+
+
 def test_code_between_the_parts_of_an_address(bench):
     """A call through s_getpc and adds, with hooks that use SCC between all of them."""
     rows = [*POINTERS, ("s_mov_b32", S(8), 1), *address("f"), SWAP, *stores(S(8)), END]
