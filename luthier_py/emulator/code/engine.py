@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from luthier_py import llvm
-from luthier_py.emulator.native.clocks import WALL_CLOCK, host_functions
+from luthier_py.emulator.native.clocks import PAUSE, WALL_CLOCK, host_functions
 from luthier_py.emulator.options.translator import translator
 from luthier_py.llvm import Effort
 from luthier_py.storage import Shelf, cache_key
@@ -83,7 +83,7 @@ def _support(symbol: str, wave_size: int) -> int:
         if (name, wave_size) not in _ready:
             code, called = _named(name, wave_size, text)
             imports = {one: _support(one, wave_size) for one in called if one != symbol}
-            imports |= host_functions() if name == WALL_CLOCK else {}
+            imports |= host_functions() if name in (WALL_CLOCK, PAUSE) else {}
             _ready[name, wave_size] = llvm.HostCode(code, [symbol], imports)
     return _ready[name, wave_size].address(symbol)
 

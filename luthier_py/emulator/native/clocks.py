@@ -1,7 +1,7 @@
 """The clocks that kernels read. That of the core counts executed instructions; the wall clock is this computer's.
 
 In: what a worker counts for each block, and how many instructions these have. Out: LLVM IR of ``i64
-luthier_executed(ptr wave)``, of the same for what is no tool's, and of ``i64 luthier_nanoseconds()``. Invariant: nobody
+luthier_executed(ptr wave)``, of the same for what is no tool's, of ``i64 luthier_nanoseconds()``, and of ``i32 luthier_pause()``. Invariant: nobody
 pays for a clock that nobody reads; an application reads the same with a tool as without it.
 
 The instructions are those of all waves that the worker has run, since a wave with another's turn in between waits; from
@@ -25,6 +25,9 @@ from luthier_py.emulator.records.words import Words, address_of, zero_words
 
 CLOCK, OWN_CLOCK, WALL_CLOCK = "luthier_executed", "luthier_own_executed", "luthier_nanoseconds"
 """Support functions. Tools' code reads the first, the application's the second, which leaves out what tools insert."""
+PAUSE = "luthier_pause"
+"""One by which code that waits for the host leaves it the processor."""
+PAUSE_MICROSECONDS = 20
 CLOCK_KHZ = 1_000_000       # what hipDeviceAttributeClockRate says: as if an instruction, or a cycle, took a nanosecond
 WALL_CLOCK_KHZ = 100_000    # s_memrealtime: hipDeviceAttributeWallClockRate; 100 MHz as AMD's devices since MI200
 _MONOTONIC = time.CLOCK_MONOTONIC  # clock_gettime(2)
@@ -158,10 +161,23 @@ define i64 @{name}() {{
 """
 
 
+def pause(name: str) -> str:
+    """The definition of the support function; it calls what ``host_functions`` gives."""
+    return f"""
+declare i32 @usleep(i32)
+define i32 @{name}() {{
+  %status = call i32 @usleep(i32 {PAUSE_MICROSECONDS})
+  ret i32 %status
+}}
+"""
+
+
 @cache
 def host_functions() -> dict[str, int]:
     """Functions of this process, by name."""
-    function = ctypes.CDLL(None).clock_gettime
-    address = ctypes.cast(function, ctypes.c_void_p).value
-    assert address is not None
-    return {"clock_gettime": address}
+    library, found = ctypes.CDLL(None), {}
+    for name in ("clock_gettime", "usleep"):
+        address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+        assert address is not None
+        found[name] = address
+    return found
