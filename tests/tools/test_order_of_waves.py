@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from luthier_py.emulator import EmulatorDevice
 from luthier_py.loader import load
 from luthier_py.loader.origins import read_origins
 from luthier_py.pipeline import instrument
+from luthier_py.session.receiving import ChannelEnd, Receiving
 from luthier_py.session.run import Launch, run_instrumented, run_loaded, run_original
 from luthier_py.session.specs import parse_argument
 from luthier_py.tool import load_tool
@@ -144,6 +146,17 @@ def test_a_program_runs_as_it_does_bare(code: bytes, name: str, tool: str) -> No
     assert counts == times
     differing = np.flatnonzero(np.frombuffer(left, np.uint32) != np.frombuffer(wanted, np.uint32))
     assert differing.tolist()[:8] == []
+
+
+def test_a_host_that_takes_its_time_changes_nothing(code: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waves that wait for it keep their turns, whatever the machine does meanwhile."""
+    def drain_late(receiving: Receiving, end: ChannelEnd) -> int:
+        time.sleep(1.0)
+        return drain(receiving, end)
+
+    drain = Receiving._drain
+    monkeypatch.setattr(Receiving, "_drain", drain_late)
+    test_a_program_runs_as_it_does_bare(code, "last_writer", "record_reg_vals")
 
 
 @pytest.mark.parametrize("name", ["tickets_after_calls", "tickets_after_recursion"])

@@ -1,8 +1,9 @@
 """The clocks that kernels read. That of the core counts executed instructions; the wall clock is this computer's.
 
 In: what a worker counts for each block, and how many instructions these have. Out: LLVM IR of ``i64
-luthier_executed(ptr wave)``, of the same for what is no tool's, of ``i64 luthier_nanoseconds()``, and of ``i32 luthier_pause()``. Invariant: nobody
-pays for a clock that nobody reads; an application reads the same with a tool as without it.
+luthier_executed(ptr wave)``, of the same for what is no tool's, of ``i64 luthier_nanoseconds()``, and of ``i32
+luthier_pause()``. Invariant: nobody pays for a clock that nobody reads; an application reads the same with a tool as
+without it.
 
 The instructions are those of all waves that the worker has run, since a wave with another's turn in between waits; from
 launch to launch they go on, where somebody looked. A block is counted when a wave enters it, so whoever reads the clock
@@ -27,7 +28,7 @@ CLOCK, OWN_CLOCK, WALL_CLOCK = "luthier_executed", "luthier_own_executed", "luth
 """Support functions. Tools' code reads the first, the application's the second, which leaves out what tools insert."""
 PAUSE = "luthier_pause"
 """One by which code that waits for the host leaves it the processor."""
-PAUSE_MICROSECONDS = 20
+PAUSE_MICROSECONDS = 100
 CLOCK_KHZ = 1_000_000       # what hipDeviceAttributeClockRate says: as if an instruction, or a cycle, took a nanosecond
 WALL_CLOCK_KHZ = 100_000    # s_memrealtime: hipDeviceAttributeWallClockRate; 100 MHz as AMD's devices since MI200
 _MONOTONIC = time.CLOCK_MONOTONIC  # clock_gettime(2)
