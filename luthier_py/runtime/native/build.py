@@ -90,9 +90,10 @@ def build(
     name, cache = f"{kind}-{digest.hexdigest()[:24]}", cache_folder()
     if cache is not None and (kept := _kept(cache / "native" / name)):
         return _named_plainly(kept)
-    made = _own_folder() / name
+    made = _own_folder(name) / name
     if not made.is_dir():
         tell_making("compiling C libraries for this computer")
+        made.parent.mkdir(mode=0o700, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{kind}-", dir=made.parent))
         for file, text in {"protocol.h": protocol.header(), **texts()}.items():
             (draft / file).write_text(text)
@@ -181,7 +182,7 @@ def _keep(made: Path, folder: Path) -> Path:
         return made
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    shutil.rmtree(made, ignore_errors=True)
+    shutil.rmtree(made.parent, ignore_errors=True)  # now: who is killed leaves nothing behind
     return folder
 
 
@@ -200,8 +201,8 @@ def run_compiler(arguments: list[str]) -> None:
 
 
 @cache
-def _own_folder() -> Path:
-    """For as long as this process lives."""
+def _own_folder(name: str) -> Path:
+    """Of one build, for as long as this process lives; gone before that where a cache keeps it."""
     folder = Path(tempfile.mkdtemp(prefix="luthier-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

@@ -312,8 +312,8 @@ def test_each_kernel_has_its_own_numbers_and_those_of_what_it_calls():
     calls = {name: len(each) + len(CALLEE) + 1 for name, each in rows.items()}  # one where a wave ends
     assert {name: row.sites for name, row in found.items()} == calls
     assert {name: sum(row.schemes.values()) for name, row in found.items()} == calls
-    assert found["two"].bytes_before - found["one"].bytes_before == 4 * 4
-    assert found["two"].bytes_after - found["one"].bytes_after == 4 * (4 + 8)
+    more = [found["two"].bytes_before - found["one"].bytes_before, found["two"].bytes_after - found["one"].bytes_after]
+    assert more == [4 * 4, 4 * (4 + 8)]
 
 
 def test_code_between_the_parts_of_an_address(bench):
@@ -383,8 +383,7 @@ def test_an_argument_that_nobody_needs_any_more_is_no_scratch_before_it_is_read(
     ]})
 
     def visit(tool, m):
-        marker = next(i for i in m.functions()[0].instrs if i.inst.op.base == "S_NOP")
-        m.before(marker, note, tool.slot, S(8))
+        m.before(next(i for i in m.functions()[0].instrs if i.inst.op.base == "S_NOP"), note, tool.slot, S(8))
 
     tool, made = instrumented(data, visit, slot=Variable(u32, name="slot"))
     assert bench.run(made.data, "k.luthier")[tool.slot] == 8 * LANES
@@ -395,8 +394,7 @@ def test_a_hook_behind_a_load_waits_for_what_it_reads(bench):
     data = code_object({"k": [*POINTERS, ("s_load_dword", S(8), S(0, 2), 0), ("s_waitcnt", 0), END]})
 
     def visit(tool, m):
-        load = [i for i in m.functions()[0].instrs if i.inst.op.base.startswith("S_LOAD")][-1]
-        m.after(load, note, tool.slot, S(8))
+        m.after([i for i in m.functions()[0].instrs if i.inst.op.base.startswith("S_LOAD")][-1], note, tool.slot, S(8))
 
     tool, made = instrumented(data, visit, slot=Variable(u32, name="slot"))
     assert bench.run(made.data, "k.luthier")[tool.slot] == LANES * 0x03020100 % (1 << 32)

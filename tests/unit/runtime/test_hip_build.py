@@ -88,8 +88,11 @@ def test_kept_by_content(
     log = request.getfixturevalue("quick_compiler")
     assert tool_library("a", 'x="2"\n') == odd and not log.exists()
     monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     assert tool_library("a", "x=1").parent.name != odd.parent.name
-    assert tool_library("a", "x=1").is_relative_to(tmp_path)
+    assert tool_library("a", "x=1").is_relative_to(tmp_path) and not list(temporary.iterdir())
 
 
 @pytest.mark.parametrize("why", ["no folder", "full", "others may write"])
