@@ -65,6 +65,16 @@ class Durations:
         return {file: Counter(kept.shared for kept in tests.values()) for file, tests in self.files.items()}
 
     @cached_property
+    def _at_work(self) -> frozenset[str]:
+        return frozenset(f"{file}::{name.partition('[')[0]}" for file, tests in self.files.items()
+                         for name, kept in tests.items() if kept.marks)
+
+    def works(self, nodeid: str) -> bool:
+        """Whether a case of its function starts a process or runs a kernel: what one has done others may only read,
+        and do themselves where that one does not run."""
+        return nodeid.partition("[")[0] in self._at_work
+
+    @cached_property
     def file_seconds(self) -> Mapping[str, float]:
         """What the tests of each file take together, but for quick ones."""
         return {file: sum(kept.seconds for kept in tests.values()) + sum({kept.shared for kept in tests.values()})

@@ -3,8 +3,8 @@
 In: a test's marks, and what the last nightly run kept of it. Out: its Tier. Invariant: a tier contains those before
 it.
 
-* CHECK: it needs no kernel run and no child process and took less than QUICK seconds, or is marked ``check``: there
-  one sample for each wave size goes through the whole pipeline.
+* CHECK: it took less than QUICK seconds, and no case of its function needs a kernel run or a child process; or it is
+  marked ``check``: there one sample for each wave size goes through the whole pipeline.
 * TEST: it took less than LONG seconds, its part of shared fixtures included, or is marked ``core``.
 * NIGHTLY: all others, those marked ``slow`` among them. `make test` chooses some of them (choosing.py).
 """
@@ -32,7 +32,7 @@ def tier_of(nodeid: str, marks: Set[str], durations: Durations) -> Tier:
         return Tier.CHECK
     if "slow" in marks:
         return Tier.NIGHTLY
-    if durations.of(nodeid) is None:
+    if durations.of(nodeid) is None and not durations.works(nodeid):
         return Tier.CHECK
     if "core" in marks or durations.seconds(nodeid) < LONG:
         return Tier.TEST

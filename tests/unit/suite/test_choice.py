@@ -88,12 +88,13 @@ def test_a_shared_fixture_is_paid_once() -> None:
 
 
 def test_tiers() -> None:
-    kept = {"quick": Kept(0.01, "k", 0.0), "long": Kept(LONG, "", 0.0), "short": Kept(0.2, "", 0.1)}
+    kept = {"quick": Kept(0.01, "k", 0.0), "long": Kept(LONG, "", 0.0), "short": Kept(0.2, "", 0.1),
+            "cases[first]": Kept(3.0, "p", 0.0), "plain[first]": Kept(0.5, "", 0.0)}
     durations = Durations({"a.py": kept}, {})
     for name, marks, tier in (
         ("new", set(), Tier.CHECK), ("quick", set(), Tier.TEST), ("long", set(), Tier.NIGHTLY),
         ("short", set(), Tier.TEST), ("new", {"slow"}, Tier.NIGHTLY), ("long", {"core"}, Tier.TEST),
-        ("long", {"check"}, Tier.CHECK),
+        ("long", {"check"}, Tier.CHECK), ("cases[other]", set(), Tier.TEST), ("plain[other]", set(), Tier.CHECK),
     ):  # fmt: skip
         assert tier_of(f"a.py::{name}", marks, durations) is tier, (name, marks)
 
