@@ -46,13 +46,13 @@ class ControlCode(WaveCode):
         self.access = AccessCode(self)
         self.starts = starts
         self.next_pc = 0
-        self.sleeps: list[int] = []  # where tools' code so far sleeps
+        self.slept = -1  # where a tool's code does, the last so far
 
     def go_to(self, target: int, more: int = 0) -> None:
         """Continue at a block; a way back takes from the budget, and any way does where waves give way often. ``more``:
         what it takes beside."""
         self.finish_state()
-        if self.is_inserted and any(target <= sleep <= self.pc for sleep in self.sleeps):
+        if target <= self.slept <= self.pc and self.is_inserted:
             self.emitter.support("i32", "pause", [])  # it goes round until the host has got on
         cost = self.cost(target) + more
         left = self.spend(cost) if cost else ""
@@ -166,7 +166,7 @@ def _sleep(code: ControlCode, inst: Inst) -> None:
     """The application gives way; what a tool inserted waits for the host, and ends a turn only if that takes long."""
     if code.is_inserted and not code.settings.yields:
         code.go_to(code.next_pc, more=1)
-        code.sleeps.append(code.pc)
+        code.slept = code.pc
     else:
         code.leave(Status.YIELD, code.after)
 
