@@ -181,20 +181,21 @@ def _component(
     part("layout")
     placed = [lay_out(program.isa, clone, names) for clone in clones]
     sizes = {f: (f.size_bytes, len(p.chunk.code)) for f, p in zip(component.functions, placed, strict=True)}
-    policies = [(program.function_of(insertion.instr), allotted.policy) for insertion, allotted in calls.told]
-    hooked = [program.function_of(each.instr) for each in insertions if each.turn is not Turn.INSTEAD]
+    hooked = Counter(program.function_of(each.instr) for each in insertions if each.turn is not Turn.INSTEAD)
+    policies: dict[Function, Counter[str]] = defaultdict(Counter)
+    for insertion, allotted in calls.told:
+        policies[program.function_of(insertion.instr)][allotted.policy] += 1
 
     def row_of(old: Kernel, new: NewKernel) -> ClonedKernel:
         """Of functions that kernels share each has all."""
-        reached = set(program.reachable(old.function))
-        edits = sum(len(changed.get(f, {})) for f in reached)
-        edits += sum(f in reached for f in hooked)
+        reached = program.reachable(old.function)
+        edits = sum(len(changed.get(f, {})) + hooked[f] for f in reached)
         return ClonedKernel(
             old.name, new.name, edits,
             resources.occupancy(program.obj.target, old.record.descriptor, old.record.max_workitems),
             resources.occupancy(program.obj.target, new.descriptor, old.record.max_workitems),
             sum(sizes[f][0] for f in reached), sum(sizes[f][1] for f in reached),
-            dict(Counter(policy for f, policy in policies if f in reached)),
+            dict(sum((policies[f] for f in reached), Counter[str]())),
             len(calls.private), old.function.isa.wave_size,
         )
 
