@@ -161,6 +161,17 @@ def check_folder(folder: Path, given: str) -> None:
         raise Invalid(f"{given}: {there} cannot be written to; give another folder")
 
 
+def check_file(file: Path, given: str, appends: bool = False) -> None:
+    """Invalid where ``write_file``, or who ``appends``, will not be able to write a file. ``given``: the option."""
+    if file.is_dir():
+        raise Invalid(f"{given}: {file} is a folder; give a file")
+    if not file.parent.is_dir():
+        raise Invalid(f"{given}: there is no folder {file.parent}")
+    place = file if file.exists() and (appends or not file.is_file()) else file.parent
+    if not os.access(place, os.W_OK):
+        raise Invalid(f"{given}: {place} cannot be written to; give another file")
+
+
 def write_file(path: Path, data: bytes | Iterable[bytes], private: bool = False) -> None:
     """Replace ``path`` by ``data``, or by pieces of it, in one step; raises OSError and leaves what was there.
 

@@ -99,7 +99,11 @@ def that_run_on(device: TargetId, parts: Iterable[CodeObject | Broken], name: st
         else:
             others[str(part.target_id)] = None
     if not found:
-        raise Invalid(f"{name} has code for {', '.join(others)}; and nothing that runs on {device}")
+        raise not_for(device, name, ", ".join(others))
+
+
+def not_for(device: TargetId, name: str, there: str) -> Invalid:
+    return Invalid(f"{name} has code for {there}, and nothing that runs on {device}")
 
 
 def _loaded(member: Member, name: str, taken: int) -> CodeObject | Broken:

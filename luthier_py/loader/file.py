@@ -16,7 +16,7 @@ from typing import TypeAlias
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.isa.target_id import TargetId
 from luthier_py.loader import compressed, elf
-from luthier_py.loader.bundle import MAGIC, Broken, Member, closest, members
+from luthier_py.loader.bundle import MAGIC, Broken, Member, closest, members, not_for
 from luthier_py.loader.codeobject import MEMORY, CodeObject, read_object, take
 from luthier_py.storage import NotRegular, cache_key, open_regular
 
@@ -78,7 +78,7 @@ def read_code(path: Path, device: TargetId | None = None, kernel: str | None = N
         if device is None:
             what = "choose one by --target (run: by --device)"
         elif not fitting:
-            what = f"and nothing that runs on {device}"
+            raise not_for(device, str(path), there)
         elif not named:
             what = f"none of its {len(fitting)} code objects for {device} has a kernel {kernel}"
         else:

@@ -16,7 +16,7 @@ from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.errors import Invalid
 from luthier_py.runtime.clock_kind import ClockKind
 from luthier_py.session.stack import LUTHIER, chosen_stack, stack_environment
-from luthier_py.storage import check_folder
+from luthier_py.storage import check_file, check_folder
 from luthier_py.worker.findings import TRACE
 from luthier_py.worker.launch_settings import launch_environment, launch_options
 from luthier_py.worker.recording import SUFFIX, RecordSettings
@@ -95,7 +95,5 @@ def run_settings(device: str | None, given: Mapping[str, object] | None = None, 
 
 def _check_output(output: Path, option: str) -> None:
     """A folder may be made; the folder of a file is there."""
-    folder = output.parent if output.suffix == SUFFIX else output
-    if folder is not output and not folder.exists():
-        raise Invalid(f"{option} {output}: there is no folder {folder}")
-    check_folder(folder, f"{option} {output}")
+    check = check_file if output.suffix == SUFFIX else check_folder
+    check(output, f"{option} {output}")

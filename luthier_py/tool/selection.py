@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from luthier_py.errors import Invalid, Unsupported, did_you_mean
 from luthier_py.names import demangled
-from luthier_py.storage import check_folder
+from luthier_py.storage import check_file, check_folder
 from luthier_py.tool.filters import parse_filter
 from luthier_py.tool.options import Option
 
@@ -110,8 +110,8 @@ class Selection:
         if self.records is not None and self.records.suffix == ".parquet" and find_spec("pyarrow") is None:
             raise Unsupported("Parquet needs pyarrow: pip install luthier-py[study]; or choose a .ndjson file")
         for name, path in (("OUTPUT", self.output), ("RECORDS", self.records)):
-            if path is not None and not path.parent.is_dir():
-                raise Invalid(f"option LUTHIER_{name}={path}: there is no folder {path.parent}")
+            if path is not None:
+                check_file(path, f"option LUTHIER_{name}={path}")
         if self.report is not None:
             check_folder(self.report, f"option LUTHIER_REPORT={self.report}")
 

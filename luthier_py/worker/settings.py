@@ -15,6 +15,7 @@ from pathlib import Path
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.emulator.watching.findings import Reporter
 from luthier_py.errors import Invalid
+from luthier_py.storage import check_file
 from luthier_py.worker.findings import reporter
 from luthier_py.worker.launch_settings import launch_options
 from luthier_py.worker.recording import RecordSettings, record_settings
@@ -89,10 +90,6 @@ def chosen_memory(text: str) -> int:
 
 def chosen_profile(text: str) -> str | None:
     """The file in LUTHIER_DEVICE_PROFILE, by which no launch is to fail."""
-    path = Path(text)
-    if text and (path.is_dir() or not path.parent.is_dir()):
-        why = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-        raise Invalid(f"{PROFILE}={text}: {why}; give a file that can be written")
-    if text and not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise Invalid(f"{PROFILE}={text}: it cannot be written")
+    if text:
+        check_file(Path(text), f"{PROFILE}={text}", appends=True)
     return text or None

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from luthier_py.errors import Invalid
-from luthier_py.isa import Target, target
+from luthier_py.isa import Target, parse_target_id
+from luthier_py.worker.properties import architecture
 
 VARIABLE = "LUTHIER_DEVICE"
 MAX_DEVICES = 16  # of runtime/hip/luthier.h
@@ -26,7 +27,17 @@ def chosen_targets(text: str) -> list[Target]:
             f"no device: set {VARIABLE} to emulator:TARGET, for example the --offload-arch of your program, or to at "
             f"most {MAX_DEVICES} of them with commas (emulator:TARGET*2: two of a kind); {given}"
         )
-    return [target(name) for name in names]
+    return [_target(name) for name in names]
+
+
+def _target(name: str) -> Target:
+    """Features may be given as the device has them, as rocminfo writes them."""
+    asked = parse_target_id(name)
+    found = architecture(asked.target)
+    if not found.runs(asked):
+        raise Invalid(f"device emulator:{name}: a device's XNACK is on by HSA_XNACK=1 and off without it, and SRAM-ECC "
+                      f"is on where there is one; give emulator:{asked.target.name}, which is {found} now")
+    return asked.target
 
 
 def visible_devices(uuids: Sequence[str], environment: Mapping[str, str]) -> list[int]:

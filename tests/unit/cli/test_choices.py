@@ -13,7 +13,7 @@ import pytest
 from luthier_py.cli.options import NO_TOOL, ToolChoice, check_settings, pairs, tool_options
 from luthier_py.errors import Invalid
 from luthier_py.session.run_settings import RunSettings, run_settings
-from luthier_py.storage import check_folder
+from luthier_py.storage import check_file, check_folder
 from luthier_py.worker.recording import RecordSettings
 
 
@@ -82,3 +82,8 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path)  # root may write everywhere
     with pytest.raises(Invalid, match=f"--output {tmp_path}/new: {tmp_path} cannot be written to"):
         check_folder(tmp_path / "new", f"--output {tmp_path}/new")
+    old = tmp_path / "old.csv"
+    old.write_text("")  # it is replaced, and what is appended to is not
+    with pytest.raises(Invalid, match=f"--output {old}: {tmp_path} cannot be written to; give another file"):
+        check_file(old, f"--output {old}")
+    check_file(old, f"--output {old}", appends=True)

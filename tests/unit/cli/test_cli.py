@@ -66,7 +66,7 @@ def test_what_runs_on_a_target(luthier, tmp_path):
         for name, has, has_not in (("gfx90a:sramecc+", "vector_add", "nbody"), ("gfx1100", "nbody", "vector_add")):
             code, out, _ = luthier(*words, file, "--target", name)
             assert code == 0 and has in out and has_not not in out
-        missing = "has code for gfx90a, gfx1100; and nothing that runs on gfx942"
+        missing = "has code for gfx90a, gfx1100, and nothing that runs on gfx942"
         misused(luthier(*words, file, "--target", "gfx942"), missing)
 
 

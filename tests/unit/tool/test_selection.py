@@ -69,6 +69,7 @@ def test_one_spelling(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"LUTHIER_KERNELS": "(("}, r"option LUTHIER_KERNELS=\(\(: give a regular expression"),
         ({"LUTHIER_OUTPUT": "a.cvs"}, "option LUTHIER_OUTPUT=a.cvs: give a file that ends in .txt or .csv or .json"),
         ({"LUTHIER_OUTPUT": "no/such/a.csv"}, "option LUTHIER_OUTPUT=no/such/a.csv: there is no folder no/such"),
+        ({"LUTHIER_RECORDS": f"{__file__}/a.ndjson"}, f"LUTHIER_RECORDS={__file__}/a.ndjson: there is no folder"),
         ({"LUTHIER_REPORT": f"{__file__}/new"}, rf"LUTHIER_REPORT={__file__}/new: {__file__} is a file; give a folder"),
         ({"TOOL_VERBOSE": "1", "tool_verbose": "1"}, "option TOOL_VERBOSE is given twice"),
         ({"level": "wave"}, "tool Counter has no option level; it has COUNT_WARP_LEVEL, EXCLUDE_PRED_OFF, depth, STA"),

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from rocm_stack import RocmStack
 
+from luthier_py.errors import Invalid
 from luthier_py.worker.properties import device_uuid
-from luthier_py.worker.targets import visible_devices
+from luthier_py.worker.targets import chosen_targets, visible_devices
 
 ROCR, HIP, CUDA = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"
 CASES: list[tuple[dict[str, str], list[int]]] = [
@@ -69,3 +70,15 @@ def test_rocm_agrees(rocm_stack: RocmStack, tmp_path: Path) -> None:
         settings = {**os.environ, **rocm_stack.environment("emulator:gfx90a*3"), **environment}
         done = subprocess.run([program], env=settings, capture_output=True, text=True, timeout=600)
         assert [int(line.split(":")[1], 16) - 3 for line in done.stdout.splitlines()] == wanted, environment
+
+
+def test_features_as_the_device_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HSA_XNACK", raising=False)
+    asked = "emulator:gfx90a:sramecc+:xnack-*2,emulator:gfx1100"
+    assert [each.name for each in chosen_targets(asked)] == ["gfx90a", "gfx90a", "gfx1100"]
+    with pytest.raises(Invalid, match="emulator:gfx90a, which is gfx90a:sramecc.:xnack- now"):
+        chosen_targets("emulator:gfx90a:xnack+")
+    with pytest.raises(Invalid, match="'xnack-' is no feature of gfx1100"):
+        chosen_targets("emulator:gfx1100:xnack-")
+    monkeypatch.setenv("HSA_XNACK", "1")
+    assert [each.name for each in chosen_targets("emulator:gfx90a:xnack+")] == ["gfx90a"]
