@@ -58,6 +58,12 @@ def conditional(isa: InstructionSet, inst: Inst, place: str) -> tuple[Assembly, 
     if fixed := inst.reads & _FIXED:
         raise HookError(f"{place}: an instruction that reads {fixed} cannot be skipped: it would run in code of hooks, "
                         "which has the application's values in other registers; call the hook with before()")
+    if inst.op.flags & OpFlag.SMEM and inst.writes:
+        raise HookError(f"{place}: a scalar load cannot be skipped: no call gives its registers; "
+                        "call the hook with before()")
+    if inst.find("srsrc") is not None:
+        raise HookError(f"{place}: an instruction with a descriptor cannot be skipped: code of hooks touches memory "
+                        "through pointers; call the hook with before()")
     flag = next(reg for reg in map(sgpr, range(isa.target.sgpr_limit)) if not touched.overlaps(RegSet.of(reg)))
     try:
         counted = [standing_for(isa, inst)] if inst.op.counters else []

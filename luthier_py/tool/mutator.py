@@ -142,9 +142,9 @@ class Mutator(ChosenCode):
         """Run ``instr`` only where ``hook``, called behind all other calls before it, gives 0: one u32 for the wave.
 
         A wave variable carries that. Where no lane is active, and ``hook`` makes it of lanes, ``instr`` runs. What
-        ``instr`` loads is waited for. Instructions that write SCC, VCC, M0 or EXEC, or read one of the first three (on
-        some targets LDS needs M0), cannot be skipped, nor those that two counters count where no single instruction
-        waits for both (flat stores on some targets).
+        ``instr`` loads is waited for. What cannot be skipped: instructions that write SCC, VCC, M0 or EXEC, or read one
+        of the first three (on some targets LDS needs M0); scalar loads; accesses through a descriptor (buffers, images);
+        those that two counters count where no single instruction waits for both (flat stores on some targets).
         """
         expect(instr, Instr)
         code, flag = conditional(self.program.isa, instr.inst, caller())
