@@ -76,7 +76,7 @@ def _facts(data: Any) -> Iterator[tuple[str, str]]:
     """The report's own numbers and texts."""
     for name, value in data.items() if isinstance(data, Mapping) else ():
         if isinstance(value, (int, float, str)):
-            yield name.replace("_", " "), str(value)
+            yield name.replace("_", " "), _text(value)
 
 
 def _put_together(rows: Iterable[tuple[Any, Mapping[str, Any], Declaration | None]]) -> dict[Any, dict[str, float]]:
