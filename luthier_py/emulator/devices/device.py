@@ -29,7 +29,7 @@ from luthier_py.emulator.options.patience import Outsider, Patience
 from luthier_py.emulator.options.schedule import RandomTurns
 from luthier_py.emulator.options.settings import Settings, Weights
 from luthier_py.emulator.records.layout import LAUNCH, Outcome
-from luthier_py.emulator.watching.findings import Finding, Reporter, no_report
+from luthier_py.emulator.watching.findings import Finding, LaunchReport, Reporter, no_report
 from luthier_py.emulator.waves.residency import of_device
 from luthier_py.emulator.waves.shape import shape_of
 from luthier_py.errors import Invalid
@@ -153,7 +153,11 @@ class EmulatorDevice:
             self._enter(ready)
             try:
                 begun = self._begin(ready, kernarg)
-                profile = None if begun is not None and begun.outcome is Outcome.FINISHED else self._go_on(ready, begun)
+                profile = None
+                if begun is not None and begun.outcome is Outcome.FINISHED:
+                    self._tell(LaunchReport(ready.shape.kernel, [], notes=ready.notes(), looked_at=False))
+                else:
+                    profile = self._go_on(ready, begun)
                 if self._counts:
                     self._profile = profile or ready.profile(time.perf_counter() - started)
             finally:
@@ -161,6 +165,10 @@ class EmulatorDevice:
                 ready.renew()
                 if self._counts:
                     ready.clear_counters()
+
+    def _tell(self, report: LaunchReport) -> None:
+        if report.looked_at or report.notes:
+            self._report(report)
 
     @property
     def profile(self) -> LaunchProfile | None:
@@ -205,10 +213,9 @@ class EmulatorDevice:
                 run.execute()
             finally:
                 self._running = None
-                report = run.report()
+                report = run.report(self.options.reported)
                 self.findings = report.findings
-                if self.options.reported:
-                    self._report(report)
+                self._tell(report)
             if run.watch is not None and ready.code.settings.checks & Checks.TOUCHED:
                 self.touched = TouchedMemory(run.watch.touched(), elsewhere=len(run.codes) > 1)
             return run.profile(time.perf_counter() - started) if self._counts else None

@@ -28,7 +28,7 @@ from luthier_py.emulator.options.schedule import RandomTurns
 from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.reading.text import MemoryText
 from luthier_py.emulator.records.layout import Outcome
-from luthier_py.emulator.watching.findings import Reporter, no_report
+from luthier_py.emulator.watching.findings import LaunchReport, Reporter, no_report
 from luthier_py.emulator.waves.cycle_account import CycleAccount
 from luthier_py.emulator.waves.launch import PRIVATE_BASE, SHARED_BASE, LaunchMemory, preloaded_range
 from luthier_py.emulator.waves.packet import QUEUE_BYTES, DispatchPacket, dispatch_id, queue_record
@@ -136,11 +136,7 @@ class PacketDevice:
         random_turns = None if schedule is None else RandomTurns(schedule, next(self._launches))
         with RunningLaunch(self.memory, self._pool, code, shape, places, 1, self.patience, self._interrupt, find,
                            cycles=cycles, random_turns=random_turns, checks=self.options.checks) as run:
-            try:
-                return self._execute(run, queue, time.perf_counter())
-            finally:
-                if self.options.reported:
-                    self._report(run.report())
+            return self._execute(run, queue, time.perf_counter())
 
     def _run(self, ready: PacketLaunch, places: LaunchMemory, queue: int,
              find: Callable[[int], HostedCode | None]) -> LaunchProfile | None:
@@ -150,6 +146,7 @@ class PacketDevice:
                 self._begun[ready] = queue
             outcome = ready.begin_at(places, self.patience.limited)
             if outcome is Outcome.FINISHED:
+                self._tell(LaunchReport(ready.shape.kernel, [], notes=ready.notes(), looked_at=False))
                 return ready.profile(time.perf_counter() - started)() if self._counts else None
             threads = threads_for(groups, self.threads)
             with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, places, threads, self.patience,
@@ -165,7 +162,12 @@ class PacketDevice:
             run.execute()
         finally:
             del self._running[run]
+            self._tell(run.report(self.options.reported))
         return run.profile(time.perf_counter() - started) if self._counts else None
+
+    def _tell(self, report: LaunchReport) -> None:
+        if report.looked_at or report.notes:
+            self._report(report)
 
     @property
     def runs(self) -> bool:

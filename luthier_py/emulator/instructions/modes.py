@@ -125,7 +125,8 @@ def modes(blocks: list[CodeBlock], entry: int, initial: int, target: Target) -> 
                 if following in by_start:
                     found.setdefault(following, set()).update(after)
                     if len(found[following]) > MOST_VERSIONS:
-                        raise Unsupported(f"MODE can have more than {MOST_VERSIONS} values here", Location(None, following))
+                        what = f"MODE can have more than {MOST_VERSIONS} values here"
+                        raise Unsupported(what, Location(None, following))
     return {start: tuple(sorted(values)) for start, values in found.items()}
 
 

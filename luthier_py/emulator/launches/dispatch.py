@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 
@@ -19,6 +20,7 @@ from luthier_py.emulator.code.code import HostedCode, Tally
 from luthier_py.emulator.launches.counted import launch_profile
 from luthier_py.emulator.launches.faults import FaultyWave, device_error, illegal_instruction
 from luthier_py.emulator.launches.launch_timer import LaunchTimer
+from luthier_py.emulator.launches.outside_lds import outside_lds
 from luthier_py.emulator.launches.random_schedule import Scheduler, scheduler_call, work_at_random
 from luthier_py.emulator.launches.ready import ROUNDS, Begun, enter_code, worker_record
 from luthier_py.emulator.launches.standing import told, waits_for_itself
@@ -257,11 +259,13 @@ class RunningLaunch:
     def watch_address(self) -> int:
         return 0 if self.watch is None else self.watch.address
 
-    def report(self) -> LaunchReport:
+    def report(self, looked_at: bool) -> LaunchReport:
         """As long as the launch has not been left."""
-        if self.watch is None:
-            return LaunchReport(self.shape.kernel, [], (), self._cycles_taken)
-        return self.watch.report(self.codes, self.memory, self._cycles_taken)
+        found = [outside_lds(worker.record, worker.tallies, self.shape) for worker in self.workers]
+        report = LaunchReport(self.shape.kernel, [], (), self._cycles_taken)
+        if self.watch is not None:
+            report = self.watch.report(self.codes, self.memory, self._cycles_taken)
+        return replace(report, notes=max(found), looked_at=looked_at)
 
     @property
     def _cycles_taken(self) -> LaunchCycles | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from luthier_py.emulator.code.code import HostedCode, Tally
 from luthier_py.emulator.code.engine import begin_address, scheduler_address
+from luthier_py.emulator.launches.outside_lds import forget_outside, outside_lds
 from luthier_py.emulator.memory.device_memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.memory.pool import PagePool
 from luthier_py.emulator.records.budgets import SLICES, budget
@@ -124,9 +125,14 @@ class ReadyLaunch:
         """From another thread: it is not to go on; ``begin`` comes back. Of use until :meth:`renew`."""
         self.launch[LAUNCH["stop"] // 8] = 1
 
+    def notes(self) -> tuple[str, ...]:
+        """Of a launch that has ended natively: see LaunchReport."""
+        return outside_lds(self.worker, {self.code: self.tally}, self.shape)
+
     def renew(self) -> None:
         """The next one begins in the kernel's code and is not stopped, wherever this one went."""
         enter_code(self.worker, self.code, self.tally)
+        forget_outside(self.worker)
         self.launch[LAUNCH["stop"] // 8] = 0
 
     def profile(self, seconds: float) -> Callable[[], LaunchProfile]:

@@ -4,6 +4,9 @@ In: an address of one lane. Out: LLVM IR of ``ptr luthier_resolve(wave, address,
 flags)``, which returns a host pointer, or null after noting a fault in the wave. Invariant: a pointer
 that it returns may be accessed for ``bytes`` bytes, and written if the flags say so. Nothing is compared
 with the end of an access, which wraps for the last addresses: its room is.
+
+LDS instructions outside of a work-group's LDS read 0 and write nothing, which the worker is told (ISA manuals, "Data
+Share", out of range); flat ones there are faults.
 """
 
 from __future__ import annotations
@@ -178,9 +181,7 @@ reaches:
   %dropped = and i1 %is.float, %is.fine
   br i1 %dropped, label %drop, label %remember
 drop:  ; not remembered: the next one comes here, too
-  put wave.ignored of %wave, 0
-  %ignored = getelementptr i8, ptr %wave, i64 $ignored
-  ret ptr %ignored
+  br label %nothing
 remember:
   put site.base of %site, %record.base
   put site.end of %site, %record.end
@@ -194,13 +195,25 @@ bad.address:
 read.only:
   br label %fault
 bad.lds:
+  %by.lds = icmp eq i64 %space, $in_lds
+  br i1 %by.lds, label %outside, label %bad.flat
+outside:
+  %outside.site = ptrtoint ptr %site to i64
+  put worker.outside_lds of %worker, %outside.site
+  br label %nothing
+nothing:  ; which is read as 0
+  put wave.ignored of %wave, 0
+  put wave.ignored_high of %wave, 0
+  %ignored = getelementptr i8, ptr %wave, i64 $ignored
+  ret ptr %ignored
+bad.flat:
   br label %fault
 bad.private:
   br label %fault
 unaligned:
   br label %fault
 fault:
-  %why = phi i64 [ $ADDRESS, %bad.address ], [ $READ_ONLY, %read.only ], [ $LDS, %bad.lds ],
+  %why = phi i64 [ $ADDRESS, %bad.address ], [ $READ_ONLY, %read.only ], [ $LDS, %bad.flat ],
                  [ $SCRATCH, %bad.private ], [ $MISALIGNED, %unaligned ]
 """ + _NOTE + """
   ret ptr null

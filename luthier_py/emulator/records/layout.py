@@ -53,7 +53,8 @@ WAVE = _fields(
     "time",           # address of its TIME record, with the cycle model
     "number",         # which wave of the work-group
     "watched",        # address of what watching native code knows of it; 0 at first
-    "ignored",        # where work-group ids go that the kernel does not ask for, and atomics that do nothing
+    "ignored",        # where work-group ids go that the kernel does not ask for, and accesses that do nothing
+    "ignored_high",   # the widest of these have 16 bytes
 )
 WAVE_HEADER_BYTES = 832
 COPIED_BYTES = 32
@@ -120,6 +121,7 @@ WORKER = _fields(
     "clock",         # address of what clocks has: how many instructions each counter stands for
     "watch",         # address of what watching native code knows of the launch
     "changes",       # how often its waves may have changed what others see, or read the clock; counted afterwards
+    "outside_lds",   # address of a site that accessed what is outside of LDS; 0 for none
 )
 
 SITE = _fields(0, "base", "end")  # a memory instruction's last allocation; empty where base == end

@@ -1,10 +1,10 @@
 /* Accesses of memory: which lanes may go on, and what each does there.
 
    A lane whose access is out of bounds or not aligned is left out, as on a GPU that goes on: it reads 0 and writes
-   nothing. */
+   nothing. What an idle lane reads far outside of LDS counts as never written. */
 #include "watching.h"
 
-enum { MOST_ELEMENT_BYTES = 16 };
+enum { MOST_ELEMENT_BYTES = 16, NEAR_LDS = 1 << 20 };
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -131,6 +131,13 @@ static bool is_left_out(struct watch *watch, u64 in_heap) {
     return in_heap & (BLOCK_FREE | BLOCK_LEFT) && watch->flags & CHECK_BOUNDS;
 }
 
+/* Whether a lane is so far outside of LDS that somebody means it to do nothing there: hand-written code gives lanes such
+   addresses. */
+static bool is_idle(const u32 *access, struct place place) {
+    return access[KIND] == LDS && place.space == IN_LDS && place.address >= NEAR_LDS &&
+           place.address < (1ull << 32) - NEAR_LDS;
+}
+
 /* Whether the lane may go on; `id`: the first register of what is moved, or 0. */
 static bool look(struct watch *watch, u8 *memory, struct wave *wave, const u32 *access, u64 address, u32 lane,
                  const u8 *data, u32 id) {
@@ -139,7 +146,11 @@ static bool look(struct watch *watch, u8 *memory, struct wave *wave, const u32 *
     u32 size = access[SIZE], grain = access[USE] == MODIFIES || size < 4 ? size : 4;
     struct place place = resolve(watch, memory, access[KIND], address, size, lane, writes, &allowed);
     if (place.host == NULL) {
-        if (!(watch->flags & CHECK_BOUNDS)) return true; /* the access itself says what is wrong */
+        bool idle = is_idle(access, place);
+        for (u32 at = 0; watch->flags & CHECK_INIT && idle && !writes && id != 0 && at < size; at += 4)
+            undefine(wave, id + at / 4, lane);
+        wave->idle |= idle;
+        if (idle || !(watch->flags & CHECK_BOUNDS)) return true; /* the access itself says what is wrong */
         tell(watch, memory, wave, access, place, lane, FOUND_BOUNDS, access[USE] | refused(writes, allowed));
         return false;
     }

@@ -12,7 +12,8 @@
 
 static void tell(struct watch *watch, u8 *memory, struct wave *wave, const u32 *step, u32 id, u32 decides, u64 lanes) {
     u64 pc = watch->bases[code_of(watch, memory)] + step[STEP_PC];
-    struct finding *row = found_by(watch, wave, FOUND_REGISTER, id | decides << 16, pc, 0, lanes ? __builtin_ctzll(lanes) : 0);
+    u64 detail = id | decides << 16 | wave->idle << 24;
+    struct finding *row = found_by(watch, wave, FOUND_REGISTER, detail, pc, 0, lanes ? __builtin_ctzll(lanes) : 0);
     if (row != NULL) row->lanes = lanes;
 }
 

@@ -99,13 +99,16 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class LaunchReport:
     """What checks and the cycle model say of a launch. ``left_out``: where checks stopped looking, in words;
-    ``cycles``: None without the model, and of a launch that failed. ``device``: its number in the program."""
+    ``cycles``: None without the model, and of a launch that failed. ``device``: its number in the program. ``notes``:
+    what it did that GPUs do without a word. ``looked_at``: by checks, or by the model."""
 
     kernel: str
     findings: list[Finding]
     left_out: tuple[str, ...] = ()
     cycles: LaunchCycles | None = None
     device: int = 0
+    notes: tuple[str, ...] = ()
+    looked_at: bool = True
 
 
 Reporter = Callable[[LaunchReport], None]
@@ -139,7 +142,8 @@ def finding_text(row: FindingRow, register: Callable[[int], str], nearest: Calla
         what = how_many(row["size"], "byte")
         return f"{what} at 0x{row['address']:x} in {_space(row)}, read and never written"
     if kind is FindingKind.REGISTER:
-        return f"{register(detail & 0xFFFF)} was never written, and {_DECIDES[UndefinedUse(detail >> 16)]}"
+        when = "was never written, or read far outside of LDS" if detail >> 24 else "was never written"
+        return f"{register(detail & 0xFFFF)} {when}, and {_DECIDES[UndefinedUse(detail >> 16 & 0xFF)]}"
     return _diverged(row)
 
 

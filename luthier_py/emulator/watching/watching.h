@@ -99,6 +99,7 @@ struct wave {
     u64 together;       /* when its lanes came to a barrier last */
     u32 group, number, id, signals, waits, barrier_pc;
     bool ended, meets, passes;
+    bool idle; /* a lane of it has been far outside of LDS */
     u8 code; /* of barrier_pc */
     struct busy *busy;
     struct group *in;

@@ -12,8 +12,19 @@ __global__ void illegal() { asm volatile(".long 0xffffffff"); }
 __global__ void lds(int *to)
 {
     extern __shared__ int shared[];
-    shared[threadIdx.x * 100000] = 1;
-    to[0] = shared[threadIdx.x];
+    int *generic = shared;
+    asm volatile("" : "+v"(generic)); // a flat access
+    generic[threadIdx.x * 100000] = 1;
+    to[0] = generic[threadIdx.x];
+}
+__global__ void idle(int *to)
+{
+    __shared__ int shared[64];
+    shared[threadIdx.x] = 7;
+    int value = 5;
+    unsigned place = threadIdx.x < 32 ? 4 * threadIdx.x + (unsigned)(size_t)shared : 0xf00000;
+    asm volatile("ds_read_b32 %0, %1\ns_waitcnt lgkmcnt(0)" : "+v"(value) : "v"(place) : "memory");
+    to[threadIdx.x] = value;
 }
 __global__ void endless(volatile int *flag)
 {
@@ -59,7 +70,14 @@ int main(int argc, char **argv)
         illegal<<<1, 64>>>();
     else if (std::strcmp(what, "lds") == 0)
         lds<<<1, 64>>>(memory);
-    else if (std::strcmp(what, "endless") == 0) {
+    else if (std::strcmp(what, "idle") == 0) {
+        int found[64];
+        idle<<<1, 64>>>(memory);
+        CHECK(hipMemcpy(found, memory, sizeof found, hipMemcpyDeviceToHost));
+        for (int i = 0; i < 64; i++)
+            REQUIRE(found[i] == (i < 32 ? 7 : 0));
+        idle<<<1, 64>>>(memory);
+    } else if (std::strcmp(what, "endless") == 0) {
         endless<<<1, 64>>>(memory);
         std::puts("running");
         std::fflush(stdout);

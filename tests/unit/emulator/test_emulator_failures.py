@@ -16,7 +16,12 @@ from luthier_py.samples import SAMPLES, sample
 VECTOR_ADD = sample("vector_add")
 SOURCE = r"""
 KERNEL void store(u32 *p, u64 offset) { *(u32 *)((char *)p + offset + X * 4) = 7; }
-KERNEL void lds(u32 *out, u32 n) { SHARED u32 a[64]; a[X + n] = X; BARRIER out[X] = a[X]; }
+KERNEL void lds(u32 *out, u32 n) {
+  SHARED u32 a[64];
+  u32 *to = a;
+  asm volatile("" : "+v"(to));
+  to[X + n] = X; BARRIER out[X] = a[X];
+}
 KERNEL void stack(u32 *out, u32 n) { volatile u32 a[8]; for (u32 i = 0; i < 8; ++i) a[i] = i; out[X] = a[n]; }
 KERNEL void forever(volatile u32 *p) { for (u32 i = 0; *p == 0; ++i) asm volatile("" :: "v"(i)); }
 KERNEL void trap(u32 *p) { if (X == 3) __builtin_trap(); p[X] = 1; }

@@ -129,7 +129,8 @@ def test_nor_elsewhere_nor_with_other_registers():
       for name, text in (("gfx90a", "buffer_store_dword v2, off, s[12:15], 0"),
                          ("gfx1100", "buffer_load_b32 v2, v1, s[12:15], 0 offen"),
                          ("gfx1100", "image_load v0, v[0:1], s[0:7] dmask:0x1 dim:SQ_RSRC_IMG_2D"))),
-    ("gfx90a", "s_dcache_inv", None), ("gfx906", "ds_write_b32 v0, v1", None), ("gfx90a", "flat_store_dword v[0:1], v2", None),
+    ("gfx90a", "s_dcache_inv", None), ("gfx906", "ds_write_b32 v0, v1", None),
+    ("gfx90a", "flat_store_dword v[0:1], v2", None),
     ("gfx1030", "flat_load_dword v2, v[0:1]", None), ("gfx1201", "flat_store_b32 v[0:1], v2", None),
 ])
 def test_what_cannot_be_skipped_and_why(name, text, why):

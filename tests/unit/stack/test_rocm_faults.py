@@ -35,6 +35,15 @@ def test_faults(what: str, ours: str, theirs: str, programs: Programs, stacked: 
     assert theirs in done.err and done.code == ABORTED
 
 
+def test_lanes_outside_of_lds(programs: Programs, stacked: Stacked) -> None:
+    """They read 0, which is said once."""
+    done = stacked.alone(programs.hip(PROGRAM), "idle")
+    lines = [line for line in done.err.splitlines() if line.startswith("luthier:")]
+    assert (done.code, done.out) == (0, "PASSED\n") and len(lines) == 1, done.err
+    assert "kernel idle(" in lines[0] and "`ds_read_b32" in lines[0]
+    assert "outside of their work-group's 256 bytes" in lines[0]
+
+
 @pytest.mark.parametrize("count", [2000, pytest.param(10000, marks=pytest.mark.slow)])
 def test_many_launches_of_eight_threads(count: int, programs: Programs, stacked: Stacked) -> None:
     """Each dispatch is carried out once."""

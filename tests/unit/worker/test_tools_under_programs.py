@@ -31,12 +31,13 @@ class Known(NamedTuple):
 
 
 def total(opcodes: Opcodes, *starts: str) -> int:
-    return sum(count for name, count in opcodes.items() if name.startswith(starts))
+    return sum(count for name, count in opcodes.items() for start in starts if name.startswith(start))
 
 
 def addresses(opcodes: Opcodes) -> int:
     """Of memory by vector instructions: two of those that name two places in LDS."""
-    return total(opcodes, "global_", "flat_", "buffer_", "scratch_", "ds_") + total(opcodes, "ds_read2", "ds_write2")
+    found = total(opcodes, "global_", "flat_", "buffer_", "scratch_", "ds_", "ds_read2", "ds_write2")
+    return found - total(opcodes, "buffer_wb", "buffer_inv", "ds_gws_", "ds_swizzle", "ds_permute", "ds_bpermute")
 
 
 KNOWN = {

@@ -1,0 +1,32 @@
+"""What lanes did outside of their work-group's LDS, where reads give 0 and writes are dropped.
+
+In: the record of a worker, which native code has told of it (resolve). Out: words about the last such instruction.
+Invariant: a record that was told nothing gives none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from luthier_py.emulator.code.code import HostedCode, Tally
+from luthier_py.emulator.code.code_place import code_place
+from luthier_py.emulator.records.layout import SITE_BYTES, WORKER
+from luthier_py.emulator.records.words import Words
+from luthier_py.emulator.waves.shape import Shape
+
+_PLACE = WORKER["outside_lds"] // 8
+
+
+def outside_lds(worker: Words, tallies: Mapping[HostedCode, Tally], shape: Shape) -> tuple[str, ...]:
+    """``tallies``: of the codes that the worker has run."""
+    for code, tally in tallies.items() if worker[_PLACE] else ():
+        number = (worker[_PLACE] - tally.places[1]) // SITE_BYTES
+        if number in range(len(code.numbers.sites)):
+            where = code_place(code.base + code.numbers.sites[number], list(tallies))
+            return (f"{where}: lanes are outside of their work-group's {shape.lds_bytes} bytes of LDS; as on a GPU, "
+                    "they read 0 there, and write nothing. --check bounds tells of what is less than 1 MiB away",)
+    return ()
+
+
+def forget_outside(worker: Words) -> None:
+    worker[_PLACE] = 0
