@@ -317,7 +317,7 @@ LINES: dict[str, Callable[[LaunchProfile, Callable[[str], list[Instr]]], dict[An
     'on("*"): sum(active, by=opcode)': lambda p, chosen: dict(p.lane_opcodes()),
     'on("*") if active > 0: count(by=opcode)': lambda p, chosen: dict(p.active_opcodes()),
     'on("vector_alu"): count(by=opcode, where=lane >= 0)': lambda p, chosen: total(
-        (instr.op.mnemonic, p.lanes.get(instr.pc, 0)) for instr in chosen("vector_alu")),
+        (name, p.lanes.get(instr.pc, 0)) for instr in chosen("vector_alu") for name in instr.op.mnemonics),
     'on("lds | global"): count(by=pc, where=addr >= 0)': lambda p, chosen: total(
         (f"0x{instr.pc:x}", p.lanes.get(instr.pc, 0) * len(instr.memory.offsets))
         for instr in chosen("lds & memory | global")),
