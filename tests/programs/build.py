@@ -58,16 +58,23 @@ def device_library(headers: Path) -> Path | None:
     return next((folder / "ockl.bc" for folder in folders if (folder / "ockl.bc").exists()), None)
 
 
-def target_constants(target: str, code_object: int, folder: Path, wave64: bool) -> Path:
-    """The bitcode that tells the device library its target: what ROCm has as oclc_*.bc."""
+def isa_version(target: str) -> int:
     digits = target.removeprefix("gfx")
-    version = int(digits[:-2]) * 1000 + int(digits[-2], 16) * 100 + int(digits[-1], 16)
-    wave_bits = 6 if version < 10000 or wave64 else 5
+    return int(digits[:-2]) * 1000 + int(digits[-2], 16) * 100 + int(digits[-1], 16)
+
+
+def wave_size(target: str, extra: Sequence[str]) -> int:
+    """What clang compiles for."""
+    return 64 if isa_version(target) < 10000 or WAVE64 in extra else 32
+
+
+def target_constants(target: str, code_object: int, folder: Path, lanes: int) -> Path:
+    """The bitcode that tells the device library its target: what ROCm has as oclc_*.bc."""
     values = (
-        ("ISA_version", "i32", version),
+        ("ISA_version", "i32", isa_version(target)),
         ("ABI_version", "i32", 100 * code_object),
-        ("wavefrontsize64", "i8", int(wave_bits == 6)),
-        ("wavefrontsize_log2", "i32", wave_bits),
+        ("wavefrontsize64", "i8", int(lanes == 64)),
+        ("wavefrontsize_log2", "i32", lanes.bit_length() - 1),
     )
     text = folder / f"oclc-{target}-{code_object}.ll"
     attributes = "linkonce_odr hidden addrspace(4) constant"
@@ -87,11 +94,11 @@ def library_options(
         return []
     if library is None:
         raise RuntimeError(f"{source.name} needs ROCm's device library, ockl.bc: there is none beside HIP's headers")
-    files = library, target_constants(target, code_object, folder, WAVE64 in extra)
+    files = library, target_constants(target, code_object, folder, wave_size(target, extra))
     return [word for file in files for word in ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(file))]
 
 
-def options(headers: Path, precompiled: Path | None = None) -> list[str]:
+def options(headers: Path, lanes: int, precompiled: Path | None = None) -> list[str]:
     return [
         "-x",
         "hip",
@@ -101,7 +108,7 @@ def options(headers: Path, precompiled: Path | None = None) -> list[str]:
         "-nogpuinc",
         "-w",
         "-D__HIP_PLATFORM_AMD__",
-        "-D__AMDGCN_WAVEFRONT_SIZE=64",
+        f"-D__AMDGCN_WAVEFRONT_SIZE={lanes}",
         "-isystem",
         str(headers),
         *(("-include", str(HERE / "headers.h")) if precompiled is None else ("-include-pch", str(precompiled))),
@@ -114,8 +121,9 @@ def precompile(
     """What every program begins with, for `build` with the same options: the host's side, and beside it the device's.
     To read HIP's headers takes three times as long as all else."""
     for side, path in ((HOST, output), (DEVICE, output.with_suffix(".device"))):
-        run(COMPILER, *options(headers), f"--offload-arch={target}", *side, f"-mcode-object-version={code_object}",
-            *extra, "-S", "-Xclang", "-emit-pch", str(HERE / "headers.h"), "-o", str(path))
+        run(COMPILER, *options(headers, wave_size(target, extra)), f"--offload-arch={target}", *side,
+            f"-mcode-object-version={code_object}", *extra, "-S", "-Xclang", "-emit-pch",
+            str(HERE / "headers.h"), "-o", str(path))
 
 
 def bundle(objects: dict[str, bytes]) -> bytes:
@@ -160,7 +168,7 @@ def build(
         code = output.with_suffix(f".{name}.co")
         run(
             COMPILER,
-            *options(headers, precompiled and precompiled.with_suffix(".device")),
+            *options(headers, wave_size(name, extra), precompiled and precompiled.with_suffix(".device")),
             f"--offload-arch={name}",
             *DEVICE,
             "--no-gpu-bundle-output",
@@ -176,7 +184,7 @@ def build(
     host = output.with_suffix(".o")
     run(
         COMPILER,
-        *options(headers, precompiled),
+        *options(headers, wave_size(targets[0], extra), precompiled),
         f"--offload-arch={targets[0]}",
         *HOST,
         "-Xclang",

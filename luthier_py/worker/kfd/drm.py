@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 from luthier_py.emulator.waves.residency import COMPUTE_UNITS
 from luthier_py.isa import Target
-from luthier_py.isa.cards import pci_device
+from luthier_py.isa.cards import drm_family, pci_device
 from luthier_py.worker.kfd.layout import StructLayout
 
 VERSION, INFO = 0x00, 0x45
@@ -26,7 +26,6 @@ _DEVICE = StructLayout(
     "contexts:I pcie_generation:I flags:Q address_offset:Q address_max:Q address_alignment:I fragment_bytes:I "
     "page_bytes:I pad:I"
 )
-_FAMILY_AI = 141  # AMDGPU_FAMILY_AI: Vega and what followed it
 
 
 def answer(number: int, args: bytes, arrays: bytes, target: Target, memory: int, used: int) -> bytes:
@@ -66,7 +65,7 @@ def _info(query: int, target: Target, memory: int, used: int) -> bytes:
 def _device(target: Target) -> bytes:
     """The start of struct drm_amdgpu_info_device."""
     fields = SimpleNamespace(**dict.fromkeys(_DEVICE.names, 0))
-    fields.device, fields.external_revision, fields.family = pci_device(target), 1, _FAMILY_AI
+    fields.device, fields.external_revision, fields.family = pci_device(target), 1, drm_family(target)
     fields.engines = fields.arrays_per_engine = 1
     fields.counter_khz = fields.engine_khz = fields.memory_khz = 1_000_000
     fields.compute_units, fields.bitmap = COMPUTE_UNITS, struct.pack("<I", (1 << COMPUTE_UNITS) - 1).ljust(64, b"\0")

@@ -74,14 +74,16 @@ class Programs:
     def __init__(self, stack: RocmStack) -> None:
         self.stack = stack
 
-    def hip(self, name: str) -> Path:
+    def hip(self, name: str, target: str = TARGET) -> Path:
         """tests/programs/NAME.hip, without assertions: a kernel with one may print, see docs/runtime.md."""
         source = PROGRAMS / f"{name}.hip"
         library = next(filter(None, map(builder.device_library, builder.header_folders())), None)
-        begun, words = headers_recipe(self.stack.headers, "-DNDEBUG", code_object=CODE_OBJECT), ("-DNDEBUG",)
+        words, begun = ("-DNDEBUG",), None
+        if target == TARGET:
+            begun = compiled(headers_recipe(self.stack.headers, *words, code_object=CODE_OBJECT))
         return self._kept(name, source, lambda path: builder.build(
-            source, path, self.stack.headers, self.stack.libraries, (TARGET,), words,
-            abi=ABI, code_object=CODE_OBJECT, library=library, precompiled=compiled(begun)), library)
+            source, path, self.stack.headers, self.stack.libraries, (target,), words,
+            abi=ABI, code_object=CODE_OBJECT, library=library, precompiled=begun), library, target)
 
     def openmp(self, name: str) -> Path:
         """tests/programs/NAME.c, as clang's driver makes it."""

@@ -6,8 +6,24 @@ import os
 import re
 from pathlib import Path
 
+import pytest
 from rocm_stack import RocmStack
-from stacked_programs import Stacked
+from stacked_programs import Programs, Stacked
+
+
+@pytest.mark.parametrize("target", [
+    "gfx1030", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gfx902", "gfx906", "gfx1010", "gfx1035"))])
+def test_other_cards(target: str, programs: Programs, stacked: Stacked) -> None:
+    """Waves of 32 lanes, and of 64."""
+    for name in ("reduction", "softmax"):
+        done = stacked.alone(programs.hip(name, target), device=f"emulator:{target}")
+        assert (done.code, done.out) == (0, "PASSED\n") and done.profile, done.err
+
+
+def test_a_card_that_nobody_knows(programs: Programs, stacked: Stacked) -> None:
+    done = stacked.alone(programs.hip("reduction"), device="emulator:gfx803")
+    lines = [line for line in done.err.splitlines() if line.startswith("luthier:")]
+    assert done.code and len(lines) == 1 and "ROCm's own stack has no gfx803 here" in lines[0], done.err
 
 
 def test_rocminfo(rocm_stack: RocmStack, stacked: Stacked, tmp_path: Path) -> None:
