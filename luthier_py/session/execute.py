@@ -27,7 +27,7 @@ from luthier_py.session.stack import what_is_missing
 from luthier_py.storage import write_file
 from luthier_py.worker.findings import FAILURES
 from luthier_py.worker.findings import FILE as FINDINGS
-from luthier_py.worker.orphan import FOLDER, new_folder, remove_abandoned
+from luthier_py.worker.orphan import FOLDER, new_folder, remove_abandoned, was_served
 from luthier_py.worker.traced import FILE as TRACED
 
 FOUND, TOLD, FAILED = "findings", "told", "failures"
@@ -126,7 +126,7 @@ def _executed(
         remove_abandoned()
         with _signals_blocked() as mask, _folder() as folder:
             code, killed, stopped = _run(command, {**environment, **_told_by(folder, settings)}, mask, around)
-            hints = _hints(program, settings, code) if code else ()
+            hints = _hints(program, settings, not was_served(folder)) if code else ()
             return Executed(code, (), hints=hints, launches=_launches(folder), failures=_rows(folder / FAILED),
                             killed=killed, told=_told(folder), stopped=stopped)
     from luthier_py.session.observation import Observation  # tools and reports: longer to import than a program's start
@@ -141,7 +141,7 @@ def _executed(
         code, killed, stopped = _run(command, {**environment, **told}, mask, around)
         verdicts = observation.verdicts(folder)
         observed = any(facts["observed"] for facts in verdicts)
-        hints = () if observed else _hints(program, settings, code, tool)
+        hints = () if observed else _hints(program, settings, bool(code) and not was_served(folder), tool)
         done = Executed(code, verdicts, observation.undelivered(verdicts), hints, _launches(folder),
                         _rows(folder / FAILED), killed, _told(folder), stopped)
         observation.hand_out(done.verdict)
@@ -172,8 +172,9 @@ def _launches(folder: Path) -> tuple[Mapping[str, Any], ...]:
     return _rows(path)
 
 
-def _hints(path: Path, settings: RunSettings, code: int, tool: str | None = None) -> tuple[str, ...]:
-    missing = what_is_missing(settings.stack, settings.device, search_folders(path)) if code else None
+def _hints(path: Path, settings: RunSettings, unserved: bool, tool: str | None = None) -> tuple[str, ...]:
+    """``unserved``: it failed, and never came to a device."""
+    missing = what_is_missing(settings.stack, settings.device, search_folders(path)) if unserved else None
     found = [missing, *obstacles(path, settings.own_runtime)] if settings.device or tool else [missing]
     return tuple(filter(None, found))
 

@@ -19,6 +19,8 @@ VARIABLE = "LUTHIER_STACK"
 LUTHIER, ROCM = "luthier", "rocm"
 STACKS = LUTHIER, ROCM
 HIP_LIBRARY, HSA_LIBRARY = "libamdhip64.so", "libhsa-runtime64.so"
+_POOLS = "DEBUG_HIP_MEM_POOL_VMHEAP"
+"""HIP 7.2 makes memory pools of reserved addresses unless this is 0, which wants a newer driver than is emulated."""
 
 
 def chosen_stack(name: str | None) -> str:
@@ -42,7 +44,8 @@ def stack_environment(stack: str) -> dict[str, str]:
         )
     from luthier_py.runtime.kfd import device_library
 
-    return {"LD_PRELOAD": first(str(device_library()), os.environ.get("LD_PRELOAD"), " ")}
+    preloaded = first(str(device_library()), os.environ.get("LD_PRELOAD"), " ")
+    return {"LD_PRELOAD": preloaded, _POOLS: os.environ.get(_POOLS, "0")}
 
 
 def first(one: str, others: str | None, separator: str) -> str:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 FOLDER = "LUTHIER_EXEC"
-_PREFIX, _LOCK = "luthier-exec-", "lock"
+_PREFIX, _LOCK, _SERVED = "luthier-exec-", "lock", "served"
 
 
 def new_folder() -> tuple[Path, int]:
@@ -48,6 +48,11 @@ def nobody_waits(path: Path) -> bool:
     return path.parent.name.startswith(_PREFIX) and not path.parent.exists()
 
 
+def was_served(folder: Path) -> bool:
+    """Whether a program of this `exec` had a worker, and so what it needs to have one."""
+    return (folder / _SERVED).exists()
+
+
 class ProgramWatch:
     """One program, for the `exec` that its environment names."""
 
@@ -59,6 +64,7 @@ class ProgramWatch:
         with suppress(OSError):
             self._program = os.pidfd_open(program)
             self._lock = os.open(self._folder / _LOCK, os.O_RDWR)
+            (self._folder / _SERVED).touch()
             threading.Thread(target=self._wait, daemon=True).start()
 
     def _wait(self) -> None:

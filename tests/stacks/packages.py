@@ -1,6 +1,6 @@
 """Packages of a Debian suite, unpacked into a folder and not installed: another release of ROCm beside this machine's.
 
-In: a suite, names of packages, a folder. Out: FOLDER/unpacked with usr in it, and each package's version. Invariant:
+In: suites, names of packages, a folder. Out: FOLDER/unpacked with usr in it, and each package's version. Invariant:
 apt does it all, from the mirror that this machine's apt uses, but with an index and a state of its own in which nothing
 is installed, so that all that a package depends on comes, too: libc and its loader, by which the programs are run.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 SECONDS = 1800
+OF_ROCM = ("rocm*", "libroc*", "libhip*", "libamdhip*", "libhsa-*", "libamd-comgr*", "libmiopen*", "librccl*", "hipcc*")
 
 
 def run(*command: str) -> str:
@@ -37,6 +38,7 @@ def settings(folder: Path) -> list[str]:
     """What keeps this apt apart from the machine's."""
     values = {
         "Dir::Etc::sourcelist": folder / "sources.list", "Dir::Etc::sourceparts": "-", "Dir::State": folder / "state",
+        "Dir::Etc::preferences": folder / "preferences", "Dir::Etc::preferencesparts": "-",
         "Dir::State::status": folder / "status", "Dir::Cache": folder / "cache",
         "APT::Sandbox::User": getpass.getuser(), "APT::Architecture": "amd64", "APT::Architectures": "amd64",
         "APT::Install-Recommends": "0", "Acquire::Languages": "none",
@@ -44,8 +46,14 @@ def settings(folder: Path) -> list[str]:
     return [word for name, value in values.items() for word in ("-o", f"{name}={value}")]
 
 
-def unpack(suite: str, wanted: Sequence[str], folder: Path) -> dict[str, str]:
-    """Versions by package. What was unpacked for these names stays as it is; without FOLDER it is fetched anew."""
+def preferences(suite: str) -> str:
+    """ROCm's packages come from this suite, whatever another has."""
+    return f"Package: {' '.join(OF_ROCM)}\nPin: release a={suite}\nPin-Priority: 990\n"
+
+
+def unpack(suites: Sequence[str], wanted: Sequence[str], folder: Path) -> dict[str, str]:
+    """Versions by package; ROCm's are those of the first of ``suites``. What was unpacked for these names stays as it
+    is; without FOLDER it is fetched anew."""
     record = folder / "versions.json"
     if record.exists():
         versions: dict[str, str] = json.loads(record.read_text())
@@ -53,7 +61,10 @@ def unpack(suite: str, wanted: Sequence[str], folder: Path) -> dict[str, str]:
             return versions
     for part in ("state/lists/partial", "cache/archives/partial"):
         (folder / part).mkdir(parents=True, exist_ok=True)
-    (folder / "sources.list").write_text(f"deb [signed-by={KEYRING}] {mirror()} {suite} main\n")
+    archive = mirror()
+    lines = (f"deb [signed-by={KEYRING}] {archive} {suite} main\n" for suite in suites)
+    (folder / "sources.list").write_text("".join(lines))
+    (folder / "preferences").write_text(preferences(suites[0]))
     (folder / "status").write_text("")
     how = settings(folder)
     run("apt-get", *how, "-q", "update")

@@ -22,12 +22,14 @@ COMMON = (
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """``code_object``: the newest version that its HIP loads; ``abi``: of libamdhip64.so."""
+    """``code_object``: the newest version that its HIP loads; ``abi``: of libamdhip64.so; ``beside``: a suite that has
+    what this one has not."""
 
     name: str
     code_object: int
     abi: int
     packages: tuple[str, ...]
+    beside: tuple[str, ...] = ()
 
 
 SUITES = {
@@ -36,6 +38,8 @@ SUITES = {
         Suite("bookworm", 4, 5, (*COMMON, "libhiprtc-builtins5", "rocm-device-libs")),
         Suite("trixie", 5, 5, (*COMMON, "libhiprtc-builtins5", "rocm-opencl-icd", "librocfft0", "rocm-smi")),
         Suite("sid", 6, 6, (*COMMON, "libhiprtc6", "rocm-opencl-icd", "librocfft0", "rocm-smi")),
+        Suite("experimental", 6, 7, (*COMMON, "libhiprtc7", "librocfft0", "rocm-smi", "librocprofiler-register-0"),
+              ("sid",)),
     )
 }
 
@@ -98,5 +102,5 @@ class Unpacked:
 def unpacked(name: str, folder: Path) -> Unpacked:
     """In FOLDER/NAME; fetched at first use."""
     suite = SUITES[name]
-    versions = unpack(name, suite.packages, folder / name)
+    versions = unpack((name, *suite.beside), suite.packages, folder / name)
     return Unpacked(suite, (folder / name / "unpacked").resolve(), versions)

@@ -76,3 +76,16 @@ def test_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pyte
         (full / name).touch()
     monkeypatch.setenv("LD_LIBRARY_PATH", f"{empty}:{full}")
     assert what_is_missing("rocm", DEVICE) is None and what_is_missing("rocm", None) is None
+
+
+def test_pools_of_hip_7_2_do_without_virtual_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless somebody asks for it."""
+    monkeypatch.setattr("platform.system", lambda: "Linux")
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr("luthier_py.runtime.kfd.device_library", lambda: "library")
+    variable = "DEBUG_HIP_MEM_POOL_VMHEAP"
+    for given, wanted in ((None, "0"), ("1", "1")):
+        monkeypatch.delenv(variable, raising=False)
+        if given is not None:
+            monkeypatch.setenv(variable, given)
+        assert stack_environment("rocm")[variable] == wanted

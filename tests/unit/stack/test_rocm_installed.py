@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from rocm_stack import ABI, lacking
-from stacked_programs import ROOT, TARGET, Programs, Stacked, some
+from stacked_programs import ROOT, SECONDS, TARGET, Programs, Stacked, some
 
 HERE = Path(__file__).parent
 CALLING = ROOT / "tests" / "unit" / "worker"
@@ -38,6 +39,20 @@ def test_debian(library: str, name: str, stacked: Stacked) -> None:
     counted = Counter((row["kernel"], row["instructions"]) for row in alone.profile if SPINNING not in row["kernel"])
     assert not done.verdict["refused"] and counted
     assert Counter({row: n for row, n in found.items() if SPINNING not in row[0]}) == counted
+
+
+def test_a_failing_program_that_finds_rocm_itself(
+    programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is said of libraries, which are there."""
+    script = tmp_path / "script"
+    libraries, program = programs.stack.libraries, programs.hip("reduction")
+    script.write_text(f"#!/bin/sh\nexport LD_LIBRARY_PATH={libraries}\n{program}; exit 3\n")
+    script.chmod(0o755)
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    command = sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "--device", f"emulator:{TARGET}"
+    done = subprocess.run([*command, "--stack", "rocm", "--", script], capture_output=True, text=True, timeout=SECONDS)
+    assert (done.returncode, done.stdout) == (3, "PASSED\n") and "libhsa-runtime64" not in done.stderr
 
 
 def test_hip_python(programs: Programs, stacked: Stacked) -> None:
