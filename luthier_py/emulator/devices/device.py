@@ -154,10 +154,10 @@ class EmulatorDevice:
             try:
                 begun = self._begin(ready, kernarg)
                 profile = None
-                if begun is not None and begun.outcome is Outcome.FINISHED:
-                    self._tell(LaunchReport(ready.shape.kernel, [], notes=ready.notes(), looked_at=False))
-                else:
+                if begun is None or begun.outcome is not Outcome.FINISHED:
                     profile = self._go_on(ready, begun)
+                elif notes := ready.notes():
+                    self._report(LaunchReport(ready.shape.kernel, [], notes=notes, looked_at=False))
                 if self._counts:
                     self._profile = profile or ready.profile(time.perf_counter() - started)
             finally:
@@ -165,10 +165,6 @@ class EmulatorDevice:
                 ready.renew()
                 if self._counts:
                     ready.clear_counters()
-
-    def _tell(self, report: LaunchReport) -> None:
-        if report.looked_at or report.notes:
-            self._report(report)
 
     @property
     def profile(self) -> LaunchProfile | None:
@@ -215,7 +211,8 @@ class EmulatorDevice:
                 self._running = None
                 report = run.report(self.options.reported)
                 self.findings = report.findings
-                self._tell(report)
+                if report.looked_at or report.notes:
+                    self._report(report)
             if run.watch is not None and ready.code.settings.checks & Checks.TOUCHED:
                 self.touched = TouchedMemory(run.watch.touched(), elsewhere=len(run.codes) > 1)
             return run.profile(time.perf_counter() - started) if self._counts else None

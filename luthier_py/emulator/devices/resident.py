@@ -146,7 +146,8 @@ class PacketDevice:
                 self._begun[ready] = queue
             outcome = ready.begin_at(places, self.patience.limited)
             if outcome is Outcome.FINISHED:
-                self._tell(LaunchReport(ready.shape.kernel, [], notes=ready.notes(), looked_at=False))
+                if notes := ready.notes():
+                    self._report(LaunchReport(ready.shape.kernel, [], notes=notes, looked_at=False))
                 return ready.profile(time.perf_counter() - started)() if self._counts else None
             threads = threads_for(groups, self.threads)
             with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, places, threads, self.patience,
@@ -162,12 +163,10 @@ class PacketDevice:
             run.execute()
         finally:
             del self._running[run]
-            self._tell(run.report(self.options.reported))
+            report = run.report(self.options.reported)
+            if report.looked_at or report.notes:
+                self._report(report)
         return run.profile(time.perf_counter() - started) if self._counts else None
-
-    def _tell(self, report: LaunchReport) -> None:
-        if report.looked_at or report.notes:
-            self._report(report)
 
     @property
     def runs(self) -> bool:
