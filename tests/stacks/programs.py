@@ -13,6 +13,9 @@ from pathlib import Path
 
 from suites import OPENMP_LIBRARIES, Unpacked
 
+from luthier_py.isa import target as isa_target
+from luthier_py.isa.cards import pci_device
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests" / "programs"
 sys.path.insert(0, str(PROGRAMS))
@@ -101,6 +104,15 @@ def needs_opencl(suite: Unpacked, output: Path, target: str) -> list[str]:
     return packaged(suite, output, target)
 
 
+def monitor(suite: Unpacked, output: Path, target: str) -> list[str]:
+    """rocm-smi, which is a program of that suite's Python."""
+    script, pythons = suite.root / "usr/libexec/rocm_smi/rocm_smi.py", suite.root.glob("usr/bin/python3.[0-9]*[0-9]")
+    if not script.exists():
+        raise RuntimeError("no such package")
+    python = next(iter(sorted(pythons)))
+    return ["env", "-u", "PYTHONPATH", f"PYTHONHOME={suite.root / 'usr'}", *suite.command(python, str(script))]
+
+
 FAULTS = {"faults", "faulty"}  # what their argument says goes wrong: tests/unit
 
 
@@ -117,4 +129,5 @@ def every(target: str) -> Iterator[Program]:
         yield Program(path.stem, openmp, environment={"OMP_TARGET_OFFLOAD": "MANDATORY"})
     yield Program("opencl_saxpy", opencl)
     yield Program("rocminfo", packaged, (), passed=rf"Name: +{target}")
+    yield Program("rocm-smi", monitor, (), passed=f"0x{pci_device(isa_target(target)):04x}")
     yield Program("clinfo", needs_opencl, (), passed=rf"Device Name +{target}")

@@ -20,7 +20,8 @@ enum { DRM_MAJOR = 226, KFD_MAJOR = 240 };
 /* Where they are in the folder; what ends in a colon begins names. */
 static const struct { const char *from, *to; } FILES[] = {
     {"/sys/devices/virtual/kfd/kfd", "kfd"}, {"/sys/class/kfd/kfd", "kfd"}, {"/sys/module/amdgpu", "amdgpu"},
-    {"/sys/dev/char/226:", "char/226:"},     {"/dev/dri", "dri"},          {"/usr/share/libdrm/amdgpu.ids", "amdgpu.ids"}};
+    {"/sys/dev/char/226:", "char/226:"},     {"/sys/class/drm", "drm"},    {"/dev/dri", "dri"},
+    {"/usr/share/libdrm/amdgpu.ids", "amdgpu.ids"}};
 
 static bool starts(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 

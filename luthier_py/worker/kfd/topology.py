@@ -35,6 +35,10 @@ def gpu_id(number: int) -> int:
     return FIRST_GPU + number
 
 
+def _unique(number: int) -> int:
+    return 0x4C55_5448_0000 + number
+
+
 def sysfs(targets: Sequence[Target], memory_bytes: int) -> Path:
     """The folder; raises OSError where none can be made."""
     files = dict(_files(targets, memory_bytes))
@@ -68,7 +72,7 @@ def _files(targets: Sequence[Target], memory_bytes: int) -> Iterable[tuple[str, 
     yield from _cpu_node(f"{top}/nodes/0", len(targets))
     for number, target in enumerate(targets):
         yield from _gpu_node(f"{top}/nodes/{number + 1}", number, target, memory_bytes, len(targets))
-        yield from _device_files(number, target)
+        yield from _device_files(number, target, memory_bytes)
 
 
 def _lines(rows: Mapping[str, object]) -> str:
@@ -106,7 +110,7 @@ def _gpu_node(
         "num_sdma_engines": SDMA_ENGINES, "num_sdma_xgmi_engines": 0, "num_sdma_queues_per_engine": SDMA_QUEUES,
         "num_cp_queues": COMPUTE_QUEUES, "max_engine_clk_fcompute": _CLOCK_MHZ, "local_mem_size": memory_bytes,
         "fw_version": 500, "capability": _CAPABILITIES | _SRAM_ECC * ecc,
-        "debug_prop": 0, "sdma_fw_version": 50, "unique_id": 0x4C55_5448_0000 + number, "num_xcc": 1,
+        "debug_prop": 0, "sdma_fw_version": 50, "unique_id": _unique(number), "num_xcc": 1,
         "max_engine_clk_ccompute": _CLOCK_MHZ,
     })  # fmt: skip
     yield f"{node}/mem_banks/0/properties", _bank(1, memory_bytes, 4096)
@@ -133,12 +137,15 @@ def _link(start: int, end: int) -> str:
                    "min_bandwidth": 0, "max_bandwidth": 0, "recommended_transfer_size": 0, "flags": 1})  # fmt: skip
 
 
-def _device_files(number: int, target: Target) -> Iterable[tuple[str, str]]:
+def _device_files(number: int, target: Target, memory_bytes: int) -> Iterable[tuple[str, str]]:
     minor = FIRST_RENDER + number
-    device = f"char/226:{minor}/device"
     yield f"dri/renderD{minor}", ""
-    yield f"{device}/drm/card{number}/dev", f"226:{number}\n"
-    yield f"{device}/drm/renderD{minor}/dev", f"226:{minor}\n"
-    yield f"{device}/vendor", f"{PCI_VENDOR:#06x}\n"
-    yield f"{device}/device", f"{pci_device(target):#06x}\n"
-    yield f"{device}/uevent", f"DRIVER=amdgpu\nPCI_SLOT_NAME=0000:{number + 3:02x}:00.0\n"
+    for device in (f"char/226:{minor}/device", f"drm/card{number}/device", f"drm/renderD{minor}/device"):
+        yield f"{device}/drm/card{number}/dev", f"226:{number}\n"
+        yield f"{device}/drm/renderD{minor}/dev", f"226:{minor}\n"
+        yield f"{device}/vendor", f"{PCI_VENDOR:#06x}\n"
+        yield f"{device}/device", f"{pci_device(target):#06x}\n"
+        yield f"{device}/uevent", f"DRIVER=amdgpu\nPCI_SLOT_NAME=0000:{number + 3:02x}:00.0\n"
+        yield f"{device}/product_name", f"{properties.device_name(target)}\n"
+        yield f"{device}/unique_id", f"{_unique(number):x}\n"
+        yield f"{device}/mem_info_vram_total", f"{memory_bytes}\n"

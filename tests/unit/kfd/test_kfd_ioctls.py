@@ -25,6 +25,23 @@ def test_devices_are_character_devices_and_sysfs_lists_them(tmp_path: Path) -> N
     assert out == ["['0', '1', '2'] True", "226 128 True", "90006 129 4097", "0x20008000", "ENOENT False", "True False"]
 
 
+def test_cards_as_monitors_look_for_them(tmp_path: Path) -> None:
+    """rocm-smi: in the class of DRM devices. What nobody measures here is not there."""
+    text = """
+    print(sorted(os.listdir("/sys/class/drm")))
+    for name in ("card0", "renderD129"):
+        device = f"/sys/class/drm/{name}/device"
+        print(sorted(os.listdir(f"{device}/drm")), open(f"{device}/product_name").read().strip(),
+              open(f"{device}/device").read().strip(), int(open(f"{device}/mem_info_vram_total").read()) >> 30,
+              os.path.exists(f"{device}/mem_info_vram_used"))
+    """
+    assert drive(text, tmp_path, "emulator:gfx90a,emulator:gfx1100").splitlines() == [
+        "['card0', 'card1', 'renderD128', 'renderD129']",
+        "['card0', 'renderD128'] Luthier-py emulator (gfx90a) 0x740f 16 False",
+        "['card1', 'renderD129'] Luthier-py emulator (gfx1100) 0x744c 16 False",
+    ]
+
+
 def test_versions_apertures_and_clocks(tmp_path: Path) -> None:
     text = """
     print(ioctl(kfd, 0x01, "II", 0, 0))
