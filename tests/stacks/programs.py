@@ -105,12 +105,24 @@ def needs_opencl(suite: Unpacked, output: Path, target: str) -> list[str]:
 
 
 def monitor(suite: Unpacked, output: Path, target: str) -> list[str]:
-    """rocm-smi, which is a program of that suite's Python."""
-    script, pythons = suite.root / "usr/libexec/rocm_smi/rocm_smi.py", suite.root.glob("usr/bin/python3.[0-9]*[0-9]")
+    return python(suite, suite.root / "usr" / "libexec" / "rocm_smi" / "rocm_smi.py")
+
+
+def rocblas(suite: Unpacked, output: Path, target: str) -> list[str]:
+    kernels = sorted(suite.libraries.glob("rocblas/*/library"))
+    if not kernels:
+        raise RuntimeError("no package of rocBLAS")
+    script = Path(__file__).with_name("rocblas_program.py")
+    return ["env", f"ROCBLAS_TENSILE_LIBPATH={kernels[-1]}", *python(suite, script, str(suite.libraries))]
+
+
+def python(suite: Unpacked, script: Path, *arguments: str) -> list[str]:
+    """A program of the suite's own Python."""
     if not script.exists():
         raise RuntimeError("no such package")
-    python = next(iter(sorted(pythons)))
-    return ["env", "-u", "PYTHONPATH", f"PYTHONHOME={suite.root / 'usr'}", *suite.command(python, str(script))]
+    program = sorted(suite.root.glob("usr/bin/python3.[0-9]*[0-9]"))[0]
+    apart = "env", "-u", "PYTHONPATH", f"PYTHONHOME={suite.root / 'usr'}", "OPENBLAS_NUM_THREADS=1"
+    return [*apart, *suite.command(program, str(script), *arguments)]
 
 
 FAULTS = {"faults", "faulty"}  # what their argument says goes wrong: tests/unit
@@ -129,5 +141,6 @@ def every(target: str) -> Iterator[Program]:
         yield Program(path.stem, openmp, environment={"OMP_TARGET_OFFLOAD": "MANDATORY"})
     yield Program("opencl_saxpy", opencl)
     yield Program("rocminfo", packaged, (), passed=rf"Name: +{target}")
+    yield Program("rocblas", rocblas, (HIP, HSA))
     yield Program("rocm-smi", monitor, (), passed=f"0x{pci_device(isa_target(target)):04x}")
     yield Program("clinfo", needs_opencl, (), passed=rf"Device Name +{target}")

@@ -38,7 +38,7 @@ SUITES = {
         Suite("bookworm", 4, 5, (*COMMON, "libhiprtc-builtins5", "rocm-device-libs")),
         Suite("trixie", 5, 5, (*COMMON, "libhiprtc-builtins5", "rocm-opencl-icd", "librocfft0", "rocm-smi")),
         Suite("sid", 6, 6, (*COMMON, "libhiprtc6", "rocm-opencl-icd", "librocfft0", "rocm-smi")),
-        Suite("experimental", 6, 7, (*COMMON, "libhiprtc7", "librocfft0", "rocm-smi", "librocprofiler-register-0"),
+        Suite("experimental", 6, 7, (*COMMON, "libhiprtc7", "librocblas5", "librocfft0", "rocm-smi", "python3-numpy"),
               ("sid",)),
     )
 }
@@ -62,8 +62,9 @@ class Unpacked:
 
     @property
     def folders(self) -> list[Path]:
-        """Of libraries: those of a suite that has not merged /usr lie in /lib, too."""
-        return [self.libraries, self.root / "lib" / "x86_64-linux-gnu", OPENMP_LIBRARIES]
+        """Of libraries: those of a suite that has not merged /usr lie in /lib, too; BLAS is where nobody chose one."""
+        own = self.root / "lib" / "x86_64-linux-gnu", self.libraries / "blas", self.libraries / "lapack"
+        return [self.libraries, *own, OPENMP_LIBRARIES]
 
     @property
     def loader(self) -> Path:
