@@ -108,11 +108,12 @@ def monitor(suite: Unpacked, output: Path, target: str) -> list[str]:
     return python(suite, suite.root / "usr" / "libexec" / "rocm_smi" / "rocm_smi.py")
 
 
-def rocblas(suite: Unpacked, output: Path, target: str) -> list[str]:
+def calling(suite: Unpacked, output: Path, target: str) -> list[str]:
+    """A program beside this file that calls the library whose name it has."""
     kernels = sorted(suite.libraries.glob("rocblas/*/library"))
-    if not kernels:
-        raise RuntimeError("no package of rocBLAS")
-    script = Path(__file__).with_name("rocblas_program.py")
+    if not any(suite.libraries.glob(f"lib{output.name}.so.*")) or not kernels:
+        raise RuntimeError("no such package")
+    script = Path(__file__).with_name(f"{output.name}_program.py")
     return ["env", f"ROCBLAS_TENSILE_LIBPATH={kernels[-1]}", *python(suite, script, str(suite.libraries))]
 
 
@@ -141,6 +142,7 @@ def every(target: str) -> Iterator[Program]:
         yield Program(path.stem, openmp, environment={"OMP_TARGET_OFFLOAD": "MANDATORY"})
     yield Program("opencl_saxpy", opencl)
     yield Program("rocminfo", packaged, (), passed=rf"Name: +{target}")
-    yield Program("rocblas", rocblas, (HIP, HSA))
+    for name in ("rocblas", "rocfft", "rocsolver"):
+        yield Program(name, calling, (HIP, HSA))
     yield Program("rocm-smi", monitor, (), passed=f"0x{pci_device(isa_target(target)):04x}")
     yield Program("clinfo", needs_opencl, (), passed=rf"Device Name +{target}")

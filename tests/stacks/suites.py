@@ -38,8 +38,8 @@ SUITES = {
         Suite("bookworm", 4, 5, (*COMMON, "libhiprtc-builtins5", "rocm-device-libs")),
         Suite("trixie", 5, 5, (*COMMON, "libhiprtc-builtins5", "rocm-opencl-icd", "librocfft0", "rocm-smi")),
         Suite("sid", 6, 6, (*COMMON, "libhiprtc6", "rocm-opencl-icd", "librocfft0", "rocm-smi")),
-        Suite("experimental", 6, 7, (*COMMON, "libhiprtc7", "librocblas5", "librocfft0", "rocm-smi", "python3-numpy"),
-              ("sid",)),
+        Suite("experimental", 6, 7, (*COMMON, "libhiprtc7", "librocblas5", "librocfft0", "librocsolver0", "rocm-smi",
+                                         "python3-numpy"), ("sid",)),
     )
 }
 
