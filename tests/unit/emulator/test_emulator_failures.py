@@ -19,7 +19,7 @@ KERNEL void store(u32 *p, u64 offset) { *(u32 *)((char *)p + offset + X * 4) = 7
 KERNEL void lds(u32 *out, u32 n) {
   SHARED u32 a[64];
   u32 *to = a;
-  asm volatile("" : "+v"(to));
+  asm volatile("" : "+v"(to)); // a flat access
   to[X + n] = X; BARRIER out[X] = a[X];
 }
 KERNEL void stack(u32 *out, u32 n) { volatile u32 a[8]; for (u32 i = 0; i < 8; ++i) a[i] = i; out[X] = a[n]; }

@@ -14,7 +14,12 @@ from luthier_py.pipeline import instrument
 
 SOURCE = r"""
 KERNEL void store(u32 *p, u64 offset) { *(u32 *)((char *)p + offset + X * 4) = 7; }
-KERNEL void lds(u32 *out, u32 n) { SHARED u32 a[64]; a[X + n] = X; BARRIER out[X] = a[X]; }
+KERNEL void lds(u32 *out, u32 n) {
+  SHARED u32 a[64];
+  u32 *to = a;
+  asm volatile("" : "+v"(to)); // a flat access
+  to[X + n] = X; BARRIER out[X] = a[X];
+}
 KERNEL void stack(u32 *out, u32 n) { volatile u32 a[8]; for (u32 i = 0; i < 8; ++i) a[i] = i; out[X] = a[n]; }
 KERNEL void trap(u32 *p) { if (X == 3) __builtin_trap(); p[X] = 1; }
 KERNEL void jumped(u32 *p, u64 f) { ((void (*)(u32 *))f)(p); }

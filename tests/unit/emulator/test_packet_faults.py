@@ -14,6 +14,7 @@ from patience import PATIENCE
 
 from luthier_py.emulator import LaunchOptions
 from luthier_py.emulator.memory.device_memory import Allocation, read_bytes, write_bytes
+from luthier_py.emulator.waves.launch import SHARED_BASE
 from luthier_py.emulator.waves.packet import DispatchPacket
 from luthier_py.errors import DeviceError, DeviceFault, FaultKind, TimeLimit
 from luthier_py.isa import sgpr, vgpr
@@ -23,7 +24,12 @@ SOURCE = r"""
 KERNEL void load(u32 *p, u32 *from) { p[X] = from[X]; }
 KERNEL void store(u32 *p, u32 *to) { to[X] = p[X]; }
 KERNEL void add(u32 *p, u32 *to) { __hip_atomic_fetch_add(to + X, p[X], __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
-KERNEL void lds(u32 *out, u32 n) { SHARED u32 a[64]; a[X + n] = X; BARRIER out[X] = a[X]; }
+KERNEL void lds(u32 *out, u32 n) {
+  SHARED u32 a[64];
+  u32 *to = a;
+  asm volatile("" : "+v"(to)); // a flat access
+  to[X + n] = X; BARRIER out[X] = a[X];
+}
 KERNEL void trap(u32 *p) { if (X == 3) __builtin_trap(); p[X] = 1; }
 KERNEL void debug(u32 *p) { __builtin_debugtrap(); p[X] = 1; }
 KERNEL void jump(u32 *p, u64 f) { ((void (*)(u32 *))f)(p); }
@@ -91,7 +97,7 @@ def test_read_only_memory(compiled):
 
 def test_lds(compiled):
     error, _ = fault(compiled, "lds", [np.zeros(64, np.uint32), 3])
-    assert (error.fault.kind, error.fault.address, error.fault.write) == (FaultKind.LDS, 256, True)
+    assert (error.fault.kind, error.fault.address, error.fault.write) == (FaultKind.LDS, SHARED_BASE + 256, True)
 
 
 def test_traps(compiled):
