@@ -161,14 +161,16 @@ def check_folder(folder: Path, given: str) -> None:
         raise Invalid(f"{given}: {there} cannot be written to; give another folder")
 
 
-def check_file(file: Path, given: str, appends: bool = False) -> None:
-    """Invalid where ``write_file``, or who ``appends``, will not be able to write a file. ``given``: the option."""
+def check_file(file: Path, given: str, in_place: bool = False) -> None:
+    """Invalid where ``write_file``, or who writes ``in_place``, will not be able to. ``given``: the option."""
     if file.is_dir():
         raise Invalid(f"{given}: {file} is a folder; give a file")
     if not file.parent.is_dir():
         raise Invalid(f"{given}: there is no folder {file.parent}")
-    place = file if file.exists() and (appends or not file.is_file()) else file.parent
-    if not os.access(place, os.W_OK):
+    end = _end_of_links(file)
+    as_it_is = end is None or end.exists() and (in_place or not end.is_file())
+    place, needed = (file, os.W_OK) if end is None or as_it_is else (end.parent, os.W_OK | os.X_OK)
+    if not os.access(place, needed):
         raise Invalid(f"{given}: {place} cannot be written to; give another file")
 
 

@@ -16,7 +16,7 @@ from luthier_py.emulator.devices.module import EmulatorModule
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.emulator.watching.findings import Finding
 from luthier_py.errors import DeviceError, Invalid
-from luthier_py.isa import MAX_WORKITEMS, Target, target
+from luthier_py.isa import MAX_WORKITEMS, Target
 from luthier_py.link import bound
 from luthier_py.loader import load, read_code
 from luthier_py.pipeline import instrument
@@ -46,6 +46,7 @@ from luthier_py.tool import Tool
 from luthier_py.worker.edge import say
 from luthier_py.worker.findings import reporter
 from luthier_py.worker.properties import architecture
+from luthier_py.worker.targets import device_target
 
 SIDES = r"(?<!\b0)x"  # between the numbers of 4x2, and not in 0x10
 
@@ -138,7 +139,7 @@ def shuffle_file(file: Path, launch: Launch, settings: RunSettings, done: Done) 
 def emulated(device: str | None) -> Target | None:
     """The target of emulator:TARGET; None for other devices."""
     kind, colon, chosen = (device or "").partition(":")
-    return target(chosen) if kind == EMULATOR and colon else None
+    return device_target(chosen) if kind == EMULATOR and colon else None
 
 
 def open_device(settings: RunSettings, target: Target) -> Device:

@@ -59,8 +59,8 @@ def conditional(isa: InstructionSet, inst: Inst, place: str) -> tuple[Assembly, 
         raise HookError(f"{place}: an instruction that reads {fixed} cannot be skipped: it would run in code of hooks, "
                         "which has the application's values in other registers; call the hook with before()")
     if inst.op.flags & OpFlag.SMEM and inst.writes:
-        raise HookError(f"{place}: a scalar load cannot be skipped: no call gives its registers; "
-                        "call the hook with before()")
+        raise HookError(f"{place}: a scalar memory instruction with a result cannot be skipped: no call gives its "
+                        "registers; call the hook with before()")
     if inst.find("srsrc") is not None:
         raise HookError(f"{place}: an instruction with a descriptor cannot be skipped: code of hooks touches memory "
                         "through pointers; call the hook with before()")

@@ -143,8 +143,9 @@ class Mutator(ChosenCode):
 
         A wave variable carries that. Where no lane is active, and ``hook`` makes it of lanes, ``instr`` runs. What
         ``instr`` loads is waited for. What cannot be skipped: instructions that write SCC, VCC, M0 or EXEC, or read one
-        of the first three (on some targets LDS needs M0); scalar loads; accesses through a descriptor (buffers,
-        images); those that two counters count where no single instruction waits for both (flat stores on some targets).
+        of the first three (on some targets LDS needs M0); scalar memory instructions with a result; accesses through a
+        descriptor (buffers, images); those that two counters count where no single instruction waits for both (flat
+        stores on some targets).
         """
         expect(instr, Instr)
         code, flag = conditional(self.program.isa, instr.inst, caller())

@@ -111,7 +111,7 @@ class Selection:
             raise Unsupported("Parquet needs pyarrow: pip install luthier-py[study]; or choose a .ndjson file")
         for name, path in (("OUTPUT", self.output), ("RECORDS", self.records)):
             if path is not None:
-                check_file(path, f"option LUTHIER_{name}={path}")
+                check_file(path, f"option LUTHIER_{name}={path}", in_place=name == "RECORDS")
         if self.report is not None:
             check_folder(self.report, f"option LUTHIER_REPORT={self.report}")
 

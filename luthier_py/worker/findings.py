@@ -31,15 +31,14 @@ def reporter(environment: Mapping[str, str]) -> Reporter:
     """Tells findings, in a file, too, if LUTHIER_FINDINGS names one; notes of one launch of a program."""
     file, times = environment.get(FILE, ""), environment.get(TRACE) == "1"
     failed: list[OSError] = []
-    noted: set[str] = set()
+    unnoted = [True]  # taken by one of the threads that tell
 
     def tell(report: LaunchReport) -> None:
         for finding in report.findings:
             say(finding.text(demangled))
         for words in report.left_out:
             say(f"checks stopped in kernel {demangled(report.kernel)}: {words}")
-        if report.notes and not noted:
-            noted.update(report.notes)
+        if report.notes and unnoted and unnoted.pop():
             say(f"kernel {demangled(report.kernel)}: {'; '.join(report.notes)}")
         if not file or failed or not report.looked_at:
             return

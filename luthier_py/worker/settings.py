@@ -90,5 +90,5 @@ def chosen_memory(text: str) -> int:
 def chosen_profile(text: str) -> str | None:
     """The file in LUTHIER_DEVICE_PROFILE, by which no launch is to fail."""
     if text:
-        check_file(Path(text), f"{PROFILE}={text}", appends=True)
+        check_file(Path(text), f"{PROFILE}={text}", in_place=True)
     return text or None

@@ -27,11 +27,11 @@ def chosen_targets(text: str) -> list[Target]:
             f"no device: set {VARIABLE} to emulator:TARGET, for example the --offload-arch of your program, or to at "
             f"most {MAX_DEVICES} of them with commas (emulator:TARGET*2: two of a kind); {given}"
         )
-    return [_target(name) for name in names]
+    return [device_target(name) for name in names]
 
 
-def _target(name: str) -> Target:
-    """Features may be given as the device has them, as rocminfo writes them."""
+def device_target(name: str) -> Target:
+    """Of a device. Features may be given as it has them, as rocminfo writes them."""
     asked = parse_target_id(name)
     found = architecture(asked.target)
     if not found.runs(asked):

@@ -46,7 +46,7 @@ SLOW = ("test_wild_addresses.py", "test_counting_random.py")  # about the emulat
 OPTIONS = "-x -q -p no:cacheprovider -p no:randomly --tb=no --tier=test --seconds=0".split()
 """Those tests alone that `make test` runs whatever was changed."""
 SECONDS = 1200
-PASSES = (0, 4, 5)  # pytest's codes: all passed; there is no such file, or no such test, any more
+PASSES, GONE = (0, 5), 4  # pytest's codes: all passed; no such test; it is not there any more, or cannot begin
 NOTHING = "**nothing**"
 INTRODUCTION = """# Lines made wrong
 
@@ -116,11 +116,13 @@ def _tests(tree: Path, paths: Sequence[str], writing: Connection) -> None:
         os.dup2(nothing, stream)
     sys.dont_write_bytecode = True
     os.environ |= {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-    sys.path[:] = [str(tree), *(path for path in sys.path if not path.startswith(str(ROOT)))]
+    ours = [path for path in sys.path if path.startswith(str(ROOT)) and not path.startswith(sys.prefix)]
+    sys.path[:] = [str(tree), *(path for path in sys.path if path not in ours)]
     found = Failure()
     ignored = [f"--ignore=tests/property/{name}" for name in SLOW]
     code = pytest.main([*OPTIONS, *paths, *ignored], [found])
-    writing.send(found.test or ("" if code in PASSES else f"{paths[0]} ends with {code}"))
+    gone = code == GONE and "::" in paths[0]
+    writing.send(found.test or ("" if code in PASSES or gone else f"{paths[0]} ends with {code}"))
     os._exit(0)
 
 

@@ -110,11 +110,11 @@ def monitor(suite: Unpacked, output: Path, target: str) -> list[str]:
 
 def calling(suite: Unpacked, output: Path, target: str) -> list[str]:
     """A program beside this file that calls the library whose name it has."""
-    kernels = sorted(suite.libraries.glob("rocblas/*/library"))
-    if not any(suite.libraries.glob(f"lib{output.name}.so.*")) or not kernels:
-        raise RuntimeError("no such package")
+    if not any(suite.libraries.glob(f"lib{output.name}.so.*")):
+        raise RuntimeError(f"no package of lib{output.name}")
     script = Path(__file__).with_name(f"{output.name}_program.py")
-    return ["env", f"ROCBLAS_TENSILE_LIBPATH={kernels[-1]}", *python(suite, script, str(suite.libraries))]
+    kernels = [f"ROCBLAS_TENSILE_LIBPATH={path}" for path in suite.libraries.glob("rocblas/*/library")]
+    return ["env", *kernels, *python(suite, script, str(suite.libraries))]
 
 
 def python(suite: Unpacked, script: Path, *arguments: str) -> list[str]:
@@ -129,7 +129,7 @@ def python(suite: Unpacked, script: Path, *arguments: str) -> list[str]:
 FAULTS = {"faults", "faulty"}  # what their argument says goes wrong: tests/unit
 
 
-def every(target: str) -> Iterator[Program]:
+def every(suite: str, target: str) -> Iterator[Program]:
     waiting = {"cooperative", "grid_sync", "printing", "device_malloc", "kernel_heap"}
     # At HIP's level there is one result for all launches of a kernel in a graph.
     graphs = {"graph", "graphs", "graph_changes", "graph_exchanges", "graph_nodes", "graph_sizes"}
@@ -142,7 +142,9 @@ def every(target: str) -> Iterator[Program]:
         yield Program(path.stem, openmp, environment={"OMP_TARGET_OFFLOAD": "MANDATORY"})
     yield Program("opencl_saxpy", opencl)
     yield Program("rocminfo", packaged, (), passed=rf"Name: +{target}")
-    for name in ("rocblas", "rocfft", "rocsolver"):
-        yield Program(name, calling, (HIP, HSA))
-    yield Program("rocm-smi", monitor, (), passed=f"0x{pci_device(isa_target(target)):04x}")
+    if suite == "experimental":
+        for name in ("rocblas", "rocfft", "rocsolver"):
+            yield Program(name, calling, (HIP, HSA))
+    if suite != "bookworm":
+        yield Program("rocm-smi", monitor, (), passed=f"0x{pci_device(isa_target(target)):04x}")
     yield Program("clinfo", needs_opencl, (), passed=rf"Device Name +{target}")

@@ -152,7 +152,7 @@ def main() -> int:
         kept["releases"][name] = suite.release()
         output = words.folder / name / "programs"
         output.mkdir(exist_ok=True)
-        for program in every(words.device.removeprefix("emulator:")):
+        for program in every(name, words.device.removeprefix("emulator:")):
             if not re.search(words.only, program.name):
                 continue
             columns = dict(check(program, suite, output, words.device))

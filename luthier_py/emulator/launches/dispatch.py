@@ -265,7 +265,7 @@ class RunningLaunch:
         report = LaunchReport(self.shape.kernel, [], (), self._cycles_taken)
         if self.watch is not None:
             report = self.watch.report(self.codes, self.memory, self._cycles_taken)
-        return replace(report, notes=max(found), looked_at=looked_at)
+        return replace(report, notes=next(filter(None, found), ()), looked_at=looked_at)
 
     @property
     def _cycles_taken(self) -> LaunchCycles | None:

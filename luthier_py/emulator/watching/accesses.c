@@ -1,7 +1,7 @@
 /* Accesses of memory: which lanes may go on, and what each does there.
 
    A lane whose access is out of bounds or not aligned is left out, as on a GPU that goes on: it reads 0 and writes
-   nothing. What an idle lane reads far outside of LDS counts as never written. */
+   nothing. What loads of idle lanes give, far outside of LDS, counts as never written. */
 #include "watching.h"
 
 enum { MOST_ELEMENT_BYTES = 16, NEAR_LDS = 1 << 20 };
@@ -131,11 +131,11 @@ static bool is_left_out(struct watch *watch, u64 in_heap) {
     return in_heap & (BLOCK_FREE | BLOCK_LEFT) && watch->flags & CHECK_BOUNDS;
 }
 
-/* Whether a lane is so far outside of LDS that somebody means it to do nothing there: hand-written code gives lanes such
-   addresses. */
-static bool is_idle(const u32 *access, struct place place) {
-    return access[KIND] == LDS && place.space == IN_LDS && place.address >= NEAR_LDS &&
-           place.address < (1ull << 32) - NEAR_LDS;
+/* Whether a lane is so far outside of LDS that the kernel's author means it to do nothing: hand-written code gives idle
+   lanes such addresses. */
+static bool is_idle(u8 *memory, const u32 *access, struct place place) {
+    return access[KIND] == LDS && place.space == IN_LDS && place.address <= (1ull << 32) - NEAR_LDS &&
+           place.address >= *field(memory, WAVE_LDS_BYTES) + NEAR_LDS;
 }
 
 /* Whether the lane may go on; `id`: the first register of what is moved, or 0. */
@@ -146,7 +146,7 @@ static bool look(struct watch *watch, u8 *memory, struct wave *wave, const u32 *
     u32 size = access[SIZE], grain = access[USE] == MODIFIES || size < 4 ? size : 4;
     struct place place = resolve(watch, memory, access[KIND], address, size, lane, writes, &allowed);
     if (place.host == NULL) {
-        bool idle = is_idle(access, place);
+        bool idle = is_idle(memory, access, place);
         for (u32 at = 0; watch->flags & CHECK_INIT && idle && !writes && id != 0 && at < size; at += 4)
             undefine(wave, id + at / 4, lane);
         wave->idle |= idle;

@@ -86,4 +86,8 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.
     old.write_text("")  # it is replaced, and what is appended to is not
     with pytest.raises(Invalid, match=f"--output {old}: {tmp_path} cannot be written to; give another file"):
         check_file(old, f"--output {old}")
-    check_file(old, f"--output {old}", appends=True)
+    check_file(old, f"--output {old}", in_place=True)
+    (there := tmp_path / "there").mkdir()
+    (link := tmp_path / "link.csv").symlink_to(there / "new.csv")
+    check_file(link, f"--output {link}")  # what it leads to is written
+    check_file(Path("/dev/null"), "--output /dev/null")

@@ -66,7 +66,8 @@ def test_what_they_read_is_found_where_it_is_used() -> None:
 
 
 @pytest.mark.parametrize(("distance", "kinds"), [
-    (256, [FindingKind.BOUNDS]), ((1 << 20) - 4, [FindingKind.BOUNDS]), (-4, [FindingKind.BOUNDS]), (1 << 20, []),
+    (256, [FindingKind.BOUNDS]), ((1 << 20) + 252, [FindingKind.BOUNDS]), ((1 << 20) + 256, []),
+    (-4, [FindingKind.BOUNDS]), (4 - (1 << 20), [FindingKind.BOUNDS]), (-(1 << 20), []),
 ])  # fmt: skip
 def test_what_is_near_is_a_mistake(distance: int, kinds: list[FindingKind]) -> None:
     rows = [("v_mov_b32", vgpr(5), distance & 0xFFFFFFFF), READ, WAIT, END]

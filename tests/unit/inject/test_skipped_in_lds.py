@@ -123,7 +123,7 @@ def test_nor_elsewhere_nor_with_other_registers():
     ("gfx803", "ds_write_b32 v0, v1", "an instruction that reads m0 cannot be skipped: it would run in code of hooks"),
     *((name, f"flat_store_{width} v[0:1], v2", f"by lgkmcnt and vscnt, and {name} has no single instruction")
       for name, width in (("gfx1030", "dword"), ("gfx1100", "b32"))),
-    *(("gfx90a", text, "a scalar load cannot be skipped: no call gives its registers")
+    *(("gfx90a", text, "a scalar memory instruction with a result cannot be skipped")
       for text in ("s_load_dword s8, s[0:1], 0x0", "s_buffer_load_dwordx2 s[8:9], s[12:15], 0x0", "s_memtime s[8:9]")),
     *((name, text, "an instruction with a descriptor cannot be skipped: code of hooks touches memory through pointers")
       for name, text in (("gfx90a", "buffer_store_dword v2, off, s[12:15], 0"),

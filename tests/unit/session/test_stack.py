@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from patience import PATIENCE
 
 from luthier_py.errors import Invalid, Unsupported
+from luthier_py.session import execute
+from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.stack import chosen_stack, stack_environment, what_is_missing
+from luthier_py.worker import orphan
 
 DEVICE = "emulator:gfx90a"
 FOUND = {"LD_LIBRARY_PATH": "/somewhere/lib", "ROCM_PATH": "/somewhere"}
@@ -76,6 +81,23 @@ def test_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pyte
         (full / name).touch()
     monkeypatch.setenv("LD_LIBRARY_PATH", f"{empty}:{full}")
     assert what_is_missing("rocm", DEVICE) is None and what_is_missing("rocm", None) is None
+
+
+def test_nothing_is_missing_where_a_worker_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that failed for another reason has found its libraries itself."""
+    monkeypatch.setattr(execute, "what_is_missing", lambda *of: "libraries")
+    monkeypatch.setattr(execute, "obstacles", lambda *of: ())
+    for unserved, hints in ((True, ("libraries",)), (False, ())):
+        assert execute._hints(Path("a"), RunSettings(DEVICE, "rocm"), unserved) == hints
+    folder, lock = orphan.new_folder()
+    try:
+        monkeypatch.setenv(orphan.FOLDER, str(folder))
+        assert not orphan.was_served(folder)
+        orphan.ProgramWatch(os.getpid())
+        assert orphan.was_served(folder)
+    finally:
+        shutil.rmtree(folder)  # before the lock goes: else the watch ends us
+        os.close(lock)
 
 
 def test_pools_of_hip_7_2_do_without_virtual_memory(monkeypatch: pytest.MonkeyPatch) -> None:

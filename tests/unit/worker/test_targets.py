@@ -10,6 +10,7 @@ import pytest
 from rocm_stack import RocmStack
 
 from luthier_py.errors import Invalid
+from luthier_py.session.launched import emulated
 from luthier_py.worker.properties import device_uuid
 from luthier_py.worker.targets import chosen_targets, visible_devices
 
@@ -74,6 +75,8 @@ def test_rocm_agrees(rocm_stack: RocmStack, tmp_path: Path) -> None:
 
 def test_features_as_the_device_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HSA_XNACK", raising=False)
+    run = emulated("emulator:gfx90a:sramecc+:xnack-")
+    assert run is not None and run.name == "gfx90a"
     asked = "emulator:gfx90a:sramecc+:xnack-*2,emulator:gfx1100"
     assert [each.name for each in chosen_targets(asked)] == ["gfx90a", "gfx90a", "gfx1100"]
     with pytest.raises(Invalid, match="emulator:gfx90a, which is gfx90a:sramecc.:xnack- now"):
