@@ -8,6 +8,7 @@ file that cannot be written stops no launch; it is said once.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,14 +32,14 @@ def reporter(environment: Mapping[str, str]) -> Reporter:
     """Tells findings, in a file, too, if LUTHIER_FINDINGS names one; notes of one launch of a program."""
     file, times = environment.get(FILE, ""), environment.get(TRACE) == "1"
     failed: list[OSError] = []
-    unnoted = [True]  # taken by one of the threads that tell
+    noted = threading.Lock()  # taken for good by the first thread that tells notes
 
     def tell(report: LaunchReport) -> None:
         for finding in report.findings:
             say(finding.text(demangled))
         for words in report.left_out:
             say(f"checks stopped in kernel {demangled(report.kernel)}: {words}")
-        if report.notes and unnoted and unnoted.pop():
+        if report.notes and noted.acquire(blocking=False):
             say(f"kernel {demangled(report.kernel)}: {'; '.join(report.notes)}")
         if not file or failed or not report.looked_at:
             return
