@@ -168,8 +168,10 @@ def check_file(file: Path, given: str, in_place: bool = False) -> None:
     if not file.parent.is_dir():
         raise Invalid(f"{given}: there is no folder {file.parent}")
     end = _end_of_links(file)
-    as_it_is = end is None or end.exists() and (in_place or not end.is_file())
-    place, needed = (file, os.W_OK) if end is None or as_it_is else (end.parent, os.W_OK | os.X_OK)
+    if end is None or end.exists() and (in_place or not end.is_file()):
+        place, needed = file, os.W_OK
+    else:
+        place, needed = end.parent, os.W_OK | os.X_OK
     if not os.access(place, needed):
         raise Invalid(f"{given}: {place} cannot be written to; give another file")
 

@@ -9,7 +9,7 @@ and so is gfx8, of whose cards ROCr wants tables that nobody makes here.
 from __future__ import annotations
 
 from luthier_py.errors import Unsupported
-from luthier_py.isa.target import Target
+from luthier_py.isa.target import Target, targets
 
 PCI_VENDOR = 0x1002
 _DEVICES = {
@@ -21,8 +21,6 @@ _DEVICES = {
     "gfx1100": 0x744C, "gfx1101": 0x747E, "gfx1102": 0x7480, "gfx1103": 0x15BF, "gfx1150": 0x150E, "gfx1151": 0x1586,
     "gfx1152": 0x1114, "gfx1200": 0x7590, "gfx1201": 0x7550,
 }  # fmt: skip
-_CARD_OF = {"gfx9-generic": "gfx900", "gfx9-4-generic": "gfx942", "gfx10-1-generic": "gfx1010",
-            "gfx10-3-generic": "gfx1030", "gfx11-generic": "gfx1100", "gfx12-generic": "gfx1200"}  # fmt: skip
 _FAMILIES = (  # the first whose words the card's name begins with
     (142, "gfx902 gfx909 gfx90c"), (141, "gfx9"), (144, "gfx1033"),
     (146, "gfx1035"), (149, "gfx1036"), (143, "gfx10"), (148, "gfx1103"), (150, "gfx115"), (145, "gfx11"),
@@ -31,7 +29,7 @@ _FAMILIES = (  # the first whose words the card's name begins with
 
 
 def pci_device(target: Target) -> int:
-    card = _card(target)
+    card = _card(target).name
     if card not in _DEVICES:
         raise Unsupported(f"ROCm's own stack has no {card} here: no such card is known; take another target, or the "
                           "emulator's HIP runtime")
@@ -40,15 +38,16 @@ def pci_device(target: Target) -> int:
 
 def gfx_version(target: Target) -> int:
     """KFD's gfx_target_version: major * 10000 + minor * 100 + stepping."""
-    digits = _card(target).removeprefix("gfx")
-    return int(digits[:-2]) * 10000 + int(digits[-2], 16) * 100 + int(digits[-1], 16)
+    card = _card(target)
+    return card.generation * 10000 + card.minor * 100 + card.stepping
 
 
 def drm_family(target: Target) -> int:
     """AMDGPU_FAMILY_* of the DRM driver."""
-    card = _card(target)
+    card = _card(target).name
     return next(number for number, words in _FAMILIES if card.startswith(tuple(words.split())))
 
 
-def _card(target: Target) -> str:
-    return _CARD_OF.get(target.name, target.name)
+def _card(target: Target) -> Target:
+    """Itself, or the first that runs the code of a generic one."""
+    return next(row for row in targets() if row.runs(target))

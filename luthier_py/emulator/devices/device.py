@@ -29,7 +29,7 @@ from luthier_py.emulator.options.patience import Outsider, Patience
 from luthier_py.emulator.options.schedule import RandomTurns
 from luthier_py.emulator.options.settings import Settings, Weights
 from luthier_py.emulator.records.layout import LAUNCH, Outcome
-from luthier_py.emulator.watching.findings import Finding, LaunchReport, Reporter, no_report
+from luthier_py.emulator.watching.findings import Finding, Reporter, no_report
 from luthier_py.emulator.waves.residency import of_device
 from luthier_py.emulator.waves.shape import shape_of
 from luthier_py.errors import Invalid
@@ -156,8 +156,8 @@ class EmulatorDevice:
                 profile = None
                 if begun is None or begun.outcome is not Outcome.FINISHED:
                     profile = self._go_on(ready, begun)
-                elif notes := ready.notes():
-                    self._report(LaunchReport(ready.shape.kernel, [], notes=notes, looked_at=False))
+                elif report := ready.report():
+                    self._report(report)
                 if self._counts:
                     self._profile = profile or ready.profile(time.perf_counter() - started)
             finally:

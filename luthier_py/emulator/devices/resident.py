@@ -28,7 +28,7 @@ from luthier_py.emulator.options.schedule import RandomTurns
 from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.reading.text import MemoryText
 from luthier_py.emulator.records.layout import Outcome
-from luthier_py.emulator.watching.findings import LaunchReport, Reporter, no_report
+from luthier_py.emulator.watching.findings import Reporter, no_report
 from luthier_py.emulator.waves.cycle_account import CycleAccount
 from luthier_py.emulator.waves.launch import PRIVATE_BASE, SHARED_BASE, LaunchMemory, preloaded_range
 from luthier_py.emulator.waves.packet import QUEUE_BYTES, DispatchPacket, dispatch_id, queue_record
@@ -146,8 +146,8 @@ class PacketDevice:
                 self._begun[ready] = queue
             outcome = ready.begin_at(places, self.patience.limited)
             if outcome is Outcome.FINISHED:
-                if notes := ready.notes():
-                    self._report(LaunchReport(ready.shape.kernel, [], notes=notes, looked_at=False))
+                if report := ready.report():
+                    self._report(report)
                 return ready.profile(time.perf_counter() - started)() if self._counts else None
             threads = threads_for(groups, self.threads)
             with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, places, threads, self.patience,

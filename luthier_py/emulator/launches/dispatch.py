@@ -262,9 +262,8 @@ class RunningLaunch:
     def report(self, looked_at: bool) -> LaunchReport:
         """As long as the launch has not been left."""
         found = [outside_lds(worker.record, worker.tallies, self.shape) for worker in self.workers]
-        report = LaunchReport(self.shape.kernel, [], (), self._cycles_taken)
-        if self.watch is not None:
-            report = self.watch.report(self.codes, self.memory, self._cycles_taken)
+        report = (LaunchReport(self.shape.kernel, [], cycles=self._cycles_taken) if self.watch is None
+                  else self.watch.report(self.codes, self.memory, self._cycles_taken))
         return replace(report, notes=next(filter(None, found), ()), looked_at=looked_at)
 
     @property

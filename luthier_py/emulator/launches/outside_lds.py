@@ -14,19 +14,14 @@ from luthier_py.emulator.records.layout import SITE_BYTES, WORKER
 from luthier_py.emulator.records.words import Words
 from luthier_py.emulator.waves.shape import Shape
 
-_PLACE = WORKER["outside_lds"] // 8
-
 
 def outside_lds(worker: Words, tallies: Mapping[HostedCode, Tally], shape: Shape) -> tuple[str, ...]:
     """``tallies``: of the codes that the worker has run."""
-    for code, tally in tallies.items() if worker[_PLACE] else ():
-        number = (worker[_PLACE] - tally.places[1]) // SITE_BYTES
+    site = worker[WORKER["outside_lds"] // 8]
+    for code, tally in tallies.items() if site else ():
+        number = (site - tally.places[1]) // SITE_BYTES
         if number in range(len(code.numbers.sites)):
             where = code_place(code.base + code.numbers.sites[number], list(tallies))
             return (f"{where}: lanes are outside of their work-group's {shape.lds_bytes} bytes of LDS; as on a GPU, "
                     "they read 0 there, and write nothing. --check bounds tells of what is less than 1 MiB away",)
     return ()
-
-
-def forget_outside(worker: Words) -> None:
-    worker[_PLACE] = 0

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from luthier_py.emulator.code.code import HostedCode, Tally
 from luthier_py.emulator.code.engine import begin_address, scheduler_address
-from luthier_py.emulator.launches.outside_lds import forget_outside, outside_lds
+from luthier_py.emulator.launches.outside_lds import outside_lds
 from luthier_py.emulator.memory.device_memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.memory.pool import PagePool
 from luthier_py.emulator.records.budgets import SLICES, budget
 from luthier_py.emulator.records.layout import EVERYTHING, LAUNCH, MEETINGS_BYTES, NAMED_SCALARS, READY, WORKER, Outcome
 from luthier_py.emulator.records.words import Words, address_of, zero_words
+from luthier_py.emulator.watching.findings import LaunchReport
 from luthier_py.emulator.waves.launch import (
     SHARED_BASE,
     LaunchMemory,
@@ -125,14 +126,15 @@ class ReadyLaunch:
         """From another thread: it is not to go on; ``begin`` comes back. Of use until :meth:`renew`."""
         self.launch[LAUNCH["stop"] // 8] = 1
 
-    def notes(self) -> tuple[str, ...]:
-        """Of a launch that has ended natively: see LaunchReport."""
-        return outside_lds(self.worker, {self.code: self.tally}, self.shape)
+    def report(self) -> LaunchReport | None:
+        """Of a launch that has ended natively, if there is anything to say of it."""
+        notes = outside_lds(self.worker, {self.code: self.tally}, self.shape)
+        return LaunchReport(self.shape.kernel, [], notes=notes, looked_at=False) if notes else None
 
     def renew(self) -> None:
         """The next one begins in the kernel's code and is not stopped, wherever this one went."""
         enter_code(self.worker, self.code, self.tally)
-        forget_outside(self.worker)
+        self.worker[WORKER["outside_lds"] // 8] = 0
         self.launch[LAUNCH["stop"] // 8] = 0
 
     def profile(self, seconds: float) -> Callable[[], LaunchProfile]:
