@@ -26,7 +26,7 @@ NEAREST = {
     "inject/sites.py": ("unit/inject/test_inject_edges.py",),
     "inject/lookup.py": ("unit/pipeline/test_pipeline.py", "unit/proof/test_proof_refusals.py"),
     "inject/prologue.py": ("golden/test_golden_passes.py", "unit/inject/test_inject_edges.py"),
-    "jit/called.py": ("unit/inject/test_stacks_of_hooks.py",),
+    "jit/called.py": ("unit/jit/test_called.py", "unit/inject/test_stacks_of_hooks.py"),
     "inject/spills.py": ("unit/inject/test_spills.py",),
     "inject/slots.py": ("unit/inject/test_spills.py", "unit/inject/test_homes_in_slots.py"),
     "inject/policies.py": (

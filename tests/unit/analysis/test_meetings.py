@@ -54,7 +54,7 @@ def test_what_a_block_reads_and_then_writes_is_live_before_it() -> None:
 
 
 def test_exec_is_live_even_where_the_next_block_overwrites_it() -> None:
-    facts, instrs = solved(NOP, ("s_branch", "next"), "next:", ("s_mov_b64", E, -1), END)
+    facts, instrs = solved(NOP, ("s_branch", "next"), "next:", ("s_mov_b64", E, -1), NOP, ("s_mov_b64", E, 1), END)
     assert all(E in facts.live_before(each) and E in facts.live_after(each) for each in instrs)
 
 

@@ -76,6 +76,7 @@ def test_code_around_an_island_falls_over_it():
     assert seen == 70_000
 
 
+@pytest.mark.core
 def test_no_island_between_the_pc_and_what_counts_from_it():
     """The end of s_getpc is where a group of islands would stand."""
     text = "\n".join(["clone f of 0x1000", ".x1000:", "  wait + s_cbranch_scc1 -> .1",
