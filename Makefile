@@ -69,7 +69,7 @@ test-reference: .venv/installed-test
 
 test-stacks: .venv/installed-test
 	$(BIN)/python tests/stacks/run.py build/stacks --results build/stacks/results.json --table benchmarks/stacks.md $(ARGS)
-	LUTHIER_ROCM_STACK=build/stacks/bookworm/unpacked $(BIN)/python -m pytest tests/unit/runtime/test_hsa_tables.py
+	LUTHIER_ROCM_STACK=build/stacks/rocm-5.2/unpacked $(BIN)/python -m pytest tests/unit/runtime/test_hsa_tables.py
 
 compare: .venv/installed-test
 	$(BIN)/python tests/conformance/compare.py $(ARGS)

@@ -16,7 +16,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -75,6 +75,12 @@ def cache_folder() -> Path | None:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "luthier"
     except RuntimeError:
         return None
+
+
+def data_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """luthier below the user's folder of data (XDG Base Directory Specification), for what is no cache."""
+    home = Path(environment.get("HOME") or "~").expanduser()
+    return Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share") / "luthier"
 
 
 def settle_cache() -> None:

@@ -37,8 +37,8 @@ else:
     import tomli as tomllib
 
 ROOMS = (
-    "exports names errors llvm storage isa clang loader proof ir analysis runtime emulator tool jit wanted inject link "
-    "pipeline report worker session cli"
+    "exports names errors llvm storage releases isa clang loader proof ir analysis runtime emulator tool jit wanted "
+    "inject link pipeline report worker session cli"
 ).split()
 EMULATOR_ROOMS = (
     "options records memory reading strips native waves instructions translation watching code launches devices"

@@ -6,11 +6,13 @@ Exit codes: 0 all that was asked for was done; 1 an error, or something was not 
 
 from __future__ import annotations
 
-from luthier_py.cli import causing, code, comparing, coverage, faulting, here, replaying, running
+from luthier_py.cli import causing, code, comparing, coverage, faulting, fetching, here, replaying, running
 from luthier_py.cli.app import app
 from luthier_py.cli.ending import run_to_an_end
 
-__all__ = ["app", "causing", "code", "comparing", "coverage", "faulting", "here", "main", "replaying", "running"]
+__all__ = [
+    "app", "causing", "code", "comparing", "coverage", "faulting", "fetching", "here", "main", "replaying", "running",
+]  # fmt: skip
 
 
 def main() -> None:

@@ -89,8 +89,9 @@ TraceOption = Annotated[Path | None, ByName(
                                     "and ranges of a program did, as JSON (.json.gz) for Perfetto"
 )]
 StackOption = Annotated[str | None, ByName(
-    "--stack", envvar="LUTHIER_STACK", metavar="luthier|rocm",
-    help="on the emulator: our HIP runtime (default), or ROCm as it is installed"
+    "--stack", envvar="LUTHIER_STACK", metavar="luthier|rocm|rocm-7.2...",
+    help="on the emulator: our HIP runtime (default), ROCm as it is installed, or one that `luthier fetch` brought; "
+         "luthier-7.2: our HIP runtime with the libraries of that one"
 )]
 RecordOption = Annotated[Path | None, ByName(
     "--record", metavar="FILE.lrec", help="on the emulator: keep the launch in a file, for `luthier replay`"

@@ -17,6 +17,7 @@ from luthier_py.clang.search import HIP_HEADERS, Search
 from luthier_py.errors import LuthierError, Unsupported, one_line
 from luthier_py.isa import targets
 from luthier_py.llvm import Effort, amdgpu_object, host_object, version
+from luthier_py.releases.table import RELEASES
 from luthier_py.runtime.hip import runtime_folder
 from luthier_py.runtime.hsa import hsa_tool_library
 from luthier_py.runtime.kfd import device_library
@@ -32,7 +33,8 @@ HSA_NAME = "libhsa-runtime64.so by this name"
 INSTALL = {
     "cc": "apt install gcc libc6-dev",
     HIP_LIBRARY: "apt install libamdhip64-5 (Debian, Ubuntu) or hip-runtime-amd (AMD's packages)",
-    HSA_LIBRARY: "apt install libhsa-runtime64-1 (Debian, Ubuntu) or hsa-rocr (AMD's packages)",
+    HSA_LIBRARY: f"`luthier fetch {next(iter(RELEASES))}` brings a ROCm into a folder; or apt install "
+                 "libhsa-runtime64-1 (Debian, Ubuntu), hsa-rocr (AMD's packages)",
     HSA_NAME: "apt install libhsa-runtime-dev (Debian, Ubuntu) or hsa-rocr-dev (AMD's packages): libomptarget opens "
               f"{HSA_LIBRARY}, without a version",
     "lsmod": "apt install kmod: rocminfo asks it for the driver's module",
@@ -79,6 +81,7 @@ def _found(machine: Machine) -> Iterator[FoundPart]:
             yield machine.thunk() or FoundPart(THUNK, "", "")
         else:
             yield from machine.libraries(name) or [FoundPart(name, "", "")]
+    yield from machine.releases()
     yield machine.device_libraries() or FoundPart("device libraries", "", "")
     for files in (HIP_HEADERS, ("hsa/hsa.h",)):
         yield machine.headers(*files) or FoundPart(files[0], "", "")
@@ -167,6 +170,9 @@ def _rocm(machine: Machine, no_compiler: str) -> Check:
     what = "exec --stack rocm on the emulator"
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return Check(what, MISSING, "ROCm and the device below it are for Linux on x86-64")
+    if not machine.libraries(HSA_LIBRARY) and (fetched := machine.releases()):
+        tried = _tried(what, no_compiler, device_library)
+        return Check(what, WORKS, f"with {fetched[0].name}") if tried.state == WORKS else tried
     lacking = [] if machine.libraries(HSA_LIBRARY) else [INSTALL[HSA_LIBRARY]]
     hip = "" if machine.libraries(HIP_LIBRARY) else INSTALL[HIP_LIBRARY]
     tried = _tried(what, "; ".join(filter(None, [no_compiler, *lacking, hip if lacking else ""])), device_library)

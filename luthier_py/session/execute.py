@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import Invalid
+from luthier_py.releases.fetched import FetchedRelease
+from luthier_py.runtime.absent import absent_libraries
 from luthier_py.session.levels import chosen_level
 from luthier_py.session.program import obstacles, program_path, search_folders, why_not_started
 from luthier_py.session.run_settings import RunSettings
@@ -119,13 +121,18 @@ def _executed(
     command: Sequence[str], settings: RunSettings, tool: str | None, options: Mapping[str, str], level: str | None,
     reports: bool, around: Surroundings,
 ) -> Executed:
-    program = program_path(command[0])
-    environment = {**os.environ, **around.variables, **settings.environment()}
+    environment = {**os.environ, **around.variables}
+    release = settings.release(command[0])
+    if release is not None:
+        environment |= release.environment(environment)
+    environment |= settings.environment()
+    program = program_path(command[0], environment.get("PATH"))
     if tool is None:
         chosen_level(level, settings.own_runtime, None)
         remove_abandoned()
         with _signals_blocked() as mask, _folder() as folder:
-            code, killed, stopped = _run(command, {**environment, **_told_by(folder, settings)}, mask, around)
+            environment |= _told_by(folder, settings)
+            code, killed, stopped = _run(command, release, environment, mask, around)
             hints = _hints(program, settings, not was_served(folder)) if code else ()
             return Executed(code, (), hints=hints, launches=_launches(folder), failures=_rows(folder / FAILED),
                             killed=killed, told=_told(folder), stopped=stopped)
@@ -137,8 +144,8 @@ def _executed(
     remove_abandoned()
     with _signals_blocked() as mask, _folder() as folder:
         environment |= _told_by(folder, settings)
-        told = observation.environment(environment, folder)
-        code, killed, stopped = _run(command, {**environment, **told}, mask, around)
+        environment |= observation.environment(environment, folder)
+        code, killed, stopped = _run(command, release, environment, mask, around)
         verdicts = observation.verdicts(folder)
         observed = any(facts["observed"] for facts in verdicts)
         hints = () if observed else _hints(program, settings, bool(code) and not was_served(folder), tool)
@@ -204,10 +211,12 @@ def _signals_blocked() -> Iterator[Iterable[int]]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str], mask: Iterable[int],
+def _run(command: Sequence[str], release: FetchedRelease | None, environment: Mapping[str, str], mask: Iterable[int],
          around: Surroundings) -> tuple[int, bool, int | None]:
     """Wait for the program: its exit code, whether it took too long, and by which signal it was stopped. Whatever
     signal somebody sends to this process is the program's."""
+    if release is not None:
+        command, environment = release.start(command, environment, absent_libraries())
     libc, parent = ctypes.CDLL(None), os.getpid()
 
     def in_child() -> None:

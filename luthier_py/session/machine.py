@@ -24,6 +24,7 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 
 from luthier_py.clang.search import HIP_HEADERS, Search, header_version
+from luthier_py.releases.fetched import fetched_releases
 from luthier_py.session.stack import HIP_LIBRARY, HSA_LIBRARY
 
 DISTRIBUTION = "luthier-py"
@@ -88,6 +89,11 @@ class Machine:
                 if real.is_file() and version:
                     found.setdefault(real, FoundPart(name, version[1], str(path)))
         return list(found.values())
+
+    def releases(self) -> list[FoundPart]:
+        """Those of ROCm that `luthier fetch` has brought, the newest first."""
+        return [FoundPart(each.name, each.versions.get("libhsa-runtime64-1", ""), str(each.root.parent))
+                for each in fetched_releases(self.environment)]
 
     def library_named(self, name: str) -> Path | None:
         """The first file of exactly this name, in the order in which programs look."""

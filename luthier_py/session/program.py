@@ -42,9 +42,9 @@ class Executable:
     elf: ElfFacts | None = None
 
 
-def program_path(name: str) -> Path:
-    """Where a shell would find it; Invalid says why there is nothing to start."""
-    found = shutil.which(name)
+def program_path(name: str, search: str | None = None) -> Path:
+    """Where a shell would find it, with ``search`` as its PATH; Invalid says why there is nothing to start."""
+    found = shutil.which(name, path=search)
     if found is not None:
         return Path(found)
     path = Path(name)

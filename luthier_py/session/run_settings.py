@@ -7,6 +7,7 @@ only the emulator does is refused where there is none, before anything starts.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +15,10 @@ from pathlib import Path
 from luthier_py.emulator.options.launch_options import NO_OPTIONS, LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.errors import Invalid
+from luthier_py.releases.fetched import FetchedRelease
 from luthier_py.runtime.clock_kind import ClockKind
-from luthier_py.session.stack import LUTHIER, chosen_stack, stack_environment
+from luthier_py.session.program import search_folders
+from luthier_py.session.stack import LUTHIER, ROCM, chosen_stack, has_our_runtime, release_of, stack_environment
 from luthier_py.storage import check_file, check_folder
 from luthier_py.worker.findings import TRACE
 from luthier_py.worker.launch_settings import launch_environment, launch_options
@@ -43,7 +46,7 @@ class RunSettings:
     @property
     def own_runtime(self) -> bool:
         """Whether a program has our HIP runtime."""
-        return self.device is not None and self.stack == LUTHIER
+        return self.device is not None and has_our_runtime(self.stack)
 
     @property
     def words(self) -> list[str]:
@@ -52,6 +55,13 @@ class RunSettings:
                  "--stack": self.stack if self.stack != LUTHIER else None,
                  "--time-limit": self.launch.time_limit, "--instruction-limit": self.launch.instruction_limit}
         return [word for name, value in given.items() if value is not None for word in (name, str(value))]
+
+    def release(self, program: str) -> FetchedRelease | None:
+        """The fetched ROCm that a program is given; none on a GPU, unless one is named."""
+        if self.device is None and self.stack in (LUTHIER, ROCM):
+            return None
+        path = shutil.which(program)
+        return release_of(self.stack, search_folders(Path(path)) if path else ())
 
     def by(self, schedule: Schedule | None) -> RunSettings:
         """The same by this schedule."""

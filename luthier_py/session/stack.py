@@ -1,7 +1,9 @@
-"""Which user-space stack a program has below it on the emulator: our HIP runtime, or ROCm as it is installed.
+"""Which user-space stack a program has below it on the emulator: our HIP runtime, or ROCm's own.
 
-In: the name of a stack, a device. Out: what the program's environment needs. Invariant: with ``rocm`` nothing changes
-which libraries the program finds; one is preloaded, the device that these then find.
+In: the name of a stack, a device. Out: what the program's environment and command line need. ``rocm`` is the ROCm that
+is installed; ``rocm-7.2`` one that was fetched (:mod:`luthier_py.releases`), and ``luthier-7.2`` our HIP runtime with
+all other libraries of that one. Invariant: with an installed ROCm nothing changes which libraries the program finds;
+one is preloaded, the device that these then find.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from ctypes.util import find_library
 from pathlib import Path
 
-from luthier_py.errors import Invalid, Unsupported
+from luthier_py.errors import Invalid, Unsupported, did_you_mean
+from luthier_py.releases.fetched import FetchedRelease, fetched, fetched_releases
+from luthier_py.releases.table import RELEASES
 from luthier_py.runtime.hip import runtime_folder
 
 VARIABLE = "LUTHIER_STACK"
 LUTHIER, ROCM = "luthier", "rocm"
-STACKS = LUTHIER, ROCM
+STACKS = LUTHIER, ROCM, *RELEASES, *(f"{LUTHIER}-{name.partition('-')[2]}" for name in RELEASES)
 HIP_LIBRARY, HSA_LIBRARY = "libamdhip64.so", "libhsa-runtime64.so"
 _POOLS = "DEBUG_HIP_MEM_POOL_VMHEAP"
 """HIP 7.2 makes memory pools of reserved addresses unless this is 0, which wants a newer driver than is emulated."""
@@ -27,13 +31,32 @@ def chosen_stack(name: str | None) -> str:
     """``name``, or what LUTHIER_STACK says, or ``luthier``."""
     chosen = name or os.environ.get(VARIABLE) or LUTHIER
     if chosen not in STACKS:
-        raise Invalid(f"stack {chosen} is unknown; give {' or '.join(STACKS)}, by --stack or {VARIABLE}")
+        raise Invalid(f"stack {chosen} is unknown; give one of {', '.join(STACKS)}, by --stack or {VARIABLE}"
+                      f"{did_you_mean(chosen, STACKS)}")
     return chosen
+
+
+def has_our_runtime(stack: str) -> bool:
+    return stack.partition("-")[0] == LUTHIER
+
+
+def release_of(stack: str, folders: Sequence[Path] = ()) -> FetchedRelease | None:
+    """The fetched ROCm that a program on this stack is given; None for one that is installed, or for none. ``folders``:
+    those that the program itself names. Invalid for a release that was not fetched."""
+    number = stack.partition("-")[2]
+    if number:
+        name = f"{ROCM}-{number}"
+        found = fetched(name)
+        if found is None:
+            raise Invalid(f"--stack {stack}: {name} is not here; `luthier fetch {name}` brings it")
+        return found
+    newest = next(fetched_releases(), None) if stack == ROCM else None
+    return None if newest is None or is_installed(HSA_LIBRARY, folders) else newest
 
 
 def stack_environment(stack: str) -> dict[str, str]:
     """What makes a program find the emulator of LUTHIER_DEVICE below this stack."""
-    if stack == LUTHIER:
+    if has_our_runtime(stack):
         folder = str(runtime_folder())
         return {"LD_LIBRARY_PATH": first(folder, os.environ.get("LD_LIBRARY_PATH"), os.pathsep), "ROCM_PATH": folder}
     system, machine = platform.system(), platform.machine()
@@ -75,9 +98,12 @@ def what_is_missing(stack: str, device: str | None, folders: Sequence[Path] = ()
     """What to do about a program that failed where there is nothing to run it with."""
     if device is None and not is_installed(HIP_LIBRARY, folders):
         return f"there is no {HIP_LIBRARY} here: `--device emulator:TARGET` runs it on the emulator, ROCm on a GPU"
-    if device is not None and stack == ROCM and not is_installed(HSA_LIBRARY, folders):
+    if device is not None and stack == ROCM and not (
+        is_installed(HSA_LIBRARY, folders) or any(fetched_releases())
+    ):
         return (
-            f"there is no {HSA_LIBRARY} here: --stack {ROCM} needs ROCm's libraries (Debian and Ubuntu: apt install "
-            f"libamdhip64-5; AMD's packages: hip-runtime-amd), `--stack {LUTHIER}` does not"
+            f"there is no {HSA_LIBRARY} here: --stack {ROCM} needs ROCm's libraries (`luthier fetch "
+            f"{next(iter(RELEASES))}` brings them into a folder; Debian and Ubuntu: apt install libamdhip64-5; AMD's "
+            f"packages: hip-runtime-amd), `--stack {LUTHIER}` does not"
         )
     return None

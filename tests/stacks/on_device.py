@@ -1,6 +1,6 @@
-"""What programs of a suite's own Python share: its libraries by ctypes, and arrays on the device.
+"""What programs share that call a release's libraries: its libraries by ctypes, and arrays on the device.
 
-In: the folder of the suite's libraries, the program's first argument. Out: functions. Invariant: a call that fails ends
+In: the folder of its libraries, the program's first argument. Out: functions. Invariant: a call that fails ends
 the program with its name and status.
 """
 

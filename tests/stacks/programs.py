@@ -1,6 +1,6 @@
-"""The programs that every suite runs, compiled against its own headers and libraries.
+"""The programs that every release runs, compiled against its own headers and libraries.
 
-In: an unpacked suite, a folder. Out: for each program a command line, or why there is none. Invariant: every program
+In: a release, a folder. Out: for each program a command line, or why there is none. Invariant: every program
 checks its own results, and its last line is PASSED, but those of packages, whose output is looked at here.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from suites import OPENMP_LIBRARIES, Unpacked
+from stacks import DEVICE_LIBRARIES, OPENMP_LIBRARIES, Stack, fetch
 
 from luthier_py.isa import target as isa_target
 from luthier_py.isa.cards import pci_device
@@ -31,105 +31,99 @@ class Program:
     """``levels``: of the tools that can count it; ``waits``: how much it executes depends on when waves meet others."""
 
     name: str
-    make: Callable[[Unpacked, Path, str], list[str]]
+    make: Callable[[Stack, Path, str], list[str]]
     levels: tuple[str, ...] = (HSA,)
     waits: bool = False
     passed: str = r"PASSED\n\Z"
     environment: dict[str, str] = field(default_factory=dict)
 
 
-def device_libraries(suite: Unpacked) -> Path:
-    """Those of Debian 12's ROCm: the later suites' are for one version of LLVM each, and lie in its folder."""
-    return suite.root.parents[1] / "bookworm/unpacked/usr/lib/x86_64-linux-gnu/amdgcn/bitcode"
+def device_libraries() -> Path:
+    """ocml.bc and the others, of one release for all: the later ones' are for one version of LLVM each."""
+    return fetch(DEVICE_LIBRARIES, "rocm-device-libs").libraries / "amdgcn" / "bitcode"
 
 
-def hip(suite: Unpacked, output: Path, target: str) -> list[str]:
+def hip(stack: Stack, output: Path, target: str) -> list[str]:
     source = PROGRAMS / f"{output.name}.hip"
     source = source if source.exists() else PROGRAMS / "rocm" / source.name
-    library = device_libraries(suite) / "ockl.bc"
-    how = {"abi": suite.suite.abi, "code_object": suite.suite.code_object, "library": library, "link": suite.link}
-    build.build(source, output, suite.headers, suite.libraries, (target,), ("-DNDEBUG",), **how)
-    return suite.program(output)
+    library = device_libraries() / "ockl.bc"
+    how = {"abi": stack.needs.abi, "code_object": stack.needs.code_object, "library": library,
+           "link": LENIENT}
+    build.build(source, output, stack.headers, stack.libraries, (target,), ("-DNDEBUG",), **how)
+    return [str(output)]
 
 
-def hsa(suite: Unpacked, output: Path, target: str) -> list[str]:
-    compile_c(suite, output, "-pthread", "-l:libhsa-runtime64.so.1")
+def hsa(stack: Stack, output: Path, target: str) -> list[str]:
+    compile_c(stack, output, "-pthread", "-l:libhsa-runtime64.so.1")
     code = output.with_suffix(".co")
     how = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none".split()
     version = "-mcode-object-version=4"  # later: hidden arguments, which a program on HSA would have to fill in
     source = ROOT / "tests" / "data" / "saxpy.hip"
     build.run(build.COMPILER, *how, f"--offload-arch={target}", version, str(source), "-o", str(code))
-    return suite.program(output, str(code))
+    return [str(output), str(code)]
 
 
-def opencl(suite: Unpacked, output: Path, target: str) -> list[str]:
-    if not (suite.root / "etc" / "OpenCL" / "vendors").exists():
+def opencl(stack: Stack, output: Path, target: str) -> list[str]:
+    if not (stack.root / "etc" / "OpenCL" / "vendors").exists():
         raise RuntimeError("no package of ROCm's OpenCL")
-    compile_c(suite, output, "-l:libOpenCL.so.1")
+    compile_c(stack, output, "-l:libOpenCL.so.1")
     code = output.with_suffix(".co")
     how = "-x cl -cl-std=CL2.0 --target=amdgcn-amd-amdhsa -nogpulib -O2".split()
-    version = f"-mcode-object-version={suite.suite.code_object}"
+    version = f"-mcode-object-version={stack.needs.code_object}"
     build.run(build.COMPILER, *how, f"-mcpu={target}", version, str(PROGRAMS / f"{output.name}.cl"), "-o", str(code))
-    return suite.program(output, str(code))
+    return [str(output), str(code)]
 
 
-def compile_c(suite: Unpacked, output: Path, *more: str) -> None:
-    words = "cc", "-std=gnu11", "-O1", *WARNINGS, "-isystem", str(suite.headers), str(PROGRAMS / f"{output.name}.c")
-    build.run(*words, "-o", str(output), f"-L{suite.libraries}", *more, *LENIENT, *suite.link)
+def compile_c(stack: Stack, output: Path, *more: str) -> None:
+    words = "cc", "-std=gnu11", "-O1", *WARNINGS, "-isystem", str(stack.headers), str(PROGRAMS / f"{output.name}.c")
+    build.run(*words, "-o", str(output), f"-L{stack.libraries}", *more, *LENIENT)
 
 
-def openmp(suite: Unpacked, output: Path, target: str) -> list[str]:
+def openmp(stack: Stack, output: Path, target: str) -> list[str]:
     """By LLVM 19, whose OpenMP Debian 12 has; later versions in Debian have no libomptarget."""
     if not (OPENMP_LIBRARIES / "libomptarget.so").exists():
         raise RuntimeError("no libomp-19-dev on this machine")
-    library = f"--rocm-device-lib-path={device_libraries(suite)}"
-    # What ROCr and libomptarget both need: the suite's come first.
+    library = f"--rocm-device-lib-path={device_libraries()}"
+    # What ROCr and libomptarget both need: the release's come first.
     shared = "libstdc++.so.6", "libgcc_s.so.1", "libz.so.1", "libzstd.so.1", "libelf.so.1"
-    first = [f"-L{suite.libraries}", "-Wl,--no-as-needed", *(f"-l:{name}" for name in shared)]
+    first = [f"-L{stack.libraries}", "-Wl,--no-as-needed", *(f"-l:{name}" for name in shared)]
     words = "-O2", "-g", *WARNINGS, "-fopenmp", f"--offload-arch={target}", library
-    build.run("clang-19", *words, str(PROGRAMS / f"{output.name}.c"), "-o", str(output), *LENIENT, *suite.link, *first)
-    return suite.program(output)
+    build.run("clang-19", *words, str(PROGRAMS / f"{output.name}.c"), "-o", str(output), *LENIENT, *first)
+    return [str(output)]
 
 
-def packaged(suite: Unpacked, output: Path, target: str) -> list[str]:
-    path = suite.root / "usr" / "bin" / output.name
+def packaged(stack: Stack, output: Path, target: str) -> list[str]:
+    path = stack.root / "usr" / "bin" / output.name
     if not path.exists():
         raise RuntimeError("no such package")
-    return suite.command(path)
+    return [str(path)]
 
 
-def needs_opencl(suite: Unpacked, output: Path, target: str) -> list[str]:
-    if not (suite.root / "etc" / "OpenCL" / "vendors").exists():
+def with_opencl(stack: Stack, output: Path, target: str) -> list[str]:
+    if not (stack.root / "etc" / "OpenCL" / "vendors").exists():
         raise RuntimeError("no package of ROCm's OpenCL")
-    return packaged(suite, output, target)
+    return packaged(stack, output, target)
 
 
-def monitor(suite: Unpacked, output: Path, target: str) -> list[str]:
-    return python(suite, suite.root / "usr" / "libexec" / "rocm_smi" / "rocm_smi.py")
-
-
-def calling(suite: Unpacked, output: Path, target: str) -> list[str]:
-    """A program beside this file that calls the library whose name it has."""
-    if not any(suite.libraries.glob(f"lib{output.name}.so.*")):
-        raise RuntimeError(f"no package of lib{output.name}")
-    script = Path(__file__).with_name(f"{output.name}_program.py")
-    kernels = [f"ROCBLAS_TENSILE_LIBPATH={path}" for path in suite.libraries.glob("rocblas/*/library")]
-    return ["env", *kernels, *python(suite, script, str(suite.libraries))]
-
-
-def python(suite: Unpacked, script: Path, *arguments: str) -> list[str]:
-    """A program of the suite's own Python."""
+def monitor(stack: Stack, output: Path, target: str) -> list[str]:
+    script = stack.root / "usr" / "libexec" / "rocm_smi" / "rocm_smi.py"
     if not script.exists():
         raise RuntimeError("no such package")
-    program = sorted(suite.root.glob("usr/bin/python3.[0-9]*[0-9]"))[0]
-    apart = "env", "-u", "PYTHONPATH", f"PYTHONHOME={suite.root / 'usr'}", "OPENBLAS_NUM_THREADS=1"
-    return [*apart, *suite.command(program, str(script), *arguments)]
+    return [sys.executable, str(script)]
+
+
+def calling(stack: Stack, output: Path, target: str) -> list[str]:
+    """A program beside this file that calls the library whose name it has."""
+    if not any(stack.libraries.glob(f"lib{output.name}.so.*")):
+        raise RuntimeError(f"no package of lib{output.name}")
+    script = Path(__file__).with_name(f"{output.name}_program.py")
+    return [sys.executable, str(script), str(stack.libraries)]
 
 
 FAULTS = {"faults", "faulty"}  # what their argument says goes wrong: tests/unit
 
 
-def every(suite: str, target: str) -> Iterator[Program]:
+def every(release: str, target: str) -> Iterator[Program]:
     waiting = {"cooperative", "grid_sync", "printing", "device_malloc", "kernel_heap"}
     # At HIP's level there is one result for all launches of a kernel in a graph.
     graphs = {"graph", "graphs", "graph_changes", "graph_exchanges", "graph_nodes", "graph_sizes"}
@@ -138,13 +132,14 @@ def every(suite: str, target: str) -> Iterator[Program]:
         if path.stem not in FAULTS:
             yield Program(path.stem, hip, levels, path.stem in waiting)
     yield Program("hsa_dispatch", hsa)
+    offload = {"OMP_TARGET_OFFLOAD": "MANDATORY", "LD_LIBRARY_PATH": str(OPENMP_LIBRARIES)}
     for path in sorted(PROGRAMS.glob("openmp_*.c")):
-        yield Program(path.stem, openmp, environment={"OMP_TARGET_OFFLOAD": "MANDATORY"})
+        yield Program(path.stem, openmp, environment=offload)
     yield Program("opencl_saxpy", opencl)
     yield Program("rocminfo", packaged, (), passed=rf"Name: +{target}")
-    if suite == "experimental":
+    if release == "rocm-7.2":
         for name in ("rocblas", "rocfft", "rocsolver"):
             yield Program(name, calling, (HIP, HSA))
-    if suite != "bookworm":
+    if release != "rocm-5.2":
         yield Program("rocm-smi", monitor, (), passed=f"0x{pci_device(isa_target(target)):04x}")
-    yield Program("clinfo", needs_opencl, (), passed=rf"Device Name +{target}")
+    yield Program("clinfo", with_opencl, (), passed=rf"Device Name +{target}")

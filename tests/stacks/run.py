@@ -1,8 +1,8 @@
-"""Programs on other releases of ROCm, as Debian's suites have them, above the emulator: alone, and under a tool.
+"""Programs on releases of ROCm that `luthier fetch` brings, above the emulator: alone, and under a tool.
 
-    python tests/stacks/run.py FOLDER [--suite NAME]... [--only REGEX] [--device emulator:TARGET] [--table FILE]
+    python tests/stacks/run.py FOLDER [--release NAME]... [--only REGEX] [--device emulator:TARGET] [--table FILE]
 
-In: packages, fetched at first use (FOLDER/SUITE keeps them). Out: a table, and exit code 1 where a program fails that
+In: packages, fetched at first use (FOLDER/RELEASE keeps them). Out: a table, and exit code 1 where a program fails that
 known.toml does not name, or passes that it does name. Invariant: a count is right if it is the emulator's own for the
 run without a tool.
 """
@@ -23,18 +23,20 @@ from typing import Any, NamedTuple
 
 import tomllib
 from programs import Program, every
-from suites import SUITES, Unpacked, unpacked
+from stacks import NEEDS, Stack, stack_called
+
+from luthier_py.releases.fetched import VARIABLE as RELEASES
 
 HERE = Path(__file__).resolve().parent
-CLI = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "--stack", "rocm"]
+CLI = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec"]
 SECONDS = 300
 INTRODUCTION = """# Releases of ROCm
 
-What `make test-stacks` made: programs of tests/programs, compiled with each suite's own headers, on the ROCm of
-Debian's suites and on their own libc, above the emulator. *alone*: the results are right. *hip*, *hsa*: so they are
+What `make test-stacks` made: programs of tests/programs, compiled with each release's own headers, on releases
+of ROCm that `luthier fetch` brings, above the emulator. *alone*: the results are right. *hip*, *hsa*: so they are
 under `instr_count` at that level, every launch is instrumented, and the counts are the emulator's own for the run
 without a tool (where waves wait for each other, how often they look is chance: there counts are not compared).
-Packages of a suite change, and so may this. What fails is looked at below (tests/stacks/known.toml).
+Packages of Debian's suites change, and so may this. What fails is looked at below (tests/stacks/known.toml).
 """
 OWN = "__amd_rocclr_", "kernel@"  # ROCclr's copies and fills, and ROCr's, which are in no code object
 
@@ -45,16 +47,16 @@ class Done(NamedTuple):
     verdict: Any
 
 
-def execute(program: Program, command: list[str], suite: Unpacked, device: str, level: str = "") -> Done:
+def execute(program: Program, command: list[str], stack: Stack, device: str, level: str = "") -> Done:
     """Alone, or under instr_count at ``level``."""
     with tempfile.TemporaryDirectory() as folder:
         profile, verdict = Path(folder) / "profile", Path(folder) / "verdict"
         environment = {
             **os.environ, **program.environment, "LUTHIER_VERDICT": str(verdict),
-            "LUTHIER_DEVICE_PROFILE": str(profile), "OCL_ICD_VENDORS": str(suite.root / "etc" / "OpenCL" / "vendors"),
+            "LUTHIER_DEVICE_PROFILE": str(profile),
         }  # fmt: skip
         tool = ["-t", "instr_count", "--level", level] if level else []
-        words = [*CLI, *tool, "--device", device, "--", *command]
+        words = [*CLI, "--stack", stack.fetched.name, *tool, "--device", device, "--", *command]
         try:
             done = subprocess.run(
                 words, env=environment, capture_output=True, text=True, timeout=SECONDS, errors="replace"
@@ -69,8 +71,7 @@ def execute(program: Program, command: list[str], suite: Unpacked, device: str, 
 
 
 def last_words(text: str) -> str:
-    """But for what `luthier exec` adds, which does not know where these programs have their libraries."""
-    dropped = re.compile(r"\s*$|.*Resource leak|luthier: there is no")
+    dropped = re.compile(r"\s*$|.*Resource leak")
     lines = [line for line in text.splitlines() if not dropped.match(line)]
     return " / ".join(lines[-2:]).replace(f"{HERE.parents[1]}/", "")[-300:].replace("|", "\\|") or "nothing was said"
 
@@ -92,19 +93,19 @@ def miscounted(program: Program, alone: Done, under: Done) -> str:
     return f"counts differ: {more} and not {less}"
 
 
-def check(program: Program, suite: Unpacked, folder: Path, device: str) -> Iterator[tuple[str, str]]:
+def check(program: Program, stack: Stack, folder: Path, device: str) -> Iterator[tuple[str, str]]:
     """Column and trouble, for each column that this program has."""
     target = device.removeprefix("emulator:")
     try:
-        command = program.make(suite, folder / program.name, target)
+        command = program.make(stack, folder / program.name, target)
     except RuntimeError as error:
         errors = re.findall(r"error: .*", str(error)) or [str(error)]
         yield "alone", f"not built: {errors[0][:200]}"
         return
-    alone = execute(program, command, suite, device)
+    alone = execute(program, command, stack, device)
     yield "alone", alone.trouble
     for level in program.levels if not alone.trouble else ():
-        under = execute(program, command, suite, device, level)
+        under = execute(program, command, stack, device, level)
         yield level, under.trouble or miscounted(program, alone, under)
 
 
@@ -113,19 +114,19 @@ def table(
 ) -> str:
     """Markdown; what fails is a note below."""
     notes: list[str] = []
-    heads = ["program", *(f"{name}: {release}" for name, release in releases.items())]
+    heads = ["program", *(f"{name}: {versions}" for name, versions in releases.items())]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for program in dict.fromkeys(name for programs in found.values() for name in programs):
         cells = []
-        for suite in releases:
-            columns = found[suite].get(program)
+        for release in releases:
+            columns = found[release].get(program)
             if columns is None:
                 cells.append("not run")
                 continue
             failed = [column for column, trouble in columns.items() if trouble]
             if failed:
-                why = reasons.get(suite, {}).get(program, "?")
-                notes.append(f"{len(notes) + 1}. {suite}, {program}, {failed[0]}: `{columns[failed[0]]}`. {why}")
+                why = reasons.get(release, {}).get(program, "?")
+                notes.append(f"{len(notes) + 1}. {release}, {program}, {failed[0]}: `{columns[failed[0]]}`. {why}")
                 cells.append(f"fails ({', '.join(failed)}) [{len(notes)}]")
             else:
                 cells.append(", ".join(columns))
@@ -136,7 +137,7 @@ def table(
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--suite", action="append", choices=list(SUITES))
+    parser.add_argument("--release", action="append", choices=list(NEEDS))
     parser.add_argument("--only", default="")
     parser.add_argument("--device", default="emulator:gfx90a")
     parser.add_argument("--table", type=Path)
@@ -147,15 +148,16 @@ def main() -> int:
     if words.results and words.results.exists():
         kept = json.loads(words.results.read_text())
     surprises = 0
-    for name in words.suite or SUITES:
-        suite = unpacked(name, words.folder)
-        kept["releases"][name] = suite.release()
+    os.environ[RELEASES] = str(words.folder.resolve())
+    for name in words.release or NEEDS:
+        stack = stack_called(name)
+        kept["releases"][name] = stack.versions()
         output = words.folder / name / "programs"
         output.mkdir(exist_ok=True)
         for program in every(name, words.device.removeprefix("emulator:")):
             if not re.search(words.only, program.name):
                 continue
-            columns = dict(check(program, suite, output, words.device))
+            columns = dict(check(program, stack, output, words.device))
             failed = any(columns.values())
             surprising = failed != (program.name in reasons.get(name, {}))
             surprises += surprising

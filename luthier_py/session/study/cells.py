@@ -19,7 +19,7 @@ from typing import Any
 from luthier_py.errors import Invalid
 from luthier_py.session.contents import content_of, our_content, tool_content
 from luthier_py.session.levels import chosen_level
-from luthier_py.session.stack import LUTHIER, ROCM
+from luthier_py.session.stack import ROCM, has_our_runtime, release_of
 from luthier_py.session.study.spec import GPU, StudiedProgram, Study, ToolUse
 from luthier_py.tool import load_tool
 from luthier_py.tool.selection import COUNTING, EVERY_TOOL
@@ -91,7 +91,7 @@ def _cell(
         "folder": None,
         "tool": None if tool.tool is None else tool_content(tool.tool, tool.options),
         "set": {name: os.environ[name] for name in (*COUNTING, *EVERY_TOOL, *_SET) if name in os.environ},
-        "libraries": {name: os.environ.get(name) for name in _LIBRARIES} if stack == ROCM else None,
+        "libraries": _libraries(stack),
         "repeat": repeat,
         "version": our_content(),
     }
@@ -99,12 +99,20 @@ def _cell(
     return Cell(identity, program.name, arguments, tool.name, device, stack, repeat, run, study.timeout)
 
 
+def _libraries(stack: str) -> Mapping[str, str | None] | None:
+    """What of ROCm is below a program: versions of packages that were fetched, or where the installed one is."""
+    release = release_of(stack)
+    if release is not None:
+        return release.versions
+    return {name: os.environ.get(name) for name in _LIBRARIES} if stack == ROCM else None
+
+
 def _level(tool: ToolUse, stack: str) -> str | None:
     """At which the tool stands; Invalid where it cannot."""
     if tool.tool is None or tool.parts:
         return None
     try:
-        return chosen_level(tool.level, stack == LUTHIER, load_tool(tool.tool, tool.options))
+        return chosen_level(tool.level, has_our_runtime(stack), load_tool(tool.tool, tool.options))
     except Invalid as error:
         raise Invalid(f"tool {tool.name}: {error.message}") from None
 

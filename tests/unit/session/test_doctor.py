@@ -34,7 +34,7 @@ def computer(root: Path, files: dict[str, str], **environment: str) -> Machine:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    return Machine(root, {"PATH": os.environ["PATH"], **environment})
+    return Machine(root, {"PATH": os.environ["PATH"], "HOME": str(root), **environment})
 
 
 def states(facts: dict[str, Any]) -> dict[str, str]:
@@ -120,6 +120,16 @@ def test_hsa_without_hip(tmp_path: Path, require_tool: Callable[[str], str]) -> 
     facts = examine(computer(tmp_path, {f"{VERSIONED}/libhsa-runtime64.so.1": ""}))
     assert states(facts)[STACK] == WORKS
     assert advice(facts, STACK).startswith("not HIP programs: apt install libamdhip64")
+
+
+def test_a_rocm_that_was_fetched(tmp_path: Path, require_tool: Callable[[str], str]) -> None:
+    require_tool("cc")
+    assert "luthier fetch rocm-" in advice(examine(computer(tmp_path, {})), STACK)
+    place = ".local/share/luthier/releases/rocm-6.4"
+    facts = examine(computer(tmp_path, {f"{place}/versions.json": '{"libhsa-runtime64-1": "6.4.3"}'}))
+    assert states(facts)[STACK] == WORKS and advice(facts, STACK) == "with rocm-6.4"
+    found = next(part for part in facts["found"] if part["name"] == "rocm-6.4")
+    assert (found["version"], found["where"]) == ("6.4.3", str(tmp_path / place))
 
 
 def test_rocminfo_asks_lsmod(tmp_path: Path) -> None:
