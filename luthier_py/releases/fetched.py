@@ -2,8 +2,8 @@
 
 In: a folder. Out: a command line, variables of the environment. Invariant: the program itself is not changed. It runs
 by the release's own loader (ld.so(8)), with the release's libc and libraries before the machine's: it may be of
-a newer Debian than the machine, and a newer libc runs programs of an older one, not the other way. Processes that such
-a program starts by exec are the machine's again.
+a newer Debian than the machine, and a newer libc runs programs of an older one, not the other way. So do all processes
+that it starts.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ from luthier_py.releases.table import RELEASES, Release, release_called
 from luthier_py.storage import data_folder
 
 VARIABLE = "LUTHIER_RELEASES"
-PROGRAM = "LUTHIER_PROGRAM"  # whose file it is where /proc/self/exe is the loader (runtime/kfd/paths.c)
 ALSO, HOME = "also", "rocm"
 """Beside `ROOT`: the folder of libraries by other names, and what /opt/rocm is with AMD's packages."""
 _HEADERS = "amd_comgr", "CL", "hip", "hsa", "miopen", "rccl", "roc", "thrust"
+HIPCC = "HIPCC_LINK_FLAGS_APPEND"
+"""The machine's linker does not look for what the release's libraries need."""
 _LOADER = "ld-linux-x86-64.so.2"
 _FILES = {
     "ROCBLAS_TENSILE_LIBPATH": "rocblas/*/library",
     "HIPBLASLT_TENSILE_LIBPATH": "hipblaslt/library",
     "OCL_ICD_VENDORS": "../../../etc/OpenCL/vendors",
     **dict.fromkeys(("ROCM_HOME", "ROCM_PATH", "HIP_PATH"), "../../../../rocm"),
-    "LUTHIER_HIP_INCLUDE": "../../../../rocm/include",
+    "LUTHIER_HIP_INCLUDE": "../../../../rocm/include/hip/..",
+    "HIP_CLANG_PATH": "../llvm-*/bin",
 }
 """Where libraries find their files, below the folder of libraries: they look where a package would be installed."""
 _MOST_INTERPRETERS = 4  # execve(2)
@@ -68,21 +70,26 @@ class FetchedRelease:
         others."""
         found = {name: next(self.libraries.glob(pattern), None) for name, pattern in _FILES.items()}
         files = {name: os.path.normpath(path) for name, path in found.items() if path is not None and name not in given}
-        return {**files, "PATH": os.pathsep.join((given.get("PATH", os.defpath), str(self.root / "usr" / "bin")))}
+        linker = {} if HIPCC in given else {HIPCC: "-Wl,--allow-shlib-undefined"}
+        return {**files, **linker, "PATH": f"{given.get('PATH', os.defpath)}{os.pathsep}{self.root / 'usr' / 'bin'}"}
 
     def start(
-        self, command: Sequence[str], environment: Mapping[str, str], last: Path
+        self, command: Sequence[str], environment: Mapping[str, str], last: Path, children: Path
     ) -> tuple[list[str], dict[str, str]]:
         """``command`` by this release's loader, and its environment; what is no program stays as it is. Libraries are
-        those of LD_LIBRARY_PATH, of the release, and of ``last``."""
+        those of LD_LIBRARY_PATH, of the release, and of ``last``; ``children`` is preloaded, which gives processes that
+        the program starts the same (runtime/loader)."""
         program, *rest = _without_interpreters(command, environment.get("PATH"))
         path = shutil.which(program, path=environment.get("PATH"))
         if path is None:
             return list(command), dict(environment)
-        first = environment.get("LD_LIBRARY_PATH", "").split(os.pathsep)
-        paths = os.pathsep.join([*filter(None, first), *map(str, self.folders), str(last)])
+        libraries = os.pathsep.join([*map(str, self.folders), str(last)])
+        first = environment.get("LD_LIBRARY_PATH")
+        paths = f"{first}{os.pathsep}{libraries}" if first else libraries
         words = [str(self.loader), "--library-path", paths, "--argv0", program, path, *rest]
-        return words, {**environment, PROGRAM: os.path.realpath(path)}
+        preloaded = " ".join(filter(None, (str(children), environment.get("LD_PRELOAD"))))
+        return words, {**environment, "LD_PRELOAD": preloaded, "LUTHIER_LOADER": str(self.loader),
+                       "LUTHIER_LIBRARIES": libraries}
 
 
 def releases_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -117,7 +124,10 @@ def _link(release: Release, folder: Path) -> None:
     links = {folder / ALSO / name: libraries / here for name, here in release.also.items()}
     links |= {folder / HOME / "include" / path.name: path for path in (root / "usr" / "include").glob("*")
               if path.name.startswith(_HEADERS)}
+    links |= {folder / HOME / name: root / "usr" / name for name in ("bin", "share/hip")}
     links[folder / HOME / "lib"] = libraries
+    for place in root.glob("usr/lib/llvm-*/lib/clang/*/amdgcn"):
+        links[folder / HOME / "amdgcn"] = place
     for link, place in links.items():
         link.parent.mkdir(parents=True, exist_ok=True)
         if place.exists() and not link.is_symlink():
@@ -133,7 +143,7 @@ def fetched_releases(environment: Mapping[str, str] = os.environ) -> Iterator[Fe
 
 
 def _without_interpreters(command: Sequence[str], search: str | None) -> list[str]:
-    """What the kernel makes of a script: its interpreter, and what env(1) finds if that is it."""
+    """What the kernel makes of a script (execve(2))."""
     words = list(command)
     for _ in range(_MOST_INTERPRETERS):
         path = shutil.which(words[0], path=search)
@@ -144,8 +154,6 @@ def _without_interpreters(command: Sequence[str], search: str | None) -> list[st
             break
         if not line.startswith(b"#!"):
             break
-        interpreter = [os.fsdecode(word) for word in line[2:].split(maxsplit=1)]
-        if len(interpreter) == 2 and Path(interpreter[0]).name == "env" and not interpreter[1].startswith("-"):
-            interpreter = interpreter[1:]
-        words = [*(word.strip() for word in interpreter), path or words[0], *words[1:]]
+        interpreter = [os.fsdecode(word.strip()) for word in line[2:].split(maxsplit=1)]
+        words = [*interpreter, path or words[0], *words[1:]]
     return words

@@ -22,6 +22,7 @@ from typing import Any
 from luthier_py.errors import Invalid
 from luthier_py.releases.fetched import FetchedRelease
 from luthier_py.runtime.absent import absent_libraries
+from luthier_py.runtime.loader import loader_library
 from luthier_py.session.levels import chosen_level
 from luthier_py.session.program import obstacles, program_path, search_folders, why_not_started
 from luthier_py.session.run_settings import RunSettings
@@ -216,7 +217,7 @@ def _run(command: Sequence[str], release: FetchedRelease | None, environment: Ma
     """Wait for the program: its exit code, whether it took too long, and by which signal it was stopped. Whatever
     signal somebody sends to this process is the program's."""
     if release is not None:
-        command, environment = release.start(command, environment, absent_libraries())
+        command, environment = release.start(command, environment, absent_libraries(), loader_library())
     libc, parent = ctypes.CDLL(None), os.getpid()
 
     def in_child() -> None:

@@ -122,26 +122,7 @@ int __openat64_2(int directory, const char *path, int flags) __attribute__((alia
 BY_PATH(FILE *, fopen, COMMA const char *mode, COMMA mode)
 BY_PATH(FILE *, fopen64, COMMA const char *mode, COMMA mode)
 BY_PATH(DIR *, opendir, , )
-
-static bool ends(const char *text, size_t length, const char *with)
-{
-    size_t end = strlen(with);
-    return length >= end && memcmp(text + length - end, with, end) == 0;
-}
-
-/* HIP asks /proc/self/exe for the program's file, in which its code objects are. Of a program that `luthier exec` runs by
- * a loader that it names, this is the loader. */
-API ssize_t readlink(const char *path, char *to, size_t bytes)
-{
-    char place[PATH_MAX];
-    const char *program = strcmp(path, "/proc/self/exe") == 0 ? getenv("LUTHIER_PROGRAM") : NULL;
-    ssize_t length = program ? REAL(readlink)(path, place, sizeof place) : -1;
-    if (length < 0 || !ends(place, (size_t)length, "/ld-linux-x86-64.so.2"))
-        return REAL(readlink)(place_of(path, place), to, bytes);
-    size_t known = strlen(program) < bytes ? strlen(program) : bytes;
-    memcpy(to, program, known);
-    return (ssize_t)known;
-}
+BY_PATH(ssize_t, readlink, COMMA char *to COMMA size_t bytes, COMMA to COMMA bytes)
 
 API int access(const char *path, int mode)
 {

@@ -100,10 +100,80 @@ int main(void)
     assert executed("rocm-6.4", "sh", "-c", f"{program}; {program}").stdout == expected * 2
 
 
-def test_what_a_program_starts_is_the_machines(release: FetchedRelease) -> None:
-    inner = "import subprocess, sys; print(subprocess.run([sys.executable, '-c', 'print(6)'], capture_output=True))"
-    done = executed("luthier-6.4", sys.executable, "-c", inner)
-    assert "returncode=0" in done.stdout and "6\\n" in done.stdout
+WAYS = """
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int answer(void) __attribute__((weak));
+int main(int count, char **words)
+{
+    extern char **environ;
+    char *way = words[1], *program = words[2], *child[] = {"child", "there", 0};
+    if (strcmp(way, "there") == 0)
+        return printf("%s\\n", words[0]) < 0;
+    pid_t pid;
+    int status = -1;
+    if (strcmp(way, "posix_spawn") == 0 ? posix_spawn(&pid, program, 0, 0, child, environ)
+        : strcmp(way, "posix_spawnp") == 0 ? posix_spawnp(&pid, "ways", 0, 0, child, environ) : (pid = vfork(), 0))
+        return 2;
+    if (!pid) {
+        if (strcmp(way, "execve") == 0) execve(program, child, environ);
+        if (strcmp(way, "execv") == 0) execv(program, child);
+        if (strcmp(way, "execvp") == 0) execvp("ways", child);
+        if (strcmp(way, "execvpe") == 0) execvpe("ways", child, environ);
+        if (strcmp(way, "execl") == 0) execl(program, "child", "there", (char *)0);
+        if (strcmp(way, "execlp") == 0) execlp("ways", "child", "there", (char *)0);
+        if (strcmp(way, "execle") == 0) execle(program, "child", "there", (char *)0, environ);
+        _exit(3);
+    }
+    waitpid(pid, &status, 0);
+    return count < 3 || status;
+}
+"""
+
+
+@pytest.mark.parametrize("way", ["execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "posix_spawn",
+                                 "posix_spawnp"])
+def test_what_a_program_starts_has_it_too(
+    release: FetchedRelease, way: str, tmp_path: Path, require_tool: Callable[[str], str]
+) -> None:
+    """The child is linked with a library that the release alone has."""
+    (tmp_path / "ways.c").write_text(WAYS)
+    program = tmp_path / "ways"
+    subprocess.run([require_tool("cc"), "-o", program, tmp_path / "ways.c", "-Wl,--no-as-needed",
+                    release.libraries / "libofrelease.so.1"], check=True)
+    search = f"{tmp_path}:{os.environ['PATH']}"
+    done = executed("luthier-6.4", str(program), way, str(program), PATH=search)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "child\n", "")
+
+
+@pytest.mark.parametrize("command", [
+    ["env", "A=b", sys.executable, "-c", ASKS, "word"], ["sh", "-c", '"$0" -c "$1" word', sys.executable, ASKS],
+    [sys.executable, "-c", "import os, sys; os.system(sys.argv[1])", f"{sys.executable} -c \"{ASKS}\" word"],
+    [sys.executable, "-c", "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)", sys.executable,
+     "-c", ASKS, "word"],
+])
+def test_programs_that_run_others(release: FetchedRelease, command: list[str]) -> None:
+    done = executed("rocm-6.4", *command)
+    assert done.stdout == f"42 ['-c', 'word'] {sys.prefix}\n", done.stderr
+
+
+def test_what_is_no_program_of_this_machine_stays_as_it_is(release: FetchedRelease, tmp_path: Path) -> None:
+    """Kernels say why they do not start something."""
+    for name, text in (("nothing", "text\n"), ("script", "#!/no/such/interpreter\n"), ("empty", ""), ("hash", "#!\n")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    inner = ("import subprocess, sys\nfor each in sys.argv[1:]:\n    try: subprocess.run([each])\n"
+             "    except OSError as error: print(error.errno)")
+    words = [sys.executable, "-c", inner, *(str(tmp_path / name) for name in ("nothing", "script", "empty", "none"))]
+    assert executed("rocm-6.4", *words).stdout == executed("luthier", *words).stdout == "8\n2\n8\n2\n"
+    loop = tmp_path / "loop"
+    loop.write_text(f"#!{loop}\n")
+    loop.chmod(0o755)
+    assert executed("rocm-6.4", *words[:3], str(loop)).stdout == executed("luthier", *words[:3], str(loop)).stdout
 
 
 def test_what_is_no_program_is_said_as_without_it(release: FetchedRelease, tmp_path: Path) -> None:

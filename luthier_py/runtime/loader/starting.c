@@ -1,0 +1,172 @@
+/* Calls by which a process becomes another program, or starts one, and the one by which it asks which program it is. */
+#include <alloca.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "loaded.h"
+
+#define API __attribute__((visibility("default")))
+/* The C library's own functions, looked up before anything starts: a child of vfork must not wait for a lock. */
+#define REAL(name) real_##name
+#define EACH(one) one(execve) one(execvpe) one(posix_spawn) one(posix_spawnp) one(readlink)
+#define DECLARE(name) static __typeof__(&name) REAL(name);
+EACH(DECLARE)
+
+__attribute__((constructor)) static void look_up(void)
+{
+#define LOOK_UP(name) REAL(name) = REAL(name) ? REAL(name) : (__typeof__(&name))dlsym(RTLD_NEXT, #name);
+    EACH(LOOK_UP)
+}
+
+static size_t count_of(char *const *words)
+{
+    size_t count = 0;
+    while (words && words[count])
+        count++;
+    return count;
+}
+
+/* Room for a command on the stack of whoever asks: a child of vfork must not allocate. */
+#define ROOM_FOR(loaded, argv)                                                                                            \
+    struct loaded loaded;                                                                                                 \
+    loaded.words = alloca((count_of(argv) + BEFORE + MOST_OF_A_SCRIPT + 1) * sizeof *loaded.words)
+
+API int execve(const char *path, char *const argv[], char *const envp[])
+{
+    ROOM_FOR(loaded, argv);
+    if (load_by_name(&loaded, path, argv, envp))
+        return REAL(execve)(loaded.path, (char *const *)loaded.words, envp);
+    return REAL(execve)(path, argv, envp);
+}
+
+API int execv(const char *path, char *const argv[]) { return execve(path, argv, environ); }
+
+/* Where a name without a slash leads; `place` has it then. The C library's own rule: the first file that may be run. */
+static const char *found(const char *name, char place[PATH_MAX])
+{
+    const char *at = getenv("PATH");
+    if (strchr(name, '/') || !at)
+        return name;
+    for (;; at++) {
+        int length = (int)strcspn(at, ":");
+        struct stat about;
+        if (snprintf(place, PATH_MAX, "%.*s%s%s", length, at, length ? "/" : "./", name) < PATH_MAX && access(place, X_OK) == 0 &&
+            stat(place, &about) == 0 && S_ISREG(about.st_mode))
+            return place;
+        at += length;
+        if (!*at)
+            return name;
+    }
+}
+
+API int execvpe(const char *name, char *const argv[], char *const envp[])
+{
+    char place[PATH_MAX];
+    ROOM_FOR(loaded, argv);
+    if (load_by_name(&loaded, found(name, place), argv, envp))
+        return REAL(execve)(loaded.path, (char *const *)loaded.words, envp);
+    return REAL(execvpe)(name, argv, envp);
+}
+
+API int execvp(const char *name, char *const argv[]) { return execvpe(name, argv, environ); }
+
+/* The words that come one by one, and what stands behind them. */
+#define WORDS_OF(argv, first, more)                                                                                       \
+    va_list more;                                                                                                         \
+    va_start(more, first);                                                                                                \
+    size_t count_ = 1;                                                                                                    \
+    while (va_arg(more, char *))                                                                                          \
+        count_++;                                                                                                         \
+    va_end(more);                                                                                                         \
+    char **argv = alloca((count_ + 1) * sizeof *argv);                                                                    \
+    va_start(more, first);                                                                                                \
+    argv[0] = (char *)first;                                                                                              \
+    for (size_t i_ = 1; argv[i_ - 1]; i_++)                                                                               \
+    argv[i_] = va_arg(more, char *)
+
+API int execl(const char *path, const char *first, ...)
+{
+    WORDS_OF(argv, first, more);
+    va_end(more);
+    return execve(path, argv, environ);
+}
+
+API int execlp(const char *name, const char *first, ...)
+{
+    WORDS_OF(argv, first, more);
+    va_end(more);
+    return execvpe(name, argv, environ);
+}
+
+API int execle(const char *path, const char *first, ...)
+{
+    WORDS_OF(argv, first, more);
+    char *const *envp = va_arg(more, char *const *);
+    va_end(more);
+    return execve(path, argv, envp);
+}
+
+API int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *how,
+                    char *const argv[], char *const envp[])
+{
+    ROOM_FOR(loaded, argv);
+    if (load_by_name(&loaded, path, argv, envp))
+        return REAL(posix_spawn)(pid, loaded.path, actions, how, (char *const *)loaded.words, envp);
+    return REAL(posix_spawn)(pid, path, actions, how, argv, envp);
+}
+
+API int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *how,
+                     char *const argv[], char *const envp[])
+{
+    char place[PATH_MAX];
+    ROOM_FOR(loaded, argv);
+    if (load_by_name(&loaded, found(name, place), argv, envp))
+        return REAL(posix_spawn)(pid, loaded.path, actions, how, (char *const *)loaded.words, envp);
+    return REAL(posix_spawnp)(pid, name, actions, how, argv, envp);
+}
+
+/* The file of this process's program, where a loader was named that is its /proc/self/exe: the sixth word of its command
+ * line. HIP looks there for code objects, and clang for its own folder. */
+static ssize_t program_of(char *to, size_t bytes)
+{
+    char words[8 * PATH_MAX];
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t known = fd < 0 ? -1 : read(fd, words, sizeof words);
+    if (fd >= 0)
+        close(fd);
+    const char *at = words, *end = words + (known < 0 ? 0 : known);
+    for (int i = 0; i < BEFORE - 1 && at < end; i++) {
+        if (i == 1 && strncmp(at, "--library-path", (size_t)(end - at)) != 0)
+            return -1;
+        at += strnlen(at, (size_t)(end - at)) + 1;
+    }
+    char place[PATH_MAX];
+    if (at >= end || !memchr(at, 0, (size_t)(end - at)) || !realpath(at, place))
+        return -1;
+    size_t length = strlen(place) < bytes ? strlen(place) : bytes;
+    memcpy(to, place, length);
+    return (ssize_t)length;
+}
+
+API ssize_t readlink(const char *path, char *to, size_t bytes)
+{
+    ssize_t length = strcmp(path, "/proc/self/exe") == 0 && getenv("LUTHIER_LOADER") ? program_of(to, bytes) : -1;
+    if (!REAL(readlink))
+        look_up(); /* another library's constructor asks */
+    return length < 0 ? REAL(readlink)(path, to, bytes) : length;
+}
+
+/* Of callers that were built with _FORTIFY_SOURCE. */
+API ssize_t __readlink_chk(const char *path, char *to, size_t bytes, size_t room);
+ssize_t __readlink_chk(const char *path, char *to, size_t bytes, size_t room)
+{
+    return readlink(path, to, bytes < room ? bytes : room);
+}
