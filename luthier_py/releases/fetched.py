@@ -35,6 +35,7 @@ _FILES = {
     "HIP_CLANG_PATH": "../llvm-*/bin",
 }
 """Where libraries find their files, below the folder of libraries: they look where a package would be installed."""
+_APART = "blas", "lapack", "llama"  # what Debian's alternatives, or a program's RUNPATH, would lead to
 _MOST_INTERPRETERS = 4  # execve(2)
 _LONGEST_LINE = 256
 
@@ -53,8 +54,8 @@ class FetchedRelease:
 
     @property
     def folders(self) -> list[Path]:
-        """Of libraries. Those of a suite that has not merged /usr lie in /lib, too; BLAS is where nobody chose one."""
-        own = self.libraries, self.root / "lib" / "x86_64-linux-gnu", self.libraries / "blas", self.libraries / "lapack"
+        """Of libraries. Those of a suite that has not merged /usr lie in /lib, too."""
+        own = self.libraries, self.root / "lib" / "x86_64-linux-gnu", *(self.libraries / name for name in _APART)
         others = *sorted(self.root.glob("usr/lib/llvm-*/lib")), self.root.parent / ALSO
         return [folder for folder in (*own, *others) if folder.is_dir()]
 
@@ -121,7 +122,8 @@ def _link(release: Release, folder: Path) -> None:
     """What is there, under the names that AMD's own packages have for it."""
     root = folder / ROOT
     libraries = FetchedRelease(release.name, root, {}).libraries
-    links = {folder / ALSO / name: libraries / here for name, here in release.also.items()}
+    links = {folder / name / path.name if name.endswith("/") else folder / name: path
+             for name, here in release.also.items() for path in root.glob(here)}
     links |= {folder / HOME / "include" / path.name: path for path in (root / "usr" / "include").glob("*")
               if path.name.startswith(_HEADERS)}
     links |= {folder / HOME / name: root / "usr" / name for name in ("bin", "share/hip")}

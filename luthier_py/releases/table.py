@@ -10,14 +10,16 @@ from dataclasses import dataclass, field
 
 from luthier_py.errors import Invalid, did_you_mean
 
+_LIBRARIES = "usr/lib/x86_64-linux-gnu"
 _FOR_ALL = "clinfo", "libamdhip64-dev", "ocl-icd-libopencl1", "rocminfo"
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
     """``suites``: of Debian, that with this ROCm first, then those that have what else it needs. ``runtime``: packages
-    without which no program runs. ``libraries``: the others that programs use. ``also``: names by which AMD's own
-    packages have libraries, and the wheels that are linked with them, with the name here."""
+    without which no program runs. ``libraries``: the others that programs use. ``also``: other places where
+    programs look for a file, below the release's folder, with the file, below the root; a folder gets all that match.
+    """
 
     name: str
     contents: str
@@ -40,7 +42,8 @@ RELEASES = {
             ("amd-smi", "libhipblas3", "libhipblaslt1", "libhipfft0", "libhiprand1", "libhipsolver1", "libhipsparse4",
              "libmiopen1", "librccl1", "librocblas5", "librocfft0", "librocm-core1", "librocprofiler-register-0",
              "librocrand1", "librocsolver0", "librocsparse1", "libroctx64-4"),
-            {"librocm_smi64.so.1": "librocm_smi64.so.7", "libamd_smi.so.26": "libamd_smi.so.27"},
+            {f"also/{name}.{of_amd}": f"{_LIBRARIES}/{name}.{here}"  # the names that wheels are linked with
+             for name, of_amd, here in (("librocm_smi64.so", 1, 7), ("libamd_smi.so", 26, 27))},
         ),
         Release(
             "rocm-6.4", "HIP, ROCr and most libraries 6.4.3", ("sid",),
@@ -48,6 +51,7 @@ RELEASES = {
              "rocm-smi"),
             ("libggml0-backend-hip", "libhipblas2", "libhipfft0", "libhiprand1", "librocblas4", "librocfft0",
              "librocrand1", "librocsolver0", "librocsparse1", "llama.cpp-tests", "llama.cpp-tools"),
+            {"unpacked/usr/bin/": f"{_LIBRARIES}/ggml/backends*/*.so"},  # llama.cpp's, beside its programs
         ),
         Release(
             "rocm-5.7", "HIP 5.7.1 on ROCr 6.1.2", ("trixie",),

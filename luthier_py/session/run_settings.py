@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.options.launch_options import NO_OPTIONS, LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.errors import Invalid
@@ -23,10 +24,13 @@ from luthier_py.storage import check_file, check_folder
 from luthier_py.worker.findings import TRACE
 from luthier_py.worker.launch_settings import launch_environment, launch_options
 from luthier_py.worker.recording import SUFFIX, RecordSettings
-from luthier_py.worker.settings import device_settings
+from luthier_py.worker.settings import GRANULARITY, device_settings
 from luthier_py.worker.targets import VARIABLE, chosen_targets
 
 EMULATOR = "emulator"
+GPU_GRANULARITY = 64 << 10
+"""Bytes. ROCm's libraries read what lies behind their buffers, without using it: allocations of a GPU lie in larger
+pieces of mapped memory (64 KiB are a fragment of its page tables)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,8 @@ class RunSettings:
         launch = launch_environment(self.launch)
         if self.record is not None:
             launch |= self.record.environment()
+        if self.own_runtime and self.stack != LUTHIER and not self.launch.checks & Checks.BOUNDS:
+            launch[GRANULARITY] = os.environ.get(GRANULARITY, str(GPU_GRANULARITY))
         device_settings({**os.environ, **launch})
         return {**launch, VARIABLE: self.device, TRACE: str(int(self.times)), **stack_environment(self.stack)}
 

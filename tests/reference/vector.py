@@ -147,7 +147,7 @@ def _sources(wave: Wave, inst: Inst, row: Lanes, ops: PythonOps, lane: int, sour
         type = slot.type if slot.type.bits else row.signature.results[0].type
         bits = max(32, type.bits * slot.count)
         if operand is None:  # the destination's old value
-            bits_read = wave.vector(_old(inst), lane)
+            bits_read = wave.vector(_old(inst), lane) >> 16 * (bits == 32 and _is_upper_half(inst, _old(inst)))
         elif operand.name == "src0" and OpFlag.DPP in inst.op.flags:
             bits_read = 0 if source_lane is None else raw(wave, operand, source_lane, bits)
         else:
@@ -256,14 +256,19 @@ def _write(wave: Wave, inst: Inst, slot: SignaturePart, reg: Reg, lane: int, val
         shift = 8 * select if select < 4 else 16 * (select - 4)
         word = _sdwa(word, 8 if select < 4 else 16, shift, field(inst, "dst_unused"), wave.vector(reg, lane))
     elif width * slot.count < 32 and inst.op.partial:
-        high = "MIXHI" in inst.op.base or "MIX" not in inst.op.base and field(inst, "src0_modifiers") & OP_SEL_HI
-        high = high or any(o.reg == reg and o.value for o in inst.operands if Access.WRITE in o.access)
-        shift = 16 if high else 0
+        shift = 16 * _is_upper_half(inst, reg)
         word = wave.vector(reg, lane) & ~(0xFFFF << shift) | word << shift
     wave.set_vector(reg, lane, word)
     if slot.type.kind is Kind.FLOAT and notes:
         for dword in range(reg.dwords):
             wave.free[reg.file, reg.index + dword, lane] = _freedom(notes, slot, shift, dword)
+
+
+def _is_upper_half(inst: Inst, reg: Reg) -> bool:
+    """Whether a half that an instruction writes is the upper one."""
+    high = "MIXHI" in inst.op.base or "MIX" not in inst.op.base and field(inst, "src0_modifiers") & OP_SEL_HI
+    return inst.op.partial and bool(
+        high or any(o.reg == reg and o.value for o in inst.operands if Access.WRITE in o.access))
 
 
 def _freedom(notes: frozenset[str], slot: SignaturePart, shift: int, dword: int) -> Freedom:

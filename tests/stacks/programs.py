@@ -6,6 +6,7 @@ checks its own results, and its last line is PASSED, but those of packages, whos
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -28,12 +29,14 @@ LENIENT = ("-Wl,--allow-shlib-undefined",)
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """``levels``: of the tools that can count it; ``waits``: how much it executes depends on when waves meet others."""
+    """``levels``: of the tools that can count it; ``waits``: how much it executes depends on when waves meet others;
+    ``ours``: our HIP runtime is enough for it."""
 
     name: str
     make: Callable[[Stack, Path, str], list[str]]
     levels: tuple[str, ...] = (HSA,)
     waits: bool = False
+    ours: bool = False
     passed: str = r"PASSED\n\Z"
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -120,6 +123,35 @@ def calling(stack: Stack, output: Path, target: str) -> list[str]:
     return [sys.executable, str(script), str(stack.libraries)]
 
 
+def framework(stack: Stack, output: Path, target: str) -> list[str]:
+    """A program in frameworks/, with PyPI's packages for it in an environment of its own."""
+    place = output.with_name(f"{output.name}-environment")
+    if not (place / "made").exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
+        subprocess.run([str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", *FRAMEWORKS[output.name]],
+                       check=True)
+        (place / "made").touch()
+    return [str(place / "bin" / "python"), str(Path(__file__).parent / "frameworks" / f"{output.name}.py")]
+
+
+def ggml(stack: Stack, output: Path, target: str) -> list[str]:
+    """ggml's own tests of matrix products, which compare with its CPU backend."""
+    program = stack.root / "usr/libexec/x86_64-linux-gnu/ggml/test-backend-ops"
+    if not program.exists():
+        raise RuntimeError("no such package")
+    backends = next(stack.libraries.glob("ggml/backends*"))
+    return ["env", f"--chdir={backends}", str(program), "test", "-o", "MUL_MAT", "-b", "ROCm0",
+            "-p", r"m=16,n=[1-9],k=256,bs=\[1,1\]"]
+
+
+FRAMEWORKS = {
+    "jax_training": ("jax==0.10.2", "jax-rocm7-plugin==0.10.2", "jax-rocm7-pjrt==0.10.2"),
+    "cupy_steps": ("cupy-rocm-7-0==14.2.0", "scipy"),
+    "openmm_forces": ("openmm==8.6.1", "openmm-hip-7==8.6.1"),
+    "llama_tokens": ("gguf==0.19.0",),
+    "onnx_network": ("onnxruntime-rocm==1.22.2.post3", "onnx"),
+}
+JAX = {"JAX_PLATFORMS": "rocm,cpu", "XLA_FLAGS": "--xla_gpu_autotune_level=0", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 FAULTS = {"faults", "faulty"}  # what their argument says goes wrong: tests/unit
 
 
@@ -130,7 +162,7 @@ def every(release: str, target: str) -> Iterator[Program]:
     for path in sorted([*PROGRAMS.glob("*.hip"), *PROGRAMS.glob("rocm/*.hip")]):
         levels = (HSA,) if path.stem in graphs else (HIP, HSA)
         if path.stem not in FAULTS:
-            yield Program(path.stem, hip, levels, path.stem in waiting)
+            yield Program(path.stem, hip, levels, path.stem in waiting, ours=True)
     yield Program("hsa_dispatch", hsa)
     offload = {"OMP_TARGET_OFFLOAD": "MANDATORY", "LD_LIBRARY_PATH": str(OPENMP_LIBRARIES)}
     for path in sorted(PROGRAMS.glob("openmp_*.c")):
@@ -139,7 +171,13 @@ def every(release: str, target: str) -> Iterator[Program]:
     yield Program("rocminfo", packaged, (), passed=rf"Name: +{target}")
     if release == "rocm-7.2":
         for name in ("rocblas", "rocfft", "rocsolver"):
-            yield Program(name, calling, (HIP, HSA))
+            yield Program(name, calling, (HIP, HSA), ours=True)
+        yield Program("jax_training", framework, (HIP, HSA), environment=JAX)
+        for name in ("cupy_steps", "onnx_network", "openmm_forces"):
+            yield Program(name, framework, (HIP, HSA), ours=True)
+    if release == "rocm-6.4":
+        yield Program("llama_tokens", framework, (HIP, HSA), ours=True)
+        yield Program("ggml_operations", ggml, (HIP, HSA), ours=True, passed=r"1/1 backends passed")
     if release != "rocm-5.2":
         yield Program("rocm-smi", monitor, (), passed=f"0x{pci_device(isa_target(target)):04x}")
     yield Program("clinfo", with_opencl, (), passed=rf"Device Name +{target}")

@@ -29,13 +29,14 @@ from luthier_py.releases.fetched import VARIABLE as RELEASES
 
 HERE = Path(__file__).resolve().parent
 CLI = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec"]
-SECONDS = 300
+SECONDS, OURS = 300, "ours"
 INTRODUCTION = """# Releases of ROCm
 
 What `make test-stacks` made: programs of tests/programs, compiled with each release's own headers, on releases
 of ROCm that `luthier fetch` brings, above the emulator. *alone*: the results are right. *hip*, *hsa*: so they are
 under `instr_count` at that level, every launch is instrumented, and the counts are the emulator's own for the run
 without a tool (where waves wait for each other, how often they look is chance: there counts are not compared).
+*ours*: the results are right on our HIP runtime with the release's other libraries.
 Packages of Debian's suites change, and so may this. What fails is looked at below (tests/stacks/known.toml).
 """
 OWN = "__amd_rocclr_", "kernel@"  # ROCclr's copies and fills, and ROCr's, which are in no code object
@@ -47,7 +48,7 @@ class Done(NamedTuple):
     verdict: Any
 
 
-def execute(program: Program, command: list[str], stack: Stack, device: str, level: str = "") -> Done:
+def execute(program: Program, command: list[str], stack: str, device: str, level: str = "") -> Done:
     """Alone, or under instr_count at ``level``."""
     with tempfile.TemporaryDirectory() as folder:
         profile, verdict = Path(folder) / "profile", Path(folder) / "verdict"
@@ -56,7 +57,7 @@ def execute(program: Program, command: list[str], stack: Stack, device: str, lev
             "LUTHIER_DEVICE_PROFILE": str(profile),
         }  # fmt: skip
         tool = ["-t", "instr_count", "--level", level] if level else []
-        words = [*CLI, "--stack", stack.fetched.name, *tool, "--device", device, "--", *command]
+        words = [*CLI, "--stack", stack, *tool, "--device", device, "--", *command]
         try:
             done = subprocess.run(
                 words, env=environment, capture_output=True, text=True, timeout=SECONDS, errors="replace"
@@ -102,11 +103,14 @@ def check(program: Program, stack: Stack, folder: Path, device: str) -> Iterator
         errors = re.findall(r"error: .*", str(error)) or [str(error)]
         yield "alone", f"not built: {errors[0][:200]}"
         return
-    alone = execute(program, command, stack, device)
+    release = stack.fetched.name
+    alone = execute(program, command, release, device)
     yield "alone", alone.trouble
     for level in program.levels if not alone.trouble else ():
-        under = execute(program, command, stack, device, level)
+        under = execute(program, command, release, device, level)
         yield level, under.trouble or miscounted(program, alone, under)
+    if program.ours:
+        yield OURS, execute(program, command, release.replace("rocm", "luthier"), device).trouble
 
 
 def table(

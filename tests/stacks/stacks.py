@@ -29,8 +29,8 @@ class Needs:
 
 
 NEEDS = {
-    "rocm-7.2": Needs(6, 7, ("librocblas5", "librocfft0", "librocrand1", "librocsolver0")),
-    "rocm-6.4": Needs(6, 6, ("librocfft0", "librocrand1")),
+    "rocm-7.2": Needs(6, 7, (*RELEASES["rocm-7.2"].libraries, "libhipcub-dev", "librocprim-dev", "librocthrust-dev")),
+    "rocm-6.4": Needs(6, 6, RELEASES["rocm-6.4"].libraries),
     "rocm-5.7": Needs(5, 5, ("librocfft0", "librocrand1")),
     "rocm-5.2": Needs(4, 5, ("librocrand1",)),
 }

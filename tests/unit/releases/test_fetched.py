@@ -183,6 +183,17 @@ def test_what_is_no_program_is_said_as_without_it(release: FetchedRelease, tmp_p
     assert executed("rocm-6.4", str(tmp_path / "text")).returncode != 0
 
 
+@pytest.mark.parametrize(("stack", "given", "expected"), [
+    ("luthier-6.4", {}, "65536"), ("luthier-6.4", {"LUTHIER_MEMORY_GRANULARITY": "1"}, "1"),
+    ("luthier-6.4", {"LUTHIER_CHECK": "bounds"}, ""), ("luthier", {}, ""), ("rocm-6.4", {}, ""),
+])
+def test_libraries_may_read_behind_their_buffers(
+    release: FetchedRelease, stack: str, given: dict[str, str], expected: str
+) -> None:
+    done = executed(stack, "sh", "-c", "echo $LUTHIER_MEMORY_GRANULARITY", **given)
+    assert done.stdout == f"{expected}\n"
+
+
 def test_a_release_that_is_not_here(release: FetchedRelease) -> None:
     done = executed("rocm-7.2", "true")
     assert done.returncode == 2 and "`luthier fetch rocm-7.2` brings it" in done.stderr
