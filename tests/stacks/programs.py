@@ -134,6 +134,12 @@ def framework(stack: Stack, output: Path, target: str) -> list[str]:
     return [str(place / "bin" / "python"), str(Path(__file__).parent / "frameworks" / f"{output.name}.py")]
 
 
+def llama(stack: Stack, output: Path, target: str) -> list[str]:
+    """By the numbers that its name ends in."""
+    name, _, numbers = output.name.partition("-")
+    return [*framework(stack, output.with_name(name), target), numbers]
+
+
 def ggml(stack: Stack, output: Path, target: str) -> list[str]:
     """ggml's own tests of matrix products, which compare with its CPU backend."""
     program = stack.root / "usr/libexec/x86_64-linux-gnu/ggml/test-backend-ops"
@@ -141,7 +147,7 @@ def ggml(stack: Stack, output: Path, target: str) -> list[str]:
         raise RuntimeError("no such package")
     backends = next(stack.libraries.glob("ggml/backends*"))
     return ["env", f"--chdir={backends}", str(program), "test", "-o", "MUL_MAT", "-b", "ROCm0",
-            "-p", r"m=16,n=[1-9],k=256,bs=\[1,1\]"]
+            "-p", r"m=16,n=[19],k=256,bs=\[1,1\],nr=\[1,1\]"]
 
 
 FRAMEWORKS = {
@@ -176,8 +182,9 @@ def every(release: str, target: str) -> Iterator[Program]:
         for name in ("cupy_steps", "onnx_network", "openmm_forces"):
             yield Program(name, framework, (HIP, HSA), ours=True)
     if release == "rocm-6.4":
-        yield Program("llama_tokens", framework, (HIP, HSA), ours=True)
-        yield Program("ggml_operations", ggml, (HIP, HSA), ours=True, passed=r"1/1 backends passed")
+        for numbers in ("f16", "Q8_0"):
+            yield Program(f"llama_tokens-{numbers}", llama, (HSA,), ours=True)  # it launches graphs
+        yield Program("ggml_operations", ggml, (HIP, HSA), ours=True, passed=r"(\d)/\1 backends passed")
     if release != "rocm-5.2":
         yield Program("rocm-smi", monitor, (), passed=f"0x{pci_device(isa_target(target)):04x}")
     yield Program("clinfo", with_opencl, (), passed=rf"Device Name +{target}")

@@ -5,6 +5,7 @@ test-backend-ops compares these numbers.
 """
 
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -57,10 +58,9 @@ def text(path, layers):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    for name, kind in KINDS.items():
-        path = Path(folder) / f"{name}.gguf"
-        write(path, kind)
-        here, there = text(path, 99), text(path, 0)
-        print(name, here, flush=True)
-        assert here == there and len(here) > 2, there
+    path = Path(folder) / "model.gguf"
+    write(path, KINDS[sys.argv[1]])
+    here, there = text(path, 99), text(path, 0)
+print(here, there)
+assert here == there and len(here) > 2
 print("PASSED")
