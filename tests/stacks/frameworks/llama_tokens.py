@@ -51,10 +51,14 @@ def write(path, kind):
 
 
 def text(path, layers):
+    """Whole output ends in two ends of lines. llama.cpp prints by a thread that its exit does not wait for."""
     words = [*COMMAND, "-m", str(path), "-ngl", str(layers)]
-    done = subprocess.run(words, capture_output=True)
-    assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
-    return done.stdout
+    for _ in range(20):
+        done = subprocess.run(words, capture_output=True)
+        assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
+        if done.stdout.endswith(b"\n\n"):
+            return done.stdout
+    raise AssertionError("its output was never whole")
 
 
 with tempfile.TemporaryDirectory() as folder:
