@@ -80,7 +80,8 @@ def cache_folder() -> Path | None:
 def data_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """luthier below the user's folder of data (XDG Base Directory Specification), for what is no cache."""
     home = Path(environment.get("HOME") or "~").expanduser()
-    return Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share") / "luthier"
+    chosen = Path(environment.get("XDG_DATA_HOME", ""))
+    return (chosen if chosen.is_absolute() else home / ".local" / "share") / "luthier"
 
 
 def settle_cache() -> None:

@@ -1,14 +1,13 @@
 """Packages of a suite of Debian, unpacked into a folder beside what is installed.
 
 In: suites, names of packages, a folder. Out: FOLDER/unpacked with usr in it, and each package's version. Invariant:
-apt does it all and checks what it fetches by Debian's keys, but with an index and a state of its own in which nothing
-is installed: so all that a package depends on comes, too, libc and its loader among it; nothing of the machine changes.
+apt does it all and checks what it fetches by Debian's keys, but with an index and a state of its own, in which that
+alone is installed which was unpacked here: so all that a package depends on comes, too, libc and its loader among it,
+and nothing of the machine changes.
 """
 
 from __future__ import annotations
 
-import getpass
-import json
 import re
 import shutil
 import subprocess
@@ -21,13 +20,14 @@ from luthier_py.errors import Invalid, LuthierError, Unsupported, how_many
 from luthier_py.storage import write_file
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-VERSIONS = "versions.json"
-ROOT = "unpacked"
+ROOT, STATUS = "unpacked", "status"
+"""The folder of what is unpacked, and the file from which apt knows what that is."""
 _TOOLS = "apt-get", "dpkg-deb"
 _OF_ROCM = (
     "amd-smi", "hipcc*", "libamd-*", "libamdhip*", "libhip*", "libhsa-*", "libmiopen*", "librccl*", "libroc*", "rocm*",
 )  # fmt: skip
 _FILE = re.compile(r"^'\S+' \S+ (\d+) ", re.MULTILINE)  # of apt-get --print-uris: where, file, bytes, digest
+_VERSION = re.compile(r"^Package: (\S+)\n(?:.+\n)*?Version: (\S+)$", re.MULTILINE)
 _MOST_LINES = 12
 
 
@@ -42,12 +42,11 @@ class Wanted:
 
 
 def versions_in(folder: Path) -> dict[str, str]:
-    """By package, of what is unpacked there; nothing if it is not whole."""
+    """By package, of what is unpacked there; nothing while it is not whole."""
     try:
-        found: dict[str, str] = json.loads((folder / VERSIONS).read_text())
-    except (OSError, ValueError):
+        return dict(_VERSION.findall((folder / STATUS).read_text()))
+    except OSError:
         return {}
-    return found
 
 
 def unpack(wanted: Wanted, folder: Path, tell: Callable[[str], None]) -> dict[str, str]:
@@ -66,18 +65,22 @@ def unpack(wanted: Wanted, folder: Path, tell: Callable[[str], None]) -> dict[st
     _run("apt-get", *how, "-q", "update")
     listed = _run("apt-get", *how, "-q", "-y", "--print-uris", "install", *wanted.packages)
     sizes = list(map(int, _FILE.findall(listed)))
+    archives = folder / "cache" / "archives"
+    for left in archives.glob("*.deb"):
+        left.unlink()  # of a fetch that was interrupted, perhaps of another version
     tell(f"fetching {how_many(len(sizes), 'package')}, {sum(sizes) / 1e9:.1f} GB, into {folder}")
     _run("apt-get", *how, "-y", "--download-only", "install", *wanted.packages, shown=sys.stderr.isatty())
-    packages = sorted((folder / "cache" / "archives").glob("*.deb"))
+    packages = sorted(archives.glob("*.deb"))
     tell(f"unpacking {how_many(len(packages), 'package')}")
+    status = (folder / STATUS).read_text()
+    (folder / STATUS).unlink()  # until all of it is there
     for package in packages:
         _run("dpkg-deb", "-x", str(package), str(folder / ROOT))
-        name, version = _run("dpkg-deb", "-W", "--showformat", "${Package} ${Version}", str(package)).split()
-        versions[name] = version
-    write_file(folder / VERSIONS, (json.dumps(versions, indent=1, sort_keys=True) + "\n").encode())
+        status += f"{_run('dpkg-deb', '-f', str(package)).strip()}\nStatus: install ok installed\n\n"
+    write_file(folder / STATUS, status.encode())
     for package in packages:
         package.unlink()
-    return versions
+    return versions_in(folder)
 
 
 def _prepared(wanted: Wanted, folder: Path) -> list[str]:
@@ -88,15 +91,15 @@ def _prepared(wanted: Wanted, folder: Path) -> list[str]:
     files = {
         "sources.list": "".join(f"deb [signed-by={KEYRING}] {mirror} {suite} main\n" for suite in wanted.suites),
         "preferences": f"Package: {' '.join(_OF_ROCM)}\nPin: release a={wanted.suites[0]}\nPin-Priority: 990\n",
-        "status": "",
     }
     for name, text in files.items():
         write_file(folder / name, text.encode())
+    (folder / STATUS).touch()
     values = {
         "Dir::Etc::sourcelist": folder / "sources.list", "Dir::Etc::sourceparts": "-", "Dir::State": folder / "state",
         "Dir::Etc::preferences": folder / "preferences", "Dir::Etc::preferencesparts": "-",
-        "Dir::State::status": folder / "status", "Dir::Cache": folder / "cache",
-        "APT::Sandbox::User": getpass.getuser(), "APT::Architecture": "amd64", "APT::Architectures": "amd64",
+        "Dir::State::status": folder / STATUS, "Dir::Cache": folder / "cache",
+        "APT::Sandbox::User": "root", "APT::Architecture": "amd64", "APT::Architectures": "amd64",
         "APT::Install-Recommends": "0", "Acquire::Languages": "none",
     }  # fmt: skip
     return [word for name, value in values.items() for word in ("-o", f"{name}={value}")]
@@ -108,8 +111,8 @@ def _machines_mirror() -> str:
                   "Origin: Debian")
     found = [line.split()[0] for line in listed.splitlines() if line.split()[1:] == ["Debian"]]
     if not found:
-        raise Invalid("apt knows no mirror of Debian here: give one by --mirror, an address as sources.list(5) has it "
-                      "(www.debian.org/mirror/list)")
+        raise Invalid("apt knows no mirror of Debian here, or has not read its lists yet (apt-get update); give one by "
+                      "--mirror, an address as sources.list(5) has it (www.debian.org/mirror/list)")
     return found[0]
 
 

@@ -1,16 +1,14 @@
-"""A release of ROCm in a folder, and what makes a program one of it.
+"""A release of ROCm in a folder: what is where.
 
-In: a folder. Out: a command line, variables of the environment. Invariant: the program itself is not changed. It runs
-by the release's own loader (ld.so(8)), with the release's libc and libraries before the machine's: it may be of
-a newer Debian than the machine, and a newer libc runs programs of an older one, not the other way. So do all processes
-that it starts.
+In: a folder. Out: paths, variables of the environment. Invariant: a release is there if all that was asked for is
+unpacked, and one process at a time fetches into its folder.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +23,7 @@ ALSO, HOME = "also", "rocm"
 _HEADERS = "amd_comgr", "CL", "hip", "hsa", "miopen", "rccl", "roc", "thrust"
 HIPCC = "HIPCC_LINK_FLAGS_APPEND"
 """The machine's linker does not look for what the release's libraries need."""
+_SPLITTING = set(":;$\n")
 _LOADER = "ld-linux-x86-64.so.2"
 _FILES = {
     "ROCBLAS_TENSILE_LIBPATH": "rocblas/*/library",
@@ -36,8 +35,6 @@ _FILES = {
 }
 """Where libraries find their files, below the folder of libraries: they look where a package would be installed."""
 _APART = "blas", "lapack", "llama"  # what Debian's alternatives, or a program's RUNPATH, would lead to
-_MOST_INTERPRETERS = 4  # execve(2)
-_LONGEST_LINE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,29 +71,15 @@ class FetchedRelease:
         linker = {} if HIPCC in given else {HIPCC: "-Wl,--allow-shlib-undefined"}
         return {**files, **linker, "PATH": f"{given.get('PATH', os.defpath)}{os.pathsep}{self.root / 'usr' / 'bin'}"}
 
-    def start(
-        self, command: Sequence[str], environment: Mapping[str, str], last: Path, children: Path
-    ) -> tuple[list[str], dict[str, str]]:
-        """``command`` by this release's loader, and its environment; what is no program stays as it is. Libraries are
-        those of LD_LIBRARY_PATH, of the release, and of ``last``; ``children`` is preloaded, which gives processes that
-        the program starts the same (runtime/loader)."""
-        program, *rest = _without_interpreters(command, environment.get("PATH"))
-        path = shutil.which(program, path=environment.get("PATH"))
-        if path is None:
-            return list(command), dict(environment)
-        libraries = os.pathsep.join([*map(str, self.folders), str(last)])
-        first = environment.get("LD_LIBRARY_PATH")
-        paths = f"{first}{os.pathsep}{libraries}" if first else libraries
-        words = [str(self.loader), "--library-path", paths, "--argv0", program, path, *rest]
-        preloaded = " ".join(filter(None, (str(children), environment.get("LD_PRELOAD"))))
-        return words, {**environment, "LD_PRELOAD": preloaded, "LUTHIER_LOADER": str(self.loader),
-                       "LUTHIER_LIBRARIES": libraries}
-
 
 def releases_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """LUTHIER_RELEASES, or luthier/releases below the user's folder of data."""
+    """LUTHIER_RELEASES, or luthier/releases below the user's folder of data. Invalid where the loader's lists
+    (ld.so(8)) could not have it."""
     chosen = environment.get(VARIABLE)
-    return Path(chosen) if chosen else data_folder(environment) / "releases"
+    folder = (Path(chosen) if chosen else data_folder(environment) / "releases").absolute()
+    if set(str(folder)) & _SPLITTING:
+        raise Invalid(f"{folder}: the loader splits its lists of folders there; {VARIABLE} names another one")
+    return folder
 
 
 def fetched(name: str, environment: Mapping[str, str] = os.environ) -> FetchedRelease | None:
@@ -111,10 +94,15 @@ def fetch_release(release: Release, wanted: Wanted, tell: Callable[[str], None])
     folder = releases_folder() / release.name
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        versions = unpack(wanted, folder, tell)
-        _link(release, folder)
+        with (folder / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Invalid(f"another process fetches {release.name}; try again when it has ended") from None
+            versions = unpack(wanted, folder, tell)
+            _link(release, folder)
     except OSError as error:
-        raise Invalid(f"{folder}: {error.strerror}; {VARIABLE} names another folder") from None
+        raise Invalid(f"{error.filename or folder}: {error.strerror}; {VARIABLE} names another folder") from None
     return FetchedRelease(release.name, folder / ROOT, versions)
 
 
@@ -142,20 +130,3 @@ def fetched_releases(environment: Mapping[str, str] = os.environ) -> Iterator[Fe
         found = fetched(name, environment)
         if found is not None:
             yield found
-
-
-def _without_interpreters(command: Sequence[str], search: str | None) -> list[str]:
-    """What the kernel makes of a script (execve(2))."""
-    words = list(command)
-    for _ in range(_MOST_INTERPRETERS):
-        path = shutil.which(words[0], path=search)
-        try:
-            with open(path or words[0], "rb") as file:
-                line = file.read(_LONGEST_LINE).partition(b"\n")[0]
-        except OSError:
-            break
-        if not line.startswith(b"#!"):
-            break
-        interpreter = [os.fsdecode(word.strip()) for word in line[2:].split(maxsplit=1)]
-        words = [*interpreter, path or words[0], *words[1:]]
-    return words

@@ -72,5 +72,5 @@ def release_called(name: str) -> Release:
     found = RELEASES.get(name)
     if found is None:
         raise Invalid(f"no release of ROCm is called {name}; there are {', '.join(RELEASES)}"
-                      f"{did_you_mean(name, RELEASES)}")
+                      f"{did_you_mean(name if name.startswith('rocm') else f'rocm-{name}', RELEASES)}")
     return found

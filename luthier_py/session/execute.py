@@ -17,12 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from luthier_py.errors import Invalid
-from luthier_py.releases.fetched import FetchedRelease
-from luthier_py.runtime.absent import absent_libraries
-from luthier_py.runtime.loader import loader_library
 from luthier_py.session.levels import chosen_level
 from luthier_py.session.program import obstacles, program_path, search_folders, why_not_started
 from luthier_py.session.run_settings import RunSettings
@@ -32,6 +29,9 @@ from luthier_py.worker.findings import FAILURES
 from luthier_py.worker.findings import FILE as FINDINGS
 from luthier_py.worker.orphan import FOLDER, new_folder, remove_abandoned, was_served
 from luthier_py.worker.traced import FILE as TRACED
+
+if TYPE_CHECKING:
+    from luthier_py.releases.fetched import FetchedRelease
 
 FOUND, TOLD, FAILED = "findings", "told", "failures"
 PATIENCE = 0.5  # seconds until it is looked again whether a program has ended of which no signal told
@@ -123,6 +123,10 @@ def _executed(
     reports: bool, around: Surroundings,
 ) -> Executed:
     environment = {**os.environ, **around.variables}
+    if "LUTHIER_LOADER" in environment:
+        from luthier_py.session.on_release import without_release  # few runs are inside of another
+
+        environment = without_release(environment)
     release = settings.release(command[0])
     if release is not None:
         environment |= release.environment(environment)
@@ -217,7 +221,9 @@ def _run(command: Sequence[str], release: FetchedRelease | None, environment: Ma
     """Wait for the program: its exit code, whether it took too long, and by which signal it was stopped. Whatever
     signal somebody sends to this process is the program's."""
     if release is not None:
-        command, environment = release.start(command, environment, absent_libraries(), loader_library())
+        from luthier_py.session.on_release import start_on
+
+        command, environment = start_on(release, command, environment)
     libc, parent = ctypes.CDLL(None), os.getpid()
 
     def in_child() -> None:

@@ -11,12 +11,12 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.options.launch_options import NO_OPTIONS, LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.errors import Invalid
-from luthier_py.releases.fetched import FetchedRelease
 from luthier_py.runtime.clock_kind import ClockKind
 from luthier_py.session.program import search_folders
 from luthier_py.session.stack import LUTHIER, ROCM, chosen_stack, has_our_runtime, release_of, stack_environment
@@ -26,6 +26,9 @@ from luthier_py.worker.launch_settings import launch_environment, launch_options
 from luthier_py.worker.recording import SUFFIX, RecordSettings
 from luthier_py.worker.settings import GRANULARITY, device_settings
 from luthier_py.worker.targets import VARIABLE, chosen_targets
+
+if TYPE_CHECKING:
+    from luthier_py.releases.fetched import FetchedRelease
 
 EMULATOR = "emulator"
 GPU_GRANULARITY = 64 << 10
@@ -62,10 +65,10 @@ class RunSettings:
 
     def release(self, program: str) -> FetchedRelease | None:
         """The fetched ROCm that a program is given; none on a GPU, unless one is named."""
-        if self.device is None and self.stack in (LUTHIER, ROCM):
-            return None
-        path = shutil.which(program)
-        return release_of(self.stack, search_folders(Path(path)) if path else ())
+        if self.stack != ROCM:
+            return release_of(self.stack)
+        path = shutil.which(program) if self.device is not None else None
+        return release_of(self.stack, search_folders(Path(path))) if path else None
 
     def by(self, schedule: Schedule | None) -> RunSettings:
         """The same by this schedule."""

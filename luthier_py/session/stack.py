@@ -13,11 +13,14 @@ import platform
 from collections.abc import Iterable, Iterator, Sequence
 from ctypes.util import find_library
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from luthier_py.errors import Invalid, Unsupported, did_you_mean
-from luthier_py.releases.fetched import FetchedRelease, fetched, fetched_releases
 from luthier_py.releases.table import RELEASES
 from luthier_py.runtime.hip import runtime_folder
+
+if TYPE_CHECKING:  # whoever has none does not wait for it
+    from luthier_py.releases.fetched import FetchedRelease
 
 VARIABLE = "LUTHIER_STACK"
 LUTHIER, ROCM = "luthier", "rocm"
@@ -44,13 +47,17 @@ def release_of(stack: str, folders: Sequence[Path] = ()) -> FetchedRelease | Non
     """The fetched ROCm that a program on this stack is given; None for one that is installed, or for none. ``folders``:
     those that the program itself names. Invalid for a release that was not fetched."""
     number = stack.partition("-")[2]
+    if not number and stack != ROCM:
+        return None
+    from luthier_py.releases.fetched import fetched, fetched_releases
+
     if number:
         name = f"{ROCM}-{number}"
         found = fetched(name)
         if found is None:
             raise Invalid(f"--stack {stack}: {name} is not here; `luthier fetch {name}` brings it")
         return found
-    newest = next(fetched_releases(), None) if stack == ROCM else None
+    newest = next(fetched_releases(), None)
     return None if newest is None or is_installed(HSA_LIBRARY, folders) else newest
 
 
@@ -96,6 +103,10 @@ def is_installed(name: str, folders: Iterable[Path] = ()) -> bool:
 
 def what_is_missing(stack: str, device: str | None, folders: Sequence[Path] = ()) -> str | None:
     """What to do about a program that failed where there is nothing to run it with."""
+    if "-" in stack:
+        return None  # a release has all of it
+    from luthier_py.releases.fetched import fetched_releases
+
     if device is None and not is_installed(HIP_LIBRARY, folders):
         return f"there is no {HIP_LIBRARY} here: `--device emulator:TARGET` runs it on the emulator, ROCm on a GPU"
     if device is not None and stack == ROCM and not (

@@ -14,6 +14,7 @@ def loader_library() -> Path:
     """A library for LD_PRELOAD; raises Unsupported when there is no C compiler."""
 
     def compile_all(folder: Path) -> None:
-        link_library(folder / LOADER_LIBRARY, compile_sources(folder, sorted(HERE.glob("*.c")), f"-I{HERE}"))
+        objects = compile_sources(folder, sorted(HERE.glob("*.c")), f"-I{HERE}")
+        link_library(folder / LOADER_LIBRARY, objects, "-Wl,-z,initfirst")
 
     return build("loader", (), dict, compile_all) / LOADER_LIBRARY

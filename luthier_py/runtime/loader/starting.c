@@ -1,8 +1,6 @@
 /* Calls by which a process becomes another program, or starts one, and the one by which it asks which program it is. */
 #include <alloca.h>
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,15 +12,16 @@
 #include "loaded.h"
 
 #define API __attribute__((visibility("default")))
-/* The C library's own functions, looked up before anything starts: a child of vfork must not wait for a lock. */
+/* The C library's own functions, looked up before anything starts (-z initfirst): a child of vfork must not wait for a
+ * lock. */
 #define REAL(name) real_##name
-#define EACH(one) one(execve) one(execvpe) one(posix_spawn) one(posix_spawnp) one(readlink)
+#define EACH(one) one(execve) one(execvpe) one(posix_spawn) one(posix_spawnp) one(readlink) one(readlinkat) one(realpath)
 #define DECLARE(name) static __typeof__(&name) REAL(name);
 EACH(DECLARE)
 
 __attribute__((constructor)) static void look_up(void)
 {
-#define LOOK_UP(name) REAL(name) = REAL(name) ? REAL(name) : (__typeof__(&name))dlsym(RTLD_NEXT, #name);
+#define LOOK_UP(name) REAL(name) = (__typeof__(&name))dlsym(RTLD_NEXT, #name);
     EACH(LOOK_UP)
 }
 
@@ -49,12 +48,15 @@ API int execve(const char *path, char *const argv[], char *const envp[])
 
 API int execv(const char *path, char *const argv[]) { return execve(path, argv, environ); }
 
-/* Where a name without a slash leads; `place` has it then. The C library's own rule: the first file that may be run. */
+/* Where a name without a slash leads; `place` has it then. The C library's own rule: the first file that may be run. NULL
+ * where there is none. */
 static const char *found(const char *name, char place[PATH_MAX])
 {
     const char *at = getenv("PATH");
-    if (strchr(name, '/') || !at)
+    if (strchr(name, '/'))
         return name;
+    if (!at)
+        return NULL;
     for (;; at++) {
         int length = (int)strcspn(at, ":");
         struct stat about;
@@ -63,7 +65,7 @@ static const char *found(const char *name, char place[PATH_MAX])
             return place;
         at += length;
         if (!*at)
-            return name;
+            return NULL;
     }
 }
 
@@ -71,7 +73,8 @@ API int execvpe(const char *name, char *const argv[], char *const envp[])
 {
     char place[PATH_MAX];
     ROOM_FOR(loaded, argv);
-    if (load_by_name(&loaded, found(name, place), argv, envp))
+    const char *path = found(name, place);
+    if (path && load_by_name(&loaded, path, argv, envp))
         return REAL(execve)(loaded.path, (char *const *)loaded.words, envp);
     return REAL(execvpe)(name, argv, envp);
 }
@@ -128,40 +131,38 @@ API int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_action
 {
     char place[PATH_MAX];
     ROOM_FOR(loaded, argv);
-    if (load_by_name(&loaded, found(name, place), argv, envp))
+    const char *path = found(name, place);
+    if (path && load_by_name(&loaded, path, argv, envp))
         return REAL(posix_spawn)(pid, loaded.path, actions, how, (char *const *)loaded.words, envp);
     return REAL(posix_spawnp)(pid, name, actions, how, argv, envp);
 }
 
-/* The file of this process's program, where a loader was named that is its /proc/self/exe: the sixth word of its command
- * line. HIP looks there for code objects, and clang for its own folder. */
-static ssize_t program_of(char *to, size_t bytes)
+/* HIP looks into this file for code objects, clang for its own folder. */
+static const char *asked_for(const char *path) { return strcmp(path, "/proc/self/exe") == 0 ? own_program() : NULL; }
+
+static ssize_t give(const char *program, char *to, size_t bytes)
 {
-    char words[8 * PATH_MAX];
-    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    ssize_t known = fd < 0 ? -1 : read(fd, words, sizeof words);
-    if (fd >= 0)
-        close(fd);
-    const char *at = words, *end = words + (known < 0 ? 0 : known);
-    for (int i = 0; i < BEFORE - 1 && at < end; i++) {
-        if (i == 1 && strncmp(at, "--library-path", (size_t)(end - at)) != 0)
-            return -1;
-        at += strnlen(at, (size_t)(end - at)) + 1;
-    }
-    char place[PATH_MAX];
-    if (at >= end || !memchr(at, 0, (size_t)(end - at)) || !realpath(at, place))
-        return -1;
-    size_t length = strlen(place) < bytes ? strlen(place) : bytes;
-    memcpy(to, place, length);
+    size_t length = strlen(program) < bytes ? strlen(program) : bytes;
+    memcpy(to, program, length);
     return (ssize_t)length;
 }
 
 API ssize_t readlink(const char *path, char *to, size_t bytes)
 {
-    ssize_t length = strcmp(path, "/proc/self/exe") == 0 && getenv("LUTHIER_LOADER") ? program_of(to, bytes) : -1;
-    if (!REAL(readlink))
-        look_up(); /* another library's constructor asks */
-    return length < 0 ? REAL(readlink)(path, to, bytes) : length;
+    const char *program = asked_for(path);
+    return program ? give(program, to, bytes) : REAL(readlink)(path, to, bytes);
+}
+
+API ssize_t readlinkat(int folder, const char *path, char *to, size_t bytes)
+{
+    const char *program = asked_for(path);
+    return program ? give(program, to, bytes) : REAL(readlinkat)(folder, path, to, bytes);
+}
+
+API char *realpath(const char *path, char *to)
+{
+    const char *program = asked_for(path);
+    return program ? to ? strcpy(to, program) : strdup(program) : REAL(realpath)(path, to);
 }
 
 /* Of callers that were built with _FORTIFY_SOURCE. */
@@ -169,4 +170,11 @@ API ssize_t __readlink_chk(const char *path, char *to, size_t bytes, size_t room
 ssize_t __readlink_chk(const char *path, char *to, size_t bytes, size_t room)
 {
     return readlink(path, to, bytes < room ? bytes : room);
+}
+
+/* For command.py. */
+API bool luthier_load_by_name(struct loaded *to, const char *path, char *const *given, char *const *environment);
+bool luthier_load_by_name(struct loaded *to, const char *path, char *const *given, char *const *environment)
+{
+    return load_by_name(to, path, given, environment);
 }

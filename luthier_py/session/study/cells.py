@@ -19,6 +19,7 @@ from typing import Any
 from luthier_py.errors import Invalid
 from luthier_py.session.contents import content_of, our_content, tool_content
 from luthier_py.session.levels import chosen_level
+from luthier_py.session.program import search_folders
 from luthier_py.session.stack import ROCM, has_our_runtime, release_of
 from luthier_py.session.study.spec import GPU, StudiedProgram, Study, ToolUse
 from luthier_py.tool import load_tool
@@ -91,7 +92,7 @@ def _cell(
         "folder": None,
         "tool": None if tool.tool is None else tool_content(tool.tool, tool.options),
         "set": {name: os.environ[name] for name in (*COUNTING, *EVERY_TOOL, *_SET) if name in os.environ},
-        "libraries": _libraries(stack),
+        "libraries": _libraries(stack, Path(executable)),
         "repeat": repeat,
         "version": our_content(),
     }
@@ -99,12 +100,12 @@ def _cell(
     return Cell(identity, program.name, arguments, tool.name, device, stack, repeat, run, study.timeout)
 
 
-def _libraries(stack: str) -> Mapping[str, str | None] | None:
-    """What of ROCm is below a program: versions of packages that were fetched, or where the installed one is."""
-    release = release_of(stack)
-    if release is not None:
-        return release.versions
-    return {name: os.environ.get(name) for name in _LIBRARIES} if stack == ROCM else None
+def _libraries(stack: str, program: Path) -> Mapping[str, str | None] | None:
+    """What of ROCm is below a program: where libraries are, and versions of packages that were fetched."""
+    release = release_of(stack, search_folders(program))
+    if release is None and stack != ROCM:
+        return None
+    return {name: os.environ.get(name) for name in _LIBRARIES} | (release.versions if release is not None else {})
 
 
 def _level(tool: ToolUse, stack: str) -> str | None:

@@ -3,7 +3,6 @@ has the loader and libc of this machine, and one library that the machine has no
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -32,12 +31,13 @@ def release(tmp_path: Path, require_tool: Callable[[str], str], monkeypatch: pyt
     shutil.copy(LOADER.resolve(), libraries / LOADER.name)
     (tmp_path / "answer.c").write_text("int answer(void) { return 42; }\n")
     library = libraries / "libofrelease.so.1"
-    subprocess.run([require_tool("cc"), "-shared", "-fPIC", "-o", library, tmp_path / "answer.c"], check=True)
+    subprocess.run([require_tool("cc"), "-shared", "-fPIC", f"-Wl,-soname,{library.name}", "-o", library,
+                    tmp_path / "answer.c"], check=True)
     program = folder / "unpacked/usr/bin/only-here"
     program.parent.mkdir()
     program.write_text(f"#!{sys.executable}\n{ASKS}\n")
     program.chmod(0o755)
-    (folder / "versions.json").write_text(json.dumps({"libhsa-runtime64-1": "6.4.3"}))
+    (folder / "status").write_text("Package: libhsa-runtime64-1\nVersion: 6.4.3\nStatus: install ok installed\n\n")
     monkeypatch.setenv("LUTHIER_RELEASES", str(folder.parent))
     found = fetched("rocm-6.4")
     assert found is not None
@@ -98,6 +98,29 @@ int main(void)
     for stack in ("rocm-6.4", "luthier"):
         assert executed(stack, str(program)).stdout == expected
     assert executed("rocm-6.4", "sh", "-c", f"{program}; {program}").stdout == expected * 2
+    again = f"cd {tmp_path}; exec 3<.; ./where; cd /; {tmp_path}/where"
+    assert executed("rocm-6.4", "sh", "-c", again).stdout == expected * 2
+    inner = ("import os, sys\nos.chdir('/')\nassert os.path.samefile(os.readlink('/proc/self/exe'), sys.executable)\n"
+             "if len(sys.argv) == 1: os.execv('/proc/self/exe', [sys.executable, __file__, 'again'])\n"
+             "print(sys.argv[1])\n")
+    (tmp_path / "inner.py").write_text(inner)
+    assert executed("rocm-6.4", sys.executable, str(tmp_path / "inner.py")).stdout == "again\n"
+    here = "import os, sys; os.chdir(sys.argv[1]); os.execv('where', ['where'])"
+    assert executed("rocm-6.4", sys.executable, "-c", here, str(tmp_path)).stdout == expected
+
+
+def test_an_exec_inside_another_has_its_own(release: FetchedRelease) -> None:
+    program = "import os; print([name for name in os.environ if name.startswith(('LUTHIER_L', 'ROCM_', 'ROCBLAS'))])"
+    words = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "--device", "emulator:gfx90a",
+             "--stack", "luthier", "--", sys.executable, "-c", program]
+    assert executed("rocm-6.4", *words).stdout == "['ROCM_PATH']\n"
+
+
+def test_a_libc_that_is_too_old(release: FetchedRelease) -> None:
+    old = "Package: libc6\nVersion: 2.17-3\nStatus: install ok installed\n\n"
+    (release.root.parent / "status").write_text(old)
+    done = executed("rocm-6.4", "true")
+    assert done.returncode == 2 and "has libc 2.17-3, and this machine's programs are made for glibc" in done.stderr
 
 
 WAYS = """
@@ -107,13 +130,13 @@ WAYS = """
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-int answer(void) __attribute__((weak));
+int answer(void);
 int main(int count, char **words)
 {
     extern char **environ;
     char *way = words[1], *program = words[2], *child[] = {"child", "there", 0};
     if (strcmp(way, "there") == 0)
-        return printf("%s\\n", words[0]) < 0;
+        return printf("%s %d\\n", words[0], answer()) < 0;
     pid_t pid;
     int status = -1;
     if (strcmp(way, "posix_spawn") == 0 ? posix_spawn(&pid, program, 0, 0, child, environ)
@@ -143,11 +166,12 @@ def test_what_a_program_starts_has_it_too(
     """The child is linked with a library that the release alone has."""
     (tmp_path / "ways.c").write_text(WAYS)
     program = tmp_path / "ways"
-    subprocess.run([require_tool("cc"), "-o", program, tmp_path / "ways.c", "-Wl,--no-as-needed",
-                    release.libraries / "libofrelease.so.1"], check=True)
+    subprocess.run([require_tool("cc"), "-o", program, tmp_path / "ways.c", release.libraries / "libofrelease.so.1"],
+                   check=True)
+    assert subprocess.run([program, "there"], capture_output=True).returncode == 127
     search = f"{tmp_path}:{os.environ['PATH']}"
     done = executed("luthier-6.4", str(program), way, str(program), PATH=search)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "child\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "child 42\n", "")
 
 
 @pytest.mark.parametrize("command", [
@@ -166,21 +190,25 @@ def test_what_is_no_program_of_this_machine_stays_as_it_is(release: FetchedRelea
     for name, text in (("nothing", "text\n"), ("script", "#!/no/such/interpreter\n"), ("empty", ""), ("hash", "#!\n")):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    inner = ("import subprocess, sys\nfor each in sys.argv[1:]:\n    try: subprocess.run([each])\n"
-             "    except OSError as error: print(error.errno)")
-    words = [sys.executable, "-c", inner, *(str(tmp_path / name) for name in ("nothing", "script", "empty", "none"))]
-    assert executed("rocm-6.4", *words).stdout == executed("luthier", *words).stdout == "8\n2\n8\n2\n"
+    inner = ("import subprocess, sys\nfor each in sys.argv[1:]:\n"
+             "    try: subprocess.run([each])\n    except OSError as error: print(error.errno)")
+    names = "nothing", "script", "empty", "hash", "none"
+    words = [sys.executable, "-c", inner, *(str(tmp_path / name) for name in names)]
+    assert executed("rocm-6.4", *words).stdout == executed("luthier", *words).stdout == "8\n2\n8\n8\n2\n"
     loop = tmp_path / "loop"
     loop.write_text(f"#!{loop}\n")
     loop.chmod(0o755)
-    assert executed("rocm-6.4", *words[:3], str(loop)).stdout == executed("luthier", *words[:3], str(loop)).stdout
+    assert executed("rocm-6.4", *words[:3], str(loop)).stdout == executed("luthier", *words[:3], str(loop)).stdout != ""
+    for word in ("nothing", "script"):  # as the first program, too
+        given = str(tmp_path / word)
+        assert executed("rocm-6.4", given).stderr == executed("luthier", given).stderr != ""
 
 
 def test_what_is_no_program_is_said_as_without_it(release: FetchedRelease, tmp_path: Path) -> None:
     assert "there is no program nothing" in executed("rocm-6.4", "nothing").stderr
-    (tmp_path / "text").write_text("no program\n")
-    (tmp_path / "text").chmod(0o755)
-    assert executed("rocm-6.4", str(tmp_path / "text")).returncode != 0
+    assert executed("rocm-6.4", "env", "nothing").stderr == executed("luthier", "env", "nothing").stderr != ""
+    assert executed("rocm-6.4", "sh", "-c", "exit 3").stderr == luthier(
+        "exec", "--stack", "rocm-6.4", "--", "sh", "-c", "exit 3").stderr == ""
 
 
 @pytest.mark.parametrize(("stack", "given", "expected"), [

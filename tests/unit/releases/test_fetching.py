@@ -16,7 +16,7 @@ from patience import PATIENCE
 from luthier_py.errors import Invalid, LuthierError, Unsupported
 from luthier_py.releases import apt
 from luthier_py.releases.apt import Wanted, unpack
-from luthier_py.releases.fetched import fetched, fetched_releases
+from luthier_py.releases.fetched import fetch_release, fetched, fetched_releases, releases_folder
 from luthier_py.releases.table import RELEASES, release_called
 
 APT = r"""#!/bin/sh
@@ -35,7 +35,7 @@ DPKG = r"""#!/bin/sh
 case "$1" in
 -x) mkdir -p "$3/usr/share" "$3/usr/lib/x86_64-linux-gnu" "$3/usr/include/hip" "$3/usr/include/linux"
     echo smi > "$3/usr/lib/x86_64-linux-gnu/librocm_smi64.so.7"; cp "$2" "$3/usr/share" ;;
--W) printf '%s 1.0-2' "$(cat "$4")" ;;
+-f) printf 'Package: %s\nSource: all\nVersion: 1.0-2\nDescription: a package\n of two lines\n' "$(cat "$2")" ;;
 esac
 """
 
@@ -66,11 +66,13 @@ def test_packages_are_unpacked_and_what_is_there_stays(tmp_path: Path, asked: Ca
     sources = (tmp_path / "here/sources.list").read_text().splitlines()
     assert [line.split()[2:] for line in sources] == [["somewhere:/debian", suite, "main"] for suite in ("new", "old")]
     assert "Pin: release a=new\n" in (tmp_path / "here/preferences").read_text()
-    assert all("Dir::State::status=" in line for line in asked()[1:])
+    assert all(f"Dir::State::status={tmp_path}/here/status" in line for line in asked()[1:])
     before = len(asked())
     assert unpack(Wanted(("new",), ("libtwo",)), tmp_path / "here", said.append) == found and len(asked()) == before
     found = unpack(Wanted(("new",), ("libthree",)), tmp_path / "here", said.append)
     assert set(found) == {"libone", "libtwo", "libthree"}
+    status = (tmp_path / "here/status").read_text()
+    assert status.count("Status: install ok installed\n\nPackage: ") == 2  # apt knows what it need not fetch again
 
 
 def test_a_mirror_is_taken_as_given(tmp_path: Path, asked: Callable[[], list[str]]) -> None:
@@ -86,6 +88,12 @@ def test_what_apt_says_is_said(
     with pytest.raises(LuthierError, match="apt-get failed(.|\n)*E: Unable to locate package nothing"):
         unpack(Wanted(("new",), ("nothing",)), tmp_path / "here", str)
     assert apt.versions_in(tmp_path / "here") == {}
+    monkeypatch.delenv("BROKEN")
+    unpack(Wanted(("new",), ("libone",)), tmp_path / "here", str)
+    (tmp_path / "tools/dpkg-deb").write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(LuthierError, match="dpkg-deb failed"):
+        unpack(Wanted(("new",), ("libtwo",)), tmp_path / "here", str)
+    assert apt.versions_in(tmp_path / "here") == {}  # what is half unpacked is not there
     monkeypatch.setattr(apt, "KEYRING", str(tmp_path / "none"))
     with pytest.raises(Unsupported, match="apt install debian-archive-keyring"):
         unpack(Wanted(("new",), ("one",)), tmp_path / "here", str)
@@ -115,10 +123,32 @@ def test_the_command(asked: Callable[[], list[str]], tmp_path: Path, monkeypatch
     assert [(folder / "librocm_smi64.so.1").read_text() for folder in also] == ["smi\n"]
     facts = json.loads(fetch("--json").stdout)["releases"][0]
     assert facts["folder"] == str(tmp_path / "releases/rocm-7.2") and "librocfft0" in facts["missing"]
+    assert "did you mean rocm-7.2" in fetch("7.2").stderr
     done = fetch("rocm-7.1")
     assert done.returncode == 2 and "did you mean rocm-7.2" in done.stderr
     monkeypatch.setenv("LUTHIER_RELEASES", str(tmp_path / "asked" / "below"))
     assert "names another folder" in fetch("rocm-6.4").stderr
+
+
+def test_one_fetches_at_a_time(asked: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = Wanted(("sid",), ("libone",))
+    inner: list[str] = []
+
+    def tell(line: str) -> None:
+        with pytest.raises(Invalid, match="another process fetches rocm-6.4"):
+            fetch_release(RELEASES["rocm-6.4"], wanted, str)
+        inner.append(line)
+
+    assert fetch_release(RELEASES["rocm-6.4"], wanted, tell).versions == {"libone": "1.0-2"} and len(inner) == 3
+
+
+def test_folders_that_the_loader_would_split(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LUTHIER_RELEASES", f"{tmp_path}/a:b")
+    with pytest.raises(Invalid, match="LUTHIER_RELEASES names another"):
+        fetched("rocm-6.4")
+    monkeypatch.setenv("LUTHIER_RELEASES", "here")
+    monkeypatch.chdir(tmp_path)
+    assert releases_folder() == tmp_path / "here"
 
 
 def test_releases_are_found_by_name() -> None:

@@ -126,7 +126,7 @@ def test_a_rocm_that_was_fetched(tmp_path: Path, require_tool: Callable[[str], s
     require_tool("cc")
     assert "luthier fetch rocm-" in advice(examine(computer(tmp_path, {})), STACK)
     place = ".local/share/luthier/releases/rocm-6.4"
-    facts = examine(computer(tmp_path, {f"{place}/versions.json": '{"libhsa-runtime64-1": "6.4.3"}'}))
+    facts = examine(computer(tmp_path, {f"{place}/status": "Package: libhsa-runtime64-1\nVersion: 6.4.3\n"}))
     assert states(facts)[STACK] == WORKS and advice(facts, STACK) == "with rocm-6.4"
     found = next(part for part in facts["found"] if part["name"] == "rocm-6.4")
     assert (found["version"], found["where"]) == ("6.4.3", str(tmp_path / place))
