@@ -48,6 +48,9 @@ WRONG = {  # n is 60
 RIGHT = {
     "in_lds": FILLED + "s[X] = s[X] + n; MEET; out[X] = s[63 - X] + s[X ^ 1];",
     "flat": FILLED + "volatile u32 *p = n > 9 ? s : out; p[X] = p[X] + 3; MEET; out[X] = s[X];",
+    "own_arguments": FILLED + "typedef const __attribute__((address_space(4))) u32 *given; "
+                     "given a = (given)__builtin_amdgcn_kernarg_segment_ptr(); "
+                     "out[X] = a[2 * (X & 1)] * (X & 1) + s[X];",
     "own_memory": FILLED + "u32 own[8] = {1, 2, 3, n, 5, X, 7, 8}; volatile u32 *p = n > 9 ? own : s; p[n & 7] = 4; "
                "out[X] = own[(n + X) & 7] + s[X];",
 }  # fmt: skip

@@ -122,7 +122,7 @@ class MemCheck(Tool):
             m.before(instr, watch_scalar, self.known, *told, address(instr), *how, bounds(instr), *own)
             return
         given = (self.known, self.lds_bytes if site.spaces & LDS else 0, *told, address(instr),
-                 address(instr, site.elements - 1), *how, site.spaces, site.elements, bounds(instr))
+                 address(instr, site.elements - 1), *how, site.spaces, site.elements, bounds(instr), *own)
         if self.guard:
             with suppress(HookError):  # what cannot be skipped is told
                 m.skip_if(instr, check, *given)

@@ -11,7 +11,7 @@ from luthier_py import Lane, bool_, channel, device, hook, ptr, u32, u64
 from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, is_lds, is_private, popcount, push, read_first_lane
 from luthier_py.isa import Space
 from luthier_py.tool import is_outside
-from luthier_py.tools.racecheck.memory import is_own
+from luthier_py.tools.racecheck.memory import is_own, is_own_of_lane
 from luthier_py.tools.racecheck.trace import FLAT as FLAT_SPACES
 
 LDS, FLAT = Space.LDS.value, FLAT_SPACES.value
@@ -69,24 +69,37 @@ def wrong_lanes(
     return lanes
 
 
+@device
+def judged(
+    at: Lane[u64], writes: bool_, spaces: u32, passes: Lane[bool_], arguments: ptr[u32], argument_bytes: u32,
+    packet: ptr[u32],
+) -> Lane[bool_]:
+    """Whether a lane's access is: what it reads of its own arguments is in no allocation."""
+    if not writes and spaces != LDS:
+        passes = passes and not is_own_of_lane(at, arguments, argument_bytes, packet)
+    return passes
+
+
 @hook(fold=("size", "align", "writes", "spaces", "elements"))
 def check(
     table: ptr[u64], lds_bytes: u32, counts: ptr[u64], out: channel[BadAccess], site: u32, wave: u32, most: u64,
     at: Lane[u64], other: Lane[u64], size: u32, align: u32, writes: bool_, spaces: u32, elements: u32,
-    passes: Lane[bool_],
+    passes: Lane[bool_], arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32],
 ) -> u32:
+    made = judged(at, writes, spaces, passes, arguments, argument_bytes, packet)
     return u32(wrong_lanes(table, lds_bytes, counts, out, site, wave, most, at, other, size, align, writes, spaces,
-                           elements, passes) != 0)
+                           elements, made) != 0)
 
 
 @hook(fold=("size", "align", "writes", "spaces", "elements"))
 def watch(
     table: ptr[u64], lds_bytes: u32, counts: ptr[u64], out: channel[BadAccess], site: u32, wave: u32, most: u64,
     at: Lane[u64], other: Lane[u64], size: u32, align: u32, writes: bool_, spaces: u32, elements: u32,
-    passes: Lane[bool_],
+    passes: Lane[bool_], arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32],
 ) -> None:
+    made = judged(at, writes, spaces, passes, arguments, argument_bytes, packet)
     wrong_lanes(table, lds_bytes, counts, out, site, wave, most, at, other, size, align, writes, spaces, elements,
-                passes)
+                made)
 
 
 @hook(lanes="one", fold=("size", "align", "writes"))

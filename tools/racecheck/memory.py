@@ -59,14 +59,22 @@ def is_own(at: u64, arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32]) 
 
 
 @device
+def is_own_of_lane(at: Lane[u64], arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32]) -> Lane[bool_]:
+    """The same of a lane's address: code reads hidden arguments so."""
+    return at - u64(arguments) < u64(argument_bytes) or at - u64(packet) < u64(64)
+
+
+@device
 def leads_to_memory(at: Lane[u64]) -> Lane[bool_]:
     """Of a flat address."""
     return not is_lds(at) and not is_private(at)
 
 
 def own_arguments(m: Mutator) -> tuple[Entry, int, Entry]:
-    """What hooks are given for `is_own`, of kernels with as many bytes of arguments as any here."""
-    most = max((kernel.record.descriptor.kernarg_size for kernel in m.kernels), default=0)
+    """What hooks are given for `is_own`, of kernels with as many bytes of arguments as any here: by their descriptors,
+    or, where these say nothing (rocBLAS' kernels), by their metadata."""
+    most = max((max([kernel.record.descriptor.kernarg_size, *(each.offset + each.size for each in kernel.record.args)])
+                for kernel in m.kernels), default=0)
     return Entry.KERNARG_PTR, most, Entry.DISPATCH_PTR
 
 
