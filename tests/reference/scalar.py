@@ -63,7 +63,7 @@ def _modified(wave: Wave, inst: Inst, ops: PythonOps, value: Value) -> Value:
     """Vector instructions on scalars (RDNA 4 ISA, 7.10) have omod and clamp."""
     if value.type.kind is not Kind.FLOAT:
         return value
-    scales = wave.flushes(value.type.bits) and not wave.scalar(MODE) >> 9 & 1
+    scales = wave.flushes(value.type.bits) and not wave.ieee
     omod, clamp = field(inst, "omod") if scales else 0, bool(field(inst, "clamp"))
     bits = modified_float(ops, value.ref, value.type.bits, omod, clamp)
     return ops.value(value.type, bits)

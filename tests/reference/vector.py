@@ -80,8 +80,7 @@ def dual(wave: Wave, inst: Inst, row: Dual) -> None:
 
 def in_situation(wave: Wave, inst: Inst, row: Variants) -> Lanes | Scalar:
     keeps_finite = bool(wave.scalar(MODE) >> 23 & 1)  # FP16_OVFL
-    ieee = bool(wave.scalar(MODE) >> 9 & 1)
-    return row.of(Situation(lambda name: field(inst, name), wave.fnuz_floats, keeps_finite, ieee, wave.numbers_win,
+    return row.of(Situation(lambda name: field(inst, name), wave.fnuz_floats, keeps_finite, wave.ieee, wave.numbers_win,
                             wave.first_nan, wave.half_products_flush,
                             wave.target is not None and wave.target.name.startswith("gfx12")))
 
@@ -240,7 +239,7 @@ def _finished(wave: Wave, inst: Inst, row: Lanes, value: Value) -> int:
     if value.type.kind is not Kind.FLOAT:
         return value.ref
     width = value.type.bits
-    scales = wave.flushes(width) and not wave.scalar(MODE) >> 9 & 1  # neither denormals nor IEEE (CDNA 3 ISA, 6.2.2)
+    scales = wave.flushes(width) and not wave.ieee  # neither denormals nor IEEE (CDNA 3 ISA, 6.2.2)
     omod = field(inst, "omod") if scales else 0
     bits = modified_float(PythonOps(), value.ref, width, omod, row.clamps and bool(field(inst, "clamp")))
     return flushed(bits, width) if row.flushes and wave.flushes(width) else bits

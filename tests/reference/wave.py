@@ -88,6 +88,11 @@ class Wave:
     def _rows(self, file: RegFile) -> dict[int, list[int]]:
         return self.agprs if file is RegFile.AGPR else self.vgprs
 
+    @property
+    def ieee(self) -> bool:
+        """RDNA 4 has the mode no more (RDNA 4 ISA, MODE)."""
+        return bool(self.scalar(MODE) >> 9 & 1) and not (self.target is not None and self.target.generation >= 12)
+
     def flushes(self, width: int) -> bool:
         """MODE flushes denormals of floats of that width (MI200 ISA, 3.4)."""
         return not self.scalar(MODE) >> (5 if width == 32 else 7) & 1
