@@ -61,7 +61,8 @@ def test_a_program_finds_its_libraries(release: FetchedRelease, stack: str) -> N
     assert subprocess.run([sys.executable, "-c", ASKS], capture_output=True).returncode == 1
 
 
-@pytest.mark.parametrize("line", [f"#!{sys.executable}", f"#!{sys.executable} -I", "#!/usr/bin/env python-of-test"])
+@pytest.mark.parametrize("line", [f"#!{sys.executable}", f"#!{sys.executable} -I", "#!/usr/bin/env python-of-test"],
+                         ids=["interpreter", "with an argument", "env"])
 def test_a_script_is_given_it_too(release: FetchedRelease, line: str, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text(f"{line}\n{ASKS}\n")
