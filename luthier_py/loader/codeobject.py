@@ -84,6 +84,11 @@ class KernelRecord:
         return [arg for arg in self.args if not arg.hidden]
 
     @property
+    def kernarg_bytes(self) -> int:
+        """Of its arguments, hidden ones among them; descriptors may say 0 (rocBLAS')."""
+        return max([self.descriptor.kernarg_size, *(arg.offset + arg.size for arg in self.args)])
+
+    @property
     def states_arguments(self) -> bool:
         """Whether the object says which arguments it takes: its metadata, which always has this key."""
         return ".kernarg_segment_size" in self.metadata

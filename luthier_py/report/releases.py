@@ -11,12 +11,11 @@ from luthier_py.report.plain import Json
 
 def releases_facts() -> Json:
     """``folder``: None where it was not fetched; ``versions``: of its packages that are there."""
-    found = {name: fetched(name) for name in RELEASES}
     return {"releases": [
         {"name": name, "contents": release.contents, "folder": str(here.root.parent) if here else None,
          "versions": here.versions if here else {}, "missing": [each for each in release.packages
                                                                 if here and each not in here.versions]}
-        for name, release in RELEASES.items() for here in (found[name],)
+        for name, release in RELEASES.items() for here in (fetched(name),)
     ]}
 
 

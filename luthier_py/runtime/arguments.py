@@ -35,8 +35,7 @@ def pack_arguments(record: KernelRecord, values: Sequence[Argument], grid: Dim3,
     if len(values) != len(visible):
         names = ", ".join(arg.name or arg.value_kind for arg in visible)
         raise Invalid(f"kernel {record.shown} takes {how_many(len(visible), 'argument')} ({names}), not {len(values)}")
-    size = max([record.descriptor.kernarg_size, *(arg.offset + arg.size for arg in record.args)], default=0)
-    segment = bytearray(size)
+    segment = bytearray(record.kernarg_bytes)
     for arg, value in zip(visible, values, strict=True):
         segment[arg.offset : arg.offset + arg.size] = _pack(record, arg, value)
     return with_hidden(record, bytes(segment), grid, block, lds_bytes)

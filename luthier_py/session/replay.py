@@ -229,7 +229,7 @@ def replay_arguments(record: RecordedLaunch, kernel: KernelRecord) -> bytes:
     if kernel.args == own.args:
         return record.kernarg
     hidden = {arg.value_kind: record.kernarg[arg.offset : arg.offset + arg.size] for arg in own.args if arg.hidden}
-    segment = bytearray(max([kernel.descriptor.kernarg_size, *(arg.offset + arg.size for arg in kernel.args)]))
+    segment = bytearray(kernel.kernarg_bytes)
     for arg in kernel.args:
         given = record.kernarg[arg.offset : arg.offset + arg.size]
         if arg.hidden:

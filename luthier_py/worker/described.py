@@ -52,12 +52,11 @@ def describe_module(number: int, module: EmulatorModule, of: Target) -> bytes:
     parts = [struct.pack("<4I", number, prints, len(kernels), len(variables))]
     for record in kernels:
         descriptor = record.descriptor
-        size = max([descriptor.kernarg_size, *(arg.offset + arg.size for arg in record.args)])
         parts += [
             counted(record.name.encode()),
             struct.pack(
                 "<7I",
-                size,
+                record.kernarg_bytes,
                 descriptor.group_segment_fixed_size,
                 descriptor.private_segment_fixed_size,
                 descriptor.vgpr_count(of),

@@ -71,10 +71,8 @@ def leads_to_memory(at: Lane[u64]) -> Lane[bool_]:
 
 
 def own_arguments(m: Mutator) -> tuple[Entry, int, Entry]:
-    """What hooks are given for `is_own`, of kernels with as many bytes of arguments as any here: by their descriptors,
-    or, where these say nothing (rocBLAS' kernels), by their metadata."""
-    most = max((max([kernel.record.descriptor.kernarg_size, *(each.offset + each.size for each in kernel.record.args)])
-                for kernel in m.kernels), default=0)
+    """What hooks are given for `is_own`, of kernels with as many bytes of arguments as any here."""
+    most = max((kernel.record.kernarg_bytes for kernel in m.kernels), default=0)
     return Entry.KERNARG_PTR, most, Entry.DISPATCH_PTR
 
 
