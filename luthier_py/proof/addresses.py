@@ -59,8 +59,8 @@ class Goes:
 
 
 def step(
-    state: State, old: Inst, old_pc: int, new: Inst, new_pc: int, apart: bool = False, touched: int = -1,
-    offsets: int = -1,
+    state: State, wave_size: int, old: Inst, old_pc: int, new: Inst, new_pc: int, apart: bool = False,
+    touched: int = -1, offsets: int = -1,
 ) -> tuple[bool, int | None]:
     """Change ``state`` from before a pair of instructions to after it; whether they made addresses, and the address
     that is complete now, if both made the same. CheckFailed if something else is made of addresses that differ.
@@ -75,7 +75,7 @@ def step(
         news = _at(reg.index, new_pc + new.size_bytes) if OpFlag.GETS_PC in new.op.flags else scalar_results(new, {})
         state.update({place: (term, news.get(place, UNKNOWN)) for place, term in olds.items()})
         return True, None
-    if state and OpFlag.CALL not in flags and move_lanes(state, old):
+    if state and OpFlag.CALL not in flags and move_lanes(state, old, wave_size):
         return False, None
     named = old.reads.sgpr | old.writes.sgpr
     if OpFlag.CALL not in flags and not any(named >> reg & 1 for reg in state):
@@ -167,7 +167,7 @@ def follow(
             goal = goes.targets[at][0] if at in goes.targets else UNKNOWN
             if state or OpFlag.GETS_PC in inst.op.flags or offsets and inst.writes.sgpr & offsets:
                 try:
-                    known, made = step(state, inst, code.pcs[at], *clone(at), apart,
+                    known, made = step(state, code.isa.wave_size, inst, code.pcs[at], *clone(at), apart,
                                        touched(goal[1]) if goal[0] == "to" else -1, offsets)
                 except CheckFailed as error:
                     raise CheckFailed(error.message, code.location(name, at)) from None

@@ -94,7 +94,7 @@ def _built(code: Code, at: int) -> int | None:
     state: State = {}
     for k in range(first, at):
         inst, pc = code.inst(k), code.pcs[k]
-        step(state, inst, pc, inst, pc)
+        step(state, code.isa.wave_size, inst, pc, inst, pc)
     goal = goal_of(code.inst(at), state)[0]
     return goal[1] if goal[0] == "to" else None
 

@@ -37,7 +37,7 @@ def either(x: Pair, y: Pair) -> Pair | None:
     return (SPILLED, SPILLED) if len(known) == 1 and known <= {(half, half) for half in HALVES} else None
 
 
-def move_lanes(state: State, inst: Inst) -> bool:
+def move_lanes(state: State, inst: Inst, wave_size: int) -> bool:
     """Change ``state``, if the instruction moves a scalar to a lane or back."""
     row = meaning(inst.op)
     kept = [lane for lane in state if lane >= LANES]
@@ -45,7 +45,7 @@ def move_lanes(state: State, inst: Inst) -> bool:
         _check_vectors(state, inst, kept)
     if row not in (CrossLane.READ, CrossLane.WRITE):
         return False
-    which = _lane(inst, "vdst" if row is CrossLane.WRITE else "src0")
+    which = _lane(inst, "vdst" if row is CrossLane.WRITE else "src0", wave_size)
     if len(which) > 1 and any(lane in which and is_other(state[lane]) for lane in kept):
         raise CheckFailed("the function computes with lanes that have its return address")
     (_put if row is CrossLane.WRITE else _take)(state, inst, which)
@@ -124,10 +124,12 @@ def _take(state: State, inst: Inst, lanes: range) -> None:
         state[target.index] = SPILLED, SPILLED
 
 
-def _lane(inst: Inst, name: str) -> range:
-    """Numbers of the lanes of a vector operand that may be meant."""
+def _lane(inst: Inst, name: str, wave_size: int) -> range:
+    """Numbers of the lanes of a vector operand that may be meant; a wave of 32 lanes takes it modulo 32."""
     which, reg = inst["src1"], inst[name].reg
     assert reg is not None
     first = lane_number(number(reg), 0)
-    known = which.kind is OperandKind.CONSTANT
-    return range(first + (which.value & 63), first + (which.value & 63) + 1) if known else range(first, first + 64)
+    if which.kind is not OperandKind.CONSTANT:
+        return range(first, first + wave_size)
+    lane = first + which.value % wave_size
+    return range(lane, lane + 1)

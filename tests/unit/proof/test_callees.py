@@ -12,7 +12,7 @@ from luthier_py.ir import discover
 from luthier_py.isa import M0, OpFlag, instruction_set, sgpr, target, vgpr
 from luthier_py.pipeline import instrument
 from luthier_py.proof.addresses import LOST, UNKNOWN, step
-from luthier_py.proof.return_addresses import State, move_lanes
+from luthier_py.proof.return_addresses import HALVES, State, move_lanes
 
 PAIR = 10
 END: Row = ("s_endpgm", 0)
@@ -87,11 +87,11 @@ def test_a_call_through_another_register_may_change_it_too() -> None:
     assert inst.op.flags & OpFlag.CALL
     pairs = {PAIR: (("lo", 1), ("lo", 2)), PAIR + 1: (("hi", 1), ("hi", 2)), 40: (("lo", 1), ("lo", 2)), 12: (5, 5)}
     state = dict(pairs)
-    step(state, inst, 0x1000, inst, 0x2000)
+    step(state, 64, inst, 0x1000, inst, 0x2000)
     back = {30: (LOST, UNKNOWN), 31: (LOST, UNKNOWN)}
     assert state == {PAIR: (LOST, UNKNOWN), PAIR + 1: (LOST, UNKNOWN), 40: pairs[40], **back}
     state = dict(pairs)
-    step(state, inst, 0x1000, inst, 0x2000, touched=1 << PAIR + 1 | 1 << 12)
+    step(state, 64, inst, 0x1000, inst, 0x2000, touched=1 << PAIR + 1 | 1 << 12)
     assert state == {PAIR: pairs[PAIR], PAIR + 1: (LOST, UNKNOWN), 40: pairs[40], **back}
 
 
@@ -165,5 +165,17 @@ def test_lanes_that_have_numbers_are_as_any() -> None:
     isa, state = instruction_set(target("gfx90a")), State({4: (5, 5)})
     for row in (("v_writelane_b32", vgpr(9), sgpr(4), 0), ("v_add_u32", vgpr(3), vgpr(9), vgpr(9)),
                 ("v_readlane_b32", sgpr(5), vgpr(9), 0), ("v_writelane_b32", vgpr(9), sgpr(4), sgpr(M0))):
-        move_lanes(state, isa.make(*row))
+        move_lanes(state, isa.make(*row), 64)
     assert state == {4: (5, 5)}
+
+
+@pytest.mark.parametrize("wave_size", [32, 64])
+def test_lanes_are_numbered_as_a_wave_has_them(wave_size: int) -> None:
+    """v_readlane_b32 and v_writelane_b32 take the lane's number modulo the lanes of a wave."""
+    isa = instruction_set(target("gfx1100"), wave_size)
+    state = State({30: HALVES[:1] * 2, 31: HALVES[1:] * 2})
+    for row in (("v_writelane_b32", vgpr(9), sgpr(30), 1), ("v_writelane_b32", vgpr(9), sgpr(31), 33),
+                ("v_readlane_b32", sgpr(4), vgpr(9), 1), ("v_readlane_b32", sgpr(5), vgpr(9), 33)):
+        move_lanes(state, isa.make(*row), wave_size)
+    low, high = ((state[reg][0]) for reg in (4, 5))
+    assert (low, high) == (HALVES if wave_size == 64 else HALVES[1:] * 2)
