@@ -17,6 +17,7 @@ from luthier_py.cli.options import (
     DeviceOption,
     LaunchChoice,
     ProgramDevice,
+    StackOption,
     TimeLimitOption,
     ToolChoice,
     ToolFiles,
@@ -47,6 +48,7 @@ def record(
         str, ByName("--launches", metavar="A:B", help="only launches from A up to B, without it; they count from 0")
     ] = "",
     device: ProgramDevice = None,
+    stack: StackOption = None,
     time_limit: TimeLimitOption = None,
 ) -> None:
     """Run a HIP program as it is, and keep its launches in files, for `luthier replay`.
@@ -60,7 +62,7 @@ def record(
     from luthier_py.worker.recording import RecordSettings, parse_kernels, parse_launches, told
 
     chosen = RecordSettings(output, parse_kernels("--kernels", kernels), parse_launches("--launches", launches))
-    done = record_program(command, run_settings(device, {"--time-limit": time_limit}, record=chosen))
+    done = record_program(command, run_settings(device, {"--time-limit": time_limit}, stack, record=chosen))
     for line in (*done.executed.hints, *map(told, done.files)):
         say(line)
     if not done.launches:

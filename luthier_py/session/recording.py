@@ -45,7 +45,7 @@ def record_program(command: Sequence[str], settings: RunSettings) -> RecordedPro
     """Run ``command``, and keep the launches that ``settings.record`` names."""
     assert settings.record is not None
     if not settings.own_runtime:
-        raise Invalid("launches are recorded on the emulator, under its own HIP runtime: give --device emulator:TARGET")
+        raise Invalid("launches are recorded under our own HIP runtime: give --stack luthier, or luthier-X.Y")
     with TemporaryDirectory(prefix="luthier-") as folder:
         journal = Path(folder) / "recorded"
         done = execute(command, replace(settings, record=replace(settings.record, journal=journal)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import combinations
@@ -15,6 +16,8 @@ from luthier_py.errors import Invalid
 from luthier_py.session.run_settings import RunSettings, run_settings
 from luthier_py.storage import check_file, check_folder
 from luthier_py.worker.recording import RecordSettings
+
+Luthier = Callable[..., tuple[int, str, str]]
 
 
 def test_a_script_stands_for_a_tool() -> None:
@@ -91,3 +94,8 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.
     (link := tmp_path / "link.csv").symlink_to(there / "new.csv")
     check_file(link, f"--output {link}")  # what it leads to is written
     check_file(Path("/dev/null"), "--output /dev/null")
+
+
+def test_launches_are_recorded_by_our_runtime(luthier: Luthier) -> None:
+    code, _, errors = luthier("record", "--device", "emulator:gfx90a", "--stack", "rocm", "--", "true")
+    assert code == 2 and errors.endswith("our own HIP runtime: give --stack luthier, or luthier-X.Y\n")
