@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from luthier_py.loader.codeobject import CodeObject, read_object
+from luthier_py.loader.elf import Elf
 from luthier_py.storage import Shelf, cache_key
 
 CLONE_SUFFIX = ".luthier"
@@ -99,7 +100,7 @@ def number_of_own(origins: Origins | None, pcs: Iterable[int]) -> int:
     return sum(origins is None or not origins.is_inserted(pc) for pc in pcs)
 
 
-def read_origins(obj: CodeObject) -> Origins | None:
+def read_origins(obj: CodeObject | Elf) -> Origins | None:
     """None where it is no copy, or nothing can be said of one."""
     found = {section.name: section for section in obj.sections}
     code, table = found.get(CODE_SECTION), found.get(ORIGINS_SECTION)

@@ -72,7 +72,7 @@ class DeviceService:
     """Mutable: one program's devices. They share their memory, and run one launch at a time."""
 
     def __init__(self, program: int = 0) -> None:
-        self._trace = TicketTrace(os.environ, program)
+        self._program, self._trace = program, TicketTrace(os.environ, program)
         every = chosen_targets(os.environ.get(VARIABLE, ""))
         self._numbers = visible_devices([properties.device_uuid(number) for number in range(len(every))], os.environ)
         self.targets = [every[number] for number in self._numbers]
@@ -241,7 +241,7 @@ class DeviceService:
         self._in_hand = True
         outcome = guarded(action)
         if isinstance(outcome, Exception):
-            tell_failure(os.environ, outcome)
+            tell_failure(os.environ, outcome, self._program)
         if isinstance(outcome, TimeLimit):
             self.arena.fail(protocol.STATUS_LAUNCH_TIMEOUT)
         elif isinstance(outcome, Exception):

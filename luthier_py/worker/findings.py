@@ -65,14 +65,21 @@ def failure_facts(error: Exception) -> dict[str, Any]:
             "refused": not isinstance(error, DeviceError)}
 
 
-def tell_failure(environment: Mapping[str, str], error: Exception) -> None:
-    """In the file that LUTHIER_FAILURES names."""
+def tell_failure(environment: Mapping[str, str], error: Exception, program: int) -> None:
+    """In the file that LUTHIER_FAILURES names. ``program``: the process whose launch failed."""
     if (file := environment.get(FAILURES)) and not nobody_waits(Path(file)):
         try:
             with Path(file).open("a") as output:
-                output.write(json.dumps(failure_facts(error)) + "\n")
+                output.write(json.dumps({**failure_facts(error), "program": program}) + "\n")
         except OSError as failed:
             say(f"{FAILURES}={file}: {failed.strerror}")
+
+
+def has_failed(environment: Mapping[str, str], program: int) -> bool:
+    """Whether a launch of this process has failed, as :func:`tell_failure` told it."""
+    file = Path(environment.get(FAILURES, ""))
+    lines = file.read_text().splitlines() if file.is_file() else []
+    return any(json.loads(line)["program"] == program for line in lines)
 
 
 def say_summary(checks: Checks, launches: int, findings: int) -> None:

@@ -34,6 +34,7 @@ from luthier_py.worker.allocations import AccessibleMemory, accessible_code, acc
 from luthier_py.worker.answers import NOT_SELECTED, describe_arguments, describe_copy
 from luthier_py.worker.copy_facts import CopyFacts, facts_of
 from luthier_py.worker.edge import Refused, guarded, is_on, say
+from luthier_py.worker.findings import has_failed
 from luthier_py.worker.launch_settings import checks_are_wanted
 from luthier_py.worker.patching import patch
 from luthier_py.worker.reported import ReportRing, ToolWire
@@ -174,7 +175,8 @@ class ToolService:
         counts = protocol.COUNTS.unpack_from(self._counts)
         verdict.launches, verdict.selected, verdict.failed, explained, verdict.unseen, verdict.detached = counts
         verdict.lost = max(0, verdict.selected - verdict.instrumented - verdict.failed - explained)
-        verdict.unfinished = min(verdict.lost, self._wire.unfinished)
+        failed = verdict.lost > 0 and has_failed(os.environ, self.program)
+        verdict.unfinished = verdict.lost if failed else min(verdict.lost, self._wire.unfinished)
 
     def _image(self, content: bytes) -> None:
         number, device, form = struct.unpack_from("<3I", content)

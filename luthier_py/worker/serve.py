@@ -106,7 +106,7 @@ def open_service(name: str, wire: Wire) -> Service:
     if name == "kfd":
         from luthier_py.worker.kfd.driver import DriverService
 
-        return DriverService()
+        return DriverService(wire.program)
     if name == "compiler":
         from luthier_py.worker.compiler import CompilerService
 

@@ -26,7 +26,7 @@ from luthier_py.emulator.options.launch_options import NO_OPTIONS, LaunchOptions
 from luthier_py.emulator.options.patience import Patience
 from luthier_py.emulator.options.schedule import RandomTurns
 from luthier_py.emulator.options.settings import Settings
-from luthier_py.emulator.reading.text import MemoryText
+from luthier_py.emulator.reading.text import ImageText, MemoryText
 from luthier_py.emulator.records.layout import Outcome
 from luthier_py.emulator.watching.findings import Reporter, no_report
 from luthier_py.emulator.waves.cycle_account import CycleAccount
@@ -62,13 +62,15 @@ class PacketDevice:
 
     ``name_of`` gives the name of the kernel whose descriptor is at an address, ``base_of`` where address 0 is of the
     code object that has code at an address (otherwise, the start of the allocation): errors and profiles speak of
-    addresses from there on. ``interrupt`` is called when a wave interrupts the host (s_sendmsg), which it does after
-    it wrote an event's mailbox. ``report`` gets what checks and the cycle model say of each.
+    addresses from there on. ``text_at`` gives what the file says that was loaded at such a base. ``interrupt`` is
+    called when a wave interrupts the host (s_sendmsg), which it does after it wrote an event's mailbox. ``report``
+    gets what checks and the cycle model say of each.
     """
 
     def __init__(self, target: Target, memory: Memory, *, threads: int = 1, options: LaunchOptions = NO_OPTIONS,
                  name_of: Callable[[int], str | None] = lambda kernel_object: None,
                  base_of: Callable[[int], int | None] = lambda pc: None,
+                 text_at: Callable[[int], ImageText | None] = lambda base: None,
                  interrupt: Callable[[], None] = lambda: None, counts: bool = True,
                  report: Reporter = no_report) -> None:
         self.options, self._report, self._launches = options, report, itertools.count(1)
@@ -77,7 +79,7 @@ class PacketDevice:
         self.threads = max(threads, 1)
         self.patience = Patience(options.time_limit, options.instruction_limit, others_write=True)
         self._counts = counts
-        self._name_of, self._base_of, self._interrupt = name_of, base_of, interrupt
+        self._name_of, self._base_of, self._text_at, self._interrupt = name_of, base_of, text_at, interrupt
         self._pool = PagePool()
         self._executed = ExecutedInstructions()
         self._cycles = CycleClock() if options.models_cycles else None
@@ -244,7 +246,7 @@ class PacketDevice:
         with self._lock:
             resident = self._resident.get(key)
             if resident is None or not resident.text.unchanged():
-                text = MemoryText(self.target, base, found.address, found.size)
+                text = MemoryText(self.target, base, found.address, found.size, self._text_at(base))
                 resident = self._resident[key] = ResidentCode(text, self._executed)
             return resident.code(settings)
 

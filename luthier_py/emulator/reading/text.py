@@ -17,6 +17,7 @@ from luthier_py.emulator.memory.device_memory import read_bytes
 from luthier_py.emulator.reading.known_code import MOST_BYTES
 from luthier_py.isa.target import Target
 from luthier_py.loader import CodeObject
+from luthier_py.loader.elf import Elf
 from luthier_py.loader.origins import HERE, Origins, read_origins
 
 if TYPE_CHECKING:
@@ -100,11 +101,39 @@ class ObjectText:
         return source_frames(self._object)
 
 
-class MemoryText:
-    """Mutable: ``size`` bytes of memory at ``start``, read as they are needed; remembers what was."""
+class ImageText:
+    """What the file says of code that was loaded from it: its lines, and what it is a copy of. ``find`` gives a code
+    object by its :func:`object_name`."""
 
-    def __init__(self, target: Target, base: int, start: int, size: int) -> None:
-        self.base, self.target = base, target
+    def __init__(self, elf: Elf, find: Callable[[bytes], CodeObject | None]) -> None:
+        self._elf, self._find = elf, find
+
+    def lines(self, pc: int) -> tuple[SourceLine, ...]:
+        return self._frames.lines_at(pc)
+
+    @cached_property
+    def origins(self) -> Origins | None:
+        return read_origins(self._elf)
+
+    @cached_property
+    def original(self) -> ObjectText | None:
+        """None, too, where the copy is in the original itself."""
+        found = None if self.origins is None else self._find(self.origins.original)
+        return None if found is None else ObjectText(found, 0, self._find)
+
+    @cached_property
+    def _frames(self) -> Frames:
+        from luthier_py.analysis.frames import frames_of
+
+        return frames_of(self._elf.data)
+
+
+class MemoryText:
+    """Mutable: ``size`` bytes of memory at ``start``, read as they are needed; remembers what was. ``image``: of the
+    file that was loaded there, if it says more than names."""
+
+    def __init__(self, target: Target, base: int, start: int, size: int, image: ImageText | None = None) -> None:
+        self.base, self.target, self._image = base, target, image
         self.extent = range(start - base, start - base + size)
         self._used: dict[int, bytes] = {}
         self._joined = 0
@@ -126,16 +155,17 @@ class MemoryText:
         self._used[pc] = raw
 
     def lines(self, pc: int) -> tuple[SourceLine, ...]:
-        """Memory has no tables."""
-        return ()
+        return () if self._image is None else self._image.lines(pc)
 
     @property
     def origins(self) -> Origins | None:
-        return None
+        return None if self._image is None else self._image.origins
 
     @property
     def original(self) -> Text | None:
-        return None
+        if self.origins is None or self.origins.original == HERE:
+            return self
+        return self._image.original if self._image is not None else None
 
     def unchanged(self) -> bool:
         """Whether memory holds everything that was decoded as it was then."""

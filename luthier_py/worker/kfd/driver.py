@@ -35,7 +35,7 @@ from luthier_py.worker.kfd import drm, faults, ioctls
 from luthier_py.worker.kfd.buffers import Buffers, in_arena
 from luthier_py.worker.kfd.events import PAGE_BYTES, Events
 from luthier_py.worker.kfd.ioctls import IOCTLS
-from luthier_py.worker.kfd.names import Names
+from luthier_py.worker.kfd.loaded_code import LoadedCode
 from luthier_py.worker.kfd.queues import AqlQueue, DriverQueue, QueueMemory, SdmaQueue
 from luthier_py.worker.kfd.topology import FIRST_RENDER, GWS, gpu_id, sysfs
 from luthier_py.worker.settings import device_settings
@@ -50,7 +50,8 @@ _LAST_ADDRESS = (1 << 47) - 1
 class DriverService:
     """Mutable: one program's GPUs."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: int) -> None:
+        self._program = program
         self.targets = targets.chosen_targets(os.environ.get(targets.VARIABLE, ""))
         self._settings = device_settings(os.environ)
         self._queues: dict[int, DriverQueue] = {}
@@ -84,7 +85,7 @@ class DriverService:
             if queue is not None:
                 queue.ring(packets)
         elif request.code == KfdMessage.CODE:
-            self.names.add(int.from_bytes(content[:8], "little"), content[8:])
+            self.code.add(int.from_bytes(content[:8], "little"), content[8:])
         elif request.code == KfdMessage.EVENT_PAGE:
             self._use_event_page(*struct.unpack("<Q", content))
         elif request.code == KfdMessage.LEAVE:
@@ -96,13 +97,12 @@ class DriverService:
     def _open(self) -> bytes:
         self.buffers = Buffers(self._settings.memory_bytes)
         self.events = Events()
-        self.names = Names()
+        self.code = LoadedCode()
         self.devices = [
             PacketDevice(
                 target, self.buffers.memory, threads=os.cpu_count() or 1, options=self._settings.launch,
-                name_of=self.names.name_of, base_of=self.names.base_of, interrupt=self.events.scan,
-                counts=self._settings.profile is not None,
-                report=self._settings.report,
+                name_of=self.code.name_of, base_of=self.code.base_of, text_at=self.code.text_at,
+                interrupt=self.events.scan, counts=self._settings.profile is not None, report=self._settings.report,
             )
             for target in self.targets
         ]  # fmt: skip
@@ -208,7 +208,7 @@ class DriverService:
     def _free_memory_of_gpu(self, a: SimpleNamespace, array: bytes) -> None:
         self.events.leave_page(self.buffers.of(a.handle).address)  # before somebody else may have it
         buffer = self.buffers.free(a.handle)
-        self.names.forget(buffer.address, buffer.size)
+        self.code.forget(buffer.address, buffer.size)
         for device in self.devices:
             device.forget(buffer.address, buffer.size)
 
@@ -336,7 +336,7 @@ class DriverService:
 
     def failed(self, queue: DriverQueue, error: Exception) -> None:
         """The program's runtime is told as the driver tells it: by memory events, by the queue, or by a hang."""
-        tell_failure(os.environ, error)
+        tell_failure(os.environ, error, self._program)
         fault = error.fault if isinstance(error, DeviceError) else None
         if fault is not None and fault.address is not None and fault.kind in _OF_MEMORY:
             self._raise_memory_fault(queue.gpu, fault.address, fault.kind is FaultKind.READ_ONLY)
@@ -354,7 +354,7 @@ class DriverService:
 
     def _raise_hang(self, gpu: int) -> bool:
         """Whether anybody listens: ROCr before 5.3 does not."""
-        row = SimpleNamespace(reset=0, cause=ioctls.HANG, lost=0, gpu=gpu_id(gpu))
+        row = SimpleNamespace(reset=0, cause=ioctls.HANG, lost=1, gpu=gpu_id(gpu))  # lost: as kfd_signal_reset_event
         return self._raise(ioctls.EVENT_HW_EXCEPTION, ioctls.HW_EXCEPTION.write(row))
 
     def _raise_memory_fault(self, gpu: int, address: int, read_only: bool) -> None:

@@ -47,4 +47,4 @@ def test_a_driver_with_wrong_settings_is_none(name: str, value: str, monkeypatch
     monkeypatch.setenv("LUTHIER_DEVICE", "emulator:gfx90a")
     monkeypatch.setenv(name, value)
     with pytest.raises(Invalid, match=f"{name}="):
-        DriverService()
+        DriverService(1)
