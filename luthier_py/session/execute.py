@@ -25,9 +25,10 @@ from luthier_py.session.program import obstacles, program_path, search_folders, 
 from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.stack import what_is_missing
 from luthier_py.storage import write_file
+from luthier_py.worker.abandoned import LONGEST
 from luthier_py.worker.findings import FAILURES
 from luthier_py.worker.findings import FILE as FINDINGS
-from luthier_py.worker.orphan import FOLDER, new_folder, remove_abandoned, was_served
+from luthier_py.worker.orphan import FOLDER, new_folder, remove_abandoned, wait_for_workers, was_served
 from luthier_py.worker.traced import FILE as TRACED
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ def _executed(
         with _signals_blocked() as mask, _folder() as folder:
             environment |= _told_by(folder, settings)
             code, killed, stopped = _run(command, release, environment, mask, around)
+            _hear_all(folder, code)
             hints = _hints(program, settings, not was_served(folder)) if code else ()
             return Executed(code, (), hints=hints, launches=_launches(folder), failures=_rows(folder / FAILED),
                             killed=killed, told=_told(folder), stopped=stopped)
@@ -151,6 +153,7 @@ def _executed(
         environment |= _told_by(folder, settings)
         environment |= observation.environment(environment, folder)
         code, killed, stopped = _run(command, release, environment, mask, around)
+        _hear_all(folder, code)
         verdicts = observation.verdicts(folder)
         observed = any(facts["observed"] for facts in verdicts)
         hints = () if observed else _hints(program, settings, bool(code) and not was_served(folder), tool)
@@ -158,6 +161,12 @@ def _executed(
                         _rows(folder / FAILED), killed, _told(folder), stopped)
         observation.hand_out(done.verdict)
     return done
+
+
+def _hear_all(folder: Path, code: int) -> None:
+    """A worker whose program was killed is still to say where waves stand."""
+    if code > SIGNALLED:
+        wait_for_workers(folder, LONGEST)
 
 
 def _told_by(folder: Path, settings: RunSettings) -> dict[str, str]:

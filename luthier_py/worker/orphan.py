@@ -1,7 +1,8 @@
 """When `luthier exec` is killed, so are the programs that it started, and its folder goes.
 
 In: the folder that `exec` names in the environment, which it holds a lock in as long as it lives, and removes before it
-ends. Out: nothing. Invariant: a program that outlives an `exec` which ended by itself goes on.
+ends; each worker holds one there, too. Out: nothing. Invariant: a program that outlives an `exec` which ended by itself
+goes on.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import shutil
 import signal
 import tempfile
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
 FOLDER = "LUTHIER_EXEC"
 _PREFIX, _LOCK, _SERVED = "luthier-exec-", "lock", "served"
+_LOOK = 0.01  # seconds
 
 
 def new_folder() -> tuple[Path, int]:
@@ -53,6 +56,16 @@ def was_served(folder: Path) -> bool:
     return (folder / _SERVED).exists()
 
 
+def wait_for_workers(folder: Path, seconds: float) -> None:
+    """Until all that served programs of this `exec` have ended, and have said what they had to; at most so long."""
+    end = time.monotonic() + seconds
+    with suppress(FileNotFoundError), (folder / _SERVED).open("r+b") as served:
+        while time.monotonic() < end:
+            with suppress(BlockingIOError):
+                return fcntl.flock(served, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            time.sleep(_LOOK)
+
+
 class ProgramWatch:
     """One program, for the `exec` that its environment names."""
 
@@ -64,7 +77,8 @@ class ProgramWatch:
         with suppress(OSError):
             self._program = os.pidfd_open(program)
             self._lock = os.open(self._folder / _LOCK, os.O_RDWR)
-            (self._folder / _SERVED).touch()
+            self._served = os.open(self._folder / _SERVED, os.O_CREAT | os.O_RDWR, 0o600)
+            fcntl.flock(self._served, fcntl.LOCK_SH)
             threading.Thread(target=self._wait, daemon=True).start()
 
     def _wait(self) -> None:

@@ -4,12 +4,15 @@ kernel was at is told, and nothing waits for ever."""
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from compiled_programs import TARGET
 
 from luthier_py.samples import FOLDER
 
@@ -84,3 +87,12 @@ def test_where_a_kernel_stood_when_its_program_was_interrupted(program: Program,
     assert done.returncode == -2 and len(done.stderr.splitlines()) == 1, done.stderr
     assert done.stderr.startswith("luthier: the program ended while this kernel ran: wave 0 of work-group 0 at pc 0x")
     assert done.stderr.endswith("[kernel answered(int volatile*)]\n")
+
+
+@pytest.mark.parametrize("tool", ("", "instr_count"))
+def test_a_command_ends_after_all_is_said(tool: str, program: Program, tmp_path: Path) -> None:
+    """What comes of a worker is in a file, too, that is read when `exec` has ended."""
+    words = ["exec", *(("-t", tool) if tool else ()), "--device", f"emulator:{TARGET}", "--", program("faults")]
+    with (tmp_path / "errors").open("w") as errors:
+        code = subprocess.call([sys.executable, "-m", "luthier_py", *map(str, words), "interrupted"], stderr=errors)
+    assert code == 128 + 2 and "luthier: the program ended while this kernel ran" in (tmp_path / "errors").read_text()
