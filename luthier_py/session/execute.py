@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from luthier_py.errors import Invalid
 from luthier_py.session.levels import chosen_level
-from luthier_py.session.program import obstacles, program_path, search_folders, why_not_started
+from luthier_py.session.program import code_for_others, obstacles, program_path, search_folders, why_not_started
 from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.stack import what_is_missing
 from luthier_py.storage import write_file
@@ -140,7 +140,7 @@ def _executed(
             environment |= _told_by(folder, settings)
             code, killed, stopped = _run(command, release, environment, mask, around)
             _hear_all(folder, code)
-            hints = _hints(program, settings, not was_served(folder)) if code else ()
+            hints = _hints(program, settings, code, not was_served(folder)) if code else ()
             return Executed(code, (), hints=hints, launches=_launches(folder), failures=_rows(folder / FAILED),
                             killed=killed, told=_told(folder), stopped=stopped)
     from luthier_py.session.observation import Observation  # tools and reports: longer to import than a program's start
@@ -156,7 +156,7 @@ def _executed(
         _hear_all(folder, code)
         verdicts = observation.verdicts(folder)
         observed = any(facts["observed"] for facts in verdicts)
-        hints = () if observed else _hints(program, settings, bool(code) and not was_served(folder), tool)
+        hints = () if observed else _hints(program, settings, code, bool(code) and not was_served(folder), tool)
         done = Executed(code, verdicts, observation.undelivered(verdicts), hints, _launches(folder),
                         _rows(folder / FAILED), killed, _told(folder), stopped)
         observation.hand_out(done.verdict)
@@ -193,10 +193,12 @@ def _launches(folder: Path) -> tuple[Mapping[str, Any], ...]:
     return _rows(path)
 
 
-def _hints(path: Path, settings: RunSettings, unserved: bool, tool: str | None = None) -> tuple[str, ...]:
+def _hints(path: Path, settings: RunSettings, code: int, unserved: bool, tool: str | None = None) -> tuple[str, ...]:
     """``unserved``: it failed, and never came to a device."""
     missing = what_is_missing(settings.stack, settings.device, search_folders(path)) if unserved else None
     found = [missing, *obstacles(path, settings.own_runtime)] if settings.device or tool else [missing]
+    if code and settings.device and not settings.own_runtime and tool is None:  # our runtime, and tools, say so
+        found += code_for_others(path, settings.device)
     return tuple(filter(None, found))
 
 

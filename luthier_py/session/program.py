@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, LuthierError
 
 _MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64", "EM_386": "i386"}
 _LONGEST_LINE, _MOST_INTERPRETERS = 256, 4  # of a script's first line (execve(2)), and how deep they may nest
@@ -102,6 +102,26 @@ def obstacles(path: Path, on_our_runtime: bool) -> Iterator[str]:
         )
     elif on_our_runtime:
         yield from _past_our_runtime(str(name), elf)
+
+
+def code_for_others(path: Path, device: str) -> Iterator[str]:
+    """That a program carries code, and none for a device of these (emulator:TARGET): HIP 7 ends with SIGSEGV then."""
+    from luthier_py.loader.bundle import Member, choose, members, not_for  # few programs fail
+    from luthier_py.loader.file import open_code
+    from luthier_py.worker.properties import architecture
+    from luthier_py.worker.targets import chosen_targets
+
+    try:
+        with open_code(path) as data:
+            parts = [part for part in members(data, str(path)) if isinstance(part, Member)]
+            there = ", ".join(dict.fromkeys(part.target_name for part in parts))
+            devices = dict.fromkeys(map(architecture, chosen_targets(device)))
+            unfit = [each for each in devices if there and choose(parts, each) is None]
+            parts.clear()  # which lie in the file
+    except (OSError, LuthierError):
+        return
+    for each in unfit:
+        yield f"{not_for(each, str(path), there)}: compile it with --offload-arch={each.target.name}"
 
 
 def privileged(path: Path) -> bool:

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fat_binaries import bundle
 from patience import PATIENCE
 
 from luthier_py.errors import Invalid
+from luthier_py.samples import sample
 from luthier_py.session.levels import AUTO, HIP, HSA, chosen_level
-from luthier_py.session.program import obstacles, privileged, program_path, search_folders
+from luthier_py.session.program import code_for_others, obstacles, privileged, program_path, search_folders
 from luthier_py.tool import Tool, load_tool
 
 DEVICE = "--device", "emulator:gfx90a"
@@ -143,3 +145,19 @@ def test_levels(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_level_without_a_tool_is_wrong_usage() -> None:
     code, err = exec_(*DEVICE, "--level", "hsa", "--", "true")
     assert code == 2 and "give one with -t" in err
+
+
+@pytest.mark.parametrize(("device", "said"), [
+    ("emulator:gfx90a", []), ("emulator:gfx90a,emulator:gfx906*2", ["gfx906:sramecc+:xnack-"]),
+    ("emulator:gfx1100,emulator:gfx1030", ["gfx1100", "gfx1030"]),
+])
+def test_code_for_other_devices(device: str, said: list[str], tmp_path: Path) -> None:
+    """A program carries its code in a bundle, wherever that lies."""
+    path = tmp_path / "program"
+    path.write_bytes(b"\x7fELF" + bytes(4092) + bundle(
+        *((f"hipv4-amdgcn-amd-amdhsa--{name}", sample("saxpy").path.read_bytes()) for name in ("gfx90a", "gfx908"))))
+    assert list(code_for_others(path, device)) == [
+        f"{path} has code for gfx90a, gfx908, and nothing that runs on {name}: compile it with --offload-arch="
+        f"{name.partition(':')[0]}" for name in said]
+    path.write_bytes(b"#!/bin/sh\n")
+    assert list(code_for_others(path, device)) == list(code_for_others(tmp_path / "none", device)) == []

@@ -25,6 +25,7 @@ from luthier_py.runtime.hip import runtime_folder
 ROOT = Path(__file__).resolve().parents[3]
 DEVICE = f"emulator:{TARGET}"
 SECONDS = 600  # until a program hangs, on a machine that is busy with others
+EXEC = sys.executable, "-c", "from luthier_py.cli import main; main()", "exec"
 OPENMP = "clang-19"
 LLVM = Path("/usr/lib/llvm-19/lib")
 RUNTIME = f"-Wl,-rpath,{LLVM}"  # libomptarget is in no folder that programs look into
@@ -142,13 +143,17 @@ class Stacked:
         options: tuple[str, ...] = (), **more: str,
     ) -> Done:
         """By `luthier exec`."""
-        words = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "-t", tool]
+        words = [*EXEC, "-t", tool]
         verdict = self.folder / "verdict.json"
         verdict.unlink(missing_ok=True)
         environment = {**self.stack.search(*folders), "LUTHIER_VERDICT": str(verdict), **more}
         words += ["--level", level, *options]
         done = self._run((*words, "--stack", stack, "--device", DEVICE, "--", *command), environment)
         return done._replace(verdict=json.loads(verdict.read_text()) if verdict.exists() else None)
+
+    def by_exec(self, *command: str | Path, device: str = DEVICE) -> Done:
+        """The same without a tool."""
+        return self._run((*EXEC, "--stack", "rocm", "--device", device, "--", *command), self.stack.search())
 
     def _run(self, command: tuple[str | Path, ...], environment: dict[str, str]) -> Done:
         profile = self.folder / "profile"

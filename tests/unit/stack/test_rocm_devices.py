@@ -26,6 +26,14 @@ def test_a_card_that_nobody_knows(programs: Programs, stacked: Stacked) -> None:
     assert done.code and len(lines) == 1 and "ROCm's own stack has no gfx803 here" in lines[0], done.err
 
 
+def test_a_program_for_another_device(programs: Programs, stacked: Stacked) -> None:
+    """`exec` knows what ROCm does not tell, or tells otherwise in each of its releases."""
+    path = programs.hip("reduction")
+    done = stacked.by_exec(path, device="emulator:gfx1030")
+    said = f"{path} has code for gfx90a, and nothing that runs on gfx1030: compile it with --offload-arch=gfx1030"
+    assert done.code and f"luthier: {said}" in done.err.splitlines()
+
+
 def test_rocminfo(rocm_stack: RocmStack, stacked: Stacked, tmp_path: Path) -> None:
     """ROCm 5.2's asks lsmod for the driver's module before anything else, which no library can answer for."""
     lsmod = tmp_path / "lsmod"
