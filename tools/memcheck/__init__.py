@@ -49,6 +49,7 @@ from luthier_py.tool import (
     number_waves,
     place_text,
 )
+from luthier_py.tools.memcheck.examples import example_lines
 from luthier_py.tools.memcheck.hooks import FLAT, LDS, BadAccess, check, keep, watch, watch_scalar
 from luthier_py.tools.racecheck.memory import WORDS, followed, own_arguments
 from luthier_py.tools.racecheck.trace import is_flat
@@ -185,9 +186,7 @@ class MemCheck(Tool):
             lines.append(f"  {place_text(row)}")
             who = how_many(row["count"], row["by"])
             lines.append(f"    {row['kind']} of {how_many(row['bytes'], 'byte')} by {who}")
-            lines += [f"    {each['address']:#x}{' in LDS' * (each['space'] == 'LDS')}: {each['what']}; "
-                      f"lane {each['lane']} of wave {each['wave']} of work-group {each['workgroup']}"
-                      for each in row["first"]]
+            lines += [f"    {line}" for line in example_lines(row["first"])]
         return "\n".join([*lines, *left_out_lines(report["left_out"])])
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
