@@ -195,7 +195,7 @@ def content_at(case: Case, ground: Ground, address: int, control: bytes) -> byte
     if space == "flat" and address >> 32 in (SHARED_BASE >> 32, PRIVATE_BASE >> 32):
         space, address = ("lds" if address >> 32 == SHARED_BASE >> 32 else "scratch"), address & WRAP32
     if space == "lds":
-        return bytes(size) if address + size <= LDS_BYTES else None
+        return bytes(size) if address + size <= LDS_BYTES or case.space == "lds" else None  # outside DS reads 0
     if space == "scratch":
         return bytes(size) if address + size <= SCRATCH_BYTES else None
     found = ground.bytes_at(address, size, control)

@@ -25,6 +25,7 @@ PROGRAMS = (
     "bitonic_sort", "grid_sync", "graphs", "histogram", "lud_diagonal", "managed_memory", "nbody", "pointers", "pools",
     "registered", "scan", "softmax", "symbols", "transpose",
 )  # fmt: skip
+WAITING = 1_000_000  # instructions of the launch of grid_sync that has many work-groups; the others have fewer
 Rows = list[dict[str, Any]]
 
 
@@ -52,11 +53,13 @@ def recorded(folder: Path, target: str, *command: str | Path, **variables: str) 
 @pytest.mark.parametrize(("name", "target"), [("pointers", "gfx1201"), *(
     pytest.param(name, target, marks=pytest.mark.slow) for name in PROGRAMS for target in TARGETS)])
 def test_programs(name: str, target: str, program: Program, tmp_path: Path) -> None:
-    """Each launch of it, alone and under a tool: counts are those of a run that nobody records."""
+    """Each launch of it, alone and under a tool: counts are those of a run that nobody records, but where many
+    work-groups wait for each other, which several processors run: how often they look is another number each time."""
     files, counted = recorded(tmp_path / "kept", target, program(name, targets=(target,)))
     bare, tooled = replayed(files), replayed(files, "-t", "instr_count")
-    assert [row["device_instructions"] for row in bare] == counted == [row["recorded_instructions"] for row in bare]
-    assert [row["report"]["instructions"] for row in tooled] == counted
+    found = zip(counted, *([row[which] for row in bare] for which in ("device_instructions", "recorded_instructions")),
+                [row["report"]["instructions"] for row in tooled], strict=True)
+    assert all(len(set(counts)) == 1 for counts in found if name != "grid_sync" or max(counts) < WAITING), name
     assert all(row["same"] and row["compared_bytes"] for row in bare + tooled)
 
 
