@@ -153,16 +153,26 @@ def _check_own_registers(program: Program, function: Function) -> None:
                               Location(function.name, instr.pc, program.isa.text(instr.inst)))
 
 
-def _component(
-    program: Program, facts: Facts, insertions: list[Insertion], changed: Changed, fragments: Fragments,
-    component: Component, kept: Mapping[Keeper, int | str], seen: Seen, part: Begins,
-) -> Patched:
+def _check_component(program: Program, component: Component) -> None:
+    """Unsupported where its code or its kernels cannot have a copy."""
     for function in component.functions:
         if function.incomplete:
             message = f"{function.name} cannot be instrumented: {function.incomplete}"
             raise Unsupported(message, Location(function.name, function.address))
         _check_hardware_waits(program, function)
         _check_own_registers(program, function)
+    for kernel in component.kernels:
+        if shared := kernel.record.descriptor.shared_vgprs(program.isa.target):
+            raise Unsupported(f"both halves of its waves share {shared} vector registers (.amdhsa_shared_vgpr_count), "
+                              "whose numbers a copy with more registers would change; leave the kernel out",
+                              Location(kernel.name, kernel.record.entry))
+
+
+def _component(
+    program: Program, facts: Facts, insertions: list[Insertion], changed: Changed, fragments: Fragments,
+    component: Component, kept: Mapping[Keeper, int | str], seen: Seen, part: Begins,
+) -> Patched:
+    _check_component(program, component)
     named = RegSet.of(*(v for i in insertions for v in (*i.args, *i.into) if isinstance(v, Reg)))
     _check_there_are(program, facts, insertions, component)
     for inst in (inst for f in component.functions for inst in changed.get(f, {}).values()):

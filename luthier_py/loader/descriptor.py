@@ -192,6 +192,11 @@ class KernelDescriptor:
         """SGPRs of a wave as allocated, VCC and the other special pairs included."""
         return _round_up((self.granulated_wavefront_sgpr_count + 1) * target.sgpr_encoding_granule, target.sgpr_granule)
 
+    def shared_vgprs(self, target: Target) -> int:
+        """Registers that both halves of a wave of 64 lanes have together, numbered from behind its others (RDNA 2 ISA,
+        "Shared VGPRs")."""
+        return 8 * self.shared_vgpr_count if target.generation in (10, 11) and self.wave_size == 64 else 0
+
     def with_vgpr_count(self, target: Target, count: int) -> KernelDescriptor:
         """A copy that gives each wave at least ``count`` vector registers."""
         granule = target.wave_registers(self.wave_size).encoding_granule

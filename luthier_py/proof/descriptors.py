@@ -127,12 +127,15 @@ def _counted(target: Target, used: RegSet) -> tuple[int, int, int]:
 
 def _check_least(target: Target, record: KernelRecord, clone: KernelRecord, used: RegSet) -> None:
     sgprs, vgprs, agprs = _counted(target, used)
-    had, room = ((each.sgpr_count(target), each.arch_vgpr_count(target), each.agpr_count(target))
-                 for each in (record.descriptor, clone.descriptor))
+    had, room = [(each.sgpr_count(target), each.arch_vgpr_count(target), each.agpr_count(target))
+                 for each in (record.descriptor, clone.descriptor)]
     needs = (sgprs if target.generation < 10 else 0, vgprs, agprs)
     if any(have < max(need, own if k != 2 or agprs else 0)
            for k, (have, need, own) in enumerate(zip(room, needs, had, strict=True))):
         raise failed("the descriptor of its clone has too few registers", record.name)
+    shares = target.generation in (10, 11) and record.descriptor.wave_size == 64 and record.descriptor.shared_vgpr_count
+    if shares and room[1] != had[1]:
+        raise failed("both halves of its waves share registers, whose numbers are others in its clone", record.name)
     if clone.descriptor.named_vgpr_count(target) < max(vgprs, agprs):
         raise failed("the descriptor of its clone counts fewer vector registers than its code names", record.name)
     for key, need in ((".sgpr_count", sgprs), (".vgpr_count", max(vgprs, agprs))):

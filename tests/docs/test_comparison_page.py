@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from functools import cache
-from pathlib import Path
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+from linked import DOCS, check_links, linked_tests, links
+
 PAGE = (DOCS / "comparison.md").read_text("utf-8")
 OURS = "Luthier-py"
-LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 NOTE = re.compile(r"^\[\^(\d+)\]: (.+)$", re.MULTILINE)
 USE = re.compile(r"\[\^(\d+)\](?!:)")
 
@@ -22,33 +19,12 @@ def tables() -> list[list[list[str]]]:
     return [[head, *rows] for head, _, *rows in split]
 
 
-def links(text: str) -> list[tuple[str, str]]:
-    return [(label, target) for label, target in LINK.findall(text) if "://" not in target]
-
-
-@cache
-def functions(file: Path) -> set[str]:
-    return {node.name for node in ast.parse(file.read_text("utf-8")).body if isinstance(node, ast.FunctionDef)}
-
-
-@cache
-def anchors(page: Path) -> set[str]:
-    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
 def test_what_is_linked_is_there() -> None:
-    for label, target in links(PAGE):
-        name, _, anchor = target.partition("#")
-        file = DOCS / name
-        assert file.is_file(), target
-        assert not anchor or anchor in anchors(file), target
-        if file.suffix == ".py":
-            assert label.strip("`") in functions(file), f"{label} is not in {target}"
+    check_links(PAGE)
 
 
 def test_tests_are_named_with_their_files() -> None:
-    linked = {label.strip("`") for label, target in links(PAGE) if target.endswith(".py")}
+    linked = linked_tests(PAGE)
     assert len(linked) > 40 and set(re.findall(r"\btest_\w+\b(?!\.py)", PAGE)) == linked
 
 

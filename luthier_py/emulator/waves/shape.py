@@ -15,7 +15,7 @@ from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from luthier_py.emulator.waves.packet import DispatchPacket
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, Unsupported
 from luthier_py.isa.target import Target
 from luthier_py.loader import KernelRecord
 from luthier_py.loader.origins import original_name
@@ -174,6 +174,9 @@ def _checked(shape: Shape) -> Shape:
         raise Invalid(f"kernel {name}: grid {shape.grid} has more work-groups than can be counted")
     if shape.lds_bytes > target.lds_bytes:
         raise Invalid(f"kernel {name}: {shape.lds_bytes} bytes of LDS, but a work-group can have {target.lds_bytes}")
+    if shared := shape.record.descriptor.shared_vgprs(target):
+        raise Unsupported(f"kernel {name}: {shared} vector registers that both halves of a wave share "
+                          "(.amdhsa_shared_vgpr_count); the emulator has none")
     if shape.scratch_bytes * shape.wave_size > target.wave_scratch_bytes:
         most = target.wave_scratch_bytes // shape.wave_size
         what = f"{shape.scratch_bytes} bytes of private memory for a lane; {target.name} has {most}"
