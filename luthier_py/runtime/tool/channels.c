@@ -103,6 +103,13 @@ static void ring_free(struct ring *ring)
     free(ring);
 }
 
+static bool write_head(const struct ring *ring)
+{
+    uint64_t words[HEAD_WORDS] = {[RESERVED] = ring->taken, [RING] = (uintptr_t)ring->shared, [SEEN] = ring->taken,
+                                  [CAPACITY] = ring->about.capacity, [DROPS] = ring->about.drops, [DROPPED] = ring->dropped};
+    return ring->memory->write(ring->head, words, sizeof words);
+}
+
 static struct ring *ring_new(const struct declared *about, int device, const struct channel_memory *memory)
 {
     struct ring *ring = calloc(1, sizeof *ring);
@@ -114,8 +121,7 @@ static struct ring *ring_new(const struct declared *about, int device, const str
     ring->shared = memory->shared(device, bytes);
     if (ring->shared)
         memset(ring->shared, 0, bytes);
-    uint64_t words[HEAD_WORDS] = {[RING] = (uintptr_t)ring->shared, [CAPACITY] = about->capacity, [DROPS] = about->drops};
-    if (ring->head && ring->shared && memory->write(ring->head, words, sizeof words))
+    if (ring->head && ring->shared && write_head(ring))
         return ring;
     ring_free(ring);
     return NULL;
@@ -142,6 +148,14 @@ static void finish(struct ring *ring)
     uint64_t words[HEAD_WORDS] = {0};
     if (!ring->memory->read(words, ring->head, sizeof words))
         return;
+    if (words[RING] != (uintptr_t)ring->shared || words[CAPACITY] != ring->about.capacity || words[DROPS] != ring->about.drops) {
+        say("luthier: a kernel wrote over the memory of a tool's channel, so records are lost: `-t memcheck` tells which one "
+            "writes out of bounds");
+        while (drain(ring))
+            ;
+        write_head(ring);
+        return;
+    }
     time_t began = time(NULL);
     while (ring->taken < words[RESERVED]) {
         if (drain(ring)) {

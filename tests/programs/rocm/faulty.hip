@@ -26,6 +26,7 @@ __global__ void idle(int *to)
     asm volatile("ds_read_b32 %0, %1\ns_waitcnt lgkmcnt(0)" : "+v"(value) : "v"(place) : "memory");
     to[threadIdx.x] = value;
 }
+__global__ void beyond(int *to) { to[threadIdx.x] = 1; }
 __global__ void endless(volatile int *flag)
 {
     while (*flag == 0)
@@ -77,6 +78,10 @@ int main(int argc, char **argv)
         for (int i = 0; i < 64; i++)
             REQUIRE(found[i] == (i < 32 ? 7 : 0));
         idle<<<1, 64>>>(memory);
+    } else if (std::strcmp(what, "beyond") == 0) { // what lies behind the buffer is the page of another one, or free
+        beyond<<<1, 64>>>(memory);
+        beyond<<<1, 64>>>(memory + 1024);
+        beyond<<<1, 64>>>(memory);
     } else if (std::strcmp(what, "endless") == 0) {
         endless<<<1, 64>>>(memory);
         std::puts("running");

@@ -79,3 +79,12 @@ def test_variables_that_do_not_begin_as_zeros(level: str, programs: Any, stacked
         waves = prod(row["grid"]) * ceil(prod(row["block"]) / 64)
         assert row["report"] == {"weighed": (waves << 40) + 5, "total": 11 * waves,
                                  "begun": [1, (1 << 40) + 7 * waves, 3]}, row
+
+
+def test_a_program_that_writes_over_a_channel(programs: Any, stacked: Any) -> None:
+    """Behind its buffer, where on a GPU, too, the tool's memory may lie: what is lost is said, and later launches have
+    their records."""
+    done = stacked.under(TOOL, programs.hip("rocm/faulty"), "beyond")
+    assert (done.code, done.out) == (0, "PASSED\n"), done.err
+    assert done.err.count("a kernel wrote over the memory of a tool's channel, so records are lost") == 1, done.err
+    assert done.verdict["reports"][-1]["report"]["items"] == 64
