@@ -29,6 +29,9 @@ HIP_LIBRARY, HSA_LIBRARY = "libamdhip64.so", "libhsa-runtime64.so"
 _POOLS = "DEBUG_HIP_MEM_POOL_VMHEAP"
 """HIP 7.2 makes memory pools of reserved addresses unless this is 0, which wants a newer driver than is emulated."""
 
+_IPC = "HSA_ENABLE_IPC_MODE_LEGACY"
+"""From ROCm 6.2 on ROCr shares memory between processes as DMA-BUFs unless this is 1, which wants more of DRM."""
+
 
 def chosen_stack(name: str | None) -> str:
     """``name``, or what LUTHIER_STACK says, or ``luthier``."""
@@ -75,7 +78,8 @@ def stack_environment(stack: str) -> dict[str, str]:
     from luthier_py.runtime.kfd import device_library
 
     preloaded = first(str(device_library()), os.environ.get("LD_PRELOAD"), " ")
-    return {"LD_PRELOAD": preloaded, _POOLS: os.environ.get(_POOLS, "0")}
+    chosen = {name: os.environ.get(name, value) for name, value in ((_POOLS, "0"), (_IPC, "1"))}
+    return {"LD_PRELOAD": preloaded, **chosen}
 
 
 def first(one: str, others: str | None, separator: str) -> str:

@@ -121,8 +121,10 @@ static int follow_memory(unsigned long request, struct call *call)
 /* What else an ioctl that went well means in this process. */
 static int follow(unsigned long request, struct call *call)
 {
+    static const uint64_t PLACE = (1ul << 48) - 4096; /* the rest has flags, see Buffers.handle_of */
     enum { OPERATION = 20, OPERATION_RUNTIME = 13, MODE = 24 };
     const struct create_queue *queue = (void *)call->args;
+    const struct import_handle *imported = (void *)call->args;
     if (_IOC_TYPE(request) != KFD)
         return 0;
     switch (_IOC_NR(request)) {
@@ -137,6 +139,9 @@ static int follow(unsigned long request, struct call *call)
         if (field(call, OPERATION, 4) == OPERATION_RUNTIME)
             bells_debug(field(call, MODE, 4) & 1 ? (void *)(uintptr_t)field(call, 8, 8) : NULL);
         return 0;
+    case IPC_IMPORT_HANDLE:
+        return pages_import(imported->address, (size_t)imported->shared.pages * 4096, imported->shared.worker,
+                            ((uint64_t)imported->shared.place[1] << 32 | imported->shared.place[0]) & PLACE);
     default:
         return follow_memory(request, call);
     }

@@ -38,7 +38,7 @@ enum {
     ALLOC_MEMORY_OF_GPU = 0x16, FREE_MEMORY_OF_GPU = 0x17, MAP_MEMORY_TO_GPU = 0x18, UNMAP_MEMORY_FROM_GPU = 0x19,
     GET_DMABUF_INFO = 0x1c,
     RUNTIME_ENABLE = 0x25, /* from Linux 6.5 on */
-    DBG_TRAP = 0x82,       /* of ROCm 5's own driver */
+    IPC_IMPORT_HANDLE = 0x80, DBG_TRAP = 0x82, /* of ROCm's own driver */
 };
 struct create_queue {
     uint64_t ring, write_pointer, read_pointer, doorbell_offset;
@@ -48,6 +48,7 @@ struct create_queue {
 struct create_event { uint64_t page; uint32_t trigger_data, type, auto_reset, node, event, slot; };
 struct event_data { char data[32]; uint64_t extension; uint32_t event, unused; };
 struct wait_events { uint64_t events; uint32_t count, all, milliseconds, result; };
+struct import_handle { uint64_t handle, address, offset; struct { uint32_t worker, place[2], pages; } shared; uint32_t gpu, flags; };
 struct alloc_memory { uint64_t address, bytes, handle, offset; uint32_t gpu, flags; };
 enum { WAIT_COMPLETE, WAIT_TIMEOUT, WAIT_FAIL };
 enum { USER_POINTER = 4 }; /* of alloc_memory.flags: offset is the program's address */
@@ -72,6 +73,7 @@ struct control { _Atomic uint32_t bell; };
 struct control *control(void);          /* NULL: there is no driver, or this is a child of fork */
 int pages_share(uint64_t handle, uintptr_t start, size_t bytes); /* 0 or an errno */
 void pages_give_back(uint64_t handle);
+int pages_import(uintptr_t address, size_t bytes, uint32_t worker, uint64_t place); /* of another process: 0 or an errno */
 
 /* events.c */
 void events_lost(void);                 /* the device is gone: who waits for faults is told */

@@ -288,11 +288,50 @@ static int make_private_and_forget(uintptr_t start, size_t bytes)
     return error;
 }
 
+/* The name by which another process of this user finds the file behind a mapping, and where in it `start` is; false where
+ * not all of the range is one shared mapping that may be written. */
+static bool find_shared_file(uintptr_t start, size_t bytes, char *name, size_t room, uint64_t *offset)
+{
+    FILE *maps = REAL(fopen)("/proc/self/maps", "re");
+    unsigned long from, to, at;
+    char write, kind, line[4096 + 128];
+    int place = 0;
+    bool found = false;
+    while (maps && !found && fgets(line, sizeof line, maps))
+        found = sscanf(line, "%lx-%lx %*c%c%*c%c %lx %*s %*s %n", &from, &to, &write, &kind, &at, &place) == 5 && from <= start &&
+                start < to;
+    if (maps)
+        fclose(maps);
+    line[strcspn(line, "\n")] = '\0';
+    if (!found || kind != 's' || write != 'w' || start + bytes > to || line[place] != '/' || strlen(line + place) >= room)
+        return false;
+    strcpy(name, line + place);
+    *offset = at + (start - from);
+    return true;
+}
+
+/* What other processes share with this one stays theirs: the worker maps the same file. */
+static int share_file(uint64_t handle, uint64_t offset, const char *name)
+{
+    struct reply reply;
+    struct part parts[] = {{&handle, 8}, {&offset, 8}, {name, strlen(name)}};
+    if (!driver_ask(MESSAGE_SHARED_FILE, parts, 3, &reply))
+        return EIO;
+    struct cursor cursor = {reply.data, reply.data + reply.bytes, false};
+    int error = reply.status ? EIO : (int)take32(&cursor);
+    free(reply.data);
+    return error;
+}
+
 int pages_share(uint64_t handle, uintptr_t start, size_t bytes)
 {
     size_t page = page_bytes();
+    char name[4096];
+    uint64_t offset;
     if (in_arena((void *)start))
         return 0;
+    if (start % page == 0 && find_shared_file(start, bytes, name, sizeof name, &offset))
+        return share_file(handle, offset, name);
     struct share *share = malloc(sizeof *share);
     if (!share)
         return ENOMEM;
@@ -305,6 +344,21 @@ int pages_share(uint64_t handle, uintptr_t start, size_t bytes)
     } else
         shares = share;
     pthread_mutex_unlock(&lock);
+    return error;
+}
+
+int pages_import(uintptr_t address, size_t bytes, uint32_t worker, uint64_t place)
+{
+    char name[64];
+    snprintf(name, sizeof name, "/proc/%u/fd/%d", worker, SHARED_FD);
+    int other = REAL(open)(name, O_RDWR | O_CLOEXEC);
+    if (other < 0)
+        return errno;
+    void *got = map((void *)address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, other, (off_t)place);
+    int error = got == MAP_FAILED ? errno : 0;
+    close(other);
+    if (!error)
+        madvise(got, bytes, MADV_DONTFORK);
     return error;
 }
 

@@ -19,7 +19,7 @@
 #include "environment.h"
 #include "protocol.h"
 
-enum { PARTS = 8, SOCKET_FD = 3, SHARED_FD = 4 };
+enum { PARTS = 8, SOCKET_FD = 3 };
 static const unsigned long PERSONALITY_NOW = 0xffffffff; /* asks, and changes nothing */
 
 void say(const char *format, ...)

@@ -34,7 +34,7 @@ _REMOVE = getattr(mmap, "MADV_REMOVE", 9)
 @dataclass(slots=True)
 class DriverBuffer:
     """Mutable: a buffer object. ``user``: where its pages lie in the program, which may be elsewhere (user pointers);
-    ``mapped``: GPUs that have it mapped."""
+    ``foreign``: they are another process's; ``mapped``: GPUs that have it mapped."""
 
     handle: int
     address: int
@@ -42,6 +42,7 @@ class DriverBuffer:
     flags: int
     gpu: int
     user: int
+    foreign: bool = False
     mapped: set[int] = field(default_factory=set)
 
     @property
@@ -123,6 +124,37 @@ class Buffers:
                 self._leave(buffer)
         return buffer
 
+    def map_file(self, handle: int, name: bytes, offset: int) -> None:
+        """Pages of a file, which other processes may have, are a buffer's memory from now on."""
+        with self._lock:
+            buffer = self.of(handle)
+            file = os.open(name, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                self._map(buffer.address, buffer.size, offset, file=file)
+            finally:
+                os.close(file)
+
+    def handle_of(self, handle: int) -> tuple[int, int]:
+        """Of memory that other processes may map: its address with its flags where an address has no bits, its pages.
+        What lies in files that are shared already, or outside of the arena, is the program's own to share."""
+        buffer = self.of(handle)
+        if not buffer.memory or not in_arena(buffer.address) or buffer.user != buffer.address:
+            raise OSError(errno.EINVAL, "memory that cannot be shared")
+        return buffer.address | buffer.flags >> 26 << 48 | buffer.flags & 0x1F, buffer.size // PAGE
+
+    def import_memory(self, address: int, gpu: int, worker: int, place: int, pages: int) -> tuple[int, int]:
+        """Memory that another process's worker has given a handle for, at ``address``: handle and flags."""
+        flags, there = (place >> 48 << 26 | place & 0x1F) & ~USERPTR, place & (1 << 48) - PAGE
+        file = os.open(f"/proc/{worker}/fd/{ARENA_FD}", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            with self._lock:
+                buffer = self.allocate(address, pages * PAGE, flags & ~VRAM, gpu, address)  # the other one counts it
+                buffer.foreign = True
+                self._map(address, buffer.size, there, file=file)
+        finally:
+            os.close(file)
+        return buffer.handle, flags
+
     def of(self, handle: int) -> DriverBuffer:
         buffer = self._buffers.get(handle)
         if buffer is None:
@@ -196,7 +228,7 @@ class Buffers:
         """Gives the pages of the arena back; others are unmapped where no other buffer has them."""
         if in_arena(buffer.address):
             del self._starts[bisect.bisect_left(self._starts, buffer.address)], self._at[buffer.address]
-            if buffer.user != buffer.address:
+            if buffer.user != buffer.address or buffer.foreign:
                 self._map(buffer.address, buffer.size, buffer.address)
             self._libc.madvise(ctypes.c_void_p(buffer.address), ctypes.c_size_t(buffer.size), _REMOVE)
             return
@@ -219,9 +251,9 @@ class Buffers:
         for start, end in runs(pages):
             self._libc.munmap(ctypes.c_void_p(start * PAGE), ctypes.c_size_t((end - start) * PAGE))
 
-    def _map(self, address: int, size: int, offset: int | None, how: int = _FIXED) -> None:
-        """Pages of the shared file, or without an offset fresh ones."""
-        kind, file = (mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1) if offset is None else (mmap.MAP_SHARED, ARENA_FD)
+    def _map(self, address: int, size: int, offset: int | None, how: int = _FIXED, file: int = ARENA_FD) -> None:
+        """Pages of a file, or without an offset fresh ones."""
+        kind, file = (mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1) if offset is None else (mmap.MAP_SHARED, file)
         flags = kind | _NORESERVE | how
         got = self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, file, offset or 0)
         if got != address:

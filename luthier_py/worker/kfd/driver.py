@@ -43,6 +43,7 @@ from luthier_py.worker.wire import Request
 
 _OF_MEMORY = FaultKind.BAD_ADDRESS, FaultKind.READ_ONLY
 _HEAD = struct.Struct("<iI")
+_FILE = struct.Struct("<2Q")
 _APERTURE_BYTES = 1 << 32
 _LAST_ADDRESS = (1 << 47) - 1
 
@@ -79,6 +80,8 @@ class DriverService:
             return self._open()
         if request.code == KfdMessage.IOCTL:
             return self._ioctl(content)
+        if request.code == KfdMessage.SHARED_FILE:
+            return self._shared_file(content)
         if request.code == KfdMessage.RING:
             number, packets = struct.unpack("<IQ", content)
             queue = self._queues.get(number)
@@ -197,6 +200,15 @@ class DriverService:
     def _get_available_memory(self, a: SimpleNamespace, array: bytes) -> None:
         a.available = self.buffers.available(self._gpu(a.gpu))
 
+    def _shared_file(self, content: bytes) -> bytes:
+        """errno."""
+        handle, offset = _FILE.unpack_from(content)
+        try:
+            self.buffers.map_file(handle, content[_FILE.size :], offset)
+        except OSError as error:
+            return struct.pack("<i", error.errno or errno.EIO)
+        return struct.pack("<i", 0)
+
     # -- memory ------------------------------------------------------------------------------------------------------
 
     def _alloc_memory_of_gpu(self, a: SimpleNamespace, array: bytes) -> None:
@@ -221,6 +233,16 @@ class DriverService:
         for gpu in self._gpus(a, array):
             self.buffers.unmap(a.handle, gpu)
         a.done = a.count
+
+    def _ipc_export_handle(self, a: SimpleNamespace, array: bytes) -> None:
+        a.worker = os.getpid()
+        a.place, a.pages = self.buffers.handle_of(a.handle)
+
+    def _ipc_import_handle(self, a: SimpleNamespace, array: bytes) -> None:
+        """The program's side maps it, too."""
+        gpu = self._gpu(a.gpu)
+        a.handle, a.flags = self.buffers.import_memory(a.address, gpu, a.worker, a.place, a.pages)
+        a.offset = 0
 
     def _gpus(self, a: SimpleNamespace, array: bytes) -> list[int]:
         """Those that were not done by an earlier call."""

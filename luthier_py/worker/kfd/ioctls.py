@@ -50,6 +50,8 @@ IOCTLS = {
         (0x21, "set_xnack_mode", "enabled:i"),
         (0x23, "get_available_memory", "available:Q gpu:I pad:I"),
         (0x25, "runtime_enable", "list:Q mode:I capabilities:I"),
+        (0x80, "ipc_import_handle", "handle:Q address:Q offset:Q worker:I place:Q pages:I gpu:I flags:I"),
+        (0x81, "ipc_export_handle", "handle:Q worker:I place:Q pages:I gpu:I flags:I"),
         (0x82, "debug_trap", "mask:Q list:Q process:I operation:I first:I second:I third:I fourth:I"),
     )
 }  # fmt: skip

@@ -88,7 +88,7 @@ def test_nothing_is_missing_where_a_worker_served(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(execute, "what_is_missing", lambda *of: "libraries")
     monkeypatch.setattr(execute, "obstacles", lambda *of: ())
     for unserved, hints in ((True, ("libraries",)), (False, ())):
-        assert execute._hints(Path("a"), RunSettings(DEVICE, "rocm"), unserved) == hints
+        assert execute._hints(Path("a"), RunSettings(DEVICE, "rocm"), 1, unserved) == hints
     folder, lock = orphan.new_folder()
     try:
         monkeypatch.setenv(orphan.FOLDER, str(folder))
@@ -100,13 +100,15 @@ def test_nothing_is_missing_where_a_worker_served(monkeypatch: pytest.MonkeyPatc
         os.close(lock)
 
 
-def test_pools_of_hip_7_2_do_without_virtual_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unless somebody asks for it."""
+@pytest.mark.parametrize(("variable", "chosen"), [
+    ("DEBUG_HIP_MEM_POOL_VMHEAP", "0"), ("HSA_ENABLE_IPC_MODE_LEGACY", "1")])
+def test_newer_releases_do_without_a_newer_driver(variable: str, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HIP 7.2's pools without virtual memory, and memory of several processes without DMA-BUFs; unless somebody asks
+    for them."""
     monkeypatch.setattr("platform.system", lambda: "Linux")
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setattr("luthier_py.runtime.kfd.device_library", lambda: "library")
-    variable = "DEBUG_HIP_MEM_POOL_VMHEAP"
-    for given, wanted in ((None, "0"), ("1", "1")):
+    for given, wanted in ((None, chosen), ("2", "2")):
         monkeypatch.delenv(variable, raising=False)
         if given is not None:
             monkeypatch.setenv(variable, given)
