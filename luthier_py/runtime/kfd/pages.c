@@ -289,21 +289,24 @@ static int make_private_and_forget(uintptr_t start, size_t bytes)
 }
 
 /* The name by which another process of this user finds the file behind a mapping, and where in it `start` is; false where
- * not all of the range is one shared mapping that may be written. */
+ * not all of the range is one shared mapping that may be written, of another file than ours. */
 static bool find_shared_file(uintptr_t start, size_t bytes, char *name, size_t room, uint64_t *offset)
 {
     FILE *maps = REAL(fopen)("/proc/self/maps", "re");
-    unsigned long from, to, at;
+    unsigned long from, to, at, inode;
+    unsigned device_major, device_minor;
     char write, kind, line[4096 + 128];
     int place = 0;
     bool found = false;
     while (maps && !found && fgets(line, sizeof line, maps))
-        found = sscanf(line, "%lx-%lx %*c%c%*c%c %lx %*s %*s %n", &from, &to, &write, &kind, &at, &place) == 5 && from <= start &&
-                start < to;
+        found = sscanf(line, "%lx-%lx %*c%c%*c%c %lx %x:%x %lu %n", &from, &to, &write, &kind, &at, &device_major, &device_minor,
+                       &inode, &place) == 8 && from <= start && start < to;
     if (maps)
         fclose(maps);
     line[strcspn(line, "\n")] = '\0';
     if (!found || kind != 's' || write != 'w' || start + bytes > to || line[place] != '/' || strlen(line + place) >= room)
+        return false;
+    if (inode == identity.st_ino && makedev(device_major, device_minor) == identity.st_dev)
         return false;
     strcpy(name, line + place);
     *offset = at + (start - from);

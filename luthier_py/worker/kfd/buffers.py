@@ -145,7 +145,10 @@ class Buffers:
     def import_memory(self, address: int, gpu: int, worker: int, place: int, pages: int) -> tuple[int, int]:
         """Memory that another process's worker has given a handle for, at ``address``: handle and flags."""
         flags, there = (place >> 48 << 26 | place & 0x1F) & ~USERPTR, place & (1 << 48) - PAGE
-        file = os.open(f"/proc/{worker}/fd/{ARENA_FD}", os.O_RDWR | os.O_CLOEXEC)
+        name = f"/proc/{worker}/fd/{ARENA_FD}"
+        if "luthier-memory" not in os.readlink(name):  # that worker has ended, and its number is another process's
+            raise OSError(errno.EINVAL, "handle of memory that is gone")
+        file = os.open(name, os.O_RDWR | os.O_CLOEXEC)
         try:
             with self._lock:
                 buffer = self.allocate(address, pages * PAGE, flags & ~VRAM, gpu, address)  # the other one counts it

@@ -44,6 +44,17 @@ static void other(int from, int back, int file)
     REQUIRE(write(back, "x", 1) == 1);
 }
 
+// Two registrations that share a page, of memory that is this process's alone.
+static void register_neighbours()
+{
+    char *pages = static_cast<char *>(aligned_alloc(4096, 2 * 4096));
+    CHECK(hipHostRegister(pages, 2048, 0));
+    CHECK(hipHostRegister(pages + 2048, 4096, 0));
+    CHECK(hipHostUnregister(pages));
+    CHECK(hipHostUnregister(pages + 2048));
+    free(pages);
+}
+
 int main(int argc, char **argv)
 {
     int to[2], back[2], *device, found[2], file = open(argc > 1 ? argv[1] : "", O_RDWR | O_CREAT, 0600), status;
@@ -55,6 +66,7 @@ int main(int argc, char **argv)
         return 0;
     }
     hipIpcMemHandle_t handle;
+    register_neighbours();
     CHECK(hipMalloc(&device, COUNT * sizeof(int)));
     CHECK(hipMemset(device, 0, COUNT * sizeof(int)));
     add<<<COUNT / 256, 256>>>(device, 5);
