@@ -101,9 +101,11 @@ class Measuring:
             item.user_properties.append((PROPERTY, ("".join(sorted(self.marks)), shared, self.setting_up)))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """In the process that reports: phases of one test, as they come."""
+        """In the process that reports: phases of one test, as they come. The last one of a test that ended its process
+        is xdist's, without a name."""
         if not self.reports:
             return
+        setting_up = 0.0
         row = self.rows.setdefault(report.nodeid, {"id": report.nodeid, "outcome": "passed", "seconds": 0.0})
         row["seconds"] += report.duration
         if report.outcome != "passed" and row["outcome"] != "failed":
@@ -112,7 +114,7 @@ class Measuring:
             if name == PROPERTY:
                 row["marks"], row["shared"] = value[0], round(value[1], 3)
                 setting_up = value[2]
-        if report.when == "teardown":
+        if report.when not in ("setup", "call"):
             row["seconds"] = round(max(0.0, row["seconds"] - setting_up), 3)
             with self.results.open("a") as file:
                 file.write(json.dumps(self.rows.pop(report.nodeid)) + "\n")

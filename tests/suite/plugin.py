@@ -20,7 +20,7 @@ import pytest
 from suite.choosing import choose, rank_files, some_cases
 from suite.files import file_digests, functions_in
 from suite.kept import DURATIONS, Durations, read_durations, read_reach, source_files, split
-from suite.order import group_of, order
+from suite.order import order
 from suite.tiers import Tier, tier_of
 
 CHOSEN_SECONDS = 100.0
@@ -153,18 +153,9 @@ class Suite:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
-        from xdist.scheduler import LoadScopeScheduling
+        from suite.groups import Groups
 
-        durations = self.durations
-
-        class Groups(LoadScopeScheduling):
-            """Tests of a group run on one process, one after another."""
-
-            def _split_scope(self, nodeid: str) -> str:
-                return group_of(nodeid, durations)
-
-        config.option.loadscopereorder = False  # the order is order.py's
-        return Groups(config, log)
+        return Groups(config, log, self.durations)
 
 
 def pytest_configure(config: pytest.Config) -> None:

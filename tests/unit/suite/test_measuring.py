@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from suite.reach import is_python
 
 TESTS = Path(__file__).parents[2]
@@ -62,3 +63,29 @@ def test_what_is_slow_is_left_out_where_no_tier_is_named(tmp_path: Path) -> None
 def test_templates_are_no_python() -> None:
     """Coverage has them by their own names, where what they are compiled to runs."""
     assert is_python(__file__) and not is_python("luthier_py/report/templates/page.html")
+
+
+ENDING = '''
+import os, pytest
+
+@pytest.mark.parametrize("number", range(3))
+def test_other(number): pass
+def test_ends(): os._exit(3)
+'''
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_test_that_ends_its_process_fails_once_and_all_others_run(tmp_path: Path, seed: int) -> None:
+    names = [f"test_{letter}.py" for letter in "abc"]
+    for name in names:
+        (tmp_path / name).write_text(ENDING)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    results = tmp_path / "results.jsonl"
+    command = [sys.executable, "-m", "pytest", "-p", "suite.plugin", "-n", "2", "--tier=nightly",
+               f"--results={results}", f"--randomly-seed={seed}", f"--kept={tmp_path / 'none'}"]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_ADDOPTS": ""}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1 and "3 failed, 9 passed" in done.stdout, done.stdout + done.stderr
+    found = [json.loads(line) for line in results.read_text().splitlines()]
+    assert {row["id"] for row in found if row["outcome"] == "failed"} == {f"{name}::test_ends" for name in names}
+    assert len({row["id"] for row in found}) == len(found) == 12
