@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -140,12 +140,26 @@ class Reach:
 
     def changed(self, now: Mapping[str, str]) -> frozenset[str]:
         """Sources that are not as they were, new ones and those that are gone included. A file that no test executes
-        (a table, a template) stands for all that are executed in its folder."""
+        stands for all that are executed in its folder; where none is, and it is no Python (a table, a template), for
+        those of the next folder above."""
         names = self.sources.keys() | now.keys()
         files = {name for name in names if self.sources.get(name) != now.get(name)}
         executed = frozenset().union(*self.tests.values())
-        folders = {name.rpartition("/")[0] for name in files - executed}
-        return frozenset(files | {name for name in executed if name.rpartition("/")[0] in folders})
+        rooms = {folder_of(name) for name in executed}
+        folders = {_room(name, rooms) for name in files - executed}
+        return frozenset(files | {name for name in executed if folder_of(name) in folders})
+
+
+def folder_of(name: str) -> str:
+    return name.rpartition("/")[0]
+
+
+def _room(name: str, rooms: Set[str]) -> str:
+    """The folder of a file; of one that is no Python the first from there up of these ``rooms``."""
+    folder = folder_of(name)
+    while folder and folder not in rooms and not name.endswith(".py"):
+        folder = folder_of(folder)
+    return folder
 
 
 def read_reach(path: Path = REACH) -> Reach:

@@ -57,6 +57,9 @@ def test_a_change_chooses_what_executes_it_and_most_of_what_executes_little_else
 
 def test_a_table_stands_for_what_is_executed_in_its_folder() -> None:
     assert of(chosen({"luthier_py/isa/table.gz": "9"}, 50.0).reached) == {"tests/i.py", "tests/all.py"}
+    tables = {**SOURCES, "luthier_py/isa/tables/index.gz": "5"}
+    assert {"luthier_py/isa/b.py"} == REACH.changed(tables) & SOURCES.keys()
+    assert REACH.changed({**SOURCES, "luthier_py/isa/new/new.py": "5"}) == {"luthier_py/isa/new/new.py"}
     assert REACH.changed(SOURCES) == frozenset()
     assert "luthier_py/hip/new.c" in REACH.changed({**SOURCES, "luthier_py/hip/new.c": "5"})
     assert "luthier_py/hip/c.c" in REACH.changed({name: text for name, text in SOURCES.items() if "hip" not in name})
@@ -119,6 +122,14 @@ def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
     assert read_reach(tmp_path / "none") == Reach({}, {}, {})
     for numbers in ([], [3], [0, 1, 2, 5, 7, 8]):
         assert list(ranges(ranges_text(reversed(numbers)))) == numbers
+
+
+def test_every_table_and_template_stands_for_something() -> None:
+    reach = read_reach()
+    executed = frozenset().union(*reach.tests.values())
+    for name in ("luthier_py/isa/tables/index.json.gz", "luthier_py/report/templates/page.html"):
+        now = {**reach.sources, name: "another"}
+        assert any(source.startswith(name[:14]) for source in reach.changed(now) & executed), name
 
 
 def test_files_are_known_by_all_that_they_are_made_of() -> None:
