@@ -25,7 +25,7 @@ PROCESS, KERNEL = "p", "k"
 """Marks of a test that starts a process, or runs a kernel in its own."""
 COMPILING = "compiles programs"
 """The thread that compiles programs for later tests (compiled_programs.py): what it starts is no test's."""
-SOURCES = ("luthier_py", "tools", "intrinsics")
+SOURCES = ("luthier_py", "tools", "intrinsics", "tests/data")  # these are luthier_py.samples
 UNKNOWN_SECONDS = 5.0
 """What a test that is marked slow may take of which no duration is kept."""
 
