@@ -5,7 +5,8 @@ pytest's. Two runs: all tests as they are, for results and durations; then a cas
 what files of tests reach (``--plain`` and ``--measure`` make one of them alone). Out: results.jsonl and
 measured.jsonl in build/nightly, where parts add theirs (``--fresh`` begins anew), and durations.json and reach.json
 beside this file, from all parts so far. Invariant: a test that did not run keeps what was kept of it, and a file of
-which some functions were not measured what it was known to reach; what a measured test says is no result.
+which some functions were not measured what it was known to reach; what a measured test says is no result; a change
+since the last round is one until all tests have run in this one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,11 @@ RESULTS, MEASURED, SOURCES = (FOLDER / name for name in ("results.jsonl", "measu
 PARTS = FOLDER / "durations.json"
 """Durations before the first part: all parts are divided by them, so that none lies between two."""
 
+PLAIN_ENDS = (0, 1)
+"""pytest's codes: all passed, some failed."""
+UNSEEN = ""
+"""The digest of what is new since the last round."""
+
 
 def main() -> int:
     given, rest = arguments()
@@ -44,15 +51,16 @@ def main() -> int:
     if not PARTS.exists():
         kept.write_durations(kept.read_durations(), PARTS)
     code = 0 if given.measure else run(given, [f"--results={RESULTS}", *rest])
-    if code not in (0, 1):  # pytest's: all passed, some failed
+    if code not in PLAIN_ENDS:
         return code
     tests = collect()
-    if not given.plain:
-        run(given, [f"--results={MEASURED}", "--cases=1", *rest], reach.environment(FOLDER / "reach"))
+    words = [f"--results={MEASURED}", "--cases=1", *rest]
+    measured = 0 if given.plain else run(given, words, reach.environment(FOLDER / "reach"))
+    if not given.plain and measured in PLAIN_ENDS:
         reach.combine(FOLDER / "reach")
-        keep_reach(tests, read_rows(MEASURED))
+        keep_reach(tests, read_rows(RESULTS).keys(), read_rows(MEASURED).keys())
     keep_durations(tests, read_rows(RESULTS))
-    return code
+    return code if measured in PLAIN_ENDS else measured
 
 
 def arguments() -> tuple[argparse.Namespace, list[str]]:
@@ -74,52 +82,78 @@ def run(given: argparse.Namespace, words: Sequence[str], more: Mapping[str, str]
 
 
 def read_rows(path: Path) -> dict[str, dict[str, Any]]:
-    """The last row of each test."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    return {row["id"]: row for row in map(json.loads, lines)}
+    """The last row of each test. A line of which a run that was ended wrote a part is none."""
+    rows = {}
+    for line in path.read_text().splitlines() if path.exists() else []:
+        with suppress(ValueError):
+            row = json.loads(line)
+            rows[row["id"]] = row
+    return rows
 
 
 def collect() -> list[str]:
     """The names of all tests."""
-    words = ["-m", "pytest", "--tier=nightly", "--collect-only", "-q", "-p", "no:randomly"]
-    done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    words = ["-m", "pytest", "--tier=nightly", "--collect-only", "-q", "-p", "no:randomly", "--disable-warnings"]
+    plain = {**os.environ, "PYTEST_ADDOPTS": ""}  # with one more -q or -v their names are not shown
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, env=plain, capture_output=True, text=True, check=True)
     return sorted(line for line in done.stdout.splitlines() if "::" in line)
 
 
 def keep_durations(tests: Sequence[str], results: Mapping[str, dict[str, Any]]) -> None:
-    before = kept.read_durations()
+    date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    kept.write_durations(durations_after(kept.read_durations(), tests, results, date))
+    there = {test: results[test] for test in tests if test in results}
+    outcomes = Counter(row["outcome"] for row in there.values())
+    print(f"all parts so far: {outcomes['passed']} passed, {outcomes['failed']} failed, {outcomes['skipped']} skipped, "
+          f"{len(tests) - len(there)} not run yet")  # fmt: skip
+    print("".join(f"failed: {test}\n" for test, row in there.items() if row["outcome"] == "failed"), end="")
+
+
+def durations_after(
+    before: Durations, tests: Sequence[str], results: Mapping[str, dict[str, Any]], date: str
+) -> Durations:
     files: dict[str, dict[str, Kept]] = {}
     quick = Counter[str]()
     for test in tests:
-        row = row_of(results[test]) if test in results else before.of(test)
+        row = row_of(results[test], before.of(test)) if test in results else before.of(test)
         file, name = split(test)
         if row is not None and (row.marks or row.seconds >= kept.QUICK):
             files.setdefault(file, {})[name] = row
         elif test in results:
             quick[file] += 1
-    for file, number in before.quick.items():
-        quick.setdefault(file, number)
-    kept.write_durations(Durations(files, quick, datetime.datetime.now(datetime.timezone.utc).date().isoformat()))
-    outcomes = Counter(row["outcome"] for row in results.values())
-    print(f"all parts so far: {outcomes['passed']} passed, {outcomes['failed']} failed, {outcomes['skipped']} skipped, "
-          f"{len(set(tests) - results.keys())} not run yet")  # fmt: skip
-    print("".join(f"failed: {test}\n" for test, row in sorted(results.items()) if row["outcome"] == "failed"), end="")
+    for file in {split(test)[0] for test in tests} & before.quick.keys():
+        quick.setdefault(file, before.quick[file])
+    return Durations(files, quick, date)
 
 
-def row_of(result: Mapping[str, Any]) -> Kept:
-    return Kept(round(result["seconds"], 2), result.get("marks", ""), round(result.get("shared", 0.0), 2))
+def row_of(result: Mapping[str, Any], before: Kept | None) -> Kept:
+    """A test that was skipped, or failed early, takes as long as before where it does not."""
+    row = Kept(round(result["seconds"], 2), result.get("marks", ""), round(result.get("shared", 0.0), 2))
+    if before is not None and result["outcome"] != "passed" and before.seconds > row.seconds:
+        return before
+    return row
 
 
-def keep_reach(tests: Iterable[str], measured: Mapping[str, Any]) -> None:
-    old, found = kept.read_reach(), reach.executed(FOLDER / "reach")
+def keep_reach(tests: Iterable[str], ran: Set[str], measured: Set[str]) -> None:
     sources, digests = json.loads(SOURCES.read_text())
+    found = reach.executed(FOLDER / "reach")
+    kept.write_reach(reach_after(kept.read_reach(), tests, ran, measured, Reach(sources, found, digests)))
+
+
+def reach_after(old: Reach, tests: Iterable[str], ran: Set[str], measured: Set[str], found: Reach) -> Reach:
+    """``found``: what was executed, and all digests from before the round. Until all tests ran, of this round too, no
+    change counts as seen: those that are left may be the ones that it reaches."""
+    tests = list(tests)
     functions = {test.partition("[")[0] for test in measured}
     incomplete = {split(test)[0] for test in tests if test.partition("[")[0] not in functions}
     reached = {}
     for file in {split(test)[0] for test in tests}:
         before = old.tests.get(file, frozenset()) if file in incomplete else frozenset()
-        reached[file] = before | found.get(file, set()) & sources.keys()
-    kept.write_reach(Reach(sources, reached, digests))
+        reached[file] = before | found.tests.get(file, frozenset()) & found.sources.keys()
+    left = {split(test)[0] for test in tests if test not in ran}
+    sources = {**dict.fromkeys(found.sources, UNSEEN), **old.sources} if left else found.sources
+    digests = {file: old.digests.get(file, UNSEEN) if file in left else now for file, now in found.digests.items()}
+    return Reach(sources, reached, digests)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import pytest
 
 from suite.choosing import choose, rank_files, some_cases
 from suite.files import file_digests, functions_in
-from suite.kept import DURATIONS, Durations, read_durations, read_reach, source_files, split
+from suite.kept import DURATIONS, QUICKLY, Durations, read_durations, read_reach, source_files, split
 from suite.order import order
 from suite.tiers import Tier, tier_of
 
@@ -114,7 +114,8 @@ class Suite:
 
     def _part(self, tests: list[str], slow: set[str]) -> set[str]:
         """Of tests in the order of their names: the part that is asked for, as long as the others."""
-        seconds = [self.durations.seconds(test, test in slow) for test in tests]
+        known = {test: test in slow for test in tests}
+        seconds = [max(self.durations.seconds(test, slow), QUICKLY.seconds) for test, slow in known.items()]
         number, parts = self.options.part or (1, 1)
         found, before, total = set[str](), 0.0, sum(seconds)
         for test, one in zip(tests, seconds, strict=True):
@@ -124,8 +125,8 @@ class Suite:
         if self.options.cases is not None:
             found = some_cases(found, self.options.cases, self.seed)
         if self.options.seconds is not None:
-            known = dict.fromkeys(found, False)
-            found &= choose(known, self.durations, {}, self.options.seconds, self.seed).tests
+            left = {test: known[test] for test in found}
+            found &= choose(left, self.durations, {}, self.options.seconds, self.seed).tests
         return found
 
     def pytest_report_header(self) -> list[str]:
@@ -159,7 +160,7 @@ class Suite:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.option.tier == "test" and sys.flags.optimize:
+    if config.option.tier and sys.flags.optimize:
         raise pytest.UsageError("python -O leaves assertions out")
     config.pluginmanager.register(Suite(config), "suite")
     if config.option.results is not None:
