@@ -1,8 +1,9 @@
 """What the last nightly run kept of each test and of each file of tests.
 
 In: durations.json and reach.json beside this file, which tests/suite/nightly.py writes. Out: Durations and Reach.
-Invariant: a test that took less than QUICK seconds, started no process and ran no kernel has no line of its own, and
-a test of which nothing is kept counts as one of these: a new test runs in every tier.
+Invariant: a test that took less than QUICK seconds, its part of shared fixtures included, started no process and ran
+no kernel has no line of its own, and a test of which nothing is kept counts as one of these: a new test runs in
+every tier.
 """
 
 from __future__ import annotations

@@ -59,7 +59,8 @@ def main() -> int:
     if not given.plain and measured in PLAIN_ENDS:
         reach.combine(FOLDER / "reach")
         keep_reach(tests, read_rows(RESULTS).keys(), read_rows(MEASURED).keys())
-    keep_durations(tests, read_rows(RESULTS))
+    if not given.measure:
+        keep_durations(tests, read_rows(RESULTS))
     return code if measured in PLAIN_ENDS else measured
 
 
@@ -112,14 +113,17 @@ def keep_durations(tests: Sequence[str], results: Mapping[str, dict[str, Any]]) 
 def durations_after(
     before: Durations, tests: Sequence[str], results: Mapping[str, dict[str, Any]], date: str
 ) -> Durations:
+    rows = {test: row_of(results[test], before.of(test)) if test in results else before.of(test) for test in tests}
+    sharing = Counter((split(test)[0], row.shared) for test, row in rows.items() if row is not None)
     files: dict[str, dict[str, Kept]] = {}
     quick = Counter[str]()
-    for test in tests:
-        row = row_of(results[test], before.of(test)) if test in results else before.of(test)
+    for test, row in rows.items():
         file, name = split(test)
-        if row is not None and (row.marks or row.seconds >= kept.QUICK):
+        if row is None:
+            continue
+        if row.marks or row.seconds + row.shared / sharing[file, row.shared] >= kept.QUICK:
             files.setdefault(file, {})[name] = row
-        elif test in results:
+        else:
             quick[file] += 1
     for file in {split(test)[0] for test in tests} & before.quick.keys():
         quick.setdefault(file, before.quick[file])

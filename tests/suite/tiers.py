@@ -5,8 +5,10 @@ it.
 
 * CHECK: it took less than QUICK seconds, and no case of its function needs a kernel run or a child process; or it is
   marked ``check``: there one sample for each wave size goes through the whole pipeline.
-* TEST: it took less than LONG seconds, its part of shared fixtures included, or is marked ``core``.
+* TEST: it took less than LONG seconds, or is marked ``core``.
 * NIGHTLY: all others, those marked ``slow`` among them. `make test` chooses some of them (choosing.py).
+
+A test's part of shared fixtures is included.
 """
 
 from __future__ import annotations

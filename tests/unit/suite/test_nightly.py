@@ -44,6 +44,14 @@ def test_a_test_that_did_not_run_to_its_end_is_as_long_as_before(outcome: str) -
     assert durations_after(before, [A], {}, "").of(A) == before.of(A)
 
 
+def test_a_test_is_as_long_as_its_part_of_a_shared_fixture() -> None:
+    tests = [f"tests/a.py::test_{number}" for number in range(50)]
+    for shared, kept in ((30.0, 50), (0.5, 0)):
+        rows = {test: {**row("passed", 0.0), "shared": shared} for test in tests}
+        after = durations_after(Durations({}, {}), tests, rows, "")
+        assert len(after.files.get("tests/a.py", {})) == kept == 50 - after.quick.get("tests/a.py", 0)
+
+
 def test_half_a_line_of_results_is_none(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     path.write_text(f'{json.dumps({"id": A, "outcome": "passed"})}\n{{"id": "tests/b.py::te')
