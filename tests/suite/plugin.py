@@ -11,18 +11,19 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Generator, Set
+from collections.abc import Callable, Generator, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from suite.choosing import choose, rank_files, some_cases
 from suite.files import file_digests, functions_in
-from suite.kept import DURATIONS, QUICKLY, Durations, read_durations, read_reach, source_files, split
+from suite.kept import DURATIONS, QUICKLY, REACH, Durations, Reach, read_durations, read_reach, source_files, split
 from suite.order import order
 from suite.tiers import Tier, tier_of
 
+Kept = TypeVar("Kept", Durations, Reach)
 CHOSEN_SECONDS = 100.0
 """Of tests, on one process, that `make test` chooses beside its own."""
 
@@ -32,6 +33,14 @@ def part(text: str) -> tuple[int, int]:
     if not (number.isdigit() and parts.isdigit() and 1 <= int(number) <= int(parts)):
         raise argparse.ArgumentTypeError(f"{text!r} is no part: K/N, as 3/8")
     return int(number), int(parts)
+
+
+def intact(read: Callable[[Path], Kept], path: Path) -> Kept:
+    """A merge may leave a kept file in pieces."""
+    try:
+        return read(path)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise pytest.UsageError(f"{path} is damaged: {error!r}; take another version of it, or none") from error
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,7 +60,7 @@ class Suite:
     def __init__(self, config: pytest.Config) -> None:
         self.config, self.options = config, config.option
         self.tier = Tier[self.options.tier.upper()] if self.options.tier else None
-        self.durations: Durations = read_durations(self.options.kept)
+        self.durations: Durations = intact(read_durations, self.options.kept)
         self.chosen: list[float] | None = None
         """Numbers of the choice that `make test` made, here or in another process of the run."""
 
@@ -102,7 +111,7 @@ class Suite:
 
     def _choose(self, nightly: set[str], slow: set[str]) -> Set[str]:
         """Those of which something is known: a duration, or that their file was edited."""
-        reach, files = read_reach(), file_digests()
+        reach, files = intact(read_reach, REACH), file_digests()
         edited = {file for file, digest in files.items() if reach.digests.get(file) != digest}
         known = {test: test in slow for test in nightly
                  if self.durations.of(test) is not None or split(test)[0] in edited}  # fmt: skip

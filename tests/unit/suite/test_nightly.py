@@ -85,3 +85,10 @@ def test_no_tier_runs_without_assertions(tmp_path: Path, tier: str) -> None:
     command = [sys.executable, "-O", "-m", "pytest", f"--tier={tier}", "--collect-only", "-q", str(Path(__file__))]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode not in PLAIN_ENDS and "assertions" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("text", ["{", "<<<<<<< ours", "{}", '{"tests": [], "quick": {}, "date": ""}'])
+def test_a_damaged_file_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "kept.json").write_text(text)
+    with pytest.raises(pytest.UsageError, match="kept.json is damaged"):
+        Suite(SimpleNamespace(rootpath=tmp_path, option=SimpleNamespace(tier="test", kept=tmp_path / "kept.json")))
