@@ -8,6 +8,7 @@ these name, and with what lies in its folder and is no Python (cases, goldens).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -27,9 +28,9 @@ def file_digests() -> dict[str, str]:
     return {path.relative_to(ROOT).as_posix(): _digest(path) for path in sorted(TESTS.rglob("test_*.py"))}
 
 
-def functions_in(text: str) -> set[str]:
-    """Names of those in a file's text."""
-    return {*_FUNCTIONS.findall(text)}
+def functions_in(text: str) -> Counter[str]:
+    """Names of those in a file's text: two classes may have functions of one name."""
+    return Counter(_FUNCTIONS.findall(text))
 
 
 def _digest(path: Path) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Set
 from pathlib import Path
 from typing import Any, TypeVar
@@ -86,7 +87,8 @@ class Suite:
         file = collection_path.relative_to(self.config.rootpath).as_posix()
         known = {} if self.durations.quick.get(file) else self.durations.files.get(file, {})
         text = collection_path.read_text() if known else ""
-        new = functions_in(text) - {name.partition("[")[0].rpartition("::")[2] for name in known}
+        functions = {name.partition("[")[0] for name in known}
+        new = functions_in(text) - Counter(name.rpartition("::")[2] for name in functions)
         return None if not known or new or "mark.check" in text else True
 
     @pytest.hookimpl(trylast=True)

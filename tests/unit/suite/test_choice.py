@@ -167,7 +167,9 @@ def test_a_new_test_is_quick_also_beside_long_ones(tmp_path: Path) -> None:
     write_durations(Durations({"test_long.py": long}, {}), kept)
     suite = Suite(SimpleNamespace(rootpath=tmp_path, option=SimpleNamespace(tier="check", kept=kept)))
     old = "def test_old(): ...\nclass TestIt:\n    def test_its(self): ...\n"
-    for text, ignored in ((old, True), (f"{old}def test_new(): ...\n", False), (f"@pytest.mark.check\n{old}", False)):
+    other = "class TestOther:\n    def test_its(self): ...\n"
+    for text, ignored in ((old, True), (f"{old}def test_new(): ...\n", False), (f"{old}{other}", False),
+                          (f"@pytest.mark.check\n{old}", False)):  # fmt: skip
         path.write_text(text)
         assert bool(suite.pytest_ignore_collect(path)) is ignored, text
 
