@@ -1,8 +1,8 @@
 """Files of tests, and what of the tests' own folder each of them is made of.
 
 In: the text below tests. Out: a digest for each file of tests, which changes with the file, with the conftest beside
-it, with the modules of tests that it imports, those of packages too, with programs (tests/programs/NAME.hip) that
-these name, and with what lies in its folder and is no Python (cases, goldens).
+it, with the modules of tests that it imports, those of packages too, with programs (tests/programs/NAME.hip, or
+NAME.py anywhere below tests) that these name, and with what lies in its folder and is no Python (cases, goldens).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TESTS = ROOT / "tests"
 PROGRAMS = TESTS / "programs"
 _IMPORTS = re.compile(r"^\s*(?:from|import) ([\w.]+)(?: import (\([^)]*\)|.*))?", re.MULTILINE)
 _NAMES = re.compile(r"\w+")
-_WORDS = re.compile(r"[\"'](\w+)[\"']")
+_WORDS = re.compile(r"[\"'](\w+(?:\.py)?)[\"']")
 _FUNCTIONS = re.compile(r"^\s*(?:async )?def (test_\w+)", re.MULTILINE)
 
 
@@ -77,7 +77,9 @@ def _candidates(module: str, names: str) -> Iterator[str]:
 
 @cache
 def _programs() -> Mapping[str, Path]:
-    return {path.stem: path for path in PROGRAMS.glob("*.hip")}
+    """By what a test calls them."""
+    python = {path.name: path for path in TESTS.rglob("[!_]*.py") if not path.name.startswith(("test_", "conftest"))}
+    return {**python, **{path.stem: path for path in PROGRAMS.glob("*.hip")}}
 
 
 @cache

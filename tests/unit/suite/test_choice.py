@@ -181,3 +181,10 @@ def test_what_a_file_imports_of_packages_belongs_to_it(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     found = {path.relative_to(tmp_path).as_posix() for path in files._made_of(tmp_path / "test_it.py")}
     assert found == {"test_it.py", "module.py", "package/__init__.py", "package/one.py"}
+
+
+def test_programs_that_a_file_names_belong_to_it() -> None:
+    worker = files.TESTS / "unit" / "worker"
+    assert worker / "wave_trace.py" in files._made_of(worker / "test_channels_under_programs.py")
+    assert worker / "wave_trace.py" in files._made_of(files.TESTS / "unit" / "stack" / "test_rocm_channels.py")
+    assert worker / "foreign_numbers.py" in files._made_of(worker / "test_iree.py")
