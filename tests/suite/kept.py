@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -105,7 +106,7 @@ def write_durations(durations: Durations, path: Path = DURATIONS) -> None:
 
 def write_lines(path: Path, value: Mapping[str, Any]) -> None:
     """JSON with a line for each member of the innermost tables, so that two runs can be compared."""
-    draft = path.with_suffix(".part")
+    draft = path.with_suffix(f".{os.getpid()}.part")  # two runs may end at once
     draft.write_text(_text(value) + "\n")
     draft.rename(path)
 
