@@ -288,14 +288,24 @@ static int make_private_and_forget(uintptr_t start, size_t bytes)
     return error;
 }
 
+/* Whether a name still leads to the file that was mapped by it, and that file is as long: behind its end are no pages. Devices
+ * differ where a file system lies on others (overlayfs, btrfs), numbers do not. */
+static bool is_file_of(const char *name, unsigned long inode, uint64_t end)
+{
+    struct statx facts; /* by the system call, as in wire.c */
+    if (syscall(SYS_statx, AT_FDCWD, name, 0, STATX_TYPE | STATX_INO | STATX_SIZE, &facts) < 0)
+        return false;
+    return S_ISREG(facts.stx_mode) && facts.stx_ino == inode && end < facts.stx_size + page_bytes();
+}
+
 /* The name by which another process of this user finds the file behind a mapping, and where in it `start` is; false where
- * not all of the range is one shared mapping that may be written, of another file than ours. */
+ * not all of the range is one shared mapping that may be written, of another file than ours, which has its name still. */
 static bool find_shared_file(uintptr_t start, size_t bytes, char *name, size_t room, uint64_t *offset)
 {
     FILE *maps = REAL(fopen)("/proc/self/maps", "re");
     unsigned long from, to, at, inode;
     unsigned device_major, device_minor;
-    char write, kind, line[4096 + 128];
+    char write, kind, line[4096 + 128] = "";
     int place = 0;
     bool found = false;
     while (maps && !found && fgets(line, sizeof line, maps))
@@ -308,8 +318,10 @@ static bool find_shared_file(uintptr_t start, size_t bytes, char *name, size_t r
         return false;
     if (inode == identity.st_ino && makedev(device_major, device_minor) == identity.st_dev)
         return false;
-    strcpy(name, line + place);
     *offset = at + (start - from);
+    if (!is_file_of(line + place, inode, *offset + bytes))
+        return false;
+    strcpy(name, line + place);
     return true;
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from driven import drive
@@ -82,6 +83,33 @@ def test_pages_that_cannot_be_shared_are_refused(tmp_path: Path) -> None:
     print(Memory(kfd, drm, place(PAGE), PAGE, USERPTR | WRITABLE).handle > 0)  # and the next goes well
     """
     assert drive(text, tmp_path, before=COPY).splitlines() == ["EFAULT", "EFAULT", "EFAULT", "True"]
+
+
+def test_pages_of_a_file_are_shared_by_its_name(tmp_path: Path) -> None:
+    """Whatever that is; a file behind whose name another one is, or which is shorter, is refused."""
+    text = """
+    def mapped(path, pages):
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        os.ftruncate(file, 2 * PAGE)
+        return libc.mmap(None, pages * PAGE, 3, mmap.MAP_SHARED, file, 0)
+    def register(address, pages):
+        return Memory(kfd, drm, address, pages * PAGE, USERPTR | WRITABLE)
+    device = Memory(kfd, drm, ARENA + (4 << 20), PAGE)
+    device.word(0).value = 77
+    own = mapped("a file (deleted)", 2)
+    user = register(own + PAGE, 1)
+    copy(ring, own + PAGE, device.address, 4)
+    print(os.pread(os.open("a file (deleted)", os.O_RDONLY), 4, PAGE), ctypes.c_uint32.from_address(own + PAGE).value)
+    user.free()
+    print(ctypes.c_uint32.from_address(own + PAGE).value)
+    gone = mapped("a file", 2)
+    os.unlink("a file")
+    print(refused(register, gone, 2), refused(register, mapped("short", 3), 3), refused(register, mapped("\\n", 2), 2))
+    print(register(own, 2).handle > 0)
+    """
+    text = f"import os\nos.chdir({str(tmp_path)!r})\n" + dedent(text)
+    assert drive(text, tmp_path, before=COPY).splitlines() == [
+        f"{b'M' + bytes(3)} 77", "77", "EFAULT EFAULT EFAULT", "True"]
 
 
 def test_a_child_has_copies_of_its_own_and_a_device_of_its_own(tmp_path: Path) -> None:
