@@ -101,6 +101,24 @@ static int ask(int node, unsigned long request, struct call *call)
     return error;
 }
 
+static void free_again(uint64_t handle)
+{
+    struct call undo = {.count = 0};
+    memcpy(undo.args, &handle, sizeof handle);
+    ask(KFD_NODE, _IOW(KFD, FREE_MEMORY_OF_GPU, uint64_t), &undo);
+}
+
+/* Memory of another process's device is the program's, too. */
+static int follow_import(const struct import_handle *imported)
+{
+    static const uint64_t PLACE = (1ul << 48) - 4096; /* the rest has flags, see Buffers.handle_of */
+    uint64_t place = ((uint64_t)imported->shared.place[1] << 32 | imported->shared.place[0]) & PLACE;
+    int error = pages_import(imported->address, (size_t)imported->shared.pages * 4096, imported->shared.worker, place);
+    if (error)
+        free_again(imported->handle);
+    return error;
+}
+
 /* Memory of the program's own becomes shared, or private again. */
 static int follow_memory(unsigned long request, struct call *call)
 {
@@ -110,21 +128,16 @@ static int follow_memory(unsigned long request, struct call *call)
     if (_IOC_NR(request) != ALLOC_MEMORY_OF_GPU || !(made->flags & USER_POINTER))
         return 0;
     int error = pages_share(made->handle, made->offset, made->bytes);
-    if (error) {
-        struct call undo = {.count = 0};
-        memcpy(undo.args, &made->handle, sizeof made->handle);
-        ask(KFD_NODE, _IOW(KFD, FREE_MEMORY_OF_GPU, uint64_t), &undo);
-    }
+    if (error)
+        free_again(made->handle);
     return error;
 }
 
 /* What else an ioctl that went well means in this process. */
 static int follow(unsigned long request, struct call *call)
 {
-    static const uint64_t PLACE = (1ul << 48) - 4096; /* the rest has flags, see Buffers.handle_of */
     enum { OPERATION = 20, OPERATION_RUNTIME = 13, MODE = 24 };
     const struct create_queue *queue = (void *)call->args;
-    const struct import_handle *imported = (void *)call->args;
     if (_IOC_TYPE(request) != KFD)
         return 0;
     switch (_IOC_NR(request)) {
@@ -140,8 +153,7 @@ static int follow(unsigned long request, struct call *call)
             bells_debug(field(call, MODE, 4) & 1 ? (void *)(uintptr_t)field(call, 8, 8) : NULL);
         return 0;
     case IPC_IMPORT_HANDLE:
-        return pages_import(imported->address, (size_t)imported->shared.pages * 4096, imported->shared.worker,
-                            ((uint64_t)imported->shared.place[1] << 32 | imported->shared.place[0]) & PLACE);
+        return follow_import((const void *)call->args);
     default:
         return follow_memory(request, call);
     }

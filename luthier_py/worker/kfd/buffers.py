@@ -136,15 +136,18 @@ class Buffers:
 
     def handle_of(self, handle: int) -> tuple[int, int]:
         """Of memory that other processes may map: its address with its flags where an address has no bits, its pages.
-        What lies in files that are shared already, or outside of the arena, is the program's own to share."""
+        What lies in files that are shared already, or outside of the arena, is the program's own to share; what another
+        process has shared is that one's."""
         buffer = self.of(handle)
-        if not buffer.memory or not in_arena(buffer.address) or buffer.user != buffer.address:
+        if not buffer.memory or not in_arena(buffer.address) or buffer.user != buffer.address or buffer.foreign:
             raise OSError(errno.EINVAL, "memory that cannot be shared")
         return buffer.address | buffer.flags >> 26 << 48 | buffer.flags & 0x1F, buffer.size // PAGE
 
     def import_memory(self, address: int, gpu: int, worker: int, place: int, pages: int) -> tuple[int, int]:
         """Memory that another process's worker has given a handle for, at ``address``: handle and flags."""
-        flags, there = (place >> 48 << 26 | place & 0x1F) & ~USERPTR, place & (1 << 48) - PAGE
+        flags, there = ((place >> 48 & 0x3F) << 26 | place & 0x1F) & ~USERPTR, place & (1 << 48) - PAGE
+        if flags & (DOORBELL | MMIO) or not in_arena(address):
+            raise OSError(errno.EINVAL, "handle or address")
         name = f"/proc/{worker}/fd/{ARENA_FD}"
         if "luthier-memory" not in os.readlink(name):  # that worker has ended, and its number is another process's
             raise OSError(errno.EINVAL, "handle of memory that is gone")
@@ -153,7 +156,11 @@ class Buffers:
             with self._lock:
                 buffer = self.allocate(address, pages * PAGE, flags & ~VRAM, gpu, address)  # the other one counts it
                 buffer.foreign = True
-                self._map(address, buffer.size, there, file=file)
+                try:
+                    self._map(address, buffer.size, there, file=file)
+                except OSError:
+                    self.free(buffer.handle)
+                    raise
         finally:
             os.close(file)
         return buffer.handle, flags

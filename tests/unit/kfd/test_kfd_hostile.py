@@ -108,3 +108,34 @@ def test_memory_is_freed_while_it_is_copied(tmp_path: Path) -> None:
     print(ctypes.string_at(own, 2).hex())
     """
     assert drive(text + GOES_ON, tmp_path).splitlines() == ["0101", ALIVE]
+
+
+def test_handles_of_memory_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    """Forged ones, those of processes that are no workers, and those that lead on to another process's memory."""
+    text = """
+    def share(handle):
+        return ioctl(kfd, 0x81, "QIQIII", handle, 0, 0, 0, GPU, 0)[1:4]
+    def use(address, worker, where, pages):
+        return ioctl(kfd, 0x80, "QQQIQIII", 0, address, 0, worker, where, pages, GPU, 0)[0]
+    own = Memory(kfd, drm, ARENA + (4 << 20), PAGE)
+    own.word(0).value = 42
+    worker, where, pages = share(own.handle)
+    at = ARENA + (8 << 20)
+    print(refused(use, at, os.getpid(), where, pages), refused(use, at, 1 << 30, where, pages),
+          refused(use, at, worker, where, 0), refused(use, place(PAGE), worker, where, pages),
+          refused(use, at, worker, where | 1 << 4, pages), refused(use, own.address, worker, where, pages))
+    high = use(at + PAGE, worker, where | 0xffc0 << 48, pages)      # no flag
+    handle = use(at, worker, where, pages)
+    print(ctypes.c_uint32.from_address(at).value, ctypes.c_uint32.from_address(at + PAGE).value)
+    print(refused(share, handle), refused(share, 12345))
+    for each in (handle, high):
+        ioctl(kfd, 0x17, "Q", each)
+    print(own.word(0).value)                                        # which is its owner's
+    import resource
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    print(refused(use, at, worker, where, pages))                   # the program's side cannot map it
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    print(use(at, worker, where, pages) > 0)                        # its place is free again
+    """
+    out = drive(text + GOES_ON, tmp_path).splitlines()
+    assert out == ["EINVAL ENOENT EINVAL EINVAL EINVAL EINVAL", "42 42", "EINVAL EINVAL", "42", "EMFILE", "True", ALIVE]
