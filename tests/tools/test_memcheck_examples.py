@@ -32,3 +32,8 @@ def test_what_does_not_go_on_is_apart() -> None:
     assert [line.partition(": ")[0] for line in example_lines(rows)] == [
         "0x2000 to 0x2004 by 4", "0x2008", "0x200c to 0x2028 by 28", "0x202c", "0x2030"]
     assert example_lines([]) == []
+    jumps = [row(lane, 0x2000 + 512 * lane, f"{bytes} bytes past the end of x (8 bytes)")
+             for lane, bytes in enumerate((0, 100, 8))]
+    assert [line.partition(";")[0] for line in example_lines(jumps)] == [
+        "0x2000 to 0x2200 by 512: 0 to 100 bytes past the end of x (8 bytes)",
+        "0x2400: 8 bytes past the end of x (8 bytes)"]

@@ -35,7 +35,14 @@ def _goes_on(run: Sequence[Row], row: Row) -> bool:
     step = run[1]["address"] - run[0]["address"] if len(run) > 1 else row["address"] - last["address"]
     return (row["lane"] == last["lane"] + 1 and row["address"] - last["address"] == step
             and all(row[name] == last[name] for name in ("workgroup", "wave", "space"))
-            and _NUMBER.sub("", row["what"], 1) == _NUMBER.sub("", last["what"], 1))
+            and _NUMBER.sub("", row["what"], 1) == _NUMBER.sub("", last["what"], 1)
+            and (len(run) == 1 or _number(row) - _number(last) == _number(run[1]) - _number(run[0])))
+
+
+def _number(row: Row) -> int:
+    """The first one in what is said, of bytes or of a multiple."""
+    found = _NUMBER.search(row["what"])
+    return int(found[0]) if found is not None else 0
 
 
 def _line(run: Sequence[Row]) -> str:
