@@ -43,7 +43,8 @@ class LoadedCode:
         if base is None:
             return None
         with self._lock:
-            return self._images[base].kernels.get(kernel_object - base)
+            image = self._images.get(base)  # None: its memory was freed in this moment
+            return None if image is None else image.kernels.get(kernel_object - base)
 
     def base_of(self, address: int) -> int | None:
         """Of the code object that an address lies in."""
