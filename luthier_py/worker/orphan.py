@@ -59,7 +59,7 @@ def was_served(folder: Path) -> bool:
 def wait_for_workers(folder: Path, seconds: float) -> None:
     """Until all that served programs of this `exec` have ended, and have said what they had to; at most so long."""
     end = time.monotonic() + seconds
-    with suppress(FileNotFoundError), (folder / _SERVED).open("r+b") as served:
+    with suppress(OSError), (folder / _SERVED).open("r+b") as served:
         while time.monotonic() < end:
             with suppress(BlockingIOError):
                 return fcntl.flock(served, fcntl.LOCK_EX | fcntl.LOCK_NB)
