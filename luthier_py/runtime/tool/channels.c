@@ -153,6 +153,8 @@ static void finish(struct ring *ring)
             "writes out of bounds");
         while (drain(ring))
             ;
+        /* numbers behind a hole come again, and what stands there now is not theirs */
+        memset(slot_of(ring, 0), 0, (size_t)ring->about.capacity * ring->about.slot_bytes);
         write_head(ring);
         return;
     }
