@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from luthier_py.samples import FOLDER
-from luthier_py.worker.orphan import ProgramWatch, new_folder, remove_abandoned
+from luthier_py.worker.orphan import ProgramWatch, new_folder, remove_abandoned, wait_for_workers
 
 HostProgram = Callable[..., Path]
 TOOL = ("-t", "instr_count")
@@ -135,3 +135,22 @@ def test_without_exec_nothing_is_killed(folder: str | None, tmp_path: Path, monk
             program.wait(0.3)
         program.kill()
     assert (tmp_path / "lock").exists()
+
+
+def test_who_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers, as long as they live and no longer than is said; none where no program had one."""
+    words = ("import os, sys, time; from luthier_py.worker.orphan import ProgramWatch; w = ProgramWatch(os.getppid()); "
+             "print(flush=True); sys.stdin.read(); time.sleep(0.1); print('all is said', file=open(sys.argv[1], 'w'))")
+    with temporary(tmp_path, monkeypatch):
+        folder, lock = new_folder()
+        wait_for_workers(folder, SECONDS)
+        command = [sys.executable, "-c", words, str(tmp_path / "said")]
+        environment = {**os.environ, "LUTHIER_EXEC": str(folder)}
+        with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
+            assert worker.stdin is not None and worker.stdout is not None and worker.stdout.readline()
+            wait_for_workers(folder, 0.05)
+            assert worker.poll() is None
+            worker.stdin.close()
+            wait_for_workers(folder, SECONDS)
+            assert (tmp_path / "said").read_text() == "all is said\n"
+        os.close(lock)
