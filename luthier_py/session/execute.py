@@ -164,8 +164,8 @@ def _executed(
 
 
 def _hear_all(folder: Path, code: int) -> None:
-    """A worker whose program was killed is still to say where waves stand."""
-    if code > SIGNALLED:
+    """A worker whose program was killed is still to say where waves stand. Higher codes (exit(-1)) are no signal."""
+    if SIGNALLED < code <= SIGNALLED + signal.SIGRTMAX:
         wait_for_workers(folder, LONGEST)
 
 
