@@ -1,9 +1,9 @@
 /* The program's side of an emulated AMD GPU driver: calls for /dev/kfd, /dev/dri/renderD* and sysfs come here.
  *
  * From below: safely.c reads and writes what a program points to, nodes.c has the descriptors, pages.c the memory that both
- * sides see, for which native/hold.c stops those who write to pages that are exchanged, events.c words in it; driver.c speaks to the
- * worker; waits.c waits for events, bells.c watches the doorbells of queues; ioctls.c takes ioctls to the worker, paths.c
- * gives files another place, fork.c starts a child anew.
+ * sides see, for which native/hold.c stops those who write to pages that are exchanged, others.c what other processes have
+ * of it, events.c words in it; driver.c speaks to the worker; waits.c waits for events, bells.c watches the doorbells of
+ * queues; ioctls.c takes ioctls to the worker, paths.c gives files another place, fork.c starts a child anew.
  * Nothing here knows what an ioctl means beyond what must be done in this process.
  */
 #ifndef LUTHIER_KFD_H
@@ -68,11 +68,15 @@ void nodes_after_fork(void);
 bool arena_make(void);
 void arena_thunk(const void *caller);    /* code of a library that has opened the driver: it reserves in the arena */
 int arena_file(void);
+bool arena_is_file(dev_t device, ino_t inode);
 void arena_after_fork(void);
 struct control { _Atomic uint32_t bell; };
 struct control *control(void);          /* NULL: there is no driver, or this is a child of fork */
 int pages_share(uint64_t handle, uintptr_t start, size_t bytes); /* 0 or an errno */
 void pages_give_back(uint64_t handle);
+
+/* others.c */
+int file_share(uint64_t handle, uintptr_t start, size_t bytes); /* 0 or an errno; -1: it is no file's that others may map */
 int pages_import(uintptr_t address, size_t bytes, uint32_t worker, uint64_t place); /* of another process: 0 or an errno */
 
 /* events.c */

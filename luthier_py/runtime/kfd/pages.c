@@ -43,6 +43,7 @@ static void *map(void *address, size_t bytes, int protection, int flags, int fd,
     return (void *)syscall(SYS_mmap, address, bytes, protection, flags, fd, offset);
 }
 
+bool arena_is_file(dev_t device, ino_t inode) { return inode == identity.st_ino && device == identity.st_dev; }
 static bool in_arena(const void *address) { return (uintptr_t)address - ARENA_START < ARENA_BYTES; }
 static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
@@ -204,7 +205,7 @@ static bool next_mapping(FILE *maps, struct mapping *found)
         if (sscanf(line, "%lx-%lx %*c%c%*c%c %*s %x:%x %lu", &found->start, &found->end, &found->write, &found->kind,
                    &device_major, &device_minor, &inode) != 7)
             continue;
-        found->of_file = inode == identity.st_ino && makedev(device_major, device_minor) == identity.st_dev;
+        found->of_file = arena_is_file(makedev(device_major, device_minor), inode);
         return true;
     }
     return false;
@@ -288,65 +289,14 @@ static int make_private_and_forget(uintptr_t start, size_t bytes)
     return error;
 }
 
-/* Whether a name still leads to the file that was mapped by it, and that file is as long: behind its end are no pages. Devices
- * differ where a file system lies on others (overlayfs, btrfs), numbers do not. */
-static bool is_file_of(const char *name, unsigned long inode, uint64_t end)
-{
-    struct statx facts; /* by the system call, as in wire.c */
-    if (syscall(SYS_statx, AT_FDCWD, name, 0, STATX_TYPE | STATX_INO | STATX_SIZE, &facts) < 0)
-        return false;
-    return S_ISREG(facts.stx_mode) && facts.stx_ino == inode && end < facts.stx_size + page_bytes();
-}
-
-/* The name by which another process of this user finds the file behind a mapping, and where in it `start` is; false where
- * not all of the range is one shared mapping that may be written, of another file than ours, which has its name still. */
-static bool find_shared_file(uintptr_t start, size_t bytes, char *name, size_t room, uint64_t *offset)
-{
-    FILE *maps = REAL(fopen)("/proc/self/maps", "re");
-    unsigned long from, to, at, inode;
-    unsigned device_major, device_minor;
-    char write, kind, line[4096 + 128] = "";
-    int place = 0;
-    bool found = false;
-    while (maps && !found && fgets(line, sizeof line, maps))
-        found = sscanf(line, "%lx-%lx %*c%c%*c%c %lx %x:%x %lu %n", &from, &to, &write, &kind, &at, &device_major, &device_minor,
-                       &inode, &place) == 8 && from <= start && start < to;
-    if (maps)
-        fclose(maps);
-    line[strcspn(line, "\n")] = '\0';
-    if (!found || kind != 's' || write != 'w' || start + bytes > to || line[place] != '/' || strlen(line + place) >= room)
-        return false;
-    if (inode == identity.st_ino && makedev(device_major, device_minor) == identity.st_dev)
-        return false;
-    *offset = at + (start - from);
-    if (!is_file_of(line + place, inode, *offset + bytes))
-        return false;
-    strcpy(name, line + place);
-    return true;
-}
-
-/* What other processes share with this one stays theirs: the worker maps the same file. */
-static int share_file(uint64_t handle, uint64_t offset, const char *name)
-{
-    struct reply reply;
-    struct part parts[] = {{&handle, 8}, {&offset, 8}, {name, strlen(name)}};
-    if (!driver_ask(MESSAGE_SHARED_FILE, parts, 3, &reply))
-        return EIO;
-    struct cursor cursor = {reply.data, reply.data + reply.bytes, false};
-    int error = reply.status ? EIO : (int)take32(&cursor);
-    free(reply.data);
-    return error;
-}
-
 int pages_share(uint64_t handle, uintptr_t start, size_t bytes)
 {
     size_t page = page_bytes();
-    char name[4096];
-    uint64_t offset;
     if (in_arena((void *)start))
         return 0;
-    if (start % page == 0 && find_shared_file(start, bytes, name, sizeof name, &offset))
-        return share_file(handle, offset, name);
+    int others = start % page == 0 ? file_share(handle, start, bytes) : -1;
+    if (others >= 0)
+        return others;
     struct share *share = malloc(sizeof *share);
     if (!share)
         return ENOMEM;
@@ -359,21 +309,6 @@ int pages_share(uint64_t handle, uintptr_t start, size_t bytes)
     } else
         shares = share;
     pthread_mutex_unlock(&lock);
-    return error;
-}
-
-int pages_import(uintptr_t address, size_t bytes, uint32_t worker, uint64_t place)
-{
-    char name[64];
-    snprintf(name, sizeof name, "/proc/%u/fd/%d", worker, SHARED_FD);
-    int other = REAL(open)(name, O_RDWR | O_CLOEXEC);
-    if (other < 0)
-        return errno;
-    void *got = map((void *)address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, other, (off_t)place);
-    int error = got == MAP_FAILED ? errno : 0;
-    close(other);
-    if (!error)
-        madvise(got, bytes, MADV_DONTFORK);
     return error;
 }
 
