@@ -19,7 +19,15 @@ from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.errors import Invalid
 from luthier_py.runtime.clock_kind import ClockKind
 from luthier_py.session.program import search_folders
-from luthier_py.session.stack import LUTHIER, ROCM, chosen_stack, has_our_runtime, release_of, stack_environment
+from luthier_py.session.stack import (
+    LUTHIER,
+    ROCM,
+    chosen_stack,
+    has_our_runtime,
+    release_of,
+    stack_environment,
+    topology_environment,
+)
 from luthier_py.storage import check_file, check_folder
 from luthier_py.worker.findings import TRACE
 from luthier_py.worker.launch_settings import launch_environment, launch_options
@@ -86,8 +94,9 @@ class RunSettings:
             launch |= self.record.environment()
         if self.own_runtime and self.stack != LUTHIER and not self.launch.checks & Checks.BOUNDS:
             launch[GRANULARITY] = os.environ.get(GRANULARITY, str(GPU_GRANULARITY))
-        device_settings({**os.environ, **launch})
-        return {**launch, VARIABLE: self.device, TRACE: str(int(self.times)), **stack_environment(self.stack)}
+        memory = device_settings({**os.environ, **launch}).memory_bytes
+        return {**launch, VARIABLE: self.device, TRACE: str(int(self.times)), **stack_environment(self.stack),
+                **topology_environment(self.stack, self.device, memory)}
 
 
 def run_settings(device: str | None, given: Mapping[str, object] | None = None, stack: str | None = None,

@@ -26,6 +26,9 @@ VARIABLE = "LUTHIER_STACK"
 LUTHIER, ROCM = "luthier", "rocm"
 STACKS = LUTHIER, ROCM, *RELEASES, *(f"{LUTHIER}-{name.partition('-')[2]}" for name in RELEASES)
 HIP_LIBRARY, HSA_LIBRARY = "libamdhip64.so", "libhsa-runtime64.so"
+SYSFS = "LUTHIER_SYSFS"
+"""A folder that stands for what the kernel shows of devices, for programs that have our HIP runtime."""
+_PLATFORM = "Linux", "x86_64"
 _POOLS = "DEBUG_HIP_MEM_POOL_VMHEAP"
 """HIP 7.2 makes memory pools of reserved addresses unless this is 0, which wants a newer driver than is emulated."""
 
@@ -69,17 +72,36 @@ def stack_environment(stack: str) -> dict[str, str]:
     if has_our_runtime(stack):
         folder = str(runtime_folder())
         return {"LD_LIBRARY_PATH": first(folder, os.environ.get("LD_LIBRARY_PATH"), os.pathsep), "ROCM_PATH": folder}
-    system, machine = platform.system(), platform.machine()
-    if (system, machine) != ("Linux", "x86_64"):
+    here = platform.system(), platform.machine()
+    if here != _PLATFORM:
         raise Unsupported(
-            f"the device below ROCm is for Linux on x86-64, as ROCm is, and this is {system} on {machine}; "
+            f"the device below ROCm is for Linux on x86-64, as ROCm is, and this is {' on '.join(here)}; "
             f"use --stack {LUTHIER}"
         )
     from luthier_py.runtime.kfd import device_library
 
-    preloaded = first(str(device_library()), os.environ.get("LD_PRELOAD"), " ")
     chosen = {name: os.environ.get(name, value) for name, value in ((_POOLS, "0"), (_IPC, "1"))}
-    return {"LD_PRELOAD": preloaded, **chosen}
+    return {"LD_PRELOAD": _preloading(device_library()), **chosen}
+
+
+def topology_environment(stack: str, device: str, memory_bytes: int) -> dict[str, str]:
+    """What shows programs that have a release's libraries on our HIP runtime the device in /sys, where frameworks and
+    management libraries look for one; nothing for a device whose card nobody knows."""
+    if not has_our_runtime(stack) or stack == LUTHIER or (platform.system(), platform.machine()) != _PLATFORM:
+        return {}
+    from luthier_py.runtime.kfd import device_library
+    from luthier_py.worker.kfd.topology import sysfs
+    from luthier_py.worker.targets import chosen_targets
+
+    try:
+        files = sysfs(chosen_targets(device), memory_bytes)
+    except Unsupported:
+        return {}
+    return {"LD_PRELOAD": _preloading(device_library()), SYSFS: str(files)}
+
+
+def _preloading(library: Path) -> str:
+    return first(str(library), os.environ.get("LD_PRELOAD"), " ")
 
 
 def first(one: str, others: str | None, separator: str) -> str:

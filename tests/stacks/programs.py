@@ -178,7 +178,7 @@ def every(release: str, target: str) -> Iterator[Program]:
     if release == "rocm-7.2":
         for name in ("rocblas", "rocfft", "rocsolver"):
             yield Program(name, calling, (HIP, HSA), ours=True)
-        yield Program("jax_training", framework, (HIP, HSA), environment=JAX)
+        yield Program("jax_training", framework, (HIP, HSA), environment=JAX, ours=True)
         for name in ("cupy_steps", "onnx_network", "openmm_forces"):
             yield Program(name, framework, (HIP, HSA), ours=True)
     if release == "rocm-6.4":

@@ -15,7 +15,7 @@ static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 bool driver_wanted(void)
 {
     const char *device = setting("LUTHIER_DEVICE");
-    return device && strncmp(device, "emulator", 8) == 0;
+    return device && strncmp(device, "emulator", 8) == 0 && !setting("LUTHIER_SYSFS");
 }
 
 static bool open_devices(const struct reply *reply)
@@ -72,7 +72,11 @@ bool driver_ended(void)
     return state != READY;
 }
 
-const char *driver_files(void) { return files; }
+const char *driver_files(void)
+{
+    const char *given = setting("LUTHIER_SYSFS");
+    return given ? given : driver_wanted() && driver_ready() ? files : NULL;
+}
 
 void driver_tell(uint32_t code, const struct part *parts, int count)
 {

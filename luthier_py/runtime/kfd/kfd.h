@@ -83,10 +83,10 @@ int pages_import(uintptr_t address, size_t bytes, uint32_t worker, uint64_t plac
 void events_lost(void);                 /* the device is gone: who waits for faults is told */
 
 /* driver.c */
-bool driver_wanted(void);               /* LUTHIER_DEVICE names an emulated device */
+bool driver_wanted(void);               /* LUTHIER_DEVICE names an emulated device, and this is its driver */
 bool driver_ready(void);                /* and it is there; starts it, and says on stderr why it cannot be */
 bool driver_ended(void);                /* after that, or when its worker is gone */
-const char *driver_files(void);         /* what stands for sysfs */
+const char *driver_files(void);         /* what stands for sysfs; NULL: nothing does. Our HIP runtime needs no driver but these */
 int driver_open(int node, int flags, const void *caller); /* as node_open, for a caller whose device there is */
 void driver_tell(uint32_t code, const struct part *parts, int count);
 bool driver_ask(uint32_t code, const struct part *parts, int count, struct reply *reply); /* false: it is gone */

@@ -48,12 +48,13 @@ static int node_of(const char *path)
 /* Where a file really is; `path` itself if it is none of ours. */
 static const char *place_of(const char *path, char place[PATH_MAX])
 {
-    if (!path || path[0] != '/' || !driver_wanted())
+    if (!path || path[0] != '/')
         return path;
-    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++)
-        if (names(path, FILES[i].from) && driver_ready() &&
-            snprintf(place, PATH_MAX, "%s/%s%s", driver_files(), FILES[i].to, path + strlen(FILES[i].from)) < PATH_MAX)
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+        const char *folder = names(path, FILES[i].from) ? driver_files() : NULL;
+        if (folder && snprintf(place, PATH_MAX, "%s/%s%s", folder, FILES[i].to, path + strlen(FILES[i].from)) < PATH_MAX)
             return place;
+    }
     return path;
 }
 
