@@ -150,8 +150,9 @@ def ggml(stack: Stack, output: Path, target: str) -> list[str]:
             "-p", r"m=16,n=[19],k=256,bs=\[1,1\],nr=\[1,1\]"]
 
 
+JAX_WHEELS = "jax==0.10.2", "jax-rocm7-plugin==0.10.2", "jax-rocm7-pjrt==0.10.2"
 FRAMEWORKS = {
-    "jax_training": ("jax==0.10.2", "jax-rocm7-plugin==0.10.2", "jax-rocm7-pjrt==0.10.2"),
+    "jax_training": JAX_WHEELS, "jax_growth": JAX_WHEELS,
     "cupy_steps": ("cupy-rocm-7-0==14.2.0", "scipy"),
     "openmm_forces": ("openmm==8.6.1", "openmm-hip-7==8.6.1"),
     "llama_tokens": ("gguf==0.19.0",),
@@ -179,6 +180,7 @@ def every(release: str, target: str) -> Iterator[Program]:
         for name in ("rocblas", "rocfft", "rocsolver"):
             yield Program(name, calling, (HIP, HSA), ours=True)
         yield Program("jax_training", framework, (HIP, HSA), environment=JAX, ours=True)
+        yield Program("jax_growth", framework, (), environment=JAX, ours=True)
         for name in ("cupy_steps", "onnx_network", "openmm_forces"):
             yield Program(name, framework, (HIP, HSA), ours=True)
     if release == "rocm-6.4":
