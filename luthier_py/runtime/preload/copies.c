@@ -146,6 +146,8 @@ static void instrument(struct copy *copy)
         copy->clone = NULL;
         tool_refused();
     }
+    copy->code = clone.code;
+    clone.code = NULL;
     clone_free(&clone);
 }
 
@@ -192,6 +194,7 @@ static void drop(struct copy *copy)
 {
     if (copy->module)
         REAL(hipModuleUnload)(copy->module);
+    free(copy->code);
     free(copy->variables);
     free(copy->arguments);
     free(copy->unread.ranges.text);

@@ -65,6 +65,7 @@ struct copy {
     bool selected;  /* by its name */
     bool explained; /* the worker says why there is no clone */
     struct module *module;
+    void *code;     /* of the module: ROCm's runtimes, and who debugs them, read it as long as that is loaded */
     struct kernel *clone;
     struct tool_variable *variables;
     uint32_t variable_count;
