@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from luthier_py.emulator.memory.device_memory import read_bytes
 from luthier_py.emulator.reading.known_code import MOST_BYTES
@@ -61,49 +61,9 @@ class Text(Protocol):
         ...
 
 
-class ObjectText:
-    """A code object's executable segments. ``find`` gives another one by its :func:`object_name`."""
-
-    def __init__(self, code_object: CodeObject, base: int, find: Callable[[bytes], CodeObject | None]) -> None:
-        self.base, self.target, self._find = base, code_object.target, find
-        self._object = code_object
-        ranges = code_object.text_ranges
-        self.extent = range(min((r.start for r in ranges), default=0), max((r.stop for r in ranges), default=0))
-        self._parts = [(r, memoryview(code_object.read(r.start, len(r)))) for r in ranges]
-
-    def at(self, pc: int) -> bytes | memoryview:
-        return next((data[pc - r.start : pc - r.start + MOST_BYTES] for r, data in self._parts if pc in r), b"")
-
-    def read(self, pc: int, size: int) -> bytes:
-        return next((bytes(data[pc - r.start : pc - r.start + size]) for r, data in self._parts if pc in r), b"")
-
-    def used(self, pc: int, raw: bytes) -> None:
-        """A file does not change."""
-
-    def lines(self, pc: int) -> tuple[SourceLine, ...]:
-        return self._frames.lines_at(pc)
-
-    @cached_property
-    def origins(self) -> Origins | None:
-        return read_origins(self._object)
-
-    @cached_property
-    def original(self) -> Text | None:
-        if self.origins is None or self.origins.original == HERE:
-            return self
-        found = self._find(self.origins.original)
-        return None if found is None else ObjectText(found, 0, self._find)
-
-    @cached_property
-    def _frames(self) -> Frames:
-        from luthier_py.analysis.frames import source_frames  # takes a while to import, and few ask
-
-        return source_frames(self._object)
-
-
 class ImageText:
-    """What the file says of code that was loaded from it: its lines, and what it is a copy of. ``find`` gives a code
-    object by its :func:`object_name`."""
+    """What a file says of the code in it: its lines, and what it is a copy of. ``find`` gives a code object by its
+    :func:`object_name`."""
 
     def __init__(self, elf: Elf, find: Callable[[bytes], CodeObject | None]) -> None:
         self._elf, self._find = elf, find
@@ -123,12 +83,52 @@ class ImageText:
 
     @cached_property
     def _frames(self) -> Frames:
-        from luthier_py.analysis.frames import frames_of
+        from luthier_py.analysis.frames import frames_of  # takes a while to import, and few ask
 
         return frames_of(self._elf.data)
 
 
-class MemoryText:
+class _FromImage:
+    """What a text knows by the file that it comes from; ``_image``: None where nothing is known of one."""
+
+    _image: ImageText | None
+
+    def lines(self, pc: int) -> tuple[SourceLine, ...]:
+        return () if self._image is None else self._image.lines(pc)
+
+    @property
+    def origins(self) -> Origins | None:
+        return None if self._image is None else self._image.origins
+
+    @property
+    def original(self) -> Text | None:
+        """Itself, if it is no copy, or in its original."""
+        if self._image is None or self.origins is None or self.origins.original == HERE:
+            return cast(Text, self)
+        return self._image.original
+
+
+class ObjectText(_FromImage):
+    """A code object's executable segments. ``find`` gives another one by its :func:`object_name`."""
+
+    def __init__(self, code_object: CodeObject, base: int, find: Callable[[bytes], CodeObject | None]) -> None:
+        self.base, self.target = base, code_object.target
+        self._image = ImageText(code_object.elf, find)
+        ranges = code_object.text_ranges
+        self.extent = range(min((r.start for r in ranges), default=0), max((r.stop for r in ranges), default=0))
+        self._parts = [(r, memoryview(code_object.read(r.start, len(r)))) for r in ranges]
+
+    def at(self, pc: int) -> bytes | memoryview:
+        return next((data[pc - r.start : pc - r.start + MOST_BYTES] for r, data in self._parts if pc in r), b"")
+
+    def read(self, pc: int, size: int) -> bytes:
+        return next((bytes(data[pc - r.start : pc - r.start + size]) for r, data in self._parts if pc in r), b"")
+
+    def used(self, pc: int, raw: bytes) -> None:
+        """A file does not change."""
+
+
+class MemoryText(_FromImage):
     """Mutable: ``size`` bytes of memory at ``start``, read as they are needed; remembers what was. ``image``: of the
     file that was loaded there, if it says more than names."""
 
@@ -153,19 +153,6 @@ class MemoryText:
 
     def used(self, pc: int, raw: bytes) -> None:
         self._used[pc] = raw
-
-    def lines(self, pc: int) -> tuple[SourceLine, ...]:
-        return () if self._image is None else self._image.lines(pc)
-
-    @property
-    def origins(self) -> Origins | None:
-        return None if self._image is None else self._image.origins
-
-    @property
-    def original(self) -> Text | None:
-        if self.origins is None or self.origins.original == HERE:
-            return self
-        return self._image.original if self._image is not None else None
 
     def unchanged(self) -> bool:
         """Whether memory holds everything that was decoded as it was then."""
