@@ -1,9 +1,10 @@
 /* The program's side of an emulated AMD GPU driver: calls for /dev/kfd, /dev/dri/renderD* and sysfs come here.
  *
  * From below: safely.c reads and writes what a program points to, nodes.c has the descriptors, pages.c the memory that both
- * sides see, for which native/hold.c stops those who write to pages that are exchanged, others.c what other processes have
- * of it, events.c words in it; driver.c speaks to the worker; waits.c waits for events, bells.c watches the doorbells of
- * queues; ioctls.c takes ioctls to the worker, paths.c gives files another place, fork.c starts a child anew.
+ * sides see, for which native/hold.c stops those who write to pages that are exchanged, mappings.c lines of
+ * /proc/self/maps, others.c what other processes have of it, events.c words in it; driver.c speaks to the worker; waits.c
+ * waits for events, bells.c watches the doorbells of queues; ioctls.c takes ioctls to the worker, paths.c gives files
+ * another place, fork.c starts a child anew.
  * Nothing here knows what an ioctl means beyond what must be done in this process.
  */
 #ifndef LUTHIER_KFD_H
@@ -14,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "kfd_protocol.h"
@@ -74,6 +76,10 @@ struct control { _Atomic uint32_t bell; };
 struct control *control(void);          /* NULL: there is no driver, or this is a child of fork */
 int pages_share(uint64_t handle, uintptr_t start, size_t bytes); /* 0 or an errno */
 void pages_give_back(uint64_t handle);
+
+/* mappings.c */
+struct mapping { uintptr_t start, end, offset, inode; char write, kind; bool of_file; const char *name; char line[4096 + 128]; };
+bool next_mapping(FILE *maps, struct mapping *found); /* of_file: of the arena's; the name lies in the line */
 
 /* others.c */
 int file_share(uint64_t handle, uintptr_t start, size_t bytes); /* 0 or an errno; -1: it is no file's that others may map */

@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "kfd.h"
@@ -23,42 +22,29 @@ static bool is_file_of(const char *name, unsigned long inode, uint64_t end)
     return S_ISREG(facts.stx_mode) && facts.stx_ino == inode && end < facts.stx_size + (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The name by which another process of this user finds the file behind a mapping, and where in it `start` is; false where
- * not all of the range is one shared mapping that may be written, of another file than ours, which has its name still. */
-static bool find_shared_file(uintptr_t start, size_t bytes, char *name, size_t room, uint64_t *offset)
+/* The mapping of a file that another process of this user finds by its name; false where not all of the range is one shared
+ * mapping that may be written, of another file than ours, which has its name still. */
+static bool find_shared_file(uintptr_t start, size_t bytes, struct mapping *found)
 {
     FILE *maps = REAL(fopen)("/proc/self/maps", "re");
-    unsigned long from, to, at, inode;
-    unsigned device_major, device_minor;
-    char write, kind, line[4096 + 128] = "";
-    int place = 0;
-    bool found = false;
-    while (maps && !found && fgets(line, sizeof line, maps))
-        found = sscanf(line, "%lx-%lx %*c%c%*c%c %lx %x:%x %lu %n", &from, &to, &write, &kind, &at, &device_major, &device_minor,
-                       &inode, &place) == 8 && from <= start && start < to;
+    bool there = false;
+    while (maps && !there && next_mapping(maps, found))
+        there = found->start <= start && start < found->end;
     if (maps)
         fclose(maps);
-    line[strcspn(line, "\n")] = '\0';
-    if (!found || kind != 's' || write != 'w' || start + bytes > to || line[place] != '/' || strlen(line + place) >= room)
-        return false;
-    if (arena_is_file(makedev(device_major, device_minor), inode))
-        return false;
-    *offset = at + (start - from);
-    if (!is_file_of(line + place, inode, *offset + bytes))
-        return false;
-    strcpy(name, line + place);
-    return true;
+    return there && found->kind == 's' && found->write == 'w' && start + bytes <= found->end && *found->name == '/' &&
+           !found->of_file && is_file_of(found->name, found->inode, found->offset + (start - found->start) + bytes);
 }
 
 /* What other processes share with this one stays theirs: the worker maps the same file. */
 int file_share(uint64_t handle, uintptr_t start, size_t bytes)
 {
-    char name[4096];
-    uint64_t offset;
+    struct mapping found;
     struct reply reply;
-    if (!find_shared_file(start, bytes, name, sizeof name, &offset))
+    if (!find_shared_file(start, bytes, &found))
         return -1;
-    struct part parts[] = {{&handle, 8}, {&offset, 8}, {name, strlen(name)}};
+    uint64_t offset = found.offset + (start - found.start);
+    struct part parts[] = {{&handle, 8}, {&offset, 8}, {found.name, strlen(found.name)}};
     if (!driver_ask(MESSAGE_SHARED_FILE, parts, 3, &reply))
         return EIO;
     struct cursor cursor = {reply.data, reply.data + reply.bytes, false};

@@ -15,7 +15,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "hold.h"
@@ -192,23 +191,6 @@ static int for_own_pages(const struct share *share, int (*with)(uintptr_t start,
             error = with(at, end - at);
     }
     return error;
-}
-
-struct mapping { uintptr_t start, end; char write, kind; bool of_file; }; /* a line of /proc/self/maps */
-
-static bool next_mapping(FILE *maps, struct mapping *found)
-{
-    char line[512];
-    unsigned device_major, device_minor;
-    unsigned long inode;
-    while (fgets(line, sizeof line, maps)) {
-        if (sscanf(line, "%lx-%lx %*c%c%*c%c %*s %x:%x %lu", &found->start, &found->end, &found->write, &found->kind,
-                   &device_major, &device_minor, &inode) != 7)
-            continue;
-        found->of_file = arena_is_file(makedev(device_major, device_minor), inode);
-        return true;
-    }
-    return false;
 }
 
 /* Whether all of it is memory that is this process's alone, and that it may write. */

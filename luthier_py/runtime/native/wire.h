@@ -11,8 +11,9 @@ struct part { const void *data; size_t bytes; };
 struct reply { int32_t status; uint32_t bytes; char *data; }; /* data is the receiver's to free */
 struct wire { int fd; pthread_mutex_t lock; uint64_t file; }; /* `file`: what `fd` is, as long as the program does not close it */
 
-/* Start a worker for `service`; `shared_fd` is inherited by it. False, with one line on stderr, when it cannot be. */
 enum { SHARED_FD = 4 }; /* in a worker: the file that it shares with its program */
+
+/* Start a worker for `service`; `shared_fd` is inherited by it. False, with one line on stderr, when it cannot be. */
 bool wire_start(struct wire *wire, const char *service, int shared_fd);
 /* A message without a reply; false when the worker is gone. The caller holds no lock. */
 bool wire_send(struct wire *wire, uint32_t code, const struct part *parts, int count);
