@@ -12,29 +12,15 @@ from collections.abc import Mapping, Sequence
 
 from luthier_py.runtime.loader.build import loader_library
 
-_BEFORE, _MOST_INTERPRETERS, _LINE, _PATH = 6, 4, 256, 4096  # loaded.h
-
-
-class _Loaded(ctypes.Structure):
-    """struct loaded."""
-
-    _fields_ = (("path", ctypes.c_char_p), ("words", ctypes.POINTER(ctypes.c_char_p)),
-                ("lines", ctypes.c_char * (_MOST_INTERPRETERS * _LINE)), ("libraries", ctypes.c_char * (2 * _PATH)),
-                ("place", ctypes.c_char * _PATH))
-
 
 def command_by_loader(path: str, words: Sequence[str], environment: Mapping[str, str]) -> list[str] | None:
     """None where the kernel starts PATH without the loader that ``environment`` names."""
-    load_by_name = ctypes.CDLL(str(loader_library())).luthier_load_by_name
-    load_by_name.restype = ctypes.c_bool
-    found = _Loaded()
-    room = (ctypes.c_char_p * (_BEFORE + 2 * _MOST_INTERPRETERS + 1 + len(words)))()
-    found.words = ctypes.cast(room, ctypes.POINTER(ctypes.c_char_p))
-    program, given = os.fsencode(path), _array(words)
+    command = ctypes.CDLL(str(loader_library())).luthier_command
+    command.restype = ctypes.c_bool
+    found: list[str] = []
+    add = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(lambda word: found.append(os.fsdecode(word)))
     variables = _array([f"{name}={value}" for name, value in environment.items()])
-    if not load_by_name(ctypes.byref(found), program, given, variables):
-        return None
-    return [os.fsdecode(word) for word in iter(iter(room).__next__, None)]
+    return found if command(os.fsencode(path), _array(words), variables, add) else None
 
 
 def _array(words: Sequence[str]) -> ctypes.Array[ctypes.c_char_p]:

@@ -8,8 +8,7 @@
 
 enum { BEFORE = 6, MOST_INTERPRETERS = 4, MOST_OF_A_SCRIPT = 2 * MOST_INTERPRETERS, LINE = 256 };
 
-/* A command line that the kernel can carry out. Arrays and texts are the caller's: after vfork nothing is allocated.
- * runtime/loader/command.py has it, too. */
+/* A command line that the kernel can carry out. Arrays and texts are the caller's: after vfork nothing is allocated. */
 struct loaded {
     const char *path;
     const char **words; /* with room for BEFORE + MOST_OF_A_SCRIPT + 1 more than were given */

@@ -172,9 +172,14 @@ ssize_t __readlink_chk(const char *path, char *to, size_t bytes, size_t room)
     return readlink(path, to, bytes < room ? bytes : room);
 }
 
-/* For command.py. */
-API bool luthier_load_by_name(struct loaded *to, const char *path, char *const *given, char *const *environment);
-bool luthier_load_by_name(struct loaded *to, const char *path, char *const *given, char *const *environment)
+/* For command.py, which gets one word after the other. */
+API bool luthier_command(const char *path, char *const *given, char *const *environment, void (*add)(const char *word));
+bool luthier_command(const char *path, char *const *given, char *const *environment, void (*add)(const char *word))
 {
-    return load_by_name(to, path, given, environment);
+    ROOM_FOR(loaded, given);
+    if (!load_by_name(&loaded, path, given, environment))
+        return false;
+    for (const char **word = loaded.words; *word; word++)
+        add(*word);
+    return true;
 }
