@@ -125,11 +125,11 @@ def calling(stack: Stack, output: Path, target: str) -> list[str]:
 
 def framework(stack: Stack, output: Path, target: str) -> list[str]:
     """A program in frameworks/, with PyPI's packages for it in an environment of its own."""
-    place = output.with_name(f"{output.name}-environment")
+    packages = FRAMEWORKS[output.name]
+    place = output.with_name(f"{packages[0].partition('=')[0]}-environment")
     if not (place / "made").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
-        subprocess.run([str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", *FRAMEWORKS[output.name]],
-                       check=True)
+        subprocess.run([str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", *packages], check=True)
         (place / "made").touch()
     return [str(place / "bin" / "python"), str(Path(__file__).parent / "frameworks" / f"{output.name}.py")]
 

@@ -6,21 +6,9 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import numpy as np
+from jax_network import first, inputs, step, wanted
 
 STEPS, EVERY, MOST = 400, 50, 0.02
-random = np.random.default_rng(0)
-inputs, wanted = (random.standard_normal((64, size)).astype(np.float32) for size in (48, 8))
-
-
-def loss(weights, inputs, wanted):
-    return ((jnp.tanh(inputs @ weights[0]) @ weights[1] - wanted) ** 2).mean()
-
-
-@jax.jit
-def step(weights, inputs, wanted):
-    value, slopes = jax.value_and_grad(loss)(weights, inputs, wanted)
-    return value, [weight - 0.5 * slope for weight, slope in zip(weights, slopes, strict=True)]
 
 
 def resident(process):
@@ -42,7 +30,7 @@ def workers():
 
 
 with jax.default_device(jax.devices("rocm")[0]):
-    weights = [jnp.asarray(0.1 * random.standard_normal(shape).astype(np.float32)) for shape in ((48, 32), (32, 8))]
+    weights = [jnp.asarray(weight) for weight in first]
     seen, began = [], time.monotonic()
     for number in range(STEPS):
         value, weights = step(weights, jnp.asarray(inputs), jnp.asarray(wanted))
