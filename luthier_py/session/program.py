@@ -117,7 +117,6 @@ def code_for_others(path: Path, device: str) -> Iterator[str]:
             there = ", ".join(dict.fromkeys(part.target_name for part in parts))
             devices = dict.fromkeys(map(architecture, chosen_targets(device)))
             unfit = [each for each in devices if there and choose(parts, each) is None]
-            parts.clear()  # which lie in the file
     except (OSError, LuthierError):
         return
     for each in unfit:

@@ -88,7 +88,7 @@ class RunSettings:
             return {}
         if not self.device.startswith(EMULATOR):
             raise Invalid(f"device {self.device} is unknown; give emulator:TARGET, or nothing for the GPU")
-        chosen_targets(self.device)
+        targets = chosen_targets(self.device)
         launch = launch_environment(self.launch)
         if self.record is not None:
             launch |= self.record.environment()
@@ -96,7 +96,7 @@ class RunSettings:
             launch[GRANULARITY] = os.environ.get(GRANULARITY, str(GPU_GRANULARITY))
         memory = device_settings({**os.environ, **launch}).memory_bytes
         return {**launch, VARIABLE: self.device, TRACE: str(int(self.times)), **stack_environment(self.stack),
-                **topology_environment(self.stack, self.device, memory)}
+                **topology_environment(self.stack, targets, memory)}
 
 
 def run_settings(device: str | None, given: Mapping[str, object] | None = None, stack: str | None = None,

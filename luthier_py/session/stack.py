@@ -20,6 +20,7 @@ from luthier_py.releases.table import RELEASES
 from luthier_py.runtime.hip import runtime_folder
 
 if TYPE_CHECKING:  # whoever has none does not wait for it
+    from luthier_py.isa import Target
     from luthier_py.releases.fetched import FetchedRelease
 
 VARIABLE = "LUTHIER_STACK"
@@ -84,17 +85,16 @@ def stack_environment(stack: str) -> dict[str, str]:
     return {"LD_PRELOAD": _preloading(device_library()), **chosen}
 
 
-def topology_environment(stack: str, device: str, memory_bytes: int) -> dict[str, str]:
+def topology_environment(stack: str, targets: Sequence[Target], memory_bytes: int) -> dict[str, str]:
     """What shows programs that have a release's libraries on our HIP runtime the device in /sys, where frameworks and
     management libraries look for one; nothing for a device whose card nobody knows."""
     if not has_our_runtime(stack) or stack == LUTHIER or (platform.system(), platform.machine()) != _PLATFORM:
         return {}
     from luthier_py.runtime.kfd import device_library
     from luthier_py.worker.kfd.topology import sysfs
-    from luthier_py.worker.targets import chosen_targets
 
     try:
-        files = sysfs(chosen_targets(device), memory_bytes)
+        files = sysfs(targets, memory_bytes)
     except Unsupported:
         return {}
     return {"LD_PRELOAD": _preloading(device_library()), SYSFS: str(files)}

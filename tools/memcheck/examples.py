@@ -52,8 +52,7 @@ def _line(run: Sequence[Row]) -> str:
         lanes = f"lanes {first['lane']} to {last['lane']}"
         if step := run[1]["address"] - first["address"]:
             where += f" to {last['address']:#x} by {step}"
-        number = _NUMBER.search(last["what"])
-        if number is not None and last["what"] != what:
-            what = _NUMBER.sub(lambda found: f"{found[0]} to {number[0]}", what, 1)
+        if last["what"] != what:
+            what = _NUMBER.sub(lambda found: f"{found[0]} to {_number(last)}", what, 1)
     space = " in LDS" * (first["space"] == "LDS")
     return f"{where}{space}: {what}; {lanes} of wave {first['wave']} of work-group {first['workgroup']}"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from luthier_py.isa import target
 from luthier_py.runtime.kfd import device_library
 from luthier_py.session.stack import SYSFS, topology_environment
 
@@ -38,15 +39,14 @@ def look(require_tool: Callable[[str], str]) -> Callable[..., list[object]]:
 
 def test_devices_are_shown(look: Callable[..., list[object]]) -> None:
     """By what `exec` sets; nothing answers for /dev/kfd, and no worker is started for it."""
-    given = topology_environment("luthier-7.2", "emulator:gfx90a,emulator:gfx1100", 1 << 30)
+    given = topology_environment("luthier-7.2", [target("gfx90a"), target("gfx1100")], 1 << 30)
     nodes, driver, module, cards = look(**given, LUTHIER_DEVICE="emulator:gfx90a,emulator:gfx1100")
     assert isinstance(nodes, dict) and list(nodes) == ["0", "1", "2"] and cards and module
     assert "gfx_target_version 90010" in nodes["1"] and "gfx_target_version 110000" in nodes["2"]
     assert driver == Path("/dev/kfd").exists()
 
 
-@pytest.mark.parametrize(("stack", "device"), [("luthier", "emulator:gfx90a"), ("luthier-7.2", "emulator:gfx803"),
-                                               ("rocm-7.2", "emulator:gfx90a")])
-def test_where_nothing_is_shown(stack: str, device: str) -> None:
+@pytest.mark.parametrize(("stack", "name"), [("luthier", "gfx90a"), ("luthier-7.2", "gfx803"), ("rocm-7.2", "gfx90a")])
+def test_where_nothing_is_shown(stack: str, name: str) -> None:
     """A program of ours needs none, gfx8's card is not known, and ROCm's stack has the driver."""
-    assert SYSFS not in topology_environment(stack, device, 1 << 30)
+    assert SYSFS not in topology_environment(stack, [target(name)], 1 << 30)
