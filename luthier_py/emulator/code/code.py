@@ -1,9 +1,10 @@
 """Host functions made of a text's code.
 
-In: a text. Out: a table from each dword of it to the host function that a wave enters there. Functions are translated
-when a launch first needs them, or found among those that were kept; and compiled when a wave first comes there: what
-is large fast at first, and well once it runs often. Invariant: the table only grows; an entry changes to better code
-for the same instructions, with the same counters, and what it was before stays.
+In: a text. Out: a table from each dword of it to the host function that a wave enters there. A function is translated,
+or found among those that were kept, when a wave first comes to it: a library's kernel may call hundreds, of which a
+launch needs three. Its parts are compiled in the same way: what is large fast at first, and well once it runs often.
+Invariant: the table only grows; an entry changes to better code for the same instructions, with the same counters, and
+what it was before stays.
 """
 
 from __future__ import annotations
@@ -153,23 +154,19 @@ class HostedCode:
         return inst
 
     def require(self, pc: int, kernel: str) -> None:
-        """Make the table's entry for ``pc``; Unsupported or Malformed if it or what it calls directly cannot be run."""
+        """Make the table's entry for ``pc``; Unsupported or Malformed if its function cannot be run."""
         with self._lock:
-            work = [pc]
-            while work:
-                entry = work.pop()
-                place = self._place(entry)
-                if entry in self._waiting or 0 <= place < self.entries and self.table[place]:
-                    continue
+            place = self._place(pc)
+            if pc not in self._waiting and not (0 <= place < self.entries and self.table[place]):
                 try:
-                    work += self._add(entry)
+                    self._add(pc)
                 except (Unsupported, Malformed) as error:
-                    raise self._located(error, kernel, entry) from error
+                    raise self._located(error, kernel, pc) from error
             if pc in self._waiting:
                 self._link(self._waiting[pc])
 
-    def _add(self, entry: int) -> tuple[int, ...]:
-        """Find or translate the function at ``entry``; what it calls directly."""
+    def _add(self, entry: int) -> None:
+        """Find or translate the function at ``entry``."""
         translation, texts = kept.find(self.source, self.settings, entry), dict[str, str]()
         if translation is None:
             from luthier_py.emulator.translation.translating import (
@@ -193,7 +190,6 @@ class HostedCode:
         self.site_bytes[0] = len(self.numbers.sites) * SITE_BYTES
         self.clock.weigh(*((len(pcs), number_of_own(self.source.origins, pcs)) if what is CounterKind.WAVES else (0, 0)
                            for what, pcs in self.numbers.counters[self.clock.counters :]))
-        return translation.calls
 
     def _make_room(self, translation: Translation) -> None:
         """Before anything is remembered of what there is no room for."""

@@ -13,11 +13,8 @@ from dataclasses import dataclass
 
 from luthier_py.errors import Malformed
 from luthier_py.isa.instruction import Inst, OpFlag
-from luthier_py.isa.registers import RegFile
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import DEBUG_TRAP, INTERRUPT_MESSAGE, Action
-from luthier_py.isa.semantics.readers.evaluate import evaluate
-from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, constant
 from luthier_py.isa.target import Target
 from luthier_py.isa.wave_registers import gives_back_vectors
 
@@ -91,37 +88,6 @@ def inside_out(blocks: list[CodeBlock]) -> list[int]:
                 seen.add(following)
                 path.append((following, iter(followers(blocks[following]))))
     return order
-
-
-def direct_calls(blocks: list[CodeBlock]) -> set[int]:
-    """Functions called at an address that one block works out: s_getpc, s_add and s_addc of literals, s_swappc."""
-    found = set()
-    for block in blocks:
-        known: dict[int, int] = {}  # scalar register -> dword
-        for pc, inst in block.insts:
-            flags, source = inst.op.flags, inst.find("src0")
-            if OpFlag.CALL in flags and OpFlag.INDIRECT not in flags:
-                found.add(inst.branch_target(pc) or 0)
-            elif OpFlag.CALL in flags and source is not None and source.reg is not None:
-                pair = [known.get(source.reg.index + half) for half in (0, 1)]
-                found |= {pair[0] | pair[1] << 32} if pair[0] is not None and pair[1] is not None else set()
-            known = _known_after(inst, pc + inst.size_bytes, known)
-    return found
-
-
-def _known_after(inst: Inst, after: int, known: dict[int, int]) -> dict[int, int]:
-    """Scalar registers whose value is worked out; ``after``: the address of what comes next."""
-    kept = {index: value for index, value in known.items() if not inst.writes.sgpr >> index & 1}
-    if OpFlag.GETS_PC in inst.op.flags and (pair := inst["sdst"].reg) is not None:
-        return kept | {pair.index: after & 0xFFFFFFFF, pair.index + 1: after >> 32}
-    if not any(inst.reads.sgpr >> index & 1 for index in known):
-        return kept
-
-    def read(file: RegFile, index: int) -> Known:
-        return constant(known[index]) if file is RegFile.SGPR and index in known else UNIFORM
-
-    return kept | {index: result.constant for (file, index), result in evaluate(inst, read).items()
-                   if file is RegFile.SGPR and isinstance(result, Number) and result.constant is not None}
 
 
 def without_vectors(blocks: list[CodeBlock], target: Target) -> set[int]:

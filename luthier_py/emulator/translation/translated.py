@@ -54,8 +54,6 @@ class Translation:
 
     runs: tuple[CodeRun, ...]
     """All code that it was made of."""
-    calls: tuple[int, ...]
-    """Addresses of functions that it calls directly."""
     effort: Effort
     parts: tuple[HostPart, ...]
     rows_read_first: int
@@ -66,7 +64,6 @@ class Translation:
         """As a text, without the code of ``runs``."""
         return json.dumps({
             "runs": [[start, len(data)] for start, data in self.runs],
-            "calls": self.calls,
             "effort": self.effort.name,
             "rows_read_first": self.rows_read_first,
             "scalars_named": self.scalars_named,
@@ -83,9 +80,8 @@ def unpacked(text: bytes, runs: tuple[CodeRun, ...]) -> Translation:
             raise Malformed("a translation of other code")
         known = {pc for start, data in runs for pc in range(start, start + len(data), 4)}
         parts = tuple(_part(row, known) for row in facts["parts"])
-        calls = tuple(_whole(call) for call in facts["calls"])
         firsts = _whole(facts["rows_read_first"]), _whole(facts["scalars_named"])
-        return Translation(runs, calls, Effort[facts["effort"]], parts, *firsts)
+        return Translation(runs, Effort[facts["effort"]], parts, *firsts)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise Malformed(f"not a translation: {error}") from error
 

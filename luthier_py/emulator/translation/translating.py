@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from luthier_py.emulator.options.settings import Settings
-from luthier_py.emulator.reading.discover import direct_calls, discover
+from luthier_py.emulator.reading.discover import discover
 from luthier_py.emulator.reading.first_reads import rows_read_first, scalars_named
 from luthier_py.emulator.translation.host_functions import DividedFunction, HostFunction
 from luthier_py.emulator.translation.translated import CodeRun, HostPart, Translation
@@ -32,10 +32,9 @@ def translated(decode: Callable[[int], Inst], entry: int, settings: Settings, or
     function = DividedFunction(blocks, entry, settings, origins)
     written = [function.written(name, function.effort) for name in function.parts]
     runs = _runs_of(pair for block in blocks for pair in block.insts)
-    calls = tuple(sorted(direct_calls(blocks)))
     parts = tuple(map(described, written))
     firsts = rows_read_first(blocks, entry), scalars_named(blocks)
-    translation = Translation(runs, calls, function.effort, parts, *firsts)
+    translation = Translation(runs, function.effort, parts, *firsts)
     return Translated(function, translation, {one.name: one.ir for one in written})
 
 
