@@ -168,10 +168,15 @@ class ChunkLoad(_ChunkMove):
             return [first]
         return [first, self.w.emitter.let(f"getelementptr i8, ptr {first}, i64 {self.distance}")]
 
+    @property
+    def _once(self) -> str:
+        """What keeps LLVM from reading memory again for another half or use, when another worker may have stored."""
+        return "" if self.where.kind == "lds" else " volatile"
+
     def _vectors(self, pointer: str) -> list[str]:
         e, count = self.w.emitter, CHUNK * self.words
         whole = f"<{count} x i32>"
-        data = e.let(f"load {whole}, ptr {pointer}, align 1")
+        data = e.let(f"load{self._once} {whole}, ptr {pointer}, align 1")
         if self.words == 1:
             return [data]
         picked = [", ".join(f"i32 {i * self.words + word}" for i in range(CHUNK)) for word in range(self.words)]
@@ -180,10 +185,14 @@ class ChunkLoad(_ChunkMove):
     def _broadcasts(self, pointer: str) -> list[str]:
         e = self.w.emitter
         found = []
-        for word in range(self.words):
+        for word in range(0, self.words, 2):
             place = e.let(f"getelementptr i8, ptr {pointer}, i64 {4 * word}") if word else pointer
-            found.append(_splat(e, e.let(f"load i32, ptr {place}, align 1")))
-        return found
+            if word + 1 == self.words:
+                found.append(e.let(f"load{self._once} i32, ptr {place}, align 1"))
+                continue
+            both = e.let(f"load{self._once} i64, ptr {place}, align 1")
+            found += [e.let(f"trunc i64 {half} to i32") for half in (both, e.let(f"lshr i64 {both}, 32"))]
+        return [_splat(e, word) for word in found]
 
     def _loaded(self, chunk: LaneChunk, number: int) -> str:
         """Pointer to this chunk of a row where a support function leaves what it loaded."""

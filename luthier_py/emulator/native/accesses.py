@@ -13,10 +13,11 @@ and returns false after it has noted a fault in the wave. Elements ``pb32`` and 
 second element lies ``distance`` bytes (>= 0) after the first, and has rows of its own; other elements
 ignore the last two. A lane's addresses are read before its data is written.
 
-Invariant: no byte is touched that was not checked to lie in an allocation, LDS, or scratch. A site
-remembers the allocation of its last access (``base``, ``end``), so one comparison of all lanes is
-the rule and the search the exception; lanes at consecutive or equal addresses, within a chunk,
-move as vectors.
+Invariant: no byte is touched that was not checked to lie in an allocation, LDS, or scratch. Of memory that other
+workers see, a lane's two dwords move at once, and what is loaded is read once (volatile): LLVM would read memory again
+for another half of a vector, and find there what was stored meanwhile. A site remembers the allocation of its last
+access (``base``, ``end``), so one comparison of all lanes is the rule and the search the exception; lanes at
+consecutive or equal addresses, within a chunk, move as vectors.
 """
 
 from __future__ import annotations
@@ -157,12 +158,12 @@ class _Move:
     def _load_chunk(self, c: str, lane: int, part: int) -> str:
         if self.narrow:
             return f"""
-  {c}.narrow = load <{CHUNK} x {self.narrow}>, ptr {c}.p, align 1
+  {c}.narrow = load volatile <{CHUNK} x {self.narrow}>, ptr {c}.p, align 1
   {c}.v = {self.extend} <{CHUNK} x {self.narrow}> {c}.narrow to {_CHUNK}
 {self._data(f"{c}.d", 0, lane, part)}  store {_CHUNK} {c}.v, ptr {c}.d, align 4
 """
         whole = f"<{CHUNK * self.words} x i32>"
-        text = f"  {c}.all = load {whole}, ptr {c}.p, align 1\n"
+        text = f"  {c}.all = load volatile {whole}, ptr {c}.p, align 1\n"
         for word in range(self.words):
             picked = ", ".join(f"i32 {i * self.words + word}" for i in range(CHUNK))
             text += f"""
@@ -173,12 +174,14 @@ class _Move:
 
     def _load_same(self, c: str, lane: int, part: int) -> str:
         text = ""
+        for word in range(0, self.words, 2):
+            u = f"{c}.y{word}"
+            text += f"  {u}.p = getelementptr i8, ptr {c}.p, i64 {4 * word}\n"
+            text += self._load_word(f"{u}.0", f"{u}.p") if word + 1 == self.words else _load_two_words(u, f"{u}.p")
         for word in range(self.words):
             u = f"{c}.{word}"
             text += f"""
-  {u}.p = getelementptr i8, ptr {c}.p, i64 {4 * word}
-{self._load_word(f"{u}.x", f"{u}.p")}
-  {u}.one = insertelement {_CHUNK} poison, i32 {u}.x, i64 0
+  {u}.one = insertelement {_CHUNK} poison, i32 {c}.y{word & ~1}.{word & 1}, i64 0
   {u}.v = shufflevector {_CHUNK} {u}.one, {_CHUNK} poison, {_CHUNK} {_SAME}
 {self._data(f"{u}.d", word, lane, part)}  store {_CHUNK} {u}.v, ptr {u}.d, align 4
 """
@@ -213,13 +216,13 @@ class _Move:
 
     def _load_word(self, name: str, pointer: str) -> str:
         if not self.narrow:
-            return f"  {name} = load i32, ptr {pointer}, align 1"
+            return f"  {name} = load i32, ptr {pointer}, align 1\n"
         return (f"  {name}.n = load {self.narrow}, ptr {pointer}, align 1\n"
-                f"  {name} = {self.extend} {self.narrow} {name}.n to i32")
+                f"  {name} = {self.extend} {self.narrow} {name}.n to i32\n")
 
     def _move_word(self, name: str, pointer: str, data: str) -> str:
         if not self.store:
-            return f"{self._load_word(name, pointer)}\n  store i32 {name}, ptr {data}, align 4\n"
+            return f"{self._load_word(name, pointer)}  store i32 {name}, ptr {data}, align 4\n"
         text = f"  {name} = load i32, ptr {data}, align 4\n"
         if not self.narrow:
             return text + f"  store i32 {name}, ptr {pointer}, align 1\n"
@@ -241,16 +244,43 @@ class _Move:
                 text += f"  %l{part}.p{word} = getelementptr i8, ptr %l{part}.p, i64 {4 * word}\n"
         return text + self._lane_data("l", "loop") + next_lane("loop") + "done:\n  ret i1 true\n"
 
-    def _lane_data(self, tag: str, loop: str) -> str:
-        """Move all words of one lane, whose pointers are ready."""
+    def _lane_data(self, tag: str, loop: str, apart: bool = False) -> str:
+        """Move all words of one lane, whose pointers are ready; ``apart``: whose words may not follow each other."""
         text = ""
         for part in self.parts:
-            t = f"%{tag}{part}"
-            text += f"  {t}.d = getelementptr i32, ptr {_rows(part)}, i64 %{loop}.lane\n"
+            t = f"{tag}{part}"
+            text += f"  %{t}.d = getelementptr i32, ptr {_rows(part)}, i64 %{loop}.lane\n"
             for word in range(self.words):
-                text += f"  {t}.d{word} = getelementptr i8, ptr {t}.d, i64 {word * self.row}\n"
-                text += self._move_word(f"{t}.x{word}", f"{t}.p{word}", f"{t}.d{word}")
+                text += f"  %{t}.d{word} = getelementptr i8, ptr %{t}.d, i64 {word * self.row}\n"
+            for word in range(0, self.words, 2):
+                pair = range(word, min(word + 2, self.words))
+                pointers = [f"%{t}.p{one}" for one in pair]
+                alone = "".join(map(self._move_word, (f"%{t}.x{one}" for one in pair), pointers,
+                                    (f"%{t}.d{one}" for one in pair)))
+                if len(pair) == 1:
+                    text += alone
+                    continue
+                whole = self._move_two_words(f"%{t}", word)
+                text += _where_adjacent(f"{t}.{word}", *pointers, whole, alone) if apart else whole
         return text
+
+    def _move_two_words(self, t: str, word: int) -> str:
+        """At once: another worker sees none or both."""
+        name, first, second = f"{t}.y{word}", f"{t}.d{word}", f"{t}.d{word + 1}"
+        if self.store:
+            return f"""
+  {name}.0 = load i32, ptr {first}, align 4
+  {name}.1 = load i32, ptr {second}, align 4
+  {name}.low = zext i32 {name}.0 to i64
+  {name}.high = zext i32 {name}.1 to i64
+  {name}.up = shl i64 {name}.high, 32
+  {name}.all = or i64 {name}.low, {name}.up
+  store volatile i64 {name}.all, ptr {t}.p{word}, align 1
+"""
+        return _load_two_words(name, f"{t}.p{word}") + f"""
+  store i32 {name}.0, ptr {first}, align 4
+  store i32 {name}.1, ptr {second}, align 4
+"""
 
     def _private(self) -> str:
         """Where all lanes of EXEC have one offset, a word of scratch is a row like any other."""
@@ -307,7 +337,7 @@ class _Move:
                 text += _resolved(f"{s}.p{word}", f"%{s}.at{word}", size, tail)
             for word in range(1, self.words if size > 4 else 1):
                 text += f"  %{s}.p{word} = getelementptr i8, ptr %{s}.p0, i64 {4 * word}\n"
-        return text + self._lane_data("s", "scan") + next_lane("scan") + SLOW_END
+        return text + self._lane_data("s", "scan", in_words) + next_lane("scan") + SLOW_END
 
     def _bytes_of_words(self, size: int, tail: str) -> str:
         """A lane whose elements lie across words, byte by byte; others go on behind it."""
@@ -361,6 +391,33 @@ def _resolved(name: str, address: str, size: int, tail: str) -> str:
   %{name}.null = icmp eq ptr %{name}, null
   br i1 %{name}.null, label %failed, label %{name}.good
 {name}.good:
+"""
+
+
+def _load_two_words(name: str, pointer: str) -> str:
+    """As ``name``.0 and ``name``.1, at once: another worker may store both meanwhile."""
+    return f"""
+  {name}.all = load volatile i64, ptr {pointer}, align 1
+  {name}.0 = trunc i64 {name}.all to i32
+  {name}.up = lshr i64 {name}.all, 32
+  {name}.1 = trunc i64 {name}.up to i32
+"""
+
+
+def _where_adjacent(label: str, first: str, second: str, whole: str, alone: str) -> str:
+    """``whole`` where the word at ``second`` follows the one at ``first``, elsewhere ``alone``."""
+    t = f"%{label}"
+    return f"""
+  {t}.first = ptrtoint ptr {first} to i64
+  {t}.second = ptrtoint ptr {second} to i64
+  {t}.gap = sub i64 {t}.second, {t}.first
+  {t}.adjacent = icmp eq i64 {t}.gap, 4
+  br i1 {t}.adjacent, label %{label}.whole, label %{label}.alone
+{label}.whole:
+{whole}  br label %{label}.moved
+{label}.alone:
+{alone}  br label %{label}.moved
+{label}.moved:
 """
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from luthier_py.emulator.instructions.modes import modes, sets_from_register
 from luthier_py.emulator.options.settings import CodeNumbers, Settings, Style
+from luthier_py.emulator.options.translator import translator
 from luthier_py.emulator.reading.discover import CodeBlock, without_vectors
 from luthier_py.emulator.reading.liveness import live_rows
 from luthier_py.emulator.reading.parts import cut, effort, parts
@@ -53,12 +54,14 @@ class DividedFunction:
     def written(self, name: str, effort: Effort) -> HostFunction:
         """A part, to be compiled with ``effort``; Unsupported if any instruction of it is."""
         part = self.parts[name]
-        translator = Translator(name, part, self._live, self._mode_at, self._restores, self._skips,
-                                self._without_vectors, self._settings, self._style(effort), self._origins)
-        translator.items = self._items
-        ir = translator.translate()
+        writer = Translator(name, part, self._live, self._mode_at, self._restores, self._skips,
+                            self._without_vectors, self._settings, self._style(effort), self._origins)
+        writer.items = self._items
+        ir = writer.translate()
         live = " ".join(f"{self._live[pc]:x}" for block in part for pc, _ in block.insts)
-        return HostFunction(name, part, ir, translator.numbers, cache_key(ir, live))
+        # Better code comes of another text, which nobody has written yet: only the translator's sources tell it.
+        others = translator() if self.effort is Effort.FAST else ""
+        return HostFunction(name, part, ir, writer.numbers, cache_key(ir, live, others))
 
     def _style(self, effort: Effort) -> Style:
         if effort is Effort.FAST:
