@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from luthier_py.loader.elf import DYNAMIC, FILE_HEADER, PROGRAM_HEADER, SYMBOL, SegmentType
 
-Read = Callable[[int, int], bytes]
+ReadMemory = Callable[[int, int], bytes]
 """Address and size; fewer bytes, or none, where no allocation has them."""
 
 _MAGIC, _DESCRIPTOR = b"\x7fELF", b".kd"
@@ -30,14 +30,14 @@ class CodeInMemory:
     begin: bytes
 
 
-def code_in_memory(read: Read, base: int) -> CodeInMemory | None:
+def code_in_memory(read: ReadMemory, base: int) -> CodeInMemory | None:
     try:
         return _code(read, base)
     except (struct.error, KeyError):
         return None
 
 
-def _code(read: Read, base: int) -> CodeInMemory | None:
+def _code(read: ReadMemory, base: int) -> CodeInMemory | None:
     header = read(base, FILE_HEADER.size)
     if header[:4] != _MAGIC:
         return None
@@ -51,7 +51,7 @@ def _code(read: Read, base: int) -> CodeInMemory | None:
     return CodeInMemory(size, _kernels(read, base, tags), read(base, min(first, _COMPARED)))
 
 
-def _kernels(read: Read, base: int, tags: dict[int, int]) -> dict[int, str]:
+def _kernels(read: ReadMemory, base: int, tags: dict[int, int]) -> dict[int, str]:
     count = min(struct.unpack("<II", read(base + tags[_HASH], 8))[1], _MOST)
     names = read(base + tags[_NAMES], tags[_NAMES_SIZE])
     found = {}

@@ -20,7 +20,7 @@ from luthier_py.loader import MEMORY
 from luthier_py.loader.elf import Elf, SectionType, parse_elf
 from luthier_py.loader.origins import ORIGINS_SECTION, kept_original
 from luthier_py.loader.symbols import read_symbols
-from luthier_py.worker.kfd.code_in_memory import Read, code_in_memory
+from luthier_py.worker.kfd.code_in_memory import ReadMemory, code_in_memory
 
 _DESCRIPTOR = ".kd"
 _TELLING = {ORIGINS_SECTION, ".debug_info"}
@@ -29,7 +29,7 @@ _TELLING = {ORIGINS_SECTION, ".debug_info"}
 class LoadedCode:
     """Mutable: code objects by the address that they were loaded at; a later one at the same address is another one."""
 
-    def __init__(self, read: Read = lambda address, size: b"") -> None:
+    def __init__(self, read: ReadMemory = lambda address, size: b"") -> None:
         self._read = read
         self._images: dict[int, _Image | _Names] = {}
         self._bases: list[int] = []
