@@ -344,8 +344,8 @@ def _begins(
     """What waves do first, by the function that they start in."""
     found: dict[Function, list[Inst]] = {}
     for kernel, start in starts.items():
-        entry = kernel.function.block(kernel.function.entries[-1]).instrs[0]
-        live = facts.live_before(entry)
+        entries = [kernel.function.block(entry).instrs[0] for entry in kernel.function.entries]
+        live = reduce(or_, map(facts.live_before, entries))
         taken = initially(isa.target, start) | resources.kept_for(calls.homes.values())
         spare = Pool(spare_at_birth(general_registers(isa), live, taken), partial(Location, kernel.name))
         flag = spare.take(RegFile.SGPR) if live.overlaps(RegSet.of(sgpr(SCC))) else None

@@ -18,7 +18,7 @@ _EDIT = Edit(Cause.PROLOGUE)
 
 
 def with_prologue(isa: InstructionSet, clone: Clone, entries: Sequence[int], begins: Sequence[Inst]) -> Clone:
-    """``entries``: original addresses, the last of which all others lead to; ``begins``: what a wave does first."""
+    """``entries``: original addresses; ``begins``: what a wave does first."""
     items: list[Item] = []
     for entry in entries:
         stub = [Single(inst, edit=_EDIT) for inst in begins]

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import TypeVar
 
-from luthier_py.isa.instruction import Inst, OpInfo
+from luthier_py.isa.instruction import Inst, Operand, OperandInfo, OpInfo
+
+_Named = TypeVar("_Named", Operand, OperandInfo)
 
 PREFIX, BETWEEN = "V_DUAL_", "_X_"
 _OTHER_NAMES = {  # of what LLVM's records call otherwise where it stands alone
@@ -17,6 +20,8 @@ _OTHER_NAMES = {  # of what LLVM's records call otherwise where it stands alone
     "V_SUB_NC_U32": "V_SUB_U32", "V_MUL_DX9_ZERO_F32": "V_MUL_LEGACY_F32",
 }
 _OF_SOME = {"imm": ("V_FMAMK_F32", "V_FMAAK_F32"), "bitop3": ("V_BITOP2_B32",)}  # operands that both could have
+_MULTIPLIED = {"V_FMAMK_F32": ("vdst", "src0", "imm", "src1")}
+"""Where the literal stands alone: in a pair that shares it, it stands where Y has it."""
 
 
 def is_dual(op: OpInfo) -> bool:
@@ -37,20 +42,23 @@ def halves(inst: Inst) -> tuple[Inst, Inst]:
 
 def _half(inst: Inst, letter: str) -> Inst:
     op = _op(inst.op, letter)
-    owned = ((_own_name(operand.name, letter), operand) for operand in inst.operands)
-    operands = tuple(replace(operand, name=name) for name, operand in owned
-                     if name and (name not in _OF_SOME or op.base in _OF_SOME[name]))
-    return Inst(op, (), inst.literal, inst.raw, operands)
+    return Inst(op, (), inst.literal, inst.raw, _owned(inst.operands, letter, op.base))
 
 
 @cache
 def _op(op: OpInfo, letter: str) -> OpInfo:
     base = operations(op.base)[letter == "Y"]
-    owned = ((_own_name(each.name, letter), each) for each in op.operands)
-    operands = tuple(replace(each, name=name) for name, each in owned
-                     if name and (name not in _OF_SOME or base in _OF_SOME[name]))
+    operands = _owned(op.operands, letter, base)
     return replace(op, base=base, operands=operands,
                    format="VOP3" if "src0X_modifiers" in {each.name for each in op.operands} else "VOP2")
+
+
+def _owned(operands: tuple[_Named, ...], letter: str, base: str) -> tuple[_Named, ...]:
+    """Those of one half, by the names and in the order that it has alone."""
+    owned = [replace(each, name=name) for each in operands if (name := _own_name(each.name, letter))
+             and (name not in _OF_SOME or base in _OF_SOME[name])]
+    order = _MULTIPLIED.get(base)
+    return tuple(sorted(owned, key=lambda each: order.index(each.name)) if order else owned)
 
 
 def _own_name(name: str, letter: str) -> str:

@@ -32,7 +32,7 @@ from luthier_py.tool.rewriting import destinations, plain_sources, rewritten
 from luthier_py.tool.selection import Selection
 from luthier_py.tool.types import u32
 from luthier_py.tool.variables import Variable, WaveVariable
-from luthier_py.tool.ways import entry_of, on, ways_into
+from luthier_py.tool.ways import begins_of, on, ways_into
 
 _EXEC = sgpr(EXEC, 2)
 SKIPS = WaveVariable(u32, name="skips")  # what skip_if carries from a hook to the instruction
@@ -256,12 +256,13 @@ class Mutator(ChosenCode):
     ) -> None:
         """Call ``hook`` once whenever a kernel's wave starts, or a function is entered: before any other call there.
 
-        Where a kernel's arguments are preloaded, its second entry counts, to which the first one leads.
+        Where a kernel's arguments are preloaded it has two entries: the second one counts, if the first one only leads
+        there, else each.
         """
         expect(where, Kernel, Function)
         function = where.function if isinstance(where, Kernel) else where
-        place = entry_of(function, self._recorder.where), Place.BEFORE
-        self._recorder.record((place,), hook, args, into, Turn.ENTRY, priority)
+        for first in begins_of(function, self._recorder.where):
+            self._recorder.record(((first, Place.BEFORE),), hook, args, into, Turn.ENTRY, priority)
 
     def at_exit(
         self, where: Kernel | Function, hook: Hook, *args: object, into: object = None, priority: int = 0

@@ -72,7 +72,24 @@ def steps_of_runs(function: Function, runs: Sequence[Stretch]) -> dict[int, Step
     return found
 
 
+def starts_of(function: Function) -> tuple[int, ...]:
+    """The addresses of which control passes one whenever the function is entered: that of the last entry, where others
+    only lead to it, else those of all (kernels of Tensile whose arguments are preloaded)."""
+    *others, last = function.entries
+    return (last,) if all(_leads_to(function, entry, last) for entry in others) else function.entries
+
+
+def _leads_to(function: Function, entry: int, to: int) -> bool:
+    """Whether control goes from an entry to an address, and nowhere else."""
+    address, seen = entry, set[int]()
+    while address not in (to, *seen) and len(function.block(address).successors) == 1:
+        seen.add(address)
+        address = function.block(address).successors[0]
+    return address == to
+
+
 def comes_back(function: Function) -> bool:
-    """Whether a function that was entered once may run its first instruction again."""
-    inside = [block for block in function.blocks if block.address not in function.entries]
-    return any(function.entries[-1] in block.successors for block in inside)
+    """Whether a function that was entered once may run the first instruction again, or that of another entry."""
+    starts = starts_of(function)
+    inside = [block for block in function.blocks if block.address not in function.entries or len(starts) > 1]
+    return any(start in block.successors for block in inside for start in starts)

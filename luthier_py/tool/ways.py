@@ -15,7 +15,7 @@ from luthier_py.ir import Block, Function, Instr
 from luthier_py.isa import OpFlag
 from luthier_py.tool.author import caller
 from luthier_py.tool.edits import Place, Turn
-from luthier_py.tool.running import comes_back
+from luthier_py.tool.running import comes_back, starts_of
 
 Ways = Mapping[Block, Sequence[Edge | None]]
 
@@ -39,12 +39,12 @@ def on(edge: Edge, into: Sequence[Edge | None]) -> tuple[tuple[Instr, Place], Tu
     return (edge.instr, Place.TAKEN if edge.taken else Place.AFTER), Turn.LEAVE
 
 
-def entry_of(function: Function, where: Callable[[Instr], Location]) -> Instr:
-    """The instruction that runs once each time the function is entered (all entries lead to the last one)."""
+def begins_of(function: Function, where: Callable[[Instr], Location]) -> tuple[Instr, ...]:
+    """The instructions of which one runs, and once, each time that the function is entered."""
     if not function.blocks:
         raise EditConflict(f"{caller()}: {function.name} has no code that can be edited: {function.incomplete}")
-    entry = function.block(function.entries[-1]).instrs[0]
+    begins = tuple(function.block(start).instrs[0] for start in starts_of(function))
     if comes_back(function):
         message = f"{function.name} loops back to its first instruction; insert at one of its blocks instead"
-        raise EditConflict(f"{caller()}: {message}", where(entry))
-    return entry
+        raise EditConflict(f"{caller()}: {message}", where(begins[-1]))
+    return begins

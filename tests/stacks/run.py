@@ -138,6 +138,14 @@ def table(
     return "\n".join([INTRODUCTION, *lines, "", *notes]) + "\n"
 
 
+def reasons_on(target: str) -> dict[str, dict[str, str]]:
+    """By release and program, why it fails there: known.toml has one reason for all targets, or one for each."""
+    known = tomllib.loads((HERE / "known.toml").read_text())
+    found = {release: {program: why if isinstance(why, str) else why.get(target, "") for program, why in rows.items()}
+             for release, rows in known.items()}
+    return {release: {program: why for program, why in rows.items() if why} for release, rows in found.items()}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
@@ -147,7 +155,8 @@ def main() -> int:
     parser.add_argument("--table", type=Path)
     parser.add_argument("--results", type=Path, help="JSON, kept from run to run")
     words = parser.parse_args()
-    reasons = tomllib.loads((HERE / "known.toml").read_text())
+    target = words.device.removeprefix("emulator:")
+    reasons = reasons_on(target)
     kept: dict[str, Any] = {"releases": {}, "found": {}}
     if words.results and words.results.exists():
         kept = json.loads(words.results.read_text())
@@ -158,7 +167,7 @@ def main() -> int:
         kept["releases"][name] = stack.versions()
         output = words.folder / name / "programs"
         output.mkdir(exist_ok=True)
-        for program in every(name, words.device.removeprefix("emulator:")):
+        for program in every(name, target):
             if not re.search(words.only, program.name):
                 continue
             columns = dict(check(program, stack, output, words.device))

@@ -251,5 +251,11 @@ def read_bytes(address: int, size: int) -> bytes:
     return ctypes.string_at(address, size)
 
 
+def allocated_bytes(memory: Memory, address: int, size: int) -> bytes:
+    """What an allocation has of them."""
+    found = memory.find(address)
+    return b"" if found is None else read_bytes(address, max(min(size, found.end - address), 0))
+
+
 def write_bytes(address: int, data: bytes) -> None:
     ctypes.memmove(address, data, len(data))

@@ -16,6 +16,7 @@
 
 enum { QUEUES = MAX_GPUS * DOORBELL_BYTES / 8, MOST_OBJECTS = 1 << 16, URI_BYTES = 4352 };
 enum { MOST_INCONSISTENT = 1000 }; /* looks */
+enum { MARKED = 2048 }; /* bytes of loaded code that tell it from other code: its ELF header, its segments, names of kernels */
 enum { SHORTEST = 20 * 1000, LONGEST = 800 * 1000, STEP = 32 }; /* nanoseconds between two looks; looks until it doubles */
 
 /* `packets`: how many the program has put on it; `rung`: which is not told yet. */
@@ -24,14 +25,40 @@ static int count;
 static bool watching;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct r_debug *_Atomic debug;
-static struct { uintptr_t address, name; unsigned long walk; } *told; /* of the list's entries, and when they were last in it */
-static const struct link_map *last; /* of the list, when it was looked at */
+static struct { uint64_t mark; unsigned long walk; } *told; /* of the list's entries, and when they were last in it */
 static size_t told_count;
+static struct { const struct link_map *entry; uint64_t mark; } last; /* of the list, when it was looked at */
 
-static bool is_told(const struct link_map *entry, unsigned long walk)
+static void read_uri(const struct link_map *entry, char uri[URI_BYTES])
+{
+    size_t known = 0;
+    memset(uri, 0, URI_BYTES);
+    while (known < URI_BYTES - 64 && read_safely(uri + known, entry->l_name + known, 16) && !memchr(uri + known, 0, 16))
+        known += 16;
+}
+
+static uint64_t hashed(uint64_t mark, const void *data, size_t bytes) /* FNV-1a */
+{
+    for (const unsigned char *at = data, *end = at + bytes; at < end; at++)
+        mark = (mark ^ *at) * 0x100000001b3;
+    return mark;
+}
+
+/* What an entry stands for. Of a module that is loaded after another was unloaded, all may lie where the other's did: the
+ * entry, its name, its code. */
+static uint64_t mark_of(const struct link_map *entry)
+{
+    char uri[URI_BYTES], begin[MARKED];
+    uint64_t mark = hashed(0xcbf29ce484222325, &entry->l_addr, sizeof entry->l_addr);
+    read_uri(entry, uri);
+    mark = hashed(mark, uri, strlen(uri));
+    return read_safely(begin, (const void *)entry->l_addr, MARKED) ? hashed(mark, begin, MARKED) : mark;
+}
+
+static bool is_told(uint64_t mark, unsigned long walk)
 {
     for (size_t i = 0; i < told_count; i++)
-        if (told[i].address == entry->l_addr && told[i].name == (uintptr_t)entry->l_name) {
+        if (told[i].mark == mark) {
             told[i].walk = walk;
             return true;
         }
@@ -78,10 +105,9 @@ static char *read_object(const char *uri, size_t *bytes)
 
 static void tell(const struct link_map *entry)
 {
-    char uri[URI_BYTES] = "";
-    size_t bytes, known = 0;
-    while (known < sizeof uri - 64 && read_safely(uri + known, entry->l_name + known, 16) && !memchr(uri + known, 0, 16))
-        known += 16;
+    char uri[URI_BYTES];
+    size_t bytes;
+    read_uri(entry, uri);
     char *data = read_object(uri, &bytes);
     uint64_t address = entry->l_addr;
     if (data && bytes < UINT32_MAX)
@@ -89,21 +115,24 @@ static void tell(const struct link_map *entry)
     free(data);
 }
 
-/* Whether nothing was appended to the list since it was looked at. */
-static bool is_known(const struct r_debug *list)
+/* Whether nothing was appended to the list since it was looked at; by what its end stands for only where a queue was `rung`. */
+static bool is_known(const struct r_debug *list, bool rung)
 {
     struct link_map entry;
-    return !list->r_map || (last && read_safely(&entry, last, sizeof entry) && entry.l_name && !entry.l_next);
+    if (!list->r_map)
+        return true;
+    if (!last.entry || !read_safely(&entry, last.entry, sizeof entry) || !entry.l_name || entry.l_next)
+        return false;
+    return !rung || mark_of(&entry) == last.mark;
 }
 
-static bool append(const struct link_map *entry, unsigned long walk)
+static bool append(const struct link_map *entry, uint64_t mark, unsigned long walk)
 {
     void *more = realloc(told, (told_count + 1) * sizeof *told);
     if (!more)
         return false;
     told = more;
-    told[told_count].address = entry->l_addr;
-    told[told_count].name = (uintptr_t)entry->l_name;
+    told[told_count].mark = mark;
     told[told_count++].walk = walk;
     tell(entry);
     return true;
@@ -121,7 +150,7 @@ static void forget_before(unsigned long walk)
 
 /* What was loaded since the last look: ROCr appends to its list, and says in it while it changes it (false: look again). What
  * a program frees after it was loaded is read before, as a rule. */
-static bool look_at_code(bool whole)
+static bool look_at_code(bool rung, bool whole)
 {
     static unsigned long walk;
     static unsigned inconsistent;
@@ -133,16 +162,19 @@ static bool look_at_code(bool whole)
     if (list.r_state != RT_CONSISTENT)
         return ++inconsistent > MOST_INCONSISTENT;
     inconsistent = 0;
-    if (!whole && is_known(&list))
+    if (!whole && is_known(&list, rung))
         return true;
     const struct link_map *at = list.r_map;
-    last = NULL;
+    last.entry = NULL;
     walk++;
     for (size_t i = 0; at && i < MOST_OBJECTS; i++, at = entry.l_next) {
         if (!read_safely(&entry, at, sizeof entry))
             return true;
-        last = at;
-        if (entry.l_name && !is_told(&entry, walk) && !append(&entry, walk))
+        if (!entry.l_name)
+            continue;
+        last.entry = at;
+        last.mark = mark_of(&entry);
+        if (!is_told(last.mark, walk) && !append(&entry, last.mark, walk))
             return true;
     }
     forget_before(walk);
@@ -171,7 +203,7 @@ static bool look(void)
         rung |= bells[i].rung;
     }
     /* before it is told that a queue was rung: its kernel may be of it */
-    if (look_at_code(rung && rings++ % WHOLE == 0) && rung)
+    if (look_at_code(rung, rung && rings++ % WHOLE == 0) && rung)
         for (int i = 0; i < count; i++)
             if (bells[i].rung) {
                 bells[i].rung = false;
@@ -226,6 +258,6 @@ void bells_after_fork(void)
     debug = NULL;
     free(told);
     told = NULL;
-    last = NULL;
+    last.entry = NULL;
     told_count = 0;
 }

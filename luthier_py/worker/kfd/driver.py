@@ -13,9 +13,11 @@ import struct
 import threading
 import time
 from contextlib import AbstractContextManager
+from functools import partial
 from types import SimpleNamespace
 
 from luthier_py.emulator import PacketDevice
+from luthier_py.emulator.memory.device_memory import allocated_bytes
 from luthier_py.emulator.waves.launch import PRIVATE_BASE, SHARED_BASE
 from luthier_py.emulator.waves.packet import QUEUE_BYTES
 from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit
@@ -100,7 +102,7 @@ class DriverService:
     def _open(self) -> bytes:
         self.buffers = Buffers(self._settings.memory_bytes)
         self.events = Events()
-        self.code = LoadedCode()
+        self.code = LoadedCode(partial(allocated_bytes, self.buffers.memory))
         self.devices = [
             PacketDevice(
                 target, self.buffers.memory, threads=os.cpu_count() or 1, options=self._settings.launch,

@@ -3,13 +3,15 @@
 In: load addresses with ELF images, as ROCr's list of loaded code objects has them (_amdgpu_r_debug). Out: the name of
 the kernel whose descriptor is at an address, where address 0 of its code object is, and what the image says of its
 code. Invariant: an image is kept only until its names are read, but for one that has line tables or is a tool's copy;
-one that cannot be read says nothing, and that is no error.
+one that cannot be read says nothing, and that is no error; of one that is not what was loaded, since the program has
+freed it, memory has the names.
 """
 
 from __future__ import annotations
 
 import bisect
 import threading
+from dataclasses import dataclass
 from functools import cached_property
 
 from luthier_py.emulator.reading.text import ImageText
@@ -18,6 +20,7 @@ from luthier_py.loader import MEMORY
 from luthier_py.loader.elf import Elf, SectionType, parse_elf
 from luthier_py.loader.origins import ORIGINS_SECTION, kept_original
 from luthier_py.loader.symbols import read_symbols
+from luthier_py.worker.kfd.code_in_memory import ReadMemory, code_in_memory
 
 _DESCRIPTOR = ".kd"
 _TELLING = {ORIGINS_SECTION, ".debug_info"}
@@ -26,13 +29,16 @@ _TELLING = {ORIGINS_SECTION, ".debug_info"}
 class LoadedCode:
     """Mutable: code objects by the address that they were loaded at; a later one at the same address is another one."""
 
-    def __init__(self) -> None:
-        self._images: dict[int, _Image] = {}
+    def __init__(self, read: ReadMemory = lambda address, size: b"") -> None:
+        self._read = read
+        self._images: dict[int, _Image | _Names] = {}
         self._bases: list[int] = []
         self._lock = threading.Lock()
 
     def add(self, base: int, image: bytes) -> None:
-        added = _Image(image)
+        there = code_in_memory(self._read, base)
+        freed = there is not None and not image.startswith(there.begin)
+        added = _Names(there.size, there.kernels) if there is not None and freed else _Image(image)
         with self._lock:
             if base not in self._images:
                 bisect.insort(self._bases, base)
@@ -65,6 +71,15 @@ class LoadedCode:
             for base in [base for base in self._bases if start <= base < start + size]:
                 self._bases.remove(base)
                 del self._images[base]
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What memory says of one whose image is gone."""
+
+    size: int
+    kernels: dict[int, str]
+    text: ImageText | None = None
 
 
 class _Image:

@@ -44,6 +44,30 @@ def test_what_a_copy_was_made_of(apart: bool) -> None:
         assert text.original.lines(there) == source_frames(load(DATA)).lines_at(there) != ()
 
 
+@pytest.mark.parametrize("freed", [b"", b"no ELF", DATA[:100] + bytes(9000), sample("vector_add").path.read_bytes()])
+def test_of_an_image_that_is_gone_memory_has_the_names(freed: bytes) -> None:
+    """The program has freed it, and perhaps loaded another one from the same place."""
+    obj = load(DATA)
+    memory = bytearray(max(segment.end for segment in obj.segments))
+    for segment in obj.segments:
+        if segment.load:
+            memory[segment.address : segment.address + segment.file_size] = DATA[segment.offset :][: segment.file_size]
+    code = LoadedCode(lambda address, size: bytes(memory[max(address - BASE, 0) :][:size]))
+    code.add(BASE, freed)
+    kernel = obj.kernel(KERNEL)
+    assert code.base_of(BASE + kernel.entry) == BASE and code.text_at(BASE) is None
+    assert code.name_of(BASE + kernel.descriptor_address) == KERNEL
+    code.add(BASE, DATA)
+    assert code.text_at(BASE) is not None and code.name_of(BASE + kernel.descriptor_address) == KERNEL
+
+
+def test_broken_code_in_memory_has_no_names() -> None:
+    for there in (b"", DATA[:64], DATA[:100], DATA[:64] + bytes(9000), DATA[:600] + bytes(9000)):
+        code = LoadedCode(lambda address, size, there=there: there[max(address - BASE, 0) :][:size])
+        code.add(BASE, b"")
+        assert code.name_of(BASE + load(DATA).kernel(KERNEL).descriptor_address) is None
+
+
 def test_what_cannot_be_read_says_nothing() -> None:
     code = LoadedCode()
     for image in (b"", b"no ELF", DATA[:100], DATA[: len(DATA) // 2]):
