@@ -17,7 +17,6 @@ from dataclasses import replace
 from hashlib import sha256
 from math import ceil
 from pathlib import Path
-from struct import pack
 
 from subjects import Subject
 
@@ -25,7 +24,9 @@ from luthier_py.errors import Invalid
 from luthier_py.ir import Extents, Program, find_extents, lift
 from luthier_py.link import Chunk, NewKernel, Patch, link
 from luthier_py.link.hollow import hollow
-from luthier_py.loader import CodeObject, load, open_code, read_code, unbundle
+from luthier_py.loader import CodeObject, SectionType, load, open_code, read_code, unbundle
+from luthier_py.loader.elf import SYMBOL
+from luthier_py.loader.symbols import read_symbols
 from luthier_py.releases.fetched import fetched
 
 TARGETS = ("gfx90a", "gfx942")
@@ -105,7 +106,16 @@ def cut(obj: CodeObject, name: str, code: range) -> bytes:
     empty = replace(load(hollow(obj), obj.name), _kernels={name: kernel})
     chunk = Chunk(name, obj.read(code.start, len(code)))
     made = link(empty, Patch((chunk,), (NewKernel(name, name, kernel.descriptor, name),)))
-    placed = load(made).symbol(name)
-    assert placed is not None
-    size = 0 if symbol is None else symbol.size
-    return made.replace(pack("<QQ", placed.address, placed.size), pack("<QQ", placed.address, size))
+    return _with_size(load(made), name, 0 if symbol is None else symbol.size)
+
+
+def _with_size(obj: CodeObject, name: str, size: int) -> bytes:
+    """``obj`` with that size in the rows of a symbol, of all symbol tables."""
+    data = bytearray(obj.data)
+    for index, table in enumerate(obj.elf.sections):
+        if table.type in (SectionType.SYMTAB, SectionType.DYNSYM):
+            for row, symbol in enumerate(read_symbols(obj.elf, index)):
+                if symbol.name == name:
+                    end = table.offset + (row + 1) * SYMBOL.size
+                    data[end - 8 : end] = size.to_bytes(8, "little")  # st_size is the last field
+    return bytes(data)
