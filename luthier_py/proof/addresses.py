@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
+from heapq import heappop, heappush
 from operator import or_
 
 from luthier_py.errors import CheckFailed
@@ -167,9 +168,10 @@ def follow(
     start: State = {RETURN_ADDRESS + k: (half, half) for k, half in enumerate(HALVES)} if function else {}
     offsets = _offsets(code)
     heads: dict[int, State] = {entry: dict(start) for entry in entries}
-    work = list(entries)
+    work = sorted(entries)  # what comes first goes first, so that most ways have come together behind it
+    waiting = set(work)
     while work:
-        block = work.pop()
+        waiting.discard(block := heappop(work))
         state = dict(heads[block])
         for at in blocks[block]:
             inst = code.inst(at)
@@ -189,12 +191,13 @@ def follow(
                 if made is not None:
                     goes.made.add(made)
         for following in successors[block]:
-            if following not in heads:
-                heads[following] = dict(state)
-                work.append(following)
-            elif (joined := _join(heads[following], state, apart)) != heads[following]:
+            old = heads.get(following)
+            joined = dict(state) if old is None else _join(old, state, apart)
+            if joined != old:
                 heads[following] = joined
-                work.append(following)
+                if following not in waiting:
+                    waiting.add(following)
+                    heappush(work, following)
     return goes
 
 
