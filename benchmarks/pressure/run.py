@@ -33,6 +33,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "property"), str(HERE.
 
 import conftest  # noqa: E402, F401  (makes samples importable)
 from page import TEXT, tables  # noqa: E402
+from released import of_release  # noqa: E402
 from subjects import Subject, subjects  # noqa: E402
 from truth import TRUTHS, wrong  # noqa: E402
 from ways import completed, parsed  # noqa: E402
@@ -152,12 +153,13 @@ def main() -> int:
     given = options()
     folder = ROOT / "build" / "pressure"
     (folder / "kernels").mkdir(parents=True, exist_ok=True)
-    kept = folder / f"{given.seed}.jsonl"
+    kept = folder / f"{given.release}-{given.seed}.jsonl" if given.release else folder / f"{given.seed}.jsonl"
     known = _read(kept) if kept.exists() and (given.further or given.again or given.tables) else {}
     refused = {key[:3] for key, row in known.items() if row.outcome}
     if given.again:
         known = {key: row for key, row in known.items() if not row.outcome}
-    every = list(subjects(folder / "kernels", given.libraries, given.kernels, given.seed))
+    every = of_release(folder / "kernels", given.release, given.kernels, given.seed) if given.release else \
+        list(subjects(folder / "kernels", given.libraries, given.kernels, given.seed))
     there = {(subject.corpus, subject.target, subject.name) for subject in every}
     known = {key: row for key, row in known.items() if key[:3] in there}
     if not given.tables:
@@ -182,6 +184,7 @@ def main() -> int:
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kernels", type=int, default=300, help="of libraries, half of them hand-written")
+    parser.add_argument("--release", metavar="NAME", help="kernels of the libraries of this fetched release alone")
     parser.add_argument("--libraries", type=Path, default=ROOT / "build" / "libraries")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)

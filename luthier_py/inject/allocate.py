@@ -27,12 +27,14 @@ BANKS = 4  # of vector registers; both halves of a dual instruction read at once
 class Policy:
     """Registers that may be taken where they are free, and at what price; ``borrows``: also scalar registers that are
     not free, whose values are kept in lanes of a vector register meanwhile; ``slots``: where vector registers that
-    are not free are put aside, as many as there are slots."""
+    are not free are put aside, as many as there are slots; ``waits``: what loads will still write is waited for, and
+    taken too."""
 
     name: str
     registers: RegSet
     borrows: bool = False
     slots: tuple[SpillSlot, ...] = ()
+    waits: bool = False
 
 
 @dataclass(slots=True)

@@ -69,9 +69,12 @@ class Calls:
             among, tried = (tried or sites), []
             for site in among:
                 tried.append(site)
+                if policy.waits and not site.pending:
+                    continue
+                here = self.sites.once_loaded(site, needs) if policy.waits else site
                 try:
-                    items, allotted = self.called(insertion, fragment, needs, site, policy)
-                    return site, items, allotted
+                    items, allotted = self.called(insertion, fragment, needs, here, policy)
+                    return here, items, allotted
                 except OutOfRegisters as error:
                     refusal = refusal if len(tried) > 1 else error
         assert refusal is not None

@@ -110,7 +110,8 @@ def every_policy(
         if private.cells:
             slots: tuple[SpillSlot, ...] = (*spare, *private.cells)
             found.append(Policy(f"{name}, with registers kept in private memory", registers, True, slots))
-    return tuple(found)
+    last = found[-1]
+    return *found, replace(last, name=f"{last.name}, once all is loaded", waits=True)
 
 
 def _ways(

@@ -315,8 +315,8 @@ def _anything(owing: _Owing, clones: Iterable[Clone]) -> Debts:
     """All that items of ``clones`` owe right behind them, at once, whatever comes before them."""
     places = set[tuple[Inst, bool]]().union(*(clone.apart for clone in clones))
     for clone in clones:
-        copied = {code.distinct.inst(kind) for code in clone.codes for kind in owing.codes[code].used}
-        places |= {(inst, clone.rewritten) for inst in copied}
+        whole = clone.rewritten  # which looks at every item
+        places |= {(code.distinct.inst(kind), whole) for code in clone.codes for kind in owing.codes[code].used}
     debts = Debts(owing.application.unknown())
     while True:
         more = debts

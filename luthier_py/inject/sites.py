@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from luthier_py.analysis import Facts
-from luthier_py.analysis.waits import wait_for
+from luthier_py.analysis.waits import Pending, wait_for
 from luthier_py.errors import EditConflict, Location
 from luthier_py.inject.allocate import Policy, Pool
 from luthier_py.ir import Instr, Program
@@ -135,9 +135,19 @@ class Sites:
             return facts.live_taken(instr) if lanes is Lanes.ACTIVE else facts.live_taken_all_lanes(instr)
         return facts.live_after(instr) if lanes is Lanes.ACTIVE else facts.live_after_all_lanes(instr)
 
+    def once_loaded(self, site: Site, needs: Needs) -> Site:
+        """The same place behind a wait for all that loads will write."""
+        pending = self.pending(site.instr, site.place)
+        free, busy = needs.general - site.live, needs.general & site.live
+        return replace(site, pending=RegSet(), free=free, busy=busy,
+                       wait=wait_for(self.program.isa, pending, pending.registers))
+
+    def pending(self, instr: Instr, place: Place) -> Pending:
+        return self.facts.pending_before(instr) if place is Place.BEFORE else self.facts.pending_after(instr)
+
     def site(self, point: Point, live: RegSet, needs: Needs) -> Site:
         instr, place = point
-        pending = self.facts.pending_before(instr) if place is Place.BEFORE else self.facts.pending_after(instr)
+        pending = self.pending(instr, place)
         loading, wait = pending.registers, wait_for(self.program.isa, pending, needs.ready)
         return Site(instr, place, lambda: self.where(instr), live, loading, needs.general - (live | loading),
                     (needs.general & live) - loading, lambda: self.resting(point), wait, self.float_fields)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import cache
 
 from luthier_py.errors import Malformed, Unsupported
 from luthier_py.loader.elf import (
@@ -59,8 +60,13 @@ def _symbol(elf: Elf, row: int, fields: tuple[int, ...], named: Callable[[int], 
     name, info, other, section, value, size = fields
     if SHN_LORESERVE > section >= len(elf.sections):
         raise Malformed(f"{what}: symbol {row} is in section {section}, but there are {len(elf.sections)}")
-    return Symbol(named(name) if row or name else "", value, size,
-                  known(SymbolType, info & 15), known(SymbolBinding, info >> 4), Visibility(other & 3), section)
+    return Symbol(named(name) if row or name else "", value, size, *_kind(info, other), section)
+
+
+@cache
+def _kind(info: int, other: int) -> tuple[int, int, Visibility]:
+    """Type, binding and visibility: two bytes, while Tensile's objects have 200,000 symbols."""
+    return known(SymbolType, info & 15), known(SymbolBinding, info >> 4), Visibility(other & 3)
 
 
 def read_relocations(elf: Elf) -> tuple[Relocation, ...]:

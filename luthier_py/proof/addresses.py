@@ -9,6 +9,9 @@ What is added may be in registers. Then the same instructions make the same numb
 in the clone (`_numbers`), on all ways to there; and a sum of the clone may have another number as a literal, since what
 counts is the address. So whoever reads these registers finds what the original has.
 
+Where ways come together with different addresses, a register has one of several, until it is anything but moved. Both
+halves of what is called are then of one address: those of two would meet 4 GiB away from all code.
+
 Where the copy is apart from the original, the original lies at its own addresses, which are numbers then; the copy lies
 anywhere.
 
@@ -22,10 +25,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
+from heapq import heappop, heappush
 from operator import or_
 
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import SCC, Access, Inst, OpFlag, RegFile
+from luthier_py.isa.semantics.readers.evaluate import copies
 from luthier_py.proof.code import Code, ones
 from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
 from luthier_py.proof.return_addresses import (
@@ -44,6 +49,7 @@ KEPT_BY_CALLS = 32   # first SGPR that a caller may rely on after any call
 RETURNS: Term = ("return",)
 LOST: Term = ("lost",)
 _SAME: Pair = (UNKNOWN, UNKNOWN)
+_ONE_OF = ("one of",)  # with a set of halves; two registers with the same set need not have the same half
 _LOW = 0xFFFFFFFF
 
 
@@ -51,11 +57,18 @@ _LOW = 0xFFFFFFFF
 class Goes:
     """``targets``: by number of the instruction, the address that it goes to and the clone's; RETURNS, UNKNOWN.
     ``made``: addresses that both make, so that the application may keep them. ``explained``: instructions that make
-    addresses in both."""
+    addresses in both. ``several``: to one of which addresses of the original an instruction goes whose target is
+    UNKNOWN."""
 
     targets: dict[int, Pair] = field(default_factory=dict)
     made: set[int] = field(default_factory=set)
     explained: set[int] = field(default_factory=set)
+    several: dict[int, frozenset[int]] = field(default_factory=dict)
+
+    def reached(self, at: int) -> frozenset[int]:
+        """Addresses to one of which an instruction goes; none where that is not known, or it returns."""
+        goal = self.targets[at][0] if at in self.targets else UNKNOWN
+        return frozenset({goal[1]}) if goal[0] == "to" else self.several.get(at, frozenset())
 
 
 def step(
@@ -125,7 +138,8 @@ def _of_nothing(inst: Inst) -> tuple[tuple[int, int], ...]:
 
 
 def _made(state: State, old: Inst, new: Inst) -> dict[int, Pair]:
-    sides = [scalar_results(inst, {reg: pair[side] for reg, pair in state.items()})
+    sides = [scalar_results(inst, {reg: pair[side] for reg, pair in state.items()
+                                   if copies(inst.op) or not _is_one_of(pair[side])})
              for side, inst in enumerate((old, new))]
     return {reg: (term, sides[1].get(reg, UNKNOWN)) for reg, term in sides[0].items()}
 
@@ -154,33 +168,36 @@ def follow(
     start: State = {RETURN_ADDRESS + k: (half, half) for k, half in enumerate(HALVES)} if function else {}
     offsets = _offsets(code)
     heads: dict[int, State] = {entry: dict(start) for entry in entries}
-    work = list(entries)
+    work = sorted(entries)  # what comes first goes first, so that most ways have come together behind it
+    waiting = set(work)
     while work:
-        block = work.pop()
+        waiting.discard(block := heappop(work))
         state = dict(heads[block])
         for at in blocks[block]:
             inst = code.inst(at)
             if OpFlag.INDIRECT in inst.op.flags:
                 goes.targets[at] = goal_of(inst, state, apart)
+                goes.several[at] = _several(inst, state, apart)
                 if function and goes.targets[at] == _SAME and is_by_return_address(inst):
                     raise CheckFailed("the function returns to an address that it computes", code.location(name, at))
-            goal = goes.targets[at][0] if at in goes.targets else UNKNOWN
+            called = goes.reached(at)
             if state or OpFlag.GETS_PC in inst.op.flags or offsets and inst.writes.sgpr & offsets:
                 try:
                     known, made = step(state, code.isa.wave_size, inst, code.pcs[at], *clone(at), apart,
-                                       touched(goal[1]) if goal[0] == "to" else -1, offsets)
+                                       reduce(or_, map(touched, called)) if called else -1, offsets)
                 except CheckFailed as error:
                     raise CheckFailed(error.message, code.location(name, at)) from None
                 (goes.explained.add if known else goes.explained.discard)(at)
                 if made is not None:
                     goes.made.add(made)
         for following in successors[block]:
-            if following not in heads:
-                heads[following] = dict(state)
-                work.append(following)
-            elif (joined := _join(heads[following], state)) != heads[following]:
+            old = heads.get(following)
+            joined = dict(state) if old is None else _join(old, state, apart)
+            if joined != old:
                 heads[following] = joined
-                work.append(following)
+                if following not in waiting:
+                    waiting.add(following)
+                    heappush(work, following)
     return goes
 
 
@@ -204,17 +221,45 @@ def _closed(found: int, ways: Iterable[tuple[int, int]]) -> int:
     return found
 
 
-def _join(a: State, b: State) -> State:
+def _join(a: State, b: State, apart: bool) -> State:
     joined = {}
     for reg in a.keys() | b.keys():
         x, y = a.get(reg, _SAME), b.get(reg, _SAME)
         if x == y:
             joined[reg] = x
-        elif (both := either(x, y)) is not None:
+        elif (both := either(x, y) or _one_of(x, y, apart)) is not None:
             joined[reg] = both
         elif is_other(x) or is_other(y):
             joined[reg] = (LOST, UNKNOWN)
     return joined
+
+
+def _is_one_of(term: Term) -> bool:
+    return not isinstance(term, int) and term[:1] == _ONE_OF
+
+
+def _one_of(x: Pair, y: Pair, apart: bool) -> Pair | None:
+    """What has a half of some address on both of two ways, the same in the original and in the clone."""
+    halves = [_halves(pair[0], apart) if pair[0] == pair[1] else frozenset() for pair in (x, y)]
+    term = (*_ONE_OF, halves[0] | halves[1])
+    return (term, term) if all(halves) else None
+
+
+def _halves(term: Term, apart: bool) -> frozenset[Term]:
+    """``apart``: numbers are halves of addresses."""
+    if isinstance(term, int):
+        return frozenset({term} if apart else ())
+    return term[1] if _is_one_of(term) else frozenset({term} if term[0] in ("lo", "hi") else ())
+
+
+def _several(inst: Inst, state: State, apart: bool) -> frozenset[int]:
+    """The addresses to one of which a s_swappc goes, if each lower half that it may find is one's."""
+    reg = inst["src0"].reg if inst.find("src0") is not None else None
+    if reg is None or reg.file is not RegFile.SGPR:
+        return frozenset()
+    lows, highs = (_halves(state.get(reg.index + half, _SAME)[0], apart) for half in (0, 1))
+    found = {low: {whole[1] for high in highs if (whole := _whole(low, high, apart))[0] == "to"} for low in lows}
+    return frozenset[int]().union(*found.values()) if all(found.values()) else frozenset()
 
 
 def goal_of(inst: Inst, state: State, apart: bool = False) -> Pair:

@@ -37,7 +37,7 @@ def solved_goes(bodies: Sequence[Body], changed: Sequence[int], follow: Follow) 
     while grown:
         before = list(found)
         for k, each in enumerate(bodies):
-            if not grown.isdisjoint(goal[1] for goal, _ in goes[k].targets.values() if goal[0] == "to"):
+            if any(not grown.isdisjoint(goes[k].reached(at)) for at in goes[k].targets):
                 goes[k] = follow(k, touched)
             found[k] |= alone[k] | _of_callees(each, goes[k], touched)
         grown = {each.address for k, each in enumerate(bodies) if found[k] != before[k]}
@@ -52,10 +52,10 @@ def _of_callees(body: Body, goes: Goes, touched: Callable[[int], int]) -> int:
     """What those touch that a function calls, or goes over to."""
     found = 0
     for at in body.code.flagged(OpFlag.CALL | OpFlag.INDIRECT):
-        goal = goes.targets[at][0] if at in goes.targets else None
-        if goal is None or goal != RETURNS and goal[0] != "to":
+        reached, returns = goes.reached(at), at in goes.targets and goes.targets[at][0] == RETURNS
+        if not reached and not returns:
             return SCALARS
         inside = OpFlag.CALL not in body.code.inst(at).op.flags and body.following[body.block_of(at)]
-        if goal != RETURNS and not inside:
-            found |= touched(goal[1])
+        if not inside:
+            found |= reduce(or_, map(touched, reached), 0)
     return found

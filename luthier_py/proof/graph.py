@@ -204,6 +204,8 @@ def _callees(body: Body, node: Node, goes: Goes, heads: Mapping[int, int], point
         return _Call(frozenset({goal[1]} & heads.keys()), goal[1] not in heads, False, tail)
     if tail and body.kernel:
         raise CheckFailed("where this goes is not known", body.code.location(body.name, at))
+    if not tail and (several := goes.reached(at)):
+        return _Call(several & heads.keys(), not several <= heads.keys())
     return _Call(frozenset(pointed), not pointed, tail, tail)
 
 

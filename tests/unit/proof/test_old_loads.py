@@ -64,3 +64,23 @@ def test_a_hook_reads_what_many_stores_came_behind() -> None:
     tool, made = instrumented(code_object({"k": rows}), visit, slot=Variable(u32, name="slot"))
     bench = Bench(bytes([1, 0, 0, 0] * LANES), bytes(4 * LANES))
     assert bench.run(made.data, "k.luthier")[tool.slot] == LANES
+
+
+def test_a_hook_where_loads_will_write_every_register() -> None:
+    """They are waited for, and put aside; all come back."""
+    last = V(255)
+    loads = [("global_load_dword", V(k), last, S(0, 2)) for k in range(256)]
+    sums = [("v_add_u32", V(0), V(0), V(k)) for k in range(1, 256)]
+    shown = [("v_mbcnt_lo_u32_b32", V(1), -1, 0), ("v_mbcnt_hi_u32_b32", V(1), -1, V(1)),
+             ("v_lshlrev_b32", V(1), 2, V(1)), ("global_store_dword", V(1), V(0), S(2, 2))]
+    rows = [*POINTERS, ("v_lshlrev_b32", last, 2, V(0)), *loads, ("s_nop", 0), ("s_waitcnt", 0), *sums, *shown, END]
+
+    def visit(tool, m):
+        m.before(next(i for i in m.functions()[0].instrs if i.inst.op.base == "S_NOP"), note, tool.slot, V(4))
+
+    tool, made = instrumented(code_object({"k": rows}, vgprs=256), visit, slot=Variable(u32, name="slot"))
+    assert [name for name in made.patched.report[0].schemes if name.endswith("once all is loaded")]
+    bench = Bench(bytes([1, 0, 0, 0] * LANES), bytes(4 * LANES))
+    ran = bench.run(made.data, "k.luthier")
+    assert ran[tool.slot] == LANES
+    assert ran.buffers[1] == bytes([0, 1, 0, 0] * LANES)
