@@ -39,6 +39,7 @@ class Program:
     ours: bool = False
     passed: str = r"PASSED\n\Z"
     environment: dict[str, str] = field(default_factory=dict)
+    devices: int = 1
 
 
 def device_libraries() -> Path:
@@ -182,6 +183,7 @@ def every(release: str, target: str) -> Iterator[Program]:
     if release == "rocm-7.2":
         for name in CALLED:
             yield Program(name, calling, (HIP, HSA), environment=NO_ASSEMBLY, ours=True)
+        yield Program("rccl", calling, (), devices=2)
         yield Program("jax_training", framework, (HIP, HSA), environment=JAX, ours=True)
         yield Program("jax_growth", framework, (), environment=JAX, ours=True)
         for name in ("cupy_steps", "onnx_network", "openmm_forces"):

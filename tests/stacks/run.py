@@ -29,7 +29,7 @@ from luthier_py.releases.fetched import VARIABLE as RELEASES
 
 HERE = Path(__file__).resolve().parent
 CLI = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec"]
-SECONDS, OURS = 300, "ours"
+SECONDS, OURS = 600, "ours"
 INTRODUCTION = """# Releases of ROCm
 
 What `make test-stacks` made: programs of tests/programs, compiled with each release's own headers, on releases
@@ -103,7 +103,7 @@ def check(program: Program, stack: Stack, folder: Path, device: str) -> Iterator
         errors = re.findall(r"error: .*", str(error)) or [str(error)]
         yield "alone", f"not built: {errors[0][:200]}"
         return
-    release = stack.fetched.name
+    release, device = stack.fetched.name, device + f"*{program.devices}" * (program.devices > 1)
     alone = execute(program, command, release, device)
     yield "alone", alone.trouble
     for level in program.levels if not alone.trouble else ():

@@ -261,7 +261,7 @@ class _Move:
                     text += alone
                     continue
                 whole = self._move_two_words(f"%{t}", word)
-                text += _where_adjacent(f"{t}.{word}", *pointers, whole, alone) if apart else whole
+                text += _where_adjacent(f"{t}.{word}", pointers[0], pointers[1], whole, alone) if apart else whole
         return text
 
     def _move_two_words(self, t: str, word: int) -> str:
