@@ -135,6 +135,15 @@ def test_lanes_that_the_tool_keeps(listing: str, why: str) -> None:
         run(listing, home=home)
 
 
+def test_lanes_are_followed_through_moves_alone() -> None:
+    """Of what is computed of a register that has them nothing is known, even if it comes to the same."""
+    listing = f"{INTO}\n{{}}\ns_mov_b32 s5, 0\n{BACK}"
+    run(listing.format("v_mov_b32_e32 v4, v3\nv_mov_b32_e32 v3, 0\nv_mov_b32_e32 v3, v4"), S(5))
+    with pytest.raises(CheckFailed, match="s5 is live"):
+        run(listing.format("v_not_b32_e32 v4, v3\nv_not_b32_e32 v3, v4"), S(5))
+    run("v_not_b32_e32 v4, v3\nv_not_b32_e32 v3, v4", V(3))
+
+
 def test_each_way_to_the_application_counts() -> None:
     """One of them comes back through an island that lies behind."""
     listing = "s_cbranch_scc0 island\n{}\nhere:\ns_nop 0\nisland:\ns_branch here"
