@@ -30,6 +30,7 @@ NEAREST = {
     "inject/spills.py": ("unit/inject/test_spills.py",),
     "inject/slots.py": ("unit/inject/test_spills.py", "unit/inject/test_homes_in_slots.py"),
     "inject/policies.py": (
+        "unit/inject/test_resources.py",
         "unit/inject/test_homes_in_slots.py", "unit/inject/test_spills.py", "unit/inject/test_inject_edges.py"),
     "inject/birth.py": ("unit/inject/test_birth.py", "unit/inject/test_private_buffers.py"),
     "inject/clone.py": ("unit/inject/test_clone.py", "unit/inject/test_instead.py"),

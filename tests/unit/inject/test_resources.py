@@ -13,6 +13,7 @@ from luthier_py import Mutator, Tool, Variable, WaveVariable, hook, ptr, u64
 from luthier_py.analysis import analyse
 from luthier_py.inject import apply
 from luthier_py.inject.items import Cause, Clone, Edit, Single
+from luthier_py.inject.policies import accumulators
 from luthier_py.inject.resources import (
     ACCUMULATORS_FIRST,
     VECTORS_FIRST,
@@ -106,6 +107,15 @@ def test_accumulators_that_are_used_stay_above_what_is_added() -> None:
         with_agprs = replace(component, kernels=(replace(kernel, record=record),))
         limits.append(at_no_cost(program, with_agprs).vgpr.bit_length())
     assert limits == [64, 4]
+
+
+def test_accumulators_that_the_application_touches_keep_nothing_else() -> None:
+    """Neither those that it only reads, nor those that a function of it writes."""
+    program = lift(build({"k": [("v_accvgpr_read_b32", vgpr(2), agpr(1)), *to("f"), END],
+                          "f": [("v_accvgpr_write_b32", agpr(3), vgpr(0)), RETURN]}))
+    (component,) = components(program, program.kernels)
+    found = accumulators(program, analyse(program), component, RegSet.of(agpr(0, 6), vgpr(0, 6)))
+    assert found == (agpr(0), agpr(2), agpr(4), agpr(5))
 
 
 class SmallAndLarge(Tool):

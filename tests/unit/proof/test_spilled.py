@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from test_runs import BACK, INTO, A, S, V, run
+from test_runs import BACK, INTO, A, S, V, run, runner_of
 
 from luthier_py.errors import CheckFailed
-from luthier_py.isa import SCC, VCC, instruction_set, target
+from luthier_py.isa import SCC, VCC, instruction_set, sgpr, target, vgpr
+from luthier_py.proof.birth import RESOURCE
+from luthier_py.proof.code import CELLS, number
+from luthier_py.proof.meanings import UNKNOWN
+from luthier_py.proof.now import Now
+from luthier_py.proof.pending import NOTHING
 
-GFX942 = instruction_set(target("gfx942"))
+GFX942, GFX803 = instruction_set(target("gfx942")), instruction_set(target("gfx803"))
 STORE, LOAD = "scratch_store_dword off, v3, off offset:16", "scratch_load_dword v3, off, off offset:16"
 FAR_STORE, FAR_LOAD = "scratch_store_dword off, v3, s9 offset:4", "scratch_load_dword v3, off, s9 offset:4"
 WAIT, NOT, ALL = "s_waitcnt 0", "s_not_b64 exec, exec", "s_mov_b64 exec, -1"
@@ -81,3 +86,30 @@ def test_accumulators_of_the_application_are_kept_too():
         run(lines(WRITE, CLOBBER, READ), V(3) | A(1), isa=GFX942)
     with pytest.raises(CheckFailed, match="vcc"):
         run(lines(WRITE, "s_mov_b64 vcc, 0", READ), V(3) | 3 << VCC, isa=GFX942)
+
+
+def test_nothing_is_known_of_memory_where_nothing_was_stored():
+    """A hook's stack may lie there, after which it holds something else."""
+    now = Now(NOTHING)
+    runner_of(LOAD, GFX942).onward(0, now)
+    assert now.get(CELLS) == now.other(CELLS) == UNKNOWN
+    assert now.get(number(vgpr(3))) == UNKNOWN
+
+
+def by_resource(first: int, before: str = "") -> None:
+    """v3 is put aside in private memory that is reached by four scalars; s[8:11] keep the right ones."""
+    where = f"off, s[{first}:{first + 3}], 0 offset:16"
+    listing = lines(before, f"buffer_store_dword v3, {where}", CLOBBER, f"buffer_load_dword v3, {where}", WAIT)
+    run(listing, V(3), isa=GFX803, homes={RESOURCE: sgpr(8, 4)})
+
+
+def test_private_memory_in_buffers_is_reached_by_its_resource():
+    by_resource(8)
+    by_resource(12, lines(*(f"s_mov_b32 s{12 + k}, s{8 + k}" for k in range(4))))
+
+
+@pytest.mark.parametrize("wrong", range(4))
+def test_and_by_no_other_one(wrong):
+    copies = (f"s_mov_b32 s{12 + k}, {0 if k == wrong else f's{8 + k}'}" for k in range(4))
+    with pytest.raises(CheckFailed, match="private memory that is not the tool's"):
+        by_resource(12, lines(*copies))
