@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from luthier_py.emulator.instructions.loads import Addresses, ChunkLoad, ChunkStore
 from luthier_py.emulator.instructions.steps import register_number, step_of
 from luthier_py.emulator.instructions.wave_code import WaveCode
-from luthier_py.emulator.native.accesses import ELEMENTS
 from luthier_py.emulator.native.atomics import FLOAT_LETTERS
+from luthier_py.emulator.native.lane_moves import ELEMENTS
 from luthier_py.emulator.options.checks import ACCESS_KINDS, MISTAKES, AccessTrait, AccessUse
 from luthier_py.emulator.options.settings import FIRST_SITE, Style, number_of
 from luthier_py.emulator.records.layout import SITE_BYTES, VECTOR_ROWS, WAVE, ZERO_ROW, SurfaceRefusal
