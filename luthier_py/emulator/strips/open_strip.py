@@ -176,7 +176,7 @@ class Strip:
 
     def _lanes_of_any(self, items: list[PutOff]) -> str:
         """Those that some item is for, as a scalar."""
-        found, *others = sorted({item.mask for item in items}, key=lambda mask: mask != FULL)
+        found, *others = sorted({item.mask for item in items}, key=lambda mask: (mask != FULL, mask))
         for mask in others if found != FULL else ():
             found = self._emitter.let(f"or i{self._wave_size} {found}, {mask}")
         return found
