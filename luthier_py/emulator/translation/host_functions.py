@@ -42,6 +42,8 @@ class DividedFunction:
     def __init__(self, blocks: list[CodeBlock], entry: int, settings: Settings, origins: Origins | None = None) -> None:
         blocks = cut(blocks, settings.yields)
         self.effort = effort(blocks)
+        # That comes of another text, which nobody has written yet: only the translator's sources tell it.
+        self._of_better_code = translator() if self.effort is Effort.FAST else ""
         self._settings, self._origins = settings, origins
         self._items: dict[tuple[Inst, int], Any] = {}
         self._live, self._mode_at = live_rows(blocks), modes(blocks, entry, settings.mode, settings.target)
@@ -59,9 +61,7 @@ class DividedFunction:
         writer.items = self._items
         ir = writer.translate()
         live = " ".join(f"{self._live[pc]:x}" for block in part for pc, _ in block.insts)
-        # Better code comes of another text, which nobody has written yet: only the translator's sources tell it.
-        others = translator() if self.effort is Effort.FAST else ""
-        return HostFunction(name, part, ir, writer.numbers, cache_key(ir, live, others))
+        return HostFunction(name, part, ir, writer.numbers, cache_key(ir, live, self._of_better_code))
 
     def _style(self, effort: Effort) -> Style:
         if effort is Effort.FAST:
