@@ -71,6 +71,15 @@ class Durations:
         return frozenset(f"{file}::{name.partition('[')[0]}" for file, tests in self.files.items()
                          for name, kept in tests.items() if kept.marks)
 
+    @cached_property
+    def _of_cases(self) -> Mapping[str, float]:
+        """What a case of each function takes, in the mean."""
+        cases: dict[str, list[float]] = {}
+        for file, tests in self.files.items():
+            for name, kept in tests.items():
+                cases.setdefault(f"{file}::{name.partition('[')[0]}", []).append(kept.seconds)
+        return {function: sum(seconds) / len(seconds) for function, seconds in cases.items()}
+
     def works(self, nodeid: str) -> bool:
         """Whether a case of its function starts a process or runs a kernel: what one has done others may only read,
         and do themselves where that one does not run."""
@@ -83,10 +92,11 @@ class Durations:
                 for file, tests in self.files.items()}  # fmt: skip
 
     def seconds(self, nodeid: str, slow: bool = False) -> float:
-        """What a test takes: shared fixtures are a part of each test that uses them. ``slow``: it is marked so."""
+        """What a test takes: shared fixtures are a part of each test that uses them. ``slow``: it is marked so, and
+        takes what other cases of its function do where nothing is known of itself."""
         kept = self.of(nodeid)
         if kept is None:
-            return UNKNOWN_SECONDS if slow else QUICKLY.seconds
+            return self._of_cases.get(nodeid.partition("[")[0], UNKNOWN_SECONDS) if slow else QUICKLY.seconds
         return kept.seconds + kept.shared / self._users[split(nodeid)[0]][kept.shared]
 
 

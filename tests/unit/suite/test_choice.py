@@ -10,6 +10,7 @@ from suite import files
 from suite.choosing import choose, rank_files, some_cases
 from suite.files import file_digests
 from suite.kept import (
+    UNKNOWN_SECONDS,
     Durations,
     Kept,
     Reach,
@@ -188,3 +189,11 @@ def test_programs_that_a_file_names_belong_to_it() -> None:
     assert worker / "wave_trace.py" in files._made_of(worker / "test_channels_under_programs.py")
     assert worker / "wave_trace.py" in files._made_of(files.TESTS / "unit" / "stack" / "test_rocm_channels.py")
     assert worker / "foreign_numbers.py" in files._made_of(worker / "test_iree.py")
+
+
+def test_a_slow_case_that_never_ran_takes_what_others_of_its_function_do():
+    durations = Durations({"a.py": {"test[1]": Kept(200.0, "", 0.0), "test[2]": Kept(100.0, "", 0.0)}}, {})
+    assert durations.seconds("a.py::test[3]", slow=True) == 150
+    assert durations.seconds("a.py::test_other[3]", slow=True) == UNKNOWN_SECONDS
+    assert durations.seconds("a.py::test[3]") < 1
+    assert not choose({"a.py::test[3]": True}, durations, {}, 100, seed=1).tests
