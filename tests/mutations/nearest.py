@@ -62,7 +62,8 @@ NEAREST = {
     "proof/masks.py": ("unit/proof/test_half_masks.py", "unit/proof/test_runs.py"),
     "proof/birth.py": ("unit/inject/test_birth.py",),
     "proof/additions.py": ("unit/proof/test_additions.py", "unit/proof/test_objects.py"),
-    "proof/descriptors.py": ("unit/proof/test_additions.py", "unit/proof/test_objects.py"),
+    "proof/descriptors.py": (
+        "unit/proof/test_private_descriptors.py", "unit/proof/test_additions.py", "unit/proof/test_objects.py"),
     "proof/objects.py": ("unit/proof/test_objects.py", "unit/proof/test_additions.py"),
     "proof/instead.py": ("unit/proof/test_proof_instead.py",),
     "proof/application.py": ("unit/proof/test_application_whole.py", "unit/proof/test_proof_instead.py"),

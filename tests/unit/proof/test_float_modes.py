@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from luthier_py.isa import MODE, InstructionSet, instruction_set, target
 from luthier_py.isa.semantics import meaning
-from luthier_py.proof.float_modes import PLAIN, UNKNOWN_MODE, FloatMode, computes_in, moved_mode
+from luthier_py.proof.float_modes import PLAIN, UNKNOWN_MODE, FloatMode, computes_in, float_modes, moved_mode
 from luthier_py.proof.meanings import UNKNOWN
 from luthier_py.proof.now import Now
 from luthier_py.proof.pending import NOTHING
@@ -78,3 +81,17 @@ def test_what_is_put_back_chooses_no_other_banks(field: str, comes_back: bool) -
     texts = [text.replace("HW_REG_MODE", "1") for text in (KEEP.format(field), SETS["23, 1"], BACK.format(field))]
     assert (behind(*texts, isa=instruction_set(target("gfx1250"))).get(MODE) == ("reg", MODE)) is comes_back
     assert behind(*texts).get(MODE) == ("reg", MODE)
+
+
+def known(starts: list[int], *texts: str) -> FloatMode:
+    """What is known in a function of kernels that start in these modes, and have this code."""
+    body: Any = SimpleNamespace(address=0, code=SimpleNamespace(insts=[ISA.parse(text) for text in texts]))
+    kernels: Any = [SimpleNamespace(mode=lambda target, mode=mode: mode) for mode in starts]
+    return float_modes(ISA.target, [body], [[0]], {0: kernels})[0]
+
+
+def test_what_is_known_all_kernels_start_with_and_no_code_writes() -> None:
+    assert known([PLAIN, PLAIN]) == (PLAIN, -1)
+    assert known([PLAIN, PLAIN ^ 0x10]) == (PLAIN, ~0x10)
+    assert known([PLAIN], "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0") == (PLAIN, ~0x30)
+    assert known([PLAIN, PLAIN ^ 1], "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0") == (PLAIN, ~0x31)

@@ -273,3 +273,12 @@ def test_mode_is_not_set_where_vector_operands_mean_others() -> None:
     run(listing)
     with pytest.raises(CheckFailed, match="mean something else"):
         run(listing, plain=False)
+
+
+def test_what_the_hardware_looks_at_is_guarded() -> None:
+    """Nothing of the application reads it."""
+    runner = runner_of("s_mov_b32 s5, 0")
+    duty = Duty(Live(3 << EXEC, 0), True, False)
+    settle(runner, runner.run(0, NOTHING), duty, 0, 0, guarded=S(4))
+    with pytest.raises(CheckFailed, match="s5 is live and not restored"):
+        settle(runner, runner.run(0, NOTHING), duty, 0, 0, guarded=S(5))
