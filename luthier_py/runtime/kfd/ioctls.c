@@ -127,7 +127,9 @@ static int follow_memory(unsigned long request, struct call *call)
         pages_give_back(field(call, 0, 8));
     if (_IOC_NR(request) != ALLOC_MEMORY_OF_GPU || !(made->flags & USER_POINTER))
         return 0;
-    int error = pages_share(made->handle, made->offset, made->bytes);
+    int error = file_share(made->handle, made->offset, made->bytes);
+    if (error < 0)
+        error = pages_share(made->handle, made->offset, made->bytes);
     if (error)
         free_again(made->handle);
     return error;

@@ -71,6 +71,7 @@ bool arena_make(void);
 void arena_thunk(const void *caller);    /* code of a library that has opened the driver: it reserves in the arena */
 int arena_file(void);
 bool arena_is_file(dev_t device, ino_t inode);
+bool arena_has(const void *address);
 void arena_after_fork(void);
 struct control { _Atomic uint32_t bell; };
 struct control *control(void);          /* NULL: there is no driver, or this is a child of fork */
@@ -78,8 +79,8 @@ int pages_share(uint64_t handle, uintptr_t start, size_t bytes); /* 0 or an errn
 void pages_give_back(uint64_t handle);
 
 /* mappings.c */
-struct mapping { uintptr_t start, end, offset, inode; char write, kind; bool of_file; const char *name; char line[4096 + 128]; };
-bool next_mapping(FILE *maps, struct mapping *found); /* of_file: of the arena's; the name lies in the line */
+struct mapping { uintptr_t start, end, offset, inode; dev_t device; char write, kind; const char *name; char line[4096 + 128]; };
+bool next_mapping(FILE *maps, struct mapping *found); /* the name lies in the line */
 
 /* others.c */
 int file_share(uint64_t handle, uintptr_t start, size_t bytes); /* 0 or an errno; -1: it is no file's that others may map */

@@ -12,7 +12,7 @@ bool next_mapping(FILE *maps, struct mapping *found)
         if (sscanf(found->line, "%lx-%lx %*c%c%*c%c %lx %x:%x %lu %n", &found->start, &found->end, &found->write, &found->kind,
                    &found->offset, &device_major, &device_minor, &found->inode, &name) != 8)
             continue;
-        found->of_file = arena_is_file(makedev(device_major, device_minor), found->inode);
+        found->device = makedev(device_major, device_minor);
         found->name = found->line + name;
         found->line[strcspn(found->line, "\n")] = '\0';
         return true;

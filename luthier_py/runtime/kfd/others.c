@@ -33,7 +33,8 @@ static bool find_shared_file(uintptr_t start, size_t bytes, struct mapping *foun
     if (maps)
         fclose(maps);
     return there && found->kind == 's' && found->write == 'w' && start + bytes <= found->end && *found->name == '/' &&
-           !found->of_file && is_file_of(found->name, found->inode, found->offset + (start - found->start) + bytes);
+           !arena_is_file(found->device, found->inode) &&
+           is_file_of(found->name, found->inode, found->offset + (start - found->start) + bytes);
 }
 
 /* What other processes share with this one stays theirs: the worker maps the same file. */
@@ -41,7 +42,8 @@ int file_share(uint64_t handle, uintptr_t start, size_t bytes)
 {
     struct mapping found;
     struct reply reply;
-    if (!find_shared_file(start, bytes, &found))
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    if (start % page || arena_has((void *)start) || !find_shared_file(start, bytes, &found))
         return -1;
     uint64_t offset = found.offset + (start - found.start);
     struct part parts[] = {{&handle, 8}, {&offset, 8}, {found.name, strlen(found.name)}};

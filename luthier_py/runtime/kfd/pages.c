@@ -43,7 +43,7 @@ static void *map(void *address, size_t bytes, int protection, int flags, int fd,
 }
 
 bool arena_is_file(dev_t device, ino_t inode) { return inode == identity.st_ino && device == identity.st_dev; }
-static bool in_arena(const void *address) { return (uintptr_t)address - ARENA_START < ARENA_BYTES; }
+bool arena_has(const void *address) { return (uintptr_t)address - ARENA_START < ARENA_BYTES; }
 static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
 bool arena_make(void)
@@ -145,7 +145,7 @@ static void *mapped(void *address, size_t bytes, int protection, int flags, int 
     bool anonymous = flags & MAP_ANONYMOUS;
     if (anonymous && protection == PROT_NONE && (flags & SPACE) == SPACE && !(flags & MAP_FIXED) && is_thunk(caller))
         return reserve(bytes, protection, flags);
-    if (anonymous && protection != PROT_NONE && flags & MAP_FIXED && in_arena(address)) {
+    if (anonymous && protection != PROT_NONE && flags & MAP_FIXED && arena_has(address)) {
         flags = MAP_SHARED | MAP_FIXED;
         offset = (off_t)(uintptr_t)address;
     } else if (anonymous || fd < 0 || node_behind(fd) == NO_NODE)
@@ -255,7 +255,7 @@ static int make_private(uintptr_t start, size_t bytes)
     while (!error && next_mapping(maps, &found) && found.start < start + bytes) {
         uintptr_t from = found.start > start ? found.start : start;
         uintptr_t to = found.end < start + bytes ? found.end : start + bytes;
-        if (found.of_file && from < to)
+        if (arena_is_file(found.device, found.inode) && from < to)
             error = copy_back(from, to - from);
     }
     if (maps)
@@ -274,11 +274,8 @@ static int make_private_and_forget(uintptr_t start, size_t bytes)
 int pages_share(uint64_t handle, uintptr_t start, size_t bytes)
 {
     size_t page = page_bytes();
-    if (in_arena((void *)start))
+    if (arena_has((void *)start))
         return 0;
-    int others = start % page == 0 ? file_share(handle, start, bytes) : -1;
-    if (others >= 0)
-        return others;
     struct share *share = malloc(sizeof *share);
     if (!share)
         return ENOMEM;
