@@ -295,9 +295,9 @@ def coverage() -> str:
         "(`tests/reference`), or in the files of tests below. *Exact but for a NaN's bits*: the same, but that which "
         "NaN arithmetic makes is open. *Documented freedom*: manuals leave more open, and devices may differ: the "
         "emulator gives one of the results that they allow. *Refused*: a kernel with it is instrumented, proved and "
-        "linked as any other, but the emulator does not run it: before the launch an error names kernel, address, "
-        "instruction, the reason and what to do. Where lanes of one instruction store to one place, which of them "
-        "stays is open as well, but that is a matter of addresses.",
+        "linked as any other, but the emulator does not run it: when a wave comes to its function, an error names "
+        "kernel, address, instruction, the reason and what to do. Where lanes of one instruction store to one place, "
+        "which of them stays is open as well, but that is a matter of addresses.",
         "`luthier coverage -- ./app` says for a run what of it was exact, and whether anything that was not decided "
         "a branch, an address or a mask ([the tool](../tools/exactness/README.md)).",
     ]
