@@ -60,6 +60,16 @@ def code_object(
     return link(base(), Patch(tuple(chunks), tuple(made), ()))
 
 
+def from_second_entry(data: bytes, kernel: str) -> bytes:
+    """The object with a kernel that starts at its second entry, as on hardware that preloads arguments."""
+    obj = load(data)
+    record = obj.kernel(kernel)
+    offset = obj.data.index(record.descriptor.raw)
+    entry = record.descriptor.kernel_code_entry_byte_offset
+    moved = record.descriptor.replace(kernel_code_entry_byte_offset=entry + 256)
+    return obj.data[:offset] + moved.raw + obj.data[offset + 64 :]
+
+
 @dataclass(frozen=True)
 class Ran:
     """What a launch left: the buffers, the emulator's counts, and the tool variables."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from emulated import Bench, Row, code_object
+from emulated import Bench, Row, code_object, from_second_entry
 from shown_kernels import END, LANES, S, instrumented
 
 from luthier_py import Mutator, Variable, WaveVariable, hook, ptr, u64
 from luthier_py.errors import EditConflict
 from luthier_py.intrinsics import atomic_add
-from luthier_py.loader import load
 
 NOP: Row = ("s_nop", 0)
 
@@ -53,16 +52,6 @@ def kernel(*first: Row) -> bytes:
     return code_object({"k": rows}, preload=2)
 
 
-def from_second(data: bytes, name: str) -> bytes:
-    """The object with a kernel that starts at its second entry, as on hardware that preloads."""
-    obj = load(data)
-    record = obj.kernel(name)
-    offset = obj.data.index(record.descriptor.raw)
-    entry = record.descriptor.kernel_code_entry_byte_offset
-    moved = record.descriptor.replace(kernel_code_entry_byte_offset=entry + 256)
-    return obj.data[:offset] + moved.raw + obj.data[offset + 64 :]
-
-
 def made_by(visit) -> tuple:
     data = kernel(NOP, NOP)
     tool, made = instrumented(data, visit, count=WaveVariable(u64), total=Variable(u64))
@@ -72,13 +61,13 @@ def made_by(visit) -> tuple:
 def test_a_call_at_the_entry_is_at_both(bench: Bench) -> None:
     _, tool, copy = made_by(begins)
     assert bench.run(copy, "k.luthier")[tool.total] == 1
-    assert bench.run(from_second(copy, "k.luthier"), "k.luthier")[tool.total] == 1
+    assert bench.run(from_second_entry(copy, "k.luthier"), "k.luthier")[tool.total] == 1
 
 
 def test_counts_that_follow_from_entering_are_right_at_both(bench: Bench) -> None:
     data, tool, copy = made_by(counts)
     assert bench.run(copy, "k.luthier")[tool.total] == bench.run(data, "k").profile.total == 5
-    second = from_second(copy, "k.luthier"), from_second(data, "k")
+    second = from_second_entry(copy, "k.luthier"), from_second_entry(data, "k")
     assert bench.run(second[0], "k.luthier")[tool.total] == bench.run(second[1], "k").profile.total == 6
 
 
