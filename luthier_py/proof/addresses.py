@@ -29,7 +29,7 @@ from heapq import heappop, heappush
 from operator import or_
 
 from luthier_py.errors import CheckFailed
-from luthier_py.isa import SCC, Access, Inst, OpFlag, RegFile
+from luthier_py.isa import SCC, Access, Inst, OpFlag, Reg, RegFile
 from luthier_py.isa.semantics.readers.evaluate import copies
 from luthier_py.proof.code import Code, ones
 from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
@@ -252,9 +252,15 @@ def _halves(term: Term, apart: bool) -> frozenset[Term]:
     return term[1] if _is_one_of(term) else frozenset({term} if term[0] in ("lo", "hi") else ())
 
 
+def _destination(inst: Inst) -> Reg | None:
+    """What has the address that an indirect jump goes to."""
+    source = inst.find("src0")
+    return None if source is None else source.reg
+
+
 def _several(inst: Inst, state: State, apart: bool) -> frozenset[int]:
     """The addresses to one of which a s_swappc goes, if each lower half that it may find is one's."""
-    reg = inst["src0"].reg if inst.find("src0") is not None else None
+    reg = _destination(inst)
     if reg is None or reg.file is not RegFile.SGPR:
         return frozenset()
     lows, highs = (_halves(state.get(reg.index + half, _SAME)[0], apart) for half in (0, 1))
@@ -264,7 +270,7 @@ def _several(inst: Inst, state: State, apart: bool) -> frozenset[int]:
 
 def goal_of(inst: Inst, state: State, apart: bool = False) -> Pair:
     """Where a s_setpc or s_swappc goes."""
-    reg = inst["src0"].reg if inst.find("src0") is not None else None
+    reg = _destination(inst)
     if reg is None or reg.file is not RegFile.SGPR:
         return _SAME
     (low, other_low), (high, other_high) = (state.get(reg.index + half, _SAME) for half in (0, 1))
@@ -274,7 +280,7 @@ def goal_of(inst: Inst, state: State, apart: bool = False) -> Pair:
 
 
 def is_by_return_address(inst: Inst) -> bool:
-    reg = inst["src0"].reg if inst.find("src0") is not None else None
+    reg = _destination(inst)
     return reg is not None and reg.index == RETURN_ADDRESS and OpFlag.CALL not in inst.op.flags
 
 
