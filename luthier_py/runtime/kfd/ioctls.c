@@ -119,13 +119,13 @@ static int follow_import(const struct import_handle *imported)
     return error;
 }
 
-/* Memory of the program's own becomes shared, or private again. */
+/* Memory of the program's own, outside of the arena, becomes shared, or private again. */
 static int follow_memory(unsigned long request, struct call *call)
 {
     const struct alloc_memory *made = (void *)call->args;
     if (_IOC_NR(request) == FREE_MEMORY_OF_GPU)
         pages_give_back(field(call, 0, 8));
-    if (_IOC_NR(request) != ALLOC_MEMORY_OF_GPU || !(made->flags & USER_POINTER))
+    if (_IOC_NR(request) != ALLOC_MEMORY_OF_GPU || !(made->flags & USER_POINTER) || arena_has((void *)made->offset))
         return 0;
     int error = file_share(made->handle, made->offset, made->bytes);
     if (error < 0)

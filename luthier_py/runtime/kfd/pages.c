@@ -274,8 +274,6 @@ static int make_private_and_forget(uintptr_t start, size_t bytes)
 int pages_share(uint64_t handle, uintptr_t start, size_t bytes)
 {
     size_t page = page_bytes();
-    if (arena_has((void *)start))
-        return 0;
     struct share *share = malloc(sizeof *share);
     if (!share)
         return ENOMEM;
