@@ -7,6 +7,7 @@ go from one line of its protocols to many; values are whole, so that the order o
 from __future__ import annotations
 
 import ctypes
+import itertools
 
 import numpy as np
 from on_device import HIP, OnDevice, checked, library
@@ -59,7 +60,7 @@ class Devices:
 
 def main() -> None:
     devices, rng = Devices(), np.random.default_rng(1)
-    for (name, (kind, type_)), size in ((each, size) for each in KINDS.items() for size in SIZES):
+    for (name, (kind, type_)), size in itertools.product(KINDS.items(), SIZES):
         arrays = [rng.integers(-1000, 1000, size).astype(type_) for _ in range(devices.count)]
         given = devices.copies(arrays)
         everyone = devices.copies([np.zeros(size * devices.count, type_)] * devices.count)

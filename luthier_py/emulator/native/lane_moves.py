@@ -54,15 +54,13 @@ class LaneMoves:
             for word in range(self.words):
                 text += f"  %{t}.d{word} = getelementptr i8, ptr %{t}.d, i64 {word * self.row}\n"
             for word in range(0, self.words, 2):
-                pair = range(word, min(word + 2, self.words))
-                pointers = [f"%{t}.p{one}" for one in pair]
-                alone = "".join(map(self._move_word, (f"%{t}.x{one}" for one in pair), pointers,
-                                    (f"%{t}.d{one}" for one in pair)))
-                if len(pair) == 1:
-                    text += alone
+                alone = [self._move_word(f"%{t}.x{one}", f"%{t}.p{one}", f"%{t}.d{one}")
+                         for one in range(word, min(word + 2, self.words))]
+                if len(alone) == 1:
+                    text += alone[0]
                     continue
                 whole = self._move_two_words(f"%{t}", word)
-                text += _where_adjacent(f"{t}.{word}", pointers[0], pointers[1], whole, alone) if apart else whole
+                text += _where_adjacent(t, word, whole, "".join(alone)) if apart else whole
         return text
 
     def _move_two_words(self, t: str, word: int) -> str:
@@ -169,12 +167,13 @@ def load_two_words(name: str, pointer: str) -> str:
 """
 
 
-def _where_adjacent(label: str, first: str, second: str, whole: str, alone: str) -> str:
-    """``whole`` where the word at ``second`` follows the one at ``first``, elsewhere ``alone``."""
+def _where_adjacent(tag: str, word: int, whole: str, alone: str) -> str:
+    """``whole`` where the next word of ``tag`` follows this one, elsewhere ``alone``."""
+    label = f"{tag}.{word}"
     t = f"%{label}"
     return f"""
-  {t}.first = ptrtoint ptr {first} to i64
-  {t}.second = ptrtoint ptr {second} to i64
+  {t}.first = ptrtoint ptr %{tag}.p{word} to i64
+  {t}.second = ptrtoint ptr %{tag}.p{word + 1} to i64
   {t}.gap = sub i64 {t}.second, {t}.first
   {t}.adjacent = icmp eq i64 {t}.gap, 4
   br i1 {t}.adjacent, label %{label}.whole, label %{label}.alone
