@@ -73,7 +73,7 @@ def test_who_does_not_listen_is_left_alone() -> None:
 
 
 def test_what_another_thread_has_started_is_told() -> None:
-    listening = ("import os, signal, time; signal.signal(10, lambda *_: (print('told', flush=True), os._exit(0))); "
+    listening = ("import os, signal, time; signal.signal(10, lambda *_: (os.write(1, b'told\\n'), os._exit(0))); "
                  "print('ready', flush=True); time.sleep(600)")
     starting = ("import subprocess, sys, threading; "
                 f"threading.Thread(target=subprocess.run, args=([sys.executable, '-c', {listening!r}],)).start()")
