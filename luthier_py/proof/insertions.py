@@ -24,6 +24,7 @@ from luthier_py.proof.code import bits_of, number, ones, shown, whole_number, wi
 from luthier_py.proof.float_modes import FloatMode
 from luthier_py.proof.gaps import Gaps
 from luthier_py.proof.graph import Body, Graph
+from luthier_py.proof.lanes import MOST
 from luthier_py.proof.liveness import Live, Liveness
 from luthier_py.proof.meanings import UNKNOWN, Term
 from luthier_py.proof.modes import Modes, matters, solved_modes, stepped
@@ -79,15 +80,26 @@ class Insertions:
                 needed |= (outcome.changed | outcome.far) & read
         modes = solved_modes(self.graph, self.foreign)
         reads = [self.reads(k) for k in range(len(self.clones))]
-        live = Liveness(self.graph, modes, reads, self.owned, needed, self.foreign)
+        lives = list[Liveness]()
+        for most in MOST:
+            lives.append(Liveness(self.graph, modes, reads, self.owned, needed, self.foreign, most))
+            try:
+                self.settle_all(done, lives, modes)
+                break
+            except CheckFailed:
+                if lives[-1].complete or most == MOST[-1]:
+                    raise
+        return [[(d.start + at, inst) for d in each for at, inst in d.outcome.ran] for each in done]
+
+    def settle_all(self, done: Sequence[Sequence[_Done]], lives: Sequence[Liveness], modes: Sequence[Modes]) -> None:
+        """The application goes on as it would have; of what it may still read all of ``lives`` are true."""
         for k, each in enumerate(done):
-            duties = self.duties(k, live, modes, {d.to for d in each})
+            duties = self.duties(k, lives, modes, {d.to for d in each})
             for start, to, outcome, sources in each:
                 duty = duties[to]
                 if not duty.plain:
                     duty = replace(duty, plain=all(self.plain_behind(k, source, modes) for source in sources))
                 settle(self.runners[k], outcome, duty, self.kept[k], start, self.guarded[k])
-        return [[(d.start + at, inst) for d in each for at, inst in d.outcome.ran] for each in done]
 
     @cached_property
     def foreign(self) -> int:
@@ -227,7 +239,7 @@ class Insertions:
                 found[stop], at = pending, stop
         return found
 
-    def duties(self, k: int, live: Liveness, modes: Sequence[Modes], wanted: set[int]) -> dict[int, Duty]:
+    def duties(self, k: int, lives: Sequence[Liveness], modes: Sequence[Modes], wanted: set[int]) -> dict[int, Duty]:
         """Before some instructions of a function."""
         body, first = self.graph.bodies[k], self.graph.first[k]
         found: dict[int, Duty] = {}
@@ -236,7 +248,7 @@ class Insertions:
             here = within(ordered, span)
             if not here:
                 continue
-            before = live.before(first + block, here)
+            before = reduce(_both, (live.before(first + block, here) for live in lives))
             for at, mode in self.modes_at(k, span, modes[first + block], here):
                 found[at] = Duty(before[at], not (mode.relative or mode.skips),
                                  OpFlag.END in body.code.inst(at).op.flags)
@@ -263,6 +275,11 @@ class Insertions:
             at = stop
             found.append((stop, modes))
         return found
+
+
+def _both(a: Mapping[int, Live], b: Mapping[int, Live]) -> dict[int, Live]:
+    """What is in both of two sets that are each large enough."""
+    return {at: Live(active & b[at].active, inactive & b[at].inactive) for at, (active, inactive) in a.items()}
 
 
 def _standing(body: Body, at: int, side: Side) -> list[int]:

@@ -4,8 +4,9 @@ In: the graph. Out: Lanes: each node cut into segments in which masks stay, and 
 in. Invariant: whatever a kernel's input, each lane is in one of the states listed, and goes on to one of `onward`.
 
 A state is two sets of masks as bits: those of which it is known whether the lane is in them, and those it is in. EXEC
-is always known. Masks that cannot come to matter to EXEC any more are forgotten, and where there would be too many
-states all masks but EXEC are.
+is always known. Masks that cannot come to matter to EXEC any more are forgotten, and where there would be more states
+than `most`, all masks but EXEC are. More states do not always tell more: what is kept at one place makes too many at
+the next one. So there are several bounds, whose solutions are all right.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from luthier_py.proof.code import within
 from luthier_py.proof.graph import Graph, solved
 from luthier_py.proof.masks import ONE, ZERO, Bit, Change, change
 
-MOST = 64  # more than those of whoever makes copies, so that nothing is live here alone
+MOST = (64, 16, 1024)  # bounds in the order in which they are tried
 ON = 1 << EXEC
 State = tuple[int, int]  # known, in
 Onward = Mapping[State, tuple[State, ...]]
@@ -39,10 +40,12 @@ class Segment:
 class Lanes:
     """The solution."""
 
-    def __init__(self, graph: Graph, foreign: int = 0) -> None:
+    def __init__(self, graph: Graph, foreign: int, most: int) -> None:
         """``foreign``: masks that calls write, of which nothing is known."""
-        self.foreign = foreign
+        self.foreign, self.most = foreign, most
         self.graph = graph
+        self.complete = True
+        """Whether there were never too many states."""
         # By change (which live on), masks, and states: what these become, and all of that.
         self.moves: dict[tuple[int, int, frozenset[State]], tuple[Onward, frozenset[State]]] = {}
         self.only = cache(_only)
@@ -59,7 +62,7 @@ class Lanes:
         starts = graph.kernels | graph.arrives
         boundary: list[Known | None] = [(EITHER, False) if k in starts else None
                                         for k in range(len(graph.nodes))]
-        heads = solved(range(len(graph.nodes)), graph.successors, boundary, _join, self._through, self._along)
+        heads = solved(range(len(graph.nodes)), graph.successors, boundary, self._join, self._through, self._along)
         self.heads: list[Known] = [(EITHER, True) if head is None else head for head in heads]
         self.segments = [self._segments(k) for k in range(len(graph.nodes))]
 
@@ -104,9 +107,23 @@ class Lanes:
     def moved(self, each: Change, wanted: int, states: frozenset[State]) -> tuple[Onward, frozenset[State]]:
         key = id(each), wanted, states
         if key not in self.moves:
-            onward = _moved(each, wanted, states)
+            onward = self._moved(each, wanted, states)
             self.moves[key] = onward, _union(onward)
         return self.moves[key]
+
+    def _moved(self, each: Change, wanted: int, states: Iterable[State]) -> Onward:
+        onward = {state: next_states(each, state, wanted) for state in states}
+        if len(_union(onward)) <= self.most:
+            return onward
+        self.complete = False
+        return {state: tuple(_only(after, ON)) for state, after in onward.items()}
+
+    def _join(self, a: Known, b: Known) -> Known:
+        states = a[0] | b[0]
+        if a[1] or b[1] or len(states) > self.most:
+            self.complete = False
+            return _only(states, ON), True
+        return states, False
 
     def _segments(self, k: int) -> tuple[Segment, ...]:
         span, states = self.graph.nodes[k].span, self.heads[k][0]
@@ -128,13 +145,6 @@ def wanted_before(each: Change, wanted: int) -> int:
         return wanted | ON
     read = each.read if wanted & each.written & ~each.lost else 0
     return wanted & ~each.written | read | ON
-
-
-def _moved(each: Change, wanted: int, states: Iterable[State]) -> Onward:
-    onward = {state: next_states(each, state, wanted) for state in states}
-    if len(_union(onward)) <= MOST:
-        return onward
-    return {state: tuple(_only(after, ON)) for state, after in onward.items()}
 
 
 def next_states(each: Change, state: State, wanted: int) -> tuple[State, ...]:
@@ -165,10 +175,3 @@ def _union(onward: Onward) -> frozenset[State]:
 
 def _only(states: Iterable[State], masks: int) -> frozenset[State]:
     return frozenset((known & masks, has & masks) for known, has in states)
-
-
-def _join(a: Known, b: Known) -> Known:
-    states = a[0] | b[0]
-    if a[1] or b[1] or len(states) > MOST:
-        return _only(states, ON), True
-    return states, False

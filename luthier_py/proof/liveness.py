@@ -59,13 +59,13 @@ class Liveness:
 
     def __init__(
         self, graph: Graph, modes: Sequence[Modes], reads: Sequence[Reads], owned: Sequence[int], needed: int,
-        foreign: int = 0,
+        foreign: int, most: int,
     ) -> None:
-        """``foreign``: masks that calls write."""
+        """``foreign``: masks that calls write; ``most``: states of a lane at one place."""
         self.graph, self.needed = graph, needed
         self.always = always_live(graph.bodies[0].code.isa.target)
         self.uses = [self._uses(k, modes, reads[k], owned[k]) for k in range(len(graph.bodies))]
-        self.lanes = Lanes(graph, foreign) if needed & ~SCALARS else None
+        self.lanes = Lanes(graph, foreign, most) if needed & ~SCALARS else None
         self.segments = self.lanes.segments if self.lanes is not None else [
             (Segment(node.span.start, node.span.stop, {}),) for node in graph.nodes]
         self.summaries = [[self._summary(node, segment) for segment in segments]
@@ -78,6 +78,11 @@ class Liveness:
             boundary.append(_Flow(live & SCALARS, dict.fromkeys(self._ends(k), live & ~SCALARS)))
         order = range(len(graph.nodes) - 1, -1, -1)
         self.ends = solved(order, graph.predecessors, boundary, _join, self._through, self._along)
+
+    @property
+    def complete(self) -> bool:
+        """Whether no other bound of the states could tell more."""
+        return self.lanes is None or self.lanes.complete
 
     def _uses(self, function: int, modes: Sequence[Modes], reads: Reads, owned: int) -> _Uses:
         code, needed, plain = self.graph.bodies[function].code, self.needed, Modes(-1)

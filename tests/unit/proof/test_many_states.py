@@ -10,7 +10,7 @@ from luthier_py import Lane, Mutator, Tool, hook, u32
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import EXEC, sgpr, vgpr
 from luthier_py.pipeline import instrument
-from luthier_py.proof import lanes
+from luthier_py.proof import insertions, lanes
 
 ACTIVE, KEPT, CHOSEN, MASKS = sgpr(EXEC, 2), sgpr(10, 2), sgpr(12, 2), (sgpr(20, 2), sgpr(22, 2), sgpr(24, 2))
 
@@ -41,9 +41,14 @@ class Doubles(Tool):
         m.before(marker, self.twice, vgpr(2), into=vgpr(2))
 
 
-def test_states_that_halves_of_masks_tell_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = code_object({"k": KERNEL})
-    assert instrument(data, Doubles()).patched.report
-    monkeypatch.setattr(lanes, "MOST", 16)
+@pytest.mark.parametrize("bounds", [lanes.MOST, (64,), (16, 64), (16, 8)])
+def test_states_that_halves_of_masks_tell_apart(bounds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one bound cannot show, another one does."""
+    monkeypatch.setattr(insertions, "MOST", bounds)
+    assert instrument(code_object({"k": KERNEL}), Doubles()).patched.report
+
+
+def test_lanes_that_may_be_in_too_many_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(insertions, "MOST", (16,))
     with pytest.raises(CheckFailed, match="v4 is live and not restored"):
-        instrument(data, Doubles())
+        instrument(code_object({"k": KERNEL}), Doubles())
