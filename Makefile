@@ -32,7 +32,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-SEED ?= $(shell date +%s)
+# An empty one is none.
+override SEED := $(or $(SEED),$(shell date +%s))
 # Tests wait for the processes that they start, so two cores serve three of them.
 JOBS ?= 3
 
@@ -44,7 +45,7 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: .venv/installed
 	$(BIN)/luthier demo
 
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --randomly-seed=$(SEED)
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --randomly-seed=$(SEED)
 # Nothing waits here, and each process more collects all of it once more.
 check: JOBS := 2
 check: .venv/installed-test

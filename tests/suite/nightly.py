@@ -1,9 +1,9 @@
 """`make nightly`: every test, whole or in parts, and what is kept of it for `make test` to choose by.
 
-In: ``--part K/N``, ``--seconds S`` (tests at random, as many as fit), ``--seed``, ``--jobs``; what else is given is
-pytest's. Two runs: all tests as they are, for results and durations; then a case of each test function measured, for
+In: ``--part K/N``, ``--seconds S`` (tests at random, as many as fit), ``--left`` (tests that no part has run yet),
+``--seed``, ``--jobs``; what else is given is pytest's. Two runs: all tests as they are, for results and durations; then a case of each test function measured, for
 what files of tests reach (``--plain`` and ``--measure`` make one of them alone). Out: results.jsonl and
-measured.jsonl in build/nightly, where parts add theirs (``--fresh`` begins anew), and durations.json and reach.json
+measured.jsonl in build/nightly, where parts add theirs (``--fresh`` begins a new round), and durations.json and reach.json
 beside this file, from all parts so far. Invariant: a test that did not run keeps what was kept of it, and a file of
 which some functions were not measured what it was known to reach; what a measured test says is no result; a change
 since the last round is one until all tests have run in this one.
@@ -32,6 +32,7 @@ from suite.kept import ROOT, Durations, Kept, Reach, split  # noqa: E402
 
 FOLDER = ROOT / "build" / "nightly"
 RESULTS, MEASURED, SOURCES = (FOLDER / name for name in ("results.jsonl", "measured.jsonl", "sources.json"))
+RAN = FOLDER / "ran.txt"
 PARTS = FOLDER / "durations.json"
 """Durations before the first part: all parts are divided by them, so that none lies between two."""
 
@@ -43,13 +44,16 @@ UNSEEN = ""
 
 def main() -> int:
     given, rest = arguments()
-    if given.fresh:
-        shutil.rmtree(FOLDER, ignore_errors=True)
+    if given.fresh and FOLDER.exists():
+        before = FOLDER.with_name("nightly-before")
+        shutil.rmtree(before, ignore_errors=True)
+        FOLDER.rename(before)
     FOLDER.mkdir(parents=True, exist_ok=True)
     if not SOURCES.exists():  # a change between two parts counts as one since the nightly run
         SOURCES.write_text(json.dumps([kept.source_files(), file_digests()]))
     if not PARTS.exists():
         kept.write_durations(kept.read_durations(), PARTS)
+    RAN.write_text("".join(f"{test}\n" for test in read_rows(RESULTS)))
     code = 0 if given.measure else run(given, [f"--results={RESULTS}", *rest])
     if code not in PLAIN_ENDS:
         return code
@@ -68,7 +72,8 @@ def arguments() -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     for name, text in (("part", "K/N"), ("seconds", "S"), ("seed", "N"), ("jobs", "N")):
         parser.add_argument(f"--{name}", metavar=text)
-    parser.add_argument("--fresh", action="store_true", help="forget the results of earlier parts")
+    parser.add_argument("--left", action="store_true", help="tests that no part of this round has run yet")
+    parser.add_argument("--fresh", action="store_true", help="begin a round; results of the last are in nightly-before")
     parser.add_argument("--plain", action="store_true", help="do not measure what tests reach")
     parser.add_argument("--measure", action="store_true", help="measure what tests reach, and nothing else")
     return parser.parse_known_args()
@@ -78,7 +83,9 @@ def run(given: argparse.Namespace, words: Sequence[str], more: Mapping[str, str]
     """pytest's exit code."""
     chosen = [f"--{name}={value}" for name, value in (("part", given.part), ("seconds", given.seconds)) if value]
     chosen += [f"--randomly-seed={given.seed}"] if given.seed else []
-    command = ["-m", "pytest", "--tier=nightly", f"--kept={PARTS}", "-n", given.jobs or "2", "-q", *chosen, *words]
+    chosen += [f"--but={RAN}"] if given.left else []
+    command = ["-m", "pytest", "--tier=nightly", f"--kept={PARTS}", "-n", given.jobs or "2", "-q",
+               "--continue-on-collection-errors", *chosen, *words]  # fmt: skip
     return subprocess.run([sys.executable, *command], cwd=ROOT, env={**os.environ, **(more or {})}).returncode
 
 

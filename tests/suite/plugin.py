@@ -1,7 +1,7 @@
 """The suite's part of a pytest run: which tests run, in which order, on which process, and what is kept of them.
 
-In: ``--tier check|test|nightly`` (none: what was named, but for tests marked slow), ``--part K/N``, ``--cases N``,
-``--seconds``, ``--results``. Out: the chosen tests, long groups first and all others in random order; a line of
+In: ``--tier check|test|nightly`` (none: what was named, but for tests marked slow), ``--part K/N``, ``--but FILE``,
+``--cases N``, ``--seconds``, ``--results``. Out: the chosen tests, long groups first and all others in random order; a line of
 results for each. Invariant: every process of a run chooses and orders alike: all depends on the seed, the kept files
 and the sources.
 """
@@ -48,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("suite")
     group.addoption("--tier", choices=[tier.name.lower() for tier in Tier], help="docs/testing.md")
     group.addoption("--part", type=part, metavar="K/N", help="of the nightly tests: this part of so many")
+    group.addoption("--but", type=Path, metavar="FILE", help="of the nightly tests: not those whose names it has")
     group.addoption("--cases", type=int, metavar="N", help="at most so many cases of each test function, at random")
     group.addoption("--seconds", type=float, help="how long chosen tests may take on one process; nightly: no limit")
     group.addoption("--kept", type=Path, default=DURATIONS, help="durations that choice, order and parts go by")
@@ -133,6 +134,8 @@ class Suite:
             if number - 1 <= before / total * parts < number:
                 found.add(test)
             before += one
+        if self.options.but is not None:
+            found -= set(self.options.but.read_text().splitlines())
         if self.options.cases is not None:
             found = some_cases(found, self.options.cases, self.seed)
         if self.options.seconds is not None:

@@ -67,17 +67,25 @@ def test_each_test_is_in_one_part_though_it_takes_no_time(tmp_path: Path, parts:
         found = []
         for number in range(1, parts + 1):
             option = SimpleNamespace(tier="nightly", kept=tmp_path / "kept.json", part=(number, parts), cases=None,
-                                     seconds=None, randomly_seed=1)  # fmt: skip
+                                     but=None, seconds=None, randomly_seed=1)  # fmt: skip
             found += Suite(SimpleNamespace(rootpath=tmp_path, option=option))._part(tests, set())
         assert sorted(found) == tests
 
 
 def test_what_is_marked_slow_and_was_never_measured_takes_its_time(tmp_path: Path) -> None:
     tests = [f"test_a.py::test_{number}" for number in range(20)]
-    option = SimpleNamespace(tier="nightly", kept=tmp_path / "none", part=None, cases=None, seconds=20.0,
-                             randomly_seed=1)  # fmt: skip
+    option = SimpleNamespace(tier="nightly", kept=tmp_path / "none", part=None, cases=None, but=None,
+                             seconds=20.0, randomly_seed=1)  # fmt: skip
     suite = Suite(SimpleNamespace(rootpath=tmp_path, option=option))
     assert len(suite._part(tests, set(tests))) == 4 and len(suite._part(tests, set())) == 20
+
+
+def test_what_ran_in_this_round_is_left_out(tmp_path: Path) -> None:
+    tests = [f"test_a.py::test_{number}" for number in range(6)]
+    (tmp_path / "ran").write_text("".join(f"{test}\n" for test in (*tests[:4], "test_gone.py::test_it")))
+    option = SimpleNamespace(tier="nightly", kept=tmp_path / "none", part=None, cases=None, but=tmp_path / "ran",
+                             seconds=None, randomly_seed=1)  # fmt: skip
+    assert Suite(SimpleNamespace(rootpath=tmp_path, option=option))._part(tests, set()) == {*tests[4:]}
 
 
 @pytest.mark.parametrize("tier", ["check", "test", "nightly"])
