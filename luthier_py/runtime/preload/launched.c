@@ -104,6 +104,19 @@ hipError_t hipExtLaunchKernel(const void *function, struct dim3 grid, struct dim
     return given_tell(REAL(hipExtLaunchKernel)(function, grid, block, args, lds_bytes, stream, start, stop, flags));
 }
 
+/* Launches that run without the tool: said once for each reason. */
+static void pass_launches(unsigned count, atomic_flag *said, const char *why)
+{
+    for (unsigned i = 0; i < count; i++) {
+        unsigned long index = launch_counts()->seen++;
+        if (!tool_selects(index, 1))
+            continue;
+        launch_counts()->selected++;
+        if (!atomic_flag_test_and_set(said))
+            say("luthier: kernels run as they are that are launched %s", why);
+    }
+}
+
 /* Runtimes before HIP 6 have it under its mangled name alone. */
 static __typeof__(&hipExtModuleLaunchKernel) real_with_items(void)
 {
@@ -121,8 +134,9 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
     if (whole && taken_between(kernel, (struct dim3){items_x / block_x, items_y / block_y, items_z / block_z}, GRID(block),
                                lds_bytes, stream, args, extra, start, stop, &error))
         return error;
+    static atomic_flag said = ATOMIC_FLAG_INIT;
     if (!whole)
-        launch_counts()->seen++;
+        pass_launches(1, &said, "in work-items that are no whole work-groups (--level hsa counts them)");
     return given_tell(real_with_items()(kernel, items_x, items_y, items_z, block_x, block_y, block_z, lds_bytes, stream, args,
                                         extra, start, stop, flags));
 }
@@ -132,14 +146,7 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
 static void pass_grids(unsigned count)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
-    for (unsigned i = 0; i < count; i++) {
-        unsigned long index = launch_counts()->seen++;
-        if (!tool_selects(index, 1))
-            continue;
-        launch_counts()->selected++;
-        if (!atomic_flag_test_and_set(&said))
-            say("luthier: kernels run as they are that are launched on several devices at once");
-    }
+    pass_launches(count, &said, "on several devices at once");
 }
 
 static bool taken_alone(const void *key, struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream, void **args,

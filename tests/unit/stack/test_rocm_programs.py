@@ -100,3 +100,14 @@ def test_cooperative_launches_that_cannot_be_met_run_as_they_are(programs: Progr
     """HIP 5.2 starts no module's kernel cooperatively, and a copy is one: it is said, and the program goes on."""
     done = stacked.under("instr_count", programs.hip("cooperative"))
     assert (done.code, done.out) == (3, "PASSED\n") and "no hipModuleLaunchCooperativeKernel" in done.err
+
+
+def test_grids_in_work_items(programs: Programs, stacked: Stacked) -> None:
+    """HIP's launches, which a copy is launched by, count work-groups; a queue's packet counts work-items."""
+    path = programs.hip("rocm/in_items")
+    bare, queues = stacked.alone(path), stacked.under("instr_count", path, level="hsa")
+    assert (bare.code, bare.out) == (queues.code, queues.out) == (0, "PASSED\n"), bare.err + queues.err
+    assert reported(queues, "instr_count") == executed(bare, "instr_count")
+    done = stacked.under("instr_count", path)
+    assert (done.code, done.out) == (3, "PASSED\n") and not done.verdict["reports"]
+    assert "run as they are that are launched in work-items that are no whole work-groups (--level hsa" in done.err
