@@ -12,6 +12,7 @@ import re
 import struct
 
 from luthier_py.isa import MAX_WORKITEMS, Setting, Target, TargetId
+from luthier_py.isa.cards import FIRST_BUS
 from luthier_py.runtime.native.protocol import Form
 from luthier_py.worker.settings import MEMORY_BYTES
 
@@ -104,7 +105,7 @@ def properties(
         "name": device_name(target).encode(),
         "gcnArchName": str(architecture(target)).encode(),
         "uuid": device_uuid(number).encode(),
-        "pciBusID": number,
+        "pciBusID": FIRST_BUS + number,
         "totalGlobalMem": memory_bytes,
         "sharedMemPerBlock": target.lds_bytes,
         "sharedMemPerMultiprocessor": target.lds_bytes,

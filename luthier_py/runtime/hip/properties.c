@@ -55,31 +55,8 @@ hipError_t hipDeviceGetName(char *name, int size, int device)
 
 hipError_t hipDeviceGetUuid(char *uuid, int device)
 {
-    memcpy(uuid, "LUTHIER-EMULATOR", 16);
-    uuid[15] = (char)(uuid[15] + device);
-    return hipSuccess;
-}
-
-hipError_t hipDeviceGetPCIBusId(char *id, int size, int device)
-{
-    enum { BYTES = sizeof "0000:00:00.0" };
-    if (size < 1)
-        return hipErrorInvalidValue;
-    snprintf(id, (size_t)size, "0000:%02x:00.0", (unsigned)device); /* as much as there is room for */
-    return size < BYTES ? hipErrorInvalidValue : hipSuccess;
-}
-
-hipError_t hipDeviceGetByPCIBusId(int *device, const char *id)
-{
-    unsigned domain, bus, slot, function;
-    if (sscanf(id, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4)
-        return hipErrorInvalidValue;
-    return bus < (unsigned)device_count() && !domain && !slot ? answer(device, (int)bus) : hipErrorInvalidValue;
-}
-
-hipError_t hipDeviceTotalMem(size_t *bytes, int device)
-{
-    *bytes = device_facts(device)->memory_bytes;
+    enum { NAME_BYTES = 256 }; /* it stands behind the name, since HIP 6 */
+    memcpy(uuid, (const char *)device_facts(device)->properties[1] + NAME_BYTES, 16);
     return hipSuccess;
 }
 
@@ -90,6 +67,40 @@ hipError_t hipDeviceGetAttribute(int *value, int attribute, int device)
         if (facts->attributes[2 * i] == attribute)
             return answer(value, facts->attributes[2 * i + 1]);
     return hipErrorInvalidValue;
+}
+
+static unsigned bus_of(int device)
+{
+    enum { PCI_BUS_ID = 67 };
+    int bus = 0;
+    (void)hipDeviceGetAttribute(&bus, PCI_BUS_ID, device);
+    return (unsigned)bus;
+}
+
+hipError_t hipDeviceGetPCIBusId(char *id, int size, int device)
+{
+    enum { BYTES = sizeof "0000:00:00.0" };
+    if (size < 1)
+        return hipErrorInvalidValue;
+    snprintf(id, (size_t)size, "0000:%02x:00.0", bus_of(device)); /* as much as there is room for */
+    return size < BYTES ? hipErrorInvalidValue : hipSuccess;
+}
+
+hipError_t hipDeviceGetByPCIBusId(int *device, const char *id)
+{
+    unsigned domain, bus, slot, function;
+    if (sscanf(id, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4)
+        return hipErrorInvalidValue;
+    for (int each = 0; each < device_count(); each++)
+        if (bus_of(each) == bus && !domain && !slot)
+            return answer(device, each);
+    return hipErrorInvalidValue;
+}
+
+hipError_t hipDeviceTotalMem(size_t *bytes, int device)
+{
+    *bytes = device_facts(device)->memory_bytes;
+    return hipSuccess;
 }
 
 hipError_t hipDeviceComputeCapability(int *major, int *minor, int device)

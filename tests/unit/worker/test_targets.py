@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,36 @@ def test_visible_devices(environment: dict[str, str], wanted: list[int]) -> None
 def test_rocr_takes_uuids() -> None:
     uuids = [device_uuid(number) for number in range(3)]
     assert visible_devices(uuids, {ROCR: f"GPU-{uuids[2]},0"}) == [2, 0]
+
+
+def test_a_device_is_the_same_wherever_it_is_asked_for(tmp_path: Path, require_tool: Callable[[str], str]) -> None:
+    """By its place among visible devices, on a bus, and by its UUID."""
+    require_tool("cc")
+    source, program = tmp_path / "seen.c", tmp_path / "seen"
+    source.write_text(r"""
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int n)
+{
+    void *hip = dlopen("libamdhip64.so", RTLD_NOW);
+    int (*bus)(char *, int, int) = dlsym(hip, "hipDeviceGetPCIBusId");
+    int (*from)(int *, const char *) = dlsym(hip, "hipDeviceGetByPCIBusId");
+    int (*uuid)(char *, int) = dlsym(hip, "hipDeviceGetUuid");
+    for (int i = 0; i < 2; i++) {
+        int back;
+        char id[64], name[17] = {0};
+        if (bus(id, sizeof id, i) || uuid(name, i) || from(&back, id))
+            return 2;
+        printf("%s %s %d\n", id, name, back);
+    }
+    return from(&n, "0000:04:00.0") == 1;
+}
+""")
+    subprocess.run(["cc", source, "-o", program, "-ldl"], check=True)
+    command = [sys.executable, "-m", "luthier_py", "exec", "--device", "emulator:gfx90a*3", "--", str(program)]
+    done = subprocess.run(command, env={**os.environ, HIP: "2,0"}, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [f"0000:05:00.0 {device_uuid(2)} 0", f"0000:03:00.0 {device_uuid(0)} 1"]
+    assert done.returncode == 1  # hipErrorInvalidValue: that device is hidden
 
 
 @pytest.mark.slow
