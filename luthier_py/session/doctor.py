@@ -160,9 +160,9 @@ def _needs(what: str, *parts: dict[str, Any]) -> Check:
 
 
 def _hsa_by_name(machine: Machine) -> dict[str, Any]:
-    """What libomptarget opens; without any version of it, the library itself is what is lacking."""
+    """What libomptarget opens; without any version of it, and without a release, the library itself is lacking."""
     if not machine.libraries(HSA_LIBRARY):
-        return {HSA_LIBRARY: None}
+        return {HSA_LIBRARY: machine.releases()}
     return {HSA_NAME: machine.library_named(HSA_LIBRARY)}
 
 

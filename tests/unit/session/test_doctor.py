@@ -130,6 +130,8 @@ def test_a_rocm_that_was_fetched(tmp_path: Path, require_tool: Callable[[str], s
     assert states(facts)[STACK] == WORKS and advice(facts, STACK) == "with rocm-6.4"
     found = next(part for part in facts["found"] if part["name"] == "rocm-6.4")
     assert (found["version"], found["where"]) == ("6.4.3", str(tmp_path / place))
+    openmp = advice(facts, "OpenMP offload (--stack rocm, GPU)")
+    assert "device-libs" in openmp and "luthier fetch" not in openmp
 
 
 def test_rocminfo_asks_lsmod(tmp_path: Path) -> None:
