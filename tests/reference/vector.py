@@ -146,7 +146,8 @@ def _sources(wave: Wave, inst: Inst, row: Lanes, ops: PythonOps, lane: int, sour
         type = slot.type if slot.type.bits else row.signature.results[0].type
         bits = max(32, type.bits * slot.count)
         if operand is None:  # the destination's old value
-            bits_read = wave.vector(_old(inst), lane) >> 16 * (bits == 32 and _is_upper_half(inst, _old(inst)))
+            upper = type.bits * slot.count < 32 and _is_upper_half(inst, _old(inst))
+            bits_read = wave.vector(_old(inst), lane) >> 16 * upper
         elif operand.name == "src0" and OpFlag.DPP in inst.op.flags:
             bits_read = 0 if source_lane is None else raw(wave, operand, source_lane, bits)
         else:
