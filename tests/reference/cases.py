@@ -358,6 +358,10 @@ class Cases:
             reg = inst[name].reg
             assert reg is not None
             case.hold(reg if inst.find("dim") else Reg(reg.file, reg.index, 4), lanes)
+            if data is not None and reg.file is target.file:  # what is stored and a coordinate, too, fits every field
+                for index in {*range(target.index, target.index + target.dwords)} & {
+                        *range(reg.index, reg.index + reg.dwords)}:
+                    case.vgprs[index] = [self.generator.randrange(2) for _ in range(LANES)]
         case.scalars |= {place.scalar + ADDRESS + i: word for i, word in enumerate(words)}
         return case
 
