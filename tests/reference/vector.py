@@ -261,7 +261,9 @@ def _write(wave: Wave, inst: Inst, slot: SignaturePart, reg: Reg, lane: int, val
     wave.set_vector(reg, lane, word)
     if slot.type.kind is Kind.FLOAT and notes:
         for dword in range(reg.dwords):
-            wave.free[reg.file, reg.index + dword, lane] = _freedom(notes, slot, shift, dword)
+            free = _freedom(notes, slot, shift, dword)
+            wave.free[reg.file, reg.index + dword, lane] = replace(
+                free, extended=select == 4 and field(inst, "dst_unused") == 1)
 
 
 def _is_upper_half(inst: Inst, reg: Reg) -> bool:
@@ -328,6 +330,8 @@ def same(free: Freedom | None, ours: int, theirs: int, whole: tuple[int, int]) -
         return all(_same_float(free.notes, 16, a, b) for a, b in halves)
     if free.width == 64:
         return _same_float(free.notes, 64, *whole)
+    if free.extended:
+        ours, theirs = (word ^ (M32 << free.width & M32 if word >> free.width - 1 & 1 else 0) for word in (ours, theirs))
     mask = ((1 << free.width) - 1) << free.shift
     if (ours ^ theirs) & ~mask & M32:
         return False

@@ -26,6 +26,7 @@ class Freedom:
     notes: frozenset[str]
     width: int
     shift: int  # where the float begins in the register
+    extended: bool = False  # its sign fills the register above
 
 
 @dataclass
