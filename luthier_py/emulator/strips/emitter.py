@@ -43,6 +43,8 @@ class Emitter:
         self.declarations: set[str] = set()
         self.functions: list[str] = []
         self.constants: list[str] = []
+        self.narrow: set[str] = set()
+        """Names of i32 that LLVM may know to be no more than a half."""
         self._count = 0
         self._labels = 0
 
@@ -55,6 +57,10 @@ class Emitter:
         name = f"{self._prefix}{self._count}"
         self.lines.append(f"  {name} = {expression}")
         return name
+
+    def opaque(self, word: str) -> str:
+        """The same i32, of which LLVM knows nothing."""
+        return self.let(f'call i32 asm "", "=r,0"(i32 {word})')
 
     def label(self, hint: str) -> str:
         self._labels += 1
@@ -198,12 +204,36 @@ Lower = Callable[[LlvmOps, Prim, Type, Operands], Value]
 
 def _arithmetic(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
     word = _FLOAT[prim] if type.kind is Kind.FLOAT else _INTEGER[prim]
-    return ops.let(type, f"{word} {ops.name(type)} {x[0].ref}, {x[1].ref}")
+    a, b = str(x[0].ref), str(x[1].ref)
+    if prim in _MERGING and not ops.lanes:
+        a, b = (_merged(ops.emitter, part) for part in (a, b))
+    made = ops.let(type, f"{word} {ops.name(type)} {a}, {b}")
+    if prim is Prim.AND:
+        _keep_narrow(ops, type, made)
+    return made
+
+
+# LLVM 18 to 22 for x86 (issue 205291, mended by pull request 205600) put a loaded half or byte into the low part of a
+# register where IR has ``or i32 (x & ~0xFFFF), half``, and took the whole register for its zext, though x was the low
+# half of an i64: upper bits of x came into the result. It never does where it does not see that the half is one.
+_MERGING = (Prim.OR, Prim.ADD, Prim.XOR)  # the same where no bit is in both
+
+
+def _merged(emitter: Emitter, part: str) -> str:
+    return emitter.opaque(part) if part in emitter.narrow else part
+
+
+def _keep_narrow(ops: LlvmOps, type: Type, made: Value) -> None:
+    if type.bits == 32 and not ops.lanes:
+        ops.emitter.narrow.add(str(made.ref))
 
 
 def _shift_right(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
     word = "ashr" if type.kind is Kind.SINT else "lshr"
-    return ops.let(type, f"{word} {ops.name(type)} {x[0].ref}, {x[1].ref}")
+    made = ops.let(type, f"{word} {ops.name(type)} {x[0].ref}, {x[1].ref}")
+    if word == "lshr":
+        _keep_narrow(ops, type, made)
+    return made
 
 
 def _compare(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
@@ -239,7 +269,10 @@ def _bits(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
 def _resize(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
     source = x[0].type
     word = "trunc" if type.bits < source.bits else "sext" if source.kind is Kind.SINT else "zext"
-    return ops.let(type, f"{word} {ops.name(source)} {x[0].ref} to {ops.name(type)}")
+    made = ops.let(type, f"{word} {ops.name(source)} {x[0].ref} to {ops.name(type)}")
+    if word == "zext" and 1 < source.bits <= 16:
+        _keep_narrow(ops, type, made)
+    return made
 
 
 def _convert(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
