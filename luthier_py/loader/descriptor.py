@@ -60,6 +60,7 @@ def _flag(offset: int, low: int) -> _Bits[bool]:
 
 _RSRC3, _RSRC1, _RSRC2, _PROPERTIES = 44, 48, 52, 56  # byte offsets
 _ACCUM_GRANULE = 4
+_MOST_AGPRS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +184,11 @@ class KernelDescriptor:
         return min(self.accum_offset, count) if target.unified_agprs else count
 
     def agpr_count(self, target: Target) -> int:
+        """AGPRs of a wave that have names; what granules allocate beyond is nobody's."""
         if not target.has_agprs:
             return 0
         count = self.vgpr_count(target)
-        return count - self.arch_vgpr_count(target) if target.unified_agprs else count
+        return min(count - self.arch_vgpr_count(target), _MOST_AGPRS) if target.unified_agprs else count
 
     def sgpr_count(self, target: Target) -> int:
         """SGPRs of a wave as allocated, VCC and the other special pairs included."""

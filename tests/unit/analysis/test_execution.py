@@ -7,6 +7,7 @@ from synthetic import Row, build
 
 from luthier_py.analysis import Facts, analyse, initial_registers, touched
 from luthier_py.analysis.registers import allocated
+from luthier_py.inject.resources import grown
 from luthier_py.ir import Instr, Program, lift
 from luthier_py.isa import EXEC, M0, VCC, RegSet, agpr, instruction_set, sgpr, target, vgpr
 from luthier_py.isa.registers import SCALARS
@@ -130,6 +131,14 @@ def test_agprs_that_are_said_to_start_behind_what_is_allocated() -> None:
     descriptor = KernelDescriptor(bytes(64)).with_vgpr_count(gfx90a, 64).with_accum_offset(256)
     assert (descriptor.arch_vgpr_count(gfx90a), descriptor.agpr_count(gfx90a)) == (64, 0)
     assert RegSet(allocated(gfx90a, descriptor)) - RegSet(SCALARS) == RegSet.by_file(0, (1 << 64) - 1, 0)
+
+
+def test_there_are_256_agprs_though_granules_allocate_more() -> None:
+    gfx90a = target("gfx90a")
+    descriptor = KernelDescriptor(bytes(64)).with_accum_offset(236).with_vgpr_count(gfx90a, 236 + 256)
+    assert (descriptor.vgpr_count(gfx90a), descriptor.agpr_count(gfx90a)) == (496, 256)
+    used = RegSet.of(vgpr(0, 256), agpr(0, 256))
+    assert grown(gfx90a, descriptor, used).vgpr_count(gfx90a) == 512
 
 
 def test_touched_registers() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ def test_registers_that_cannot_stand_together(name: str, text: str, renamed: dic
     wrong = isa.with_registers(right, lambda operand: renamed.get(operand.name, operand.reg.index))
     check_legal(isa, linked([right], True))
     check_legal(isa, linked([wrong], False))  # the application's own business
+    check_legal(isa, replace(linked([wrong, right], True), added=(right,)))  # where others stand for its own, too
     with pytest.raises(CheckFailed, match=why):
         check_legal(isa, linked([wrong], True))
 
