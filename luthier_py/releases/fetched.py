@@ -51,9 +51,10 @@ class FetchedRelease:
 
     @property
     def folders(self) -> list[Path]:
-        """Of libraries. Those of a suite that has not merged /usr lie in /lib, too."""
+        """Of libraries. Those of a suite that has not merged /usr lie in /lib, too; a few packages put theirs beside
+        the folder of the architecture, where Debian's loader looks as well."""
         own = self.libraries, self.root / "lib" / "x86_64-linux-gnu", *(self.libraries / name for name in _APART)
-        others = *sorted(self.root.glob("usr/lib/llvm-*/lib")), self.root.parent / ALSO
+        others = self.root / "usr" / "lib", *sorted(self.root.glob("usr/lib/llvm-*/lib")), self.root.parent / ALSO
         return [folder for folder in (*own, *others) if folder.is_dir()]
 
     @property
@@ -118,6 +119,8 @@ def _link(release: Release, folder: Path) -> None:
     links[folder / HOME / "lib"] = libraries
     for place in root.glob("usr/lib/llvm-*/lib/clang/*/amdgcn"):
         links[folder / HOME / "amdgcn"] = place
+    for place in root.glob("usr/lib/llvm-*/bin/ld.lld"):  # with hipcc
+        links[folder / HOME / "llvm"] = place.parents[1]
     for link, place in links.items():
         link.parent.mkdir(parents=True, exist_ok=True)
         if place.exists() and not link.is_symlink():

@@ -38,7 +38,8 @@ RELEASES = {
     for release in (
         Release(
             "rocm-7.2", "HIP, ROCr and all libraries 7.2.4", ("experimental", "sid"),
-            (*_FOR_ALL, "libamdhip64-7", "libhiprtc7", "libhiprtc-builtins7", "libhsa-runtime64-1", "rocm-smi"),
+            (*_FOR_ALL, "libamdhip64-7", "libhiprtc7", "libhiprtc-builtins7", "libhsa-runtime64-1", "rocm-opencl-icd",
+             "rocm-smi"),
             ("amd-smi", "libhipblas3", "libhipblaslt1", "libhipfft0", "libhiprand1", "libhipsolver1", "libhipsparse4",
              "libmiopen1", "librccl1", "librocblas5", "librocfft0", "librocm-core1", "librocprofiler-register-0",
              "librocrand1", "librocsolver0", "librocsparse1", "libroctx64-4"),
