@@ -74,9 +74,12 @@ def with_initial(target: Target, descriptor: KernelDescriptor, wanted: Collectio
     user = max(user_sgpr_count(target, descriptor), used)
     field = "user_sgpr_count_6_bits" if _six_bits(target) else "user_sgpr_count"
     if added and user > target.user_sgpr_limit:
-        names = ", ".join(value.name.lower() for value in added)
+        names = ", ".join(value.name.lower() for value in added if value in _USER)
+        preloaded = descriptor.kernarg_preload_length
         raise OutOfRegisters(f"waves of this kernel would start with {user} user SGPRs, and there are at most "
-                             f"{target.user_sgpr_limit}; hooks cannot be given {names} here")
+                             f"{target.user_sgpr_limit}; hooks cannot be given {names} here" + (
+                                 f": {preloaded} hold preloaded arguments; compile without these (-mllvm "
+                                 "-amdgpu-kernarg-preload-count=0)" if preloaded else ""))
     return descriptor.replace(**{value.enabled_by: 1 for value in added}, **{field: user}) if added else descriptor
 
 

@@ -12,11 +12,11 @@ from each_target import sometimes
 
 from luthier_py import Entry, Mutator, Tool, Variable, hook, ptr, u32, u64
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import CheckFailed
+from luthier_py.errors import CheckFailed, OutOfRegisters
 from luthier_py.inject import apply
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import target
-from luthier_py.loader import load
+from luthier_py.loader import KernelDescriptor, load
 from luthier_py.loader.initial import Initial, initial_places, with_initial
 from luthier_py.pipeline import instrument
 from luthier_py.samples import sample
@@ -173,3 +173,11 @@ def test_a_sample_of_every_kind_keeps_its_results():
     """They come with user SGPRs of their own, and with a prologue that other kernels share."""
     for name in ("transpose", "histogram", "function_pointers", "scratch"):
         assert instrument(sample(name).path, Births()).patched.report
+
+
+def test_what_preloaded_arguments_leave_no_room_for() -> None:
+    """Work-groups' ids are no user SGPRs, and are not to blame."""
+    descriptor = KernelDescriptor(bytes(64)).replace(
+        enable_kernarg_segment_ptr=1, user_sgpr_count=16, kernarg_preload_length=14)
+    with pytest.raises(OutOfRegisters, match="be given dispatch_ptr here: 14 hold preloaded arguments; compile"):
+        with_initial(target("gfx90a"), descriptor, [Initial.DISPATCH_PTR, Initial.WORKGROUP_ID_Y])
