@@ -12,8 +12,6 @@ from luthier_py.errors import Unsupported
 from luthier_py.isa.target import Target, targets
 
 PCI_VENDOR = 0x1002
-FIRST_BUS = 3
-"""Where the first device is, as each is on a bus of its own; a machine has bridges before it."""
 _DEVICES = {
     "gfx900": 0x6860, "gfx902": 0x15DD, "gfx904": 0x69A0, "gfx906": 0x66A1, "gfx908": 0x738C, "gfx909": 0x15D8,
     "gfx90a": 0x740F, "gfx90c": 0x1636, "gfx942": 0x74A1, "gfx950": 0x75A0,

@@ -12,7 +12,6 @@ import re
 import struct
 
 from luthier_py.isa import MAX_WORKITEMS, Setting, Target, TargetId
-from luthier_py.isa.cards import FIRST_BUS
 from luthier_py.runtime.native.protocol import Form
 from luthier_py.worker.settings import MEMORY_BYTES
 
@@ -105,7 +104,7 @@ def properties(
         "name": device_name(target).encode(),
         "gcnArchName": str(architecture(target)).encode(),
         "uuid": device_uuid(number).encode(),
-        "pciBusID": FIRST_BUS + number,
+        "pciBusID": device_bus(number),
         "totalGlobalMem": memory_bytes,
         "sharedMemPerBlock": target.lds_bytes,
         "sharedMemPerMultiprocessor": target.lds_bytes,
@@ -137,6 +136,11 @@ def properties(
         "availableVgprs": target.vgpr_total_limit,
         "arch": sum(1 << bit for bit, name in enumerate(_ARCHITECTURE) if name != "-"),
     }
+
+
+def device_bus(number: int) -> int:
+    """Each device is on a PCI bus of its own; a machine has bridges before the first."""
+    return 3 + number
 
 
 def device_uuid(number: int) -> str:

@@ -138,7 +138,7 @@ class Cases:
                 inst = self.isa.decode(self.isa.encode(op, fields, literal))
             except (Malformed, Invalid):
                 continue
-            if inst.op.base == op.base and why_illegal(self.isa.target, inst) is None and not self._is_refused(inst):
+            if inst.op.base == op.base and not why_illegal(self.isa.target, inst) and not self._is_refused(inst):
                 case = self._with_values(inst, place, given.get(WHOLE))
                 if given:
                     self._let_it_show(case, given, place)
@@ -147,9 +147,8 @@ class Cases:
 
     def _is_refused(self, inst: Inst) -> bool:
         """UE5M3, which clamp says that small floats are."""
-        small = "FP8" in inst.op.base or "BF8" in inst.op.base
-        clamp = inst.find("clamp")
-        return self.isa.target.clamp_chooses_fp8 and small and clamp is not None and clamp.value == 1
+        clamps = any(operand.name == "clamp" and operand.value for operand in inst.operands)
+        return clamps and self.isa.target.clamp_chooses_fp8 and ("FP8" in inst.op.base or "BF8" in inst.op.base)
 
     def _let_it_show(self, case: Case, given: dict[str, int], place: Place) -> None:
         """Lanes take part, and buffers are as large as the region."""
@@ -364,10 +363,9 @@ class Cases:
             reg = inst[name].reg
             assert reg is not None
             case.hold(reg if inst.find("dim") else Reg(reg.file, reg.index, 4), lanes)
-            if data is not None and reg.file is target.file:  # what is stored and a coordinate, too, fits every field
-                for index in {*range(target.index, target.index + target.dwords)} & {
-                        *range(reg.index, reg.index + reg.dwords)}:
-                    case.vgprs[index] = [self.generator.randrange(2) for _ in range(LANES)]
+            both = range(max(target.index, reg.index), min(target.index + target.dwords, reg.index + reg.dwords))
+            for index in both if data and reg.file is target.file else ():  # stored, and a coordinate: fits every field
+                case.vgprs[index] = [self.generator.randrange(2) for _ in range(LANES)]
         case.scalars |= {place.scalar + ADDRESS + i: word for i, word in enumerate(words)}
         return case
 

@@ -331,7 +331,8 @@ def same(free: Freedom | None, ours: int, theirs: int, whole: tuple[int, int]) -
     if free.width == 64:
         return _same_float(free.notes, 64, *whole)
     if free.extended:
-        ours, theirs = (word ^ (M32 << free.width & M32 if word >> free.width - 1 & 1 else 0) for word in (ours, theirs))
+        above = M32 << free.width & M32
+        ours, theirs = (word ^ above * (word >> free.width - 1 & 1) for word in (ours, theirs))
     mask = ((1 << free.width) - 1) << free.shift
     if (ours ^ theirs) & ~mask & M32:
         return False

@@ -1,12 +1,12 @@
 """`make nightly`: every test, whole or in parts, and what is kept of it for `make test` to choose by.
 
 In: ``--part K/N``, ``--seconds S`` (tests at random, as many as fit), ``--left`` (tests that no part has run yet),
-``--seed``, ``--jobs``; what else is given is pytest's. Two runs: all tests as they are, for results and durations; then a case of each test function measured, for
-what files of tests reach (``--plain`` and ``--measure`` make one of them alone). Out: results.jsonl and
-measured.jsonl in build/nightly, where parts add theirs (``--fresh`` begins a new round), and durations.json and reach.json
-beside this file, from all parts so far. Invariant: a test that did not run keeps what was kept of it, and a file of
-which some functions were not measured what it was known to reach; what a measured test says is no result; a change
-since the last round is one until all tests have run in this one.
+``--seed``, ``--jobs``; what else is given is pytest's. Two runs: all tests as they are, for results and durations; then
+a case of each test function measured, for what files of tests reach (``--plain`` and ``--measure`` make one of them
+alone). Out: results.jsonl and measured.jsonl in build/nightly, where parts add theirs (``--fresh`` begins a new round),
+and durations.json and reach.json beside this file, from all parts so far. Invariant: a test that did not run keeps what
+was kept of it, and a file of which some functions were not measured what it was known to reach; what a measured test
+says is no result; a change since the last round is one until all tests have run in this one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The suite's part of a pytest run: which tests run, in which order, on which process, and what is kept of them.
 
 In: ``--tier check|test|nightly`` (none: what was named, but for tests marked slow), ``--part K/N``, ``--but FILE``,
-``--cases N``, ``--seconds``, ``--results``. Out: the chosen tests, long groups first and all others in random order; a line of
-results for each. Invariant: every process of a run chooses and orders alike: all depends on the seed, the kept files
-and the sources.
+``--cases N``, ``--seconds``, ``--results``. Out: the chosen tests, long groups first and all others in random order; a
+line of results for each. Invariant: every process of a run chooses and orders alike: all depends on the seed, the kept
+files and the sources.
 """
 
 from __future__ import annotations

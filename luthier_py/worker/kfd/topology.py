@@ -15,7 +15,7 @@ from pathlib import Path
 
 from luthier_py.emulator.waves.residency import COMPUTE_UNITS
 from luthier_py.isa import Setting, Target
-from luthier_py.isa.cards import FIRST_BUS, PCI_VENDOR, gfx_version, pci_device
+from luthier_py.isa.cards import PCI_VENDOR, gfx_version, pci_device
 from luthier_py.runtime.kfd.protocol import FIRST_GPU
 from luthier_py.storage import cache_folder, cache_key, own_folder
 from luthier_py.worker import properties
@@ -106,7 +106,8 @@ def _gpu_node(
         "num_gws": GWS, "wave_front_size": target.wave_sizes[0], "array_count": 1, "simd_arrays_per_engine": 1,
         "cu_per_simd_array": COMPUTE_UNITS, "simd_per_cu": target.simds, "max_slots_scratch_cu": 32,
         "gfx_target_version": gfx_version(target), "vendor_id": PCI_VENDOR, "device_id": pci_device(target),
-        "location_id": (FIRST_BUS + number) << 8, "domain": 0, "drm_render_minor": FIRST_RENDER + number, "hive_id": 0,
+        "location_id": properties.device_bus(number) << 8, "domain": 0, "hive_id": 0,
+        "drm_render_minor": FIRST_RENDER + number,
         "num_sdma_engines": SDMA_ENGINES, "num_sdma_xgmi_engines": 0, "num_sdma_queues_per_engine": SDMA_QUEUES,
         "num_cp_queues": COMPUTE_QUEUES, "max_engine_clk_fcompute": _CLOCK_MHZ, "local_mem_size": memory_bytes,
         "fw_version": 500, "capability": _CAPABILITIES | _SRAM_ECC * ecc,
@@ -145,7 +146,7 @@ def _device_files(number: int, target: Target, memory_bytes: int) -> Iterable[tu
         yield f"{device}/drm/renderD{minor}/dev", f"226:{minor}\n"
         yield f"{device}/vendor", f"{PCI_VENDOR:#06x}\n"
         yield f"{device}/device", f"{pci_device(target):#06x}\n"
-        yield f"{device}/uevent", f"DRIVER=amdgpu\nPCI_SLOT_NAME=0000:{FIRST_BUS + number:02x}:00.0\n"
+        yield f"{device}/uevent", f"DRIVER=amdgpu\nPCI_SLOT_NAME=0000:{properties.device_bus(number):02x}:00.0\n"
         yield f"{device}/product_name", f"{properties.device_name(target)}\n"
         yield f"{device}/unique_id", f"{_unique(number):x}\n"
         yield f"{device}/mem_info_vram_total", f"{memory_bytes}\n"

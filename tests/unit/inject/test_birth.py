@@ -178,6 +178,6 @@ def test_a_sample_of_every_kind_keeps_its_results():
 def test_what_preloaded_arguments_leave_no_room_for() -> None:
     """Work-groups' ids are no user SGPRs, and are not to blame."""
     descriptor = KernelDescriptor(bytes(64)).replace(
-        enable_kernarg_segment_ptr=1, user_sgpr_count=16, kernarg_preload_length=14)
+        enable_sgpr_kernarg_segment_ptr=1, user_sgpr_count=16, kernarg_preload_length=14)
     with pytest.raises(OutOfRegisters, match="be given dispatch_ptr here: 14 hold preloaded arguments; compile"):
         with_initial(target("gfx90a"), descriptor, [Initial.DISPATCH_PTR, Initial.WORKGROUP_ID_Y])
