@@ -59,6 +59,8 @@ def run(
         help="in:f32[1024]=random:1, inout:u32[512]=arange, out:f32[1024], i32=7", metavar="[ARG]..."
     )] = None,
     device: DeviceOption = "emulator",
+    lds: Annotated[int, ByName("--lds", type=click.IntRange(min=0), metavar="BYTES",
+                               help="of dynamic LDS, beside the kernel's own")] = 0,
     save: Annotated[Path | None, ByName("--save", help="folder for the out and inout buffers, as .npy")] = None,
     shuffle: ShuffleOption = 0,
     record: RecordOption = None,
@@ -83,7 +85,7 @@ def run(
     tool, option = choice.scripted(NO_TOOL)
     settings = run_settings(device, how.given(), shuffle=shuffle, record=record, times=trace is not None)
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
-                    tuple(map(parse_argument, arguments or [])))
+                    tuple(map(parse_argument, arguments or [])), lds)
     options = tool_options(tool != NO_TOOL, option, choice.lines, **files.options())
     check_settings(settings, tool or NO_TOOL, options, how.error_exitcode)
     with aside():

@@ -48,12 +48,13 @@ Left: TypeAlias = tuple[dict[int, NDArray[Any]], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to launch; ``grid`` counts work-groups, ``block`` work-items."""
+    """What to launch; ``grid`` counts work-groups, ``block`` work-items, ``lds_bytes`` come to the kernel's own."""
 
     kernel: str
     grid: Dim
     block: Dim
     arguments: tuple[ArgumentSpec, ...]
+    lds_bytes: int = 0
 
     def run(self, device: Device, module: Module, kernel: str, ready: Ready = nobody) -> Left:
         return run_launch(device, module, kernel, self, ready)
@@ -258,8 +259,8 @@ def run_launch(device: Device, module: Module, kernel: str, launch: Launch, read
             else:
                 values.append(argument.data)
         ready(known)
-        kernarg = pack_arguments(handle.record, values, launch.grid, launch.block)
-        device.launch(handle, launch.grid, launch.block, kernarg)
+        kernarg = pack_arguments(handle.record, values, launch.grid, launch.block, launch.lds_bytes)
+        device.launch(handle, launch.grid, launch.block, kernarg, launch.lds_bytes)
         device.synchronize()
         return {
             number: _download(device, buffers[number], argument)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+from emulated import ISA, LANES, code_object
 from test_cli import SAXPY, path
 
 ARGS = ["u32=1000", "f32=0.7", "in:f32[1000]=random:1", "inout:f32[1000]=random:2"]
@@ -45,6 +47,19 @@ def test_what_makes_no_sense(luthier):
                        (("--shuffle", "2", "-t", "instr_count"), "leave out -t")):
         code, _, err = luthier("run", path("saxpy"), *SAXPY, *ARGS, *wrong)
         assert code == 2 and why in err
+
+
+def test_dynamic_lds(luthier, tmp_path):
+    """Behind the kernel's own there is as much as the launch asks for."""
+    lines = ("s_load_dwordx2 s[0:1], s[4:5], 0x0", "v_lshlrev_b32_e32 v1, 2, v0", "ds_write_b32 v1, v0 offset:256",
+             "s_waitcnt lgkmcnt(0)", "ds_read_b32 v2, v1 offset:256", "s_waitcnt lgkmcnt(0)",
+             "global_store_dword v1, v2, s[0:1]", "s_endpgm")
+    (tmp_path / "k.co").write_bytes(code_object({"k": [ISA.parse(line).raw for line in lines]}, lds_bytes=4 * LANES))
+    for given, wanted in (((), np.zeros(LANES)), (("--lds", 4 * LANES), np.arange(LANES))):
+        code, _, err = luthier("run", tmp_path / "k.co", "--kernel", "k", "--grid", "1", "--block", LANES, *given,
+                               "--save", tmp_path, *["out:u32[64]"] * 3)  # fmt: skip
+        assert code == 0 and np.array_equal(np.load(next(tmp_path.glob("*0*.npy"))), wanted), err
+    assert luthier("run", path("saxpy"), *SAXPY, *ARGS, "--lds", "-1")[0] == 2
 
 
 @pytest.mark.parametrize("command", ["exec", "record", "check"])
