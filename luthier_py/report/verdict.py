@@ -140,7 +140,7 @@ class Verdict:
     def _without_tool(self) -> list[str]:
         found = []
         if not self.launches:
-            found.append("no kernel was launched")
+            found.append("no launch came to the tool")
         chosen, others = self._given(SELECTING), self.launches - self.selected
         if self.detached and self.tool.selection.active_from_start:
             others -= self.detached

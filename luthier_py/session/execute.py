@@ -156,7 +156,8 @@ def _executed(
         _hear_all(folder, code)
         verdicts = observation.verdicts(folder)
         observed = any(facts["observed"] for facts in verdicts)
-        hints = () if observed else _hints(program, settings, code, bool(code) and not was_served(folder), tool)
+        hints = () if observed else (*_hints(program, settings, code, bool(code) and not was_served(folder), tool),
+                                     *observation.hints(verdicts))
         done = Executed(code, verdicts, observation.undelivered(verdicts), hints, _launches(folder),
                         _rows(folder / FAILED), killed, _told(folder), stopped)
         observation.hand_out(done.verdict)

@@ -18,7 +18,7 @@ from luthier_py.report.output import Output
 from luthier_py.report.spool import facts_of
 from luthier_py.report.verdict import Verdict
 from luthier_py.session.asked import check_instrument
-from luthier_py.session.levels import HIP, chosen_level, level_environment, level_library
+from luthier_py.session.levels import HIP, HSA, chosen_level, level_environment, level_library
 from luthier_py.session.undelivered import undelivered
 from luthier_py.storage import write_file
 from luthier_py.tool import Tool, load_tool
@@ -35,7 +35,7 @@ class Observation:
     def __init__(self, tool: str, options: Mapping[str, str], level: str | None, ours: bool, reports: bool) -> None:
         self._name, self._options, self._reports = tool, options, reports
         self._tool = load_tool(tool, options)
-        self._level = chosen_level(level, ours, self._tool)
+        self._ours, self._level = ours, chosen_level(level, ours, self._tool)
         self._paths: list[Path] = []
 
     def check(self, program: Path, device: str | None) -> None:
@@ -63,6 +63,13 @@ class Observation:
     def undelivered(self, verdicts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         """What was asked of the tool and did not come, a line for each."""
         return undelivered(self._tool, verdicts)
+
+    def hints(self, verdicts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+        """Where nothing was observed: what the tool cannot have seen."""
+        if self._ours or self._level == HSA or any(facts["launches"] for facts in verdicts):
+            return ()
+        return ("launches of a library that opens HIP for itself (RTLD_DEEPBIND) go past a tool at the level of HIP; "
+                "--level hsa sees them",)
 
     def hand_out(self, verdict: Mapping[str, Any] | None) -> None:
         """To the file that LUTHIER_VERDICT names."""

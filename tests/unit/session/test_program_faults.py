@@ -113,7 +113,7 @@ def test_programs_that_cannot_be_judged(tmp_path: Path, monkeypatch: pytest.Monk
     campaign = Campaign(1, 1, ("flip",), {})
     for script, check, words in (
         ("date +%N", PRINTED, "twice without a fault it comes to different results: what it prints: other from byte"),
-        ("true", PRINTED, "nothing to inject a fault into: no kernel was launched"),
+        ("true", PRINTED, "nothing to inject a fault into: no launch came to the tool"),
         (f"{program('vector_add')}", ProgramCheck(command="false"), "without a fault --check ends with 1"),
         (f"{program('vector_add')}", ProgramCheck((Path("none"),)), "without a fault it writes no none"),
     ):

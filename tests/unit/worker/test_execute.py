@@ -65,13 +65,13 @@ def test_a_program_without_launches_has_a_verdict(tmp_path: Path) -> None:
         done = luthier("exec", "-t", "instr_count", "--device", DEVICE, "--output", tmp_path / name, "--", "true")
         assert done.returncode == 3 and "verdict: 0 launches, 0 selected, 0 instrumented by instr_count" in done.stderr
     facts = json.loads((tmp_path / "counts.json").read_text())
-    assert facts["launches"] == [] and facts["verdict"]["reasons"] == ["no kernel was launched"]
+    assert facts["launches"] == [] and facts["verdict"]["reasons"] == ["no launch came to the tool"]
     assert "verdict: 0 launches" in (tmp_path / "counts.txt").read_text()
 
 
 def test_exit_codes(program: Program) -> None:
     nothing = luthier("exec", "-t", "instr_count", "--device", DEVICE, "--", "true")
-    assert nothing.returncode == 3 and "observed nothing: no kernel was launched" in nothing.stderr
+    assert nothing.returncode == 3 and "observed nothing: no launch came to the tool" in nothing.stderr
     assert luthier("exec", "-t", "instr_count", "--device", DEVICE, "--", "sh", "-c", "exit 7").returncode == 7
     assert luthier("exec", "-t", "instr_count", "--device", DEVICE, "--", "sh", "-c", "kill -9 $$").returncode == 137
     for wrong in (
