@@ -268,8 +268,8 @@ def _exchangeable(known: Summary, a: int, b: int) -> bool:
 
 
 def _between(inst: Inst) -> bool:
-    """What may stand between a payload's instructions: waits, and jumps over islands."""
-    return is_wait(inst) or _jumps(inst)
+    """What may stand between a payload's instructions: waits, v_nop for hazards, and jumps over islands."""
+    return is_wait(inst) or inst.op.base == "V_NOP" or _jumps(inst)
 
 
 def _passes_islands(pc: int, inst: Inst, decode: Decode) -> bool:

@@ -158,6 +158,21 @@ def test_a_jump_of_the_payload_behind_a_group_of_islands_is_found() -> None:
         found_at(isa, one, known, 0, lambda pc: isa.decode(wrong, pc), ())
 
 
+@pytest.mark.parametrize(("between", "found"), [("s_nop 3", True), ("v_nop", True), ("v_mov_b32 v6, v7", False)])
+def test_hazards_of_the_applications_are_met_inside_of_a_hook(between: str, found: bool) -> None:
+    """gfx1250's matrix instructions want v_nop before what uses their registers."""
+    isa = instruction_set(target("gfx1250"), 32)
+    lines = ["v_mov_b32 v4, v5", "v_add_f32 v5, v4, v4"]
+    one = payload(isa.assemble("\n".join(lines)))
+    code = isa.assemble("\n".join([lines[0], between, lines[1]]))
+    places = (0, len(isa.assemble("\n".join([lines[0], between]))), len(code))
+    if found:
+        assert found_at(isa, one, summary(isa, one), 0, lambda pc: isa.decode(code, pc), ())[0] == [*places]
+    else:
+        with pytest.raises(CheckFailed, match="is not as it was compiled"):
+            found_at(isa, one, summary(isa, one), 0, lambda pc: isa.decode(code, pc), ())
+
+
 def test_islands_behind_a_jump_of_the_payload_lie_by() -> None:
     """Nothing falls into them, so code goes on behind them and not where they lead."""
     isa = instruction_set(target("gfx90a"))
