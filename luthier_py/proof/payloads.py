@@ -23,6 +23,7 @@ from luthier_py.isa import EXEC, MODE, VCC, Counter, Inst, InstructionSet, Opera
 from luthier_py.isa.quiet import outside
 from luthier_py.isa.registers import VGPR_SHIFT
 from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Action
 from luthier_py.isa.semantics.memory import Load, Store
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.code import number
@@ -269,7 +270,7 @@ def _exchangeable(known: Summary, a: int, b: int) -> bool:
 
 def _between(inst: Inst) -> bool:
     """What may stand between a payload's instructions: waits, v_nop for hazards, and jumps over islands."""
-    return is_wait(inst) or inst.op.base == "V_NOP" or _jumps(inst)
+    return is_wait(inst) or _jumps(inst) or OpFlag.VALU in inst.op.flags and meaning(inst.op) is Action.NOTHING
 
 
 def _passes_islands(pc: int, inst: Inst, decode: Decode) -> bool:
