@@ -44,7 +44,7 @@ class Emitter:
         self.functions: list[str] = []
         self.constants: list[str] = []
         self.narrow: set[str] = set()
-        """Names of i32 that LLVM may know to be no more than a half."""
+        """Names of i32 that LLVM may know to be no more than a half, see `_merge`."""
         self._count = 0
         self._labels = 0
 
@@ -204,36 +204,37 @@ Lower = Callable[[LlvmOps, Prim, Type, Operands], Value]
 
 def _arithmetic(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
     word = _FLOAT[prim] if type.kind is Kind.FLOAT else _INTEGER[prim]
-    a, b = str(x[0].ref), str(x[1].ref)
-    if prim in _MERGING and not ops.lanes:
-        a, b = (_merged(ops.emitter, part) for part in (a, b))
-    made = ops.let(type, f"{word} {ops.name(type)} {a}, {b}")
-    if prim is Prim.AND:
-        _keep_narrow(ops, type, made)
-    return made
+    return ops.let(type, f"{word} {ops.name(type)} {x[0].ref}, {x[1].ref}")
 
 
-# LLVM 18 to 22 for x86 (issue 205291, mended by pull request 205600) put a loaded half or byte into the low part of a
-# register where IR has ``or i32 (x & ~0xFFFF), half``, and took the whole register for its zext, though x was the low
-# half of an i64: upper bits of x came into the result. It never does where it does not see that the half is one.
-_MERGING = (Prim.OR, Prim.ADD, Prim.XOR)  # the same where no bit is in both
+def _merge(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+    """The same where no bit is in both operands.
+
+    LLVM 18 to 22 for x86 (issue 205291, mended by pull request 205600) put a loaded half or byte into the low part of a
+    register where IR has ``or i32 (x & ~0xFFFF), half``, and took the whole register for its zext, though x was the low
+    half of an i64: upper bits of x came into the result. It never does where it does not see that the half is one.
+    """
+    if not ops.lanes:
+        x = tuple(ops.value(part.type, ops.emitter.opaque(str(part.ref))) if part.ref in ops.emitter.narrow else part
+                  for part in x)
+    return _arithmetic(ops, prim, type, x)
 
 
-def _merged(emitter: Emitter, part: str) -> str:
-    return emitter.opaque(part) if part in emitter.narrow else part
+def _mask(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+    return _narrow(ops, _arithmetic(ops, prim, type, x))
 
 
-def _keep_narrow(ops: LlvmOps, type: Type, made: Value) -> None:
-    if type.bits == 32 and not ops.lanes:
+def _narrow(ops: LlvmOps, made: Value) -> Value:
+    """``made``, of which LLVM may know that it is no more than a half."""
+    if made.type.bits == 32 and not ops.lanes:
         ops.emitter.narrow.add(str(made.ref))
+    return made
 
 
 def _shift_right(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
     word = "ashr" if type.kind is Kind.SINT else "lshr"
     made = ops.let(type, f"{word} {ops.name(type)} {x[0].ref}, {x[1].ref}")
-    if word == "lshr":
-        _keep_narrow(ops, type, made)
-    return made
+    return made if word == "ashr" else _narrow(ops, made)
 
 
 def _compare(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
@@ -270,9 +271,7 @@ def _resize(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
     source = x[0].type
     word = "trunc" if type.bits < source.bits else "sext" if source.kind is Kind.SINT else "zext"
     made = ops.let(type, f"{word} {ops.name(source)} {x[0].ref} to {ops.name(type)}")
-    if word == "zext" and 1 < source.bits <= 16:
-        _keep_narrow(ops, type, made)
-    return made
+    return _narrow(ops, made) if word == "zext" and 1 < source.bits <= 16 else made
 
 
 def _convert(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
@@ -327,7 +326,9 @@ def _lane(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
 
 
 _LOWER: dict[Prim, Lower] = {
-    **dict.fromkeys((*_INTEGER, Prim.DIV), _arithmetic),
+    **dict.fromkeys((Prim.SUB, Prim.MUL, Prim.SHL, Prim.DIV), _arithmetic),
+    **dict.fromkeys((Prim.OR, Prim.ADD, Prim.XOR), _merge),
+    Prim.AND: _mask,
     **dict.fromkeys(_COMPARE, _compare),
     **dict.fromkeys(_SIGNED_INTRINSIC, _signed_intrinsic),
     **dict.fromkeys(_UNARY_INTRINSIC, _unary_intrinsic),
