@@ -48,7 +48,7 @@ Left: TypeAlias = tuple[dict[int, NDArray[Any]], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to launch; ``grid`` counts work-groups, ``block`` work-items, ``lds_bytes`` come to the kernel's own."""
+    """What to launch; ``grid`` counts work-groups, ``block`` work-items, ``lds_bytes`` dynamic LDS."""
 
     kernel: str
     grid: Dim

@@ -89,10 +89,10 @@ hipError_t hipDeviceGetPCIBusId(char *id, int size, int device)
 hipError_t hipDeviceGetByPCIBusId(int *device, const char *id)
 {
     unsigned domain, bus, slot, function;
-    if (sscanf(id, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4)
+    if (sscanf(id, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4 || domain || slot)
         return hipErrorInvalidValue;
     for (int each = 0; each < device_count(); each++)
-        if (bus_of(each) == bus && !domain && !slot)
+        if (bus_of(each) == bus)
             return answer(device, each);
     return hipErrorInvalidValue;
 }
