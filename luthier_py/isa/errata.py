@@ -176,6 +176,10 @@ M0_IS_NOT_ON_CONSTANT_BUS = frozenset({"V_WRITELANE_B32"})
 # Shifts of 64 bits read one scalar even where others read two (RDNA ISA 6.2.1; GCNSubtarget::getConstantBusLimit).
 ONE_SCALAR_SOURCE = frozenset({"V_LSHLREV_B64", "V_LSHRREV_B64", "V_ASHRREV_I64"})
 
+# From gfx1250 on a scalar register gives one dword to both numbers of packed f32: op_sel and op_sel_hi must not name
+# another (gfx1250 programming guide, 4.6.7.1, as llvm-project 152465 and 193866 cite it).
+ONE_DWORD_OF_SCALARS = frozenset({"V_PK_ADD_F32", "V_PK_MUL_F32", "V_PK_FMA_F32"})
+
 # Sources that LLVM's records call inline constants only, though its assembler and disassembler take literals of 16 bits
 # (llvm-mc -mcpu=gfx1030: v_fma_mix_f32 v1, v2, 0x1234, v3).
 TAKES_LITERALS = frozenset({"V_FMA_MIX_F32", "V_FMA_MIXLO_F16", "V_FMA_MIXHI_F16", "V_FMA_MIX_F32_BF16",

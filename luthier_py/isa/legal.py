@@ -1,20 +1,23 @@
-"""What can be encoded, but must not be written: too many scalar sources, and dual instructions that share a bank.
+"""What can be encoded, but must not be written: too many scalar sources, the upper dword of a scalar where only the
+lower one is read, and dual instructions that share a bank.
 
 In: a decoded instruction. Out: why it is not legal, or None. Sources: AMD ISA manuals (VALU, "constant bus"; RDNA3 ISA
-7.6, dual issue), and what LLVM 22's assembler refuses (AMDGPUAsmParser: validateConstantBusLimitations, validateVOPD).
+7.6, dual issue), and what LLVM 22's assembler refuses (AMDGPUAsmParser: validateConstantBusLimitations, validateOpSel,
+validateVOPD).
 Decoding takes such instructions all the same: it shows what is there.
 """
 
 from __future__ import annotations
 
 from luthier_py.isa.constants import LITERAL
-from luthier_py.isa.errata import M0_IS_NOT_ON_CONSTANT_BUS, ONE_SCALAR_SOURCE
+from luthier_py.isa.errata import M0_IS_NOT_ON_CONSTANT_BUS, ONE_DWORD_OF_SCALARS, ONE_SCALAR_SOURCE
 from luthier_py.isa.instruction import SRC_LDS_DIRECT, Access, Inst, OperandKind, OpFlag
 from luthier_py.isa.registers import M0, VCC, Reg, RegFile, RegSet, sgpr
 from luthier_py.isa.target import Target
 
 SOURCES = frozenset({"src", "srcA", "srcAV", "src16", "src16lo", "sdwa", "bool"})  # kinds that can be scalar
 ACCUMULATING = ("FMAC", "DOT2C")
+UPPER_DWORD = 0b1100  # op_sel and op_sel_hi, of a source's modifiers
 BANKS = {"vdst": 1, "src0": 3, "src1": 3, "src2": 1}  # bits of a register's number that say its bank
 BANKS3 = {**BANKS, "src2": 3}
 
@@ -25,7 +28,19 @@ def why_illegal(target: Target, inst: Inst) -> str | None:
     most = 1 if inst.op.base in ONE_SCALAR_SOURCE else target.constant_bus_limit
     if len(_scalar_sources(target, inst)) > most:
         return f"reads more than {most} scalar registers or literals"
+    if target.generation >= 12 and inst.op.base in ONE_DWORD_OF_SCALARS and (name := _upper_dword(inst)):
+        return f"{name} is a scalar, of which only the lower dword is read: its op_sel and op_sel_hi must be 0"
     return _shared_bank(target, inst) if inst.op.mnemonic.startswith("v_dual_") else None
+
+
+def _upper_dword(inst: Inst) -> str | None:
+    """The first scalar source whose modifiers name its upper dword."""
+    for name in ("src0", "src1", "src2"):
+        source, modifiers = inst.find(name), inst.find(f"{name}_modifiers")
+        if source is not None and source.reg is not None and source.reg.file is RegFile.SGPR and (
+                modifiers is not None and modifiers.value & UPPER_DWORD):
+            return name
+    return None
 
 
 def _scalar_sources(target: Target, inst: Inst) -> set[Reg | int]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from luthier_py.isa import EXEC, M0, MODE, VCC, Access, Inst, Operand, OperandKind, OpFlag, Reg, RegFile, vgpr
+from luthier_py.isa.constants import LITERAL
 from luthier_py.isa.dual import halves
 from luthier_py.isa.instruction import SRC_EXECZ, SRC_NULL, SRC_SCC, SRC_VCCZ
 from luthier_py.isa.registers import SCC
@@ -174,12 +175,17 @@ def _old(inst: Inst) -> Reg:
     return reg
 
 
+def _code(inst: Inst, name: str) -> int:
+    """Low bits of a source's field; these begin at bits 32, 41 and 50."""
+    return int.from_bytes(inst.raw[:8], "little") >> 32 + 9 * int(name[-1]) & 0xFF
+
+
 def _mixed_constant(inst: Inst, name: str) -> int | None:
-    """The bits as f32 of an inline constant or a literal; the sources' fields begin at bits 32, 41 and 50."""
+    """The bits as f32 of an inline constant or a literal."""
     if inst[name].kind is not OperandKind.CONSTANT:
         return None
-    code = int.from_bytes(inst.raw[:8], "little") >> 32 + 9 * int(name[-1]) & 0xFF
-    if code == 255:
+    code = _code(inst, name)
+    if code == LITERAL:
         return int.from_bytes(inst.raw[8:], "little")
     powers = {240: 0.5, 241: -0.5, 242: 1, 243: -1, 244: 2, 245: -2, 246: 4, 247: -4, 248: 0.5 / math.pi}
     if code in powers:
@@ -199,6 +205,8 @@ class _Source:
         self.flushes = flushes and type.kind is Kind.FLOAT
         self.plain = not name or inst.op.format != "VOP3P"
         self.constant = _mixed_constant(inst, name) if slot.mixed else None
+        self.twice = (slot.count == 2 and type.bits == 32 and not self.plain
+                      and inst[name].kind is OperandKind.CONSTANT and _code(inst, name) == LITERAL)
 
     def element(self, ops: PythonOps, bits: int, number: int) -> Value:
         width, negate, absolute = self.type.bits, self.modifiers & NEG, self.modifiers & ABS
@@ -208,6 +216,7 @@ class _Source:
             negate = absolute = 0
         elif self.slot.count > 1:
             high = number if self.plain else bool(self.modifiers & (OP_SEL_HI if number else OP_SEL))
+            high = high and not self.twice
             bits = bits >> width * high
             if not self.plain:
                 negate, absolute = self.modifiers & (ABS if number else NEG), 0  # ABS is neg_hi there

@@ -149,6 +149,9 @@ def test_nonsense_is_refused_and_nothing_else() -> None:
     ("gfx1100", "v_dual_add_f32 v0, v1, v2 :: v_dual_mul_f32 v3, v5, v7", "src0 of both halves, v1 and v5, are in the"),
     ("gfx1100", "v_dual_add_f32 v0, v1, v2 :: v_dual_mul_f32 v3, v4, v6", "src1 of both halves"),
     ("gfx1100", "v_dual_fmac_f32 v0, v1, v2 :: v_dual_fmamk_f32 v3, v4, 0x11111, v8", "src2 of both halves"),
+    ("gfx1250", "v_pk_add_f32 v[0:1], s[0:1], v[2:3]", "src0 is a scalar, of which .* op_sel and op_sel_hi must be 0"),
+    ("gfx1250", "v_pk_mul_f32 v[0:1], v[2:3], s[0:1] op_sel:[0,1] op_sel_hi:[1,0]", "src1 is a scalar"),
+    ("gfx1250", "v_pk_fma_f32 v[0:1], v[0:1], v[2:3], s[2:3]", "src2 is a scalar"),
 ])
 def test_what_can_be_encoded_need_not_be_legal(gpu: str, text: str, reason: str) -> None:
     with pytest.raises(Invalid, match=reason):
@@ -160,6 +163,8 @@ def test_what_can_be_encoded_need_not_be_legal(gpu: str, text: str, reason: str)
     ("gfx1030", "v_add3_u32 v1, s2, null, s3"),
     ("gfx90a", "v_writelane_b32 v3, s4, m0"), ("gfx1201", "v_dual_mov_b32 v0, v1 :: v_dual_mov_b32 v3, v5"),
     ("gfx1100", "v_dual_fmac_f32 v0, v1, v2 :: v_dual_fmamk_f32 v3, v4, 0x11111, v9"),
+    ("gfx90a", "v_pk_add_f32 v[0:1], s[0:1], v[2:3]"), ("gfx1250", "v_pk_add_f32 v[0:1], 0x1234, v[2:3]"),
+    ("gfx1250", "v_pk_add_f32 v[0:1], s[0:1], v[2:3] op_sel_hi:[0,1]"),
 ])
 def test_legal_text_is_taken(gpu: str, text: str) -> None:
     isa = isa_of(gpu)
