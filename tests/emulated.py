@@ -60,14 +60,12 @@ def code_object(
     return link(base(), Patch(tuple(chunks), tuple(made), ()))
 
 
-def from_second_entry(data: bytes, kernel: str) -> bytes:
-    """The object with a kernel that starts at its second entry, as on hardware that preloads arguments."""
+def from_first_entry(data: bytes, kernel: str) -> bytes:
+    """The object with a kernel that starts at its first entry, as where firmware does not preload arguments."""
     obj = load(data)
     record = obj.kernel(kernel)
     offset = obj.data.index(record.descriptor.raw)
-    entry = record.descriptor.kernel_code_entry_byte_offset
-    moved = record.descriptor.replace(kernel_code_entry_byte_offset=entry + 256)
-    return obj.data[:offset] + moved.raw + obj.data[offset + 64 :]
+    return obj.data[:offset] + record.descriptor.replace(kernarg_preload_length=0).raw + obj.data[offset + 64 :]
 
 
 @dataclass(frozen=True)

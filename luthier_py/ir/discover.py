@@ -39,12 +39,8 @@ from luthier_py.isa import InstructionSet, OpFlag, instruction_set
 from luthier_py.isa.columns import Columns, read_columns
 from luthier_py.loader import CodeObject, KernelRecord
 
-PRELOAD_ENTRY = 256  # bytes; hardware with kernarg preload starts here (AMDGPUUsage, "Preloaded Kernel Arguments")
-
 SWEPT_TOGETHER = 1 << 22  # bytes
 OVERLAP_LIMIT = 16   # times that code may belong to several functions, on average
-
-
 @dataclass(frozen=True, slots=True)
 class _Call:
     """A call before its targets are functions."""
@@ -180,8 +176,9 @@ def _lift_function(found: _Discovery, swept: FunctionBytes) -> None:
     extents, address, isa = found.extents, swept.address, swept.isa
     kernel = address in extents.kernels
     entries: tuple[int, ...] = (address,)
-    if any(r.entry == address and r.descriptor.kernarg_preload_length for r in found.obj.kernels):
-        entries = (address, address + PRELOAD_ENTRY)
+    second = isa.target.preload_entry
+    if second and any(r.entry == address and r.descriptor.kernarg_preload_length for r in found.obj.kernels):
+        entries = (address, address + second)
     descent = descend(swept, entries, kernel)
     code, blocks = (swept.columns.taken(slice(0)), ()) if isinstance(descent, str) else descent
     problem = descent if isinstance(descent, str) else None

@@ -55,7 +55,7 @@ class Target:
     packed_work_item_ids: bool = False       # v0 holds x, y and z, ten bits each
     architected_flat_scratch: bool = False   # the hardware sets up scratch; no FLAT_SCRATCH SGPRs to initialise
     architected_sgprs: bool = False          # work-group ids come in TTMP registers
-    kernarg_preload: bool = False
+    preload_entry: int = 0                   # bytes behind a kernel's entry: there waves with preloaded arguments start
     first_ttmp: int = 108                    # operand number of ttmp0; gfx8 has TBA and TMA before it
     m0_encoding: int = 124                   # operand numbers that gfx11 swapped
     null_encoding: int | None = None
@@ -242,7 +242,7 @@ _GFX8 = replace(_GFX9, name="gfx801", elf_mach=0x28, generation=8, first_ttmp=11
 _GFX906 = replace(_GFX9, name="gfx906", elf_mach=0x2F, sramecc=True)
 _GFX90A = replace(
     _GFX906, name="gfx90a", elf_mach=0x3F, vgprs=_only64(8, 512), vgpr_total_limit=512, has_agprs=True,
-    unified_agprs=True, aligned_vgprs=True, max_waves_per_simd=8, packed_work_item_ids=True, kernarg_preload=True,
+    unified_agprs=True, aligned_vgprs=True, max_waves_per_simd=8, packed_work_item_ids=True, preload_entry=256,
     gds_modifier=False, scc_cache_bit=True, shift64_bug=True, dpp64_broadcasts=True, half_products_flush=True,
     d16_always_clears=True)
 _GFX942 = replace(
@@ -266,7 +266,7 @@ _GFX1200 = replace(
 _GFX1250 = replace(
     _GFX1200, name="gfx1250", elf_mach=0x49, minor=5, vgprs=((32, WaveRegisters(16, 16, 1024)),), vgpr_limit=1024,
     vgpr_total_limit=1024, aligned_vgprs=True, half_simds=4, lds_bytes=327680, lds_granule=2048, xnack=True,
-    sramecc=True, kernarg_preload=True, literals64=True, scratch_base_sources=True,
+    sramecc=True, literals64=True, scratch_base_sources=True,
     user_sgpr_limit=32, shared_dual_sources=True, dpp64_broadcasts=True, wide_resources=True,
     signed_lane_offsets=True, clamp_chooses_fp8=True)
 

@@ -13,6 +13,7 @@ from enum import Enum
 from luthier_py.errors import OutOfRegisters
 from luthier_py.isa import Reg, sgpr
 from luthier_py.isa.target import Target
+from luthier_py.loader.codeobject import KernelRecord
 from luthier_py.loader.descriptor import KernelDescriptor
 
 
@@ -81,6 +82,12 @@ def with_initial(target: Target, descriptor: KernelDescriptor, wanted: Collectio
                                  f": {preloaded} hold preloaded arguments; compile without these (-mllvm "
                                  "-amdgpu-kernarg-preload-count=0)" if preloaded else ""))
     return descriptor.replace(**{value.enabled_by: 1 for value in added}, **{field: user}) if added else descriptor
+
+
+def start_of(target: Target, record: KernelRecord) -> int:
+    """Where its waves start: behind the code that loads arguments, where these are preloaded (AMDGPUUsage, "Preloaded
+    Kernel Arguments")."""
+    return record.entry + target.preload_entry * bool(record.descriptor.kernarg_preload_length)
 
 
 def user_sgpr_count(target: Target, descriptor: KernelDescriptor) -> int:

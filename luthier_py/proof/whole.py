@@ -34,7 +34,6 @@ from luthier_py.proof.payloads import summary
 from luthier_py.proof.runs import Runner, Tool
 from luthier_py.proof.wave_registers import check_registers
 
-PRELOAD_ENTRY = 256  # bytes; hardware with kernarg preload starts here (AMDGPUUsage, "Preloaded Kernel Arguments")
 _POINTERS = (RelocationKind.RELATIVE64, RelocationKind.ABS64)
 
 
@@ -92,8 +91,9 @@ class _Whole:
         code = with_instead(code, function.instead, function.name)
         records = [kernel for kernel in self.old.kernels if kernel.entry == function.original]
         entries = [function.original]
-        if any(record.descriptor.kernarg_preload_length for record in records):
-            entries.append(function.original + PRELOAD_ENTRY)
+        second = self.isa.target.preload_entry
+        if second and any(record.descriptor.kernarg_preload_length for record in records):
+            entries.append(function.original + second)
         return body(function.name, function.original, code, entries, bool(records), self.end_of(function.original))
 
     def end_of(self, address: int) -> int:

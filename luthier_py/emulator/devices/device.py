@@ -137,7 +137,7 @@ class EmulatorDevice:
             bare = module.settings(kernel.record, shape.target)
             settings = self.options.settings(replace(bare, weights=self.weights))
             code = module.code(replace(settings, checks=settings.checks | Checks.TOUCHED) if touched else settings)
-            code.require(kernel.record.entry, kernel.name)
+            code.require(shape.start, kernel.name)
             kernel_object = module.base + kernel.record.descriptor_address
             return LoadedLaunch(self.memory, self._pool, code, shape, kernel_object, kernarg_bytes, dict(fixed))
 

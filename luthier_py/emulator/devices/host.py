@@ -12,6 +12,7 @@ from luthier_py.emulator.reading.discover import discover
 from luthier_py.emulator.reading.parts import effort
 from luthier_py.emulator.translation.host_functions import translate
 from luthier_py.loader import CodeObject
+from luthier_py.loader.initial import start_of
 
 
 def host_code(obj: CodeObject, kernel: str) -> bytes:
@@ -20,6 +21,7 @@ def host_code(obj: CodeObject, kernel: str) -> bytes:
     module = EmulatorDevice(obj.target).load(obj.data, obj.name)
     settings = module.settings(record, obj.target)
     code = module.code(settings)
-    blocks = discover(code.decode, record.entry)
-    functions = translate(blocks, record.entry, settings)
+    start = start_of(obj.target, record)
+    blocks = discover(code.decode, start)
+    functions = translate(blocks, start, settings)
     return b"".join(llvm.text_section(object_code(function.ir, effort(blocks))) for function in functions)

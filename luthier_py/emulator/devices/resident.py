@@ -114,7 +114,7 @@ class PacketDevice:
             raise DeviceError(what, Location(name), DeviceFault(FaultKind.BAD_JUMP, entry))
         shape = self._shape(fields, descriptor, name, code.base)
         try:
-            code.require(shape.record.entry, name)
+            code.require(shape.start, name)
         except Malformed as error:
             raise illegal_instruction(error, entry, name) from error
         places = self._places(packet, queue, fields, descriptor, name)

@@ -159,7 +159,7 @@ class Worker:
 
     def new_slot(self) -> ResidentGroup:
         run = self.run
-        entry = run.codes[0].base + run.shape.record.entry
+        entry = run.codes[0].base + run.shape.start
         self.slots.append(ResidentGroup(run.pool, run.shape, run.places, entry, self.address))
         if run.cycles is not None:
             run.cycles.add(self.slots[-1].record)

@@ -78,14 +78,14 @@ class ReadyLaunch:
         self.shape, self.code, self.tally, self._pool = shape, code, tally, pool
         self.meetings = zero_words(MEETINGS_BYTES // 8)
         self.launch = launch_record(shape)[:]
-        rows = code.rows_read_first.get(shape.record.entry, EVERYTHING)
+        rows = code.rows_read_first.get(shape.start, EVERYTHING)
         for name, size in cleared_bytes(shape, rows).items():
             self.launch[LAUNCH[name] // 8] = size
-        named = code.scalars_named.get(shape.record.entry, NAMED_SCALARS)
+        named = code.scalars_named.get(shape.start, NAMED_SCALARS)
         self.launch[LAUNCH["scalar_bytes"] // 8] = scalar_bytes(named)
         self.worker = worker_record(memory, self.meetings, shape.target)
         enter_code(self.worker, code, tally)
-        entry = code.base + shape.record.entry
+        entry = code.base + shape.start
         self.slot = ResidentGroup(pool, shape, places, entry, address_of(self.worker))
         self.record = record(
             READY, valid=1, run=scheduler_address(shape.wave_size), worker=address_of(self.worker),

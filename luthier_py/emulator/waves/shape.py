@@ -18,6 +18,7 @@ from luthier_py.emulator.waves.packet import DispatchPacket
 from luthier_py.errors import Invalid, Unsupported
 from luthier_py.isa.target import Target
 from luthier_py.loader import KernelRecord
+from luthier_py.loader.initial import start_of
 from luthier_py.loader.origins import original_name
 from luthier_py.runtime.device import Dim3
 
@@ -41,6 +42,11 @@ class Shape:
     def kernel(self) -> str:
         """The program's name of it, whoever has put a copy in its place."""
         return original_name(self.record.name)
+
+    @cached_property
+    def start(self) -> int:
+        """Where waves start, as `KernelRecord.entry` counts."""
+        return start_of(self.target, self.record)
 
     @cached_property
     def wave_size(self) -> int:

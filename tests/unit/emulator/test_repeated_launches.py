@@ -100,6 +100,7 @@ def test_as_dispatch_does(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert failed
 
 
+SECOND_ENTRY = [("s_nop", 0)] * 64  # waves whose arguments are preloaded start behind them
 STORE = [
     ("v_mov_b32", vgpr(2), 0), ("v_mov_b32", vgpr(1), sgpr(8)), ("s_load_dwordx2", sgpr(0, 2), sgpr(4, 2), 0),
     ("s_waitcnt", 0), ISA.make("global_store_dword", vgpr(2), vgpr(1), sgpr(0, 2)).raw, ("s_endpgm",),
@@ -108,7 +109,7 @@ STORE = [
 
 def test_arguments_in_registers_are_each_launchs_own() -> None:
     device = EmulatorDevice(TARGET)
-    kernel = device.load(code_object({"k": STORE}, preload=4)).kernel("k")
+    kernel = device.load(code_object({"k": [*SECOND_ENTRY, *STORE]}, preload=4)).kernel("k")
     assert kernel.record.descriptor.user_sgpr_count == 10, "s8 is the third dword of the arguments"
     buffers = [device.alloc(4) for _ in range(2)]
     for number in range(6):

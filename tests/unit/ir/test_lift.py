@@ -144,6 +144,8 @@ def test_kernarg_preload_has_a_second_entry() -> None:
     assert function.entries == (function.address, function.address + 256)
     assert [block.address - function.address for block in function.blocks] == [0, 256]
     assert lift(build({"k": rows})).kernel("k").function.entries == (function.address,)
+    newest = lift(build({"k": [NOP, END]}, gpu="gfx1250", wave_size=32, preload=2)).kernel("k").function
+    assert newest.entries == (newest.address,), "all firmware for gfx1250 preloads"
 
 
 def test_without_symbol_sizes_the_next_function_is_the_end() -> None:
