@@ -20,8 +20,7 @@ from typing import TypeAlias
 from luthier_py.analysis import Facts, fields_unlike_plain
 from luthier_py.errors import Location, LuthierError, OutOfRegisters, Unsupported
 from luthier_py.inject import resources
-from luthier_py.inject.allocate import Pool
-from luthier_py.inject.birth import begun, enlarged, initially, spare_at_birth
+from luthier_py.inject.birth import enlarged, initially
 from luthier_py.inject.claimed import claimed_function, claimed_payload
 from luthier_py.inject.clauses import dissolve
 from luthier_py.inject.clone import cloned
@@ -33,7 +32,7 @@ from luthier_py.inject.model import ClonedKernel, Patched, SourceMap
 from luthier_py.inject.patch import NewKernel, NewVariable
 from luthier_py.inject.placing import Calls
 from luthier_py.inject.policies import Private, cheap_policies, every_policy, home_slots, private_memory
-from luthier_py.inject.prologue import with_prologue
+from luthier_py.inject.prologue import Prologue, prologues, with_prologue
 from luthier_py.inject.relax import relax
 from luthier_py.inject.resources import Component, Orders
 from luthier_py.inject.seams import settle_seams
@@ -41,7 +40,7 @@ from luthier_py.inject.sites import Sites, last_of_all
 from luthier_py.inject.weave import weave
 from luthier_py.ir import Function, Kernel, Program
 from luthier_py.ir.model import instr_at
-from luthier_py.isa import SCC, Inst, InstructionSet, Reg, RegFile, RegSet, sgpr
+from luthier_py.isa import Inst, Reg, RegSet
 from luthier_py.isa.own_waits import ends_of_hardware_waits
 from luthier_py.isa.wave_registers import may_see_inserted_code, sees_inserted_code
 from luthier_py.jit import Payload, PayloadKey, payload_key
@@ -182,8 +181,8 @@ def _component(
     def made(orders: Orders) -> tuple[Calls, list[Clone], list[NewKernel]]:
         part("place")
         calls, starts = _served(program, facts, insertions, fragments, component, named, orders)
-        begins = _begins(program.isa, facts, starts, calls)
-        clones = _passed(program, component.functions, names, begins, calls, changed, seen, part)
+        first = prologues(program.isa, facts, starts, calls.homes, len(calls.private) > 0)
+        clones = _passed(program, component.functions, names, first, calls, changed, seen, part)
         touched = {f: resources.used_by([clone]) for f, clone in zip(component.functions, clones, strict=True)}
         return calls, clones, [_new_kernel(program, kernel, start, touched, names) for kernel, start in starts.items()]
 
@@ -315,7 +314,7 @@ def _placed(
     used: set[Keeper] = {
         v for i in insertions for v in (*i.runtime_args, *i.into) if isinstance(v, (Entry, WaveVariable))}
     used |= set(Own) if available and target.scratch_in_buffers else set()
-    starts = {k: enlarged(target, k.record.descriptor, used, available) for k in component.kernels}
+    starts = {k: enlarged(target, k, used, available) for k in component.kernels}
     if available or any(isinstance(value, Entry) for value in used):
         named |= reduce(or_, (initially(target, start) for start in starts.values()))
     slots = home_slots(program, facts, component, named, private, orders)
@@ -333,32 +332,14 @@ def _placed(
         calls.add(insertion)
     calls.private = range(0) if private is None else private.used(calls.cells)
     if not calls.private:
-        return calls, {k: enlarged(target, k.record.descriptor, used) for k in component.kernels}
+        return calls, {k: enlarged(target, k, used) for k in component.kernels}
     return calls, {k: start.replace(private_segment_fixed_size=calls.private.stop, enable_private_segment=1,
                                     uses_dynamic_stack=0) for k, start in starts.items()}
 
 
-def _begins(
-    isa: InstructionSet, facts: Facts, starts: Mapping[Kernel, KernelDescriptor], calls: Calls
-) -> dict[Function, list[Inst]]:
-    """What waves do first, by the function that they start in."""
-    found: dict[Function, list[Inst]] = {}
-    for kernel, start in starts.items():
-        entries = [kernel.function.block(entry).instrs[0] for entry in kernel.function.entries]
-        live = reduce(or_, map(facts.live_before, entries))
-        taken = initially(isa.target, start) | resources.kept_for(calls.homes.values())
-        spare = Pool(spare_at_birth(general_registers(isa), live, taken), partial(Location, kernel.name))
-        flag = spare.take(RegFile.SGPR) if live.overlaps(RegSet.of(sgpr(SCC))) else None
-        begins = begun(isa, kernel.record.descriptor, start, calls.homes, spare, len(calls.private) > 0, flag)
-        if found.setdefault(kernel.function, begins) != begins:
-            raise Unsupported(f"kernel {kernel.name} is the code of another one whose waves start in another way; "
-                              "hooks cannot be given what they are born with", Location(kernel.name))
-    return found
-
-
 def _passed(
     program: Program, functions: Sequence[Function], names: Mapping[int, str],
-    begins: Mapping[Function, Sequence[Inst]], calls: Calls, changed: Changed, seen: Seen, part: Begins,
+    first: Mapping[Function, Prologue], calls: Calls, changed: Changed, seen: Seen, part: Begins,
 ) -> list[Clone]:
     """The clones of ``functions``, ready for being laid out: one pass after the other."""
     isa, pointed = program.isa, sorted(program.address_taken & names.keys())
@@ -366,11 +347,13 @@ def _passed(
     part("weave")
     for function in functions:
         indirect = {site.instr.pc for site in program.calls(function) if site.indirect}
-        clone = seen("clone", cloned(program, function, names[function.address], names, changed.get(function, {})))
+        entries = first[function].entries if function.kernel else function.entries
+        clone = seen("clone", cloned(program, function, names[function.address], entries, names,
+                                     changed.get(function, {})))
         clone = seen("weave", weave(isa, clone, *(calls.items[place] for place in Place)))
         clone = seen("look_up", look_up(isa, clone, indirect, pointed, calls.sites.before_call))
         if function.kernel:
-            clone = seen("prologue", with_prologue(isa, clone, function.entries, begins[function]))
+            clone = seen("prologue", with_prologue(isa, clone, first[function]))
         clones.append(clone)
     part("seams")
     clones = [seen("seams", clone) for clone in settle_seams(isa, clones)]

@@ -13,9 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
+from luthier_py.errors import OutOfRegisters
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.items import Home, InSlot, Keeper, Own, part
+from luthier_py.inject.preloads import loads_arguments, loads_of, without_preloads
 from luthier_py.inject.slots import based, in_all_lanes, moves, need_base
+from luthier_py.ir import Kernel
 from luthier_py.isa import SCC, TTMP0, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, Target, glue, sgpr, vgpr
 from luthier_py.loader import KernelDescriptor
 from luthier_py.loader.initial import Initial, initial_places, with_initial
@@ -34,17 +37,23 @@ _VCC = sgpr(VCC, 2)  # nothing is in it when a wave starts, but the kernel or a 
 TakePair = Callable[[], Reg]  # a pair of registers in which nothing is
 
 
-def enlarged(
-    target: Target, descriptor: KernelDescriptor, kept: Iterable[Keeper], private: bool = False
-) -> KernelDescriptor:
-    """``descriptor`` with all enabled that is kept of a wave's birth, and that ``private`` memory needs; OutOfRegisters
-    where that is too much."""
+def enlarged(target: Target, kernel: Kernel, kept: Iterable[Keeper], private: bool = False) -> KernelDescriptor:
+    """Its descriptor with all enabled that is kept of a wave's birth, and that ``private`` memory needs. Arguments are
+    not preloaded where they leave no room for that; OutOfRegisters where it is too much all the same."""
+    descriptor = kernel.record.descriptor
     entries = [each for each in kept if isinstance(each, Entry)]
     wanted = [_SOURCES[each] for each in entries if each in _SOURCES and not _architected(target, each)]
     if private:
         wanted += [Initial.SCRATCH_WAVE_OFFSET, *[Initial.FLAT_SCRATCH_INIT] * (target.scratch_base is not None),
                    *[Initial.PRIVATE_SEGMENT_BUFFER] * target.scratch_in_buffers]
-    found = with_initial(target, descriptor, sorted(wanted, key=tuple(Initial).index))
+    wanted.sort(key=tuple(Initial).index)
+    try:
+        found = with_initial(target, descriptor, wanted)
+    except OutOfRegisters:
+        preloads = target.preload_entry and descriptor.kernarg_preload_length
+        if not preloads or not descriptor.enable_sgpr_kernarg_segment_ptr:
+            raise
+        found = with_initial(target, without_preloads(descriptor), wanted)
     return found.replace(enable_vgpr_workitem_id=_AXES - 1) if Entry.FIRST_WORKITEM in entries else found
 
 
@@ -98,7 +107,8 @@ def begun(
         found.append(glue.masked(isa, vgpr(0), ids))
     if flag is not None and any(inst.writes.overlaps(RegSet.of(_SCC)) for inst in found):
         found = [glue.copy(isa, flag, _SCC), *found, glue.set_flag(isa, flag)]
-    return [*found, *_moved_back(isa, old, new)]
+    loads = loads_of(isa, before) if loads_arguments(before, after) else []
+    return [*found, *_moved_back(isa, old, new), *loads]
 
 
 def scratch_base(isa: InstructionSet, new: Mapping[Initial, Reg], place: Reg, two: TakePair) -> list[Inst]:
@@ -121,7 +131,7 @@ def _private_resource(isa: InstructionSet, home: Reg | LaneOf, new: Mapping[Init
 
 def _moved_back(isa: InstructionSet, old: Mapping[Initial, Reg], new: Mapping[Initial, Reg]) -> Iterator[Inst]:
     for value, place in old.items():
-        for k in range(place.dwords if new[value] != place else 0):
+        for k in range(place.dwords if new.get(value, place) != place else 0):  # what is not preloaded will be loaded
             yield glue.copy(isa, part(place, k), part(new[value], k))
 
 

@@ -10,7 +10,7 @@ so the instructions that put numbers into those are the original's, and the numb
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from luthier_py.errors import Location, Unsupported
@@ -31,16 +31,20 @@ _HALVES = {  # of an address, by whether the distance is subtracted, and whether
 
 
 def cloned(
-    program: Program, function: Function, name: str, beside: Collection[int], instead: Mapping[int, Inst]
+    program: Program, function: Function, name: str, entries: Sequence[int], beside: Collection[int],
+    instead: Mapping[int, Inst],
 ) -> Clone:
-    """``beside``: original addresses of the functions whose clones direct calls go to. ``instead``: by address, what
-    stands for instructions."""
+    """``entries``: those of the function that are wanted; what none of them leads to is left out. ``beside``: original
+    addresses of the functions whose clones direct calls go to. ``instead``: by address, what stands for instructions.
+    """
     code = function.code
-    labels = {block.address: Label(block.address) for block in function.blocks}
+    reached = _reached(function, entries)
+    blocks = [block for block in function.blocks if block.address in reached]
+    labels = {block.address: Label(block.address) for block in blocks}
     apart = _Apart(program, function, labels, beside, instead).items()
     pcs = sorted(apart)
     items: list[Item] = []
-    for block in function.blocks:
+    for block in blocks:
         start = block.start
         items.append(labels[block.address])
         for pc in pcs[bisect_left(pcs, block.address) : bisect_left(pcs, block.end)]:
@@ -52,6 +56,18 @@ def cloned(
         if start < block.stop:
             items.append(Slice(code, start, block.stop))
     return Clone(function.address, name, tuple(items), labels)
+
+
+def _reached(function: Function, entries: Sequence[int]) -> Collection[int]:
+    """Addresses of blocks."""
+    if tuple(entries) == function.entries:
+        return {block.address for block in function.blocks}
+    found, work = set(entries), list(entries)
+    while work:
+        new = set(function.block(work.pop()).successors) - found
+        found |= new
+        work += new
+    return found
 
 
 @dataclass(frozen=True, slots=True)

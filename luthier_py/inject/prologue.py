@@ -7,22 +7,58 @@ clone starts with a stub for each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial, reduce
+from operator import or_
+from typing import NamedTuple
 
-from luthier_py.errors import OutOfRegisters
-from luthier_py.inject.items import Cause, Clone, Edit, Item, Single
-from luthier_py.isa import Inst, InstructionSet, glue
+from luthier_py.analysis import Facts
+from luthier_py.errors import Location, OutOfRegisters, Unsupported
+from luthier_py.inject.allocate import Pool
+from luthier_py.inject.birth import begun, initially, spare_at_birth
+from luthier_py.inject.fragment import general_registers
+from luthier_py.inject.items import Cause, Clone, Edit, Home, Item, Keeper, Single
+from luthier_py.inject.preloads import entries_of
+from luthier_py.inject.resources import kept_for
+from luthier_py.ir import Function, Kernel
+from luthier_py.isa import SCC, Inst, InstructionSet, RegFile, RegSet, glue, sgpr
+from luthier_py.loader import KernelDescriptor
 
 _EDIT = Edit(Cause.PROLOGUE)
 
 
-def with_prologue(isa: InstructionSet, clone: Clone, entries: Sequence[int], begins: Sequence[Inst]) -> Clone:
-    """``entries``: original addresses; ``begins``: what a wave does first."""
-    items: list[Item] = []
+class Prologue(NamedTuple):
+    """``entries``: original addresses, where waves may start; ``insts``: what a wave does first."""
+
+    entries: tuple[int, ...]
+    insts: list[Inst]
+
+
+def prologues(
+    isa: InstructionSet, facts: Facts, starts: Mapping[Kernel, KernelDescriptor], homes: Mapping[Keeper, Home],
+    private: bool,
+) -> dict[Function, Prologue]:
+    """By the function that waves start in; ``starts``: the descriptors of kernels' clones."""
+    found: dict[Function, Prologue] = {}
+    for kernel, start in starts.items():
+        entries = entries_of(kernel, start)
+        live = reduce(or_, (facts.live_before(kernel.function.block(entry).instrs[0]) for entry in entries))
+        taken = initially(isa.target, start) | kept_for(homes.values())
+        spare = Pool(spare_at_birth(general_registers(isa), live, taken), partial(Location, kernel.name))
+        flag = spare.take(RegFile.SGPR) if live.overlaps(RegSet.of(sgpr(SCC))) else None
+        prologue = Prologue(entries, begun(isa, kernel.record.descriptor, start, homes, spare, private, flag))
+        if found.setdefault(kernel.function, prologue) != prologue:
+            raise Unsupported(f"kernel {kernel.name} is the code of another one whose waves start in another way; "
+                              "hooks cannot be given what they are born with", Location(kernel.name))
+    return found
+
+
+def with_prologue(isa: InstructionSet, clone: Clone, prologue: Prologue) -> Clone:
+    entries, items = prologue.entries, list[Item]()
     for entry in entries:
-        stub = [Single(inst, edit=_EDIT) for inst in begins]
-        if len(entries) > 1:
+        stub = [Single(inst, edit=_EDIT) for inst in prologue.insts]
+        if entries != (clone.original,):
             stub.append(Single(glue.jump(isa), edit=_EDIT, jump=clone.labels[entry]))
             if entry != entries[-1]:
                 stub += _padding(isa, entries[1] - entries[0] - sum(single.size_bytes for single in stub))

@@ -98,6 +98,12 @@ def _private(isa: InstructionSet, text: str, offset_bytes: int) -> Inst:
     return isa.parse(f"{text} offset:{offset_bytes}" if offset_bytes else text)
 
 
+def load_arguments(isa: InstructionSet, to: Reg, pointer: Reg, offset_bytes: int) -> Inst:
+    """1, 2, 4, 8 or 16 dwords of the kernarg segment."""
+    size = f"x{to.dwords}" if to.dwords > 1 else ""
+    return isa.make(f"s_load_dword{size}", to, pointer, offset_bytes)  # targets with a second entry have it
+
+
 def set_flag(isa: InstructionSet, reg: Reg, number: int = 0) -> Inst:
     """SCC := whether ``reg`` is not ``number``."""
     return _made(isa, "s_cmp_lg_u32", reg, number)

@@ -155,7 +155,8 @@ def departures(body: Body, clone: Clone, goes: Goes) -> Iterator[Departure]:
     code = body.code
     for entry in body.entries:
         at = body.blocks[entry].start
-        yield Departure(None, at, clone.base + code.pcs[at] - body.address, False)
+        start = code.pcs[at] - body.address if len(body.entries) > 1 else 0
+        yield Departure(None, at, clone.base + start, False)
     ends = {at - 1 for at in clone.starts} - {-1} | {len(code) - 1}
     leaving = code.flagged(OpFlag.TERMINATOR)
     for at in sorted(ends | set(leaving)):

@@ -9,13 +9,16 @@ those who made the clone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from luthier_py.isa import TTMP0, Target
+from luthier_py.isa import TTMP0, Inst, Target
 from luthier_py.isa.registers import VGPR_SHIFT
+from luthier_py.isa.semantics.control import Action
 from luthier_py.loader import KernelDescriptor
+from luthier_py.proof.code import ones
 from luthier_py.proof.meanings import UNKNOWN, Term, sum_of
+from luthier_py.proof.preloads import Arguments, loads_arguments
 
 _USER = (
     ("enable_sgpr_private_segment_buffer", 4), ("enable_sgpr_dispatch_ptr", 2), ("enable_sgpr_queue_ptr", 2),
@@ -40,16 +43,19 @@ Segment Buffer")."""
 PRIVATE_BASE = "private_base"
 """Where private memory of a wave is, as its registers of that name have it: a sum, too ("Flat Scratch")."""
 USER_DWORDS = dict(_USER)
+_WHOLE_REGISTER = 31 << 5  # of a hardware register's field: 32 bits from bit 0 on
 _IDS = 10  # bits of a work-item's id in one direction
 
 
 class Start(NamedTuple):
     """``terms``: what registers hold that is not what they are named for; ``values``: terms of what hooks may be given,
-    by name; ``free``: registers, as bits, in which the original's waves find nothing, but the clone's do."""
+    by name; ``free``: registers, as bits, in which the original's waves find nothing, but the clone's do;
+    ``arguments``: what the clone's waves have to load, because it is not preloaded."""
 
     terms: tuple[tuple[int, Term], ...] = ()
     values: tuple[tuple[str, tuple[Term, ...]], ...] = ()
     free: int = 0
+    arguments: Arguments | None = None
 
 
 def started(target: Target, before: KernelDescriptor, after: KernelDescriptor) -> Start:
@@ -60,6 +66,12 @@ def started(target: Target, before: KernelDescriptor, after: KernelDescriptor) -
         own = old.get(field)
         held[field] = tuple(("reg", own[0] + k) if own is not None else ("born", field, k) for k in range(dwords))
         terms |= {first + k: term for k, term in enumerate(held[field]) if term != ("reg", first + k)}
+    arguments = None
+    if loads_arguments(before, after):
+        first, dwords = old["kernarg_preload_length"]
+        named = tuple(("reg", first + k) for k in range(dwords))
+        arguments = Arguments(held.get("enable_sgpr_kernarg_segment_ptr", ()), 4 * before.kernarg_preload_offset, named)
+        terms = {first + k: UNKNOWN for k in range(dwords)} | terms
     values = {_NAMES[field]: each for field, each in held.items() if field in _NAMES}
     if target.architected_sgprs:
         values |= _in_trap_registers()
@@ -74,7 +86,7 @@ def started(target: Target, before: KernelDescriptor, after: KernelDescriptor) -
     ids = 0 if target.packed_work_item_ids else sum(
         1 << VGPR_SHIFT + axis for axis in range(before.enable_vgpr_workitem_id + 1, after.enable_vgpr_workitem_id + 1))
     return Start(tuple(sorted(terms.items())), tuple(sorted(values.items())),
-                 sum(1 << each for each in taken - had) | ids)
+                 sum(1 << each for each in taken - had) | ids, arguments)
 
 
 def fields_of(target: Target, kept: Iterable[str], private: bool) -> list[str]:
@@ -137,3 +149,10 @@ def _first_workitem(
         return "first", terms.get(VGPR_SHIFT, ("reg", VGPR_SHIFT))
     x, y, z = (("first", ("reg", VGPR_SHIFT + axis)) for axis in range(3))
     return "or", ("or", x, ("shl", y, _IDS)), ("shl", z, 2 * _IDS)
+
+
+def moved_to_base(inst: Inst, row: object, get: Callable[[int], Term]) -> dict[int, Term]:
+    """What a hardware register holds that the wave's private memory begins at, of which a whole one was written."""
+    to, source = ones(inst.writes.sgpr), inst.find("sdst")
+    whole = row is Action.SETREG and inst["simm16"].value >> 6 & 0x3FF == _WHOLE_REGISTER and len(to) == 1
+    return {to[0]: get(source.reg.index)} if whole and source is not None and source.reg is not None else {}

@@ -17,6 +17,7 @@ from luthier_py.loader import DESCRIPTOR_BYTES, MOST_STACK_BYTES, CodeObject, Ke
 from luthier_py.proof.birth import USER_DWORDS, fields_of, six_bits, user_sgprs
 from luthier_py.proof.claim import Claim, ClonedFunction
 from luthier_py.proof.hashes import failed
+from luthier_py.proof.preloads import loads_arguments
 from luthier_py.proof.whole import Proved
 
 _SIZES = ("granulated_workitem_vgpr_count", "granulated_wavefront_sgpr_count", "granulated_accum_offset")
@@ -76,6 +77,8 @@ def _check_kernel(
     clone = new.kernel(made)
     after = clone.descriptor
     grown = {field: getattr(after, field) for field in (*_SIZES, "kernel_code_entry_byte_offset")}
+    if loads_arguments(before, after):
+        grown |= {"kernarg_preload_length": 0, "kernarg_preload_offset": 0}
     grown |= _added(target, record, after, function)
     grown |= _private(record, clone, function.private)
     if clone.entry != entry or before.replace(**grown).raw != after.raw:

@@ -202,7 +202,7 @@ class Insertions:
                 raise CheckFailed(f"waves are not born with {name}", Location(function.name))
             wanted += [(number(home) + half, term) for half, term in enumerate(terms)]
         wanted += self.base_of(k).items()
-        return Begin(start.terms, tuple(wanted), start.free, bool(start.terms or wanted or start.free))
+        return Begin(start.terms, tuple(wanted), start.free, start.arguments, bool(start.terms or wanted or start.free))
 
     def reads(self, k: int) -> dict[int, int]:
         """What calls read of the application, before which instructions."""

@@ -18,6 +18,7 @@ from luthier_py.proof.lanes import ON, State
 from luthier_py.proof.meanings import UNKNOWN, Term
 from luthier_py.proof.payload_lanes import BOTH, START
 from luthier_py.proof.pending import Pending, joined
+from luthier_py.proof.preloads import Arguments
 from luthier_py.proof.vectors import both, in_lanes, lane_of, with_lane
 
 
@@ -149,12 +150,13 @@ def _after(reach: Reach, old: Term, new: Term) -> Term:
 
 class Begin(NamedTuple):
     """Of a run that a wave begins with: what registers hold that is not what they are named for, what the run has to
-    leave where, and registers, as bits, in which the application finds nothing. Lanes that are not active when a wave
-    is ``born`` hold nothing at all."""
+    leave where, registers, as bits, in which the application finds nothing, and what it finds that the run has to load.
+    Lanes that are not active when a wave is ``born`` hold nothing at all."""
 
     terms: tuple[tuple[int, Term], ...] = ()
     wanted: tuple[tuple[int, Term], ...] = ()
     free: int = 0
+    arguments: Arguments | None = None
     born: bool = False
 
 

@@ -25,7 +25,7 @@ from luthier_py.isa.registers import SCALARS, SCRATCH_BASE, VGPR_SHIFT
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane
 from luthier_py.isa.semantics.memory import Load, Store
-from luthier_py.proof.birth import RESOURCE
+from luthier_py.proof.birth import RESOURCE, moved_to_base
 from luthier_py.proof.claim import Address, Call, ClonedFunction, InCell, Kept, Payload, Value
 from luthier_py.proof.code import CELLS, LANES, bits_of, lane_number, number, ones, whole_number
 from luthier_py.proof.float_modes import UNKNOWN_MODE, FloatMode, computes_in, moved_mode
@@ -39,7 +39,6 @@ from luthier_py.proof.pending import Pending, issued, owed
 from luthier_py.proof.vectors import in_lanes, unless_mixed
 
 MOST_STATES = 64
-_WHOLE_REGISTER = 31 << 5  # of a hardware register's field: 32 bits from bit 0 on
 LONGEST = 1 << 16  # instructions of one run
 _OF_MOVES = ("vdata", "vdst", "saddr", "soffset", "srsrc", "offset")
 
@@ -71,7 +70,7 @@ class Runner:
         self.cells = {whole_number(home): ("reg", whole_number(home)) for home in self.homes.values()
                       if isinstance(home, InCell)}
         self.insts: dict[int, Inst] = {}  # what ran last
-        self.free = 0  # where a wave of the application finds nothing when that begins, as bits
+        self.begin = ANYWHERE  # of what runs
 
     def fail(self, what: str, pc: int) -> CheckFailed:
         return CheckFailed(f"the patch could change the application: {what}",
@@ -80,7 +79,7 @@ class Runner:
     def run(self, start: int, pending: Pending, begin: Begin = ANYWHERE) -> Outcome:
         """``begin``: what is so where a wave begins."""
         now = Now(pending, dict(begin.terms) | self.cells, dict(begin.wanted), dict(self.cells))
-        self.insts, self.free = {}, begin.free
+        self.insts, self.begin = {}, begin
         waiting: dict[int, Now] = {start: now}
         arrived: dict[int, Now] = {}
         gone: set[int] = set()  # where each way that leads there has been, so that none comes when all is said
@@ -121,11 +120,13 @@ class Runner:
         if inst.op.spaces is Space.SCRATCH or RESOURCE in self.homes and private_resource(inst) is not None:
             self.scratch(inst, pc, now)
             return [(pc + inst.size_bytes, now)]
-        if not computes(inst.op):
+        loaded = self.begin.arguments.loaded(inst, now.get) if self.begin.arguments is not None else {}
+        if not loaded and not computes(inst.op):
             raise self.fail("an inserted instruction is not part of the hook, and does more than compute", pc)
         target = inst.branch_target(pc)
         if target is None:
             self.step(inst, pc, now)
+            now.terms.update(loaded)
             return [(pc + inst.size_bytes, now)]
         if OpFlag.CONDITIONAL not in inst.op.flags:
             return [(target, now)]
@@ -183,7 +184,7 @@ class Runner:
             reg, end = inst["sdst"].reg, pc + inst.size_bytes
             return {} if reg is None else {reg.index: ("lo", end & 0xFFFFFFFF), reg.index + 1: ("hi", end)}
         if inst.writes.sgpr >> SCRATCH_BASE:
-            return _moved_to_base(inst, row, now)
+            return moved_to_base(inst, row, now.get)
         if row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
             return moved_mode(self.isa.target, inst, row, now)
         target = next((o.reg for o in inst.operands if o.name in ("sdst", "vdst")), None)
@@ -343,7 +344,7 @@ class Runner:
         """Whether it is a register in which the application's waves find nothing yet, so that anything stands for it.
         """
         register = None if isinstance(value, Address) else number(self.place(value)) + half
-        return register is not None and bool(self.free >> register & 1) and now.due(register) == ("reg", register)
+        return register is not None and bool(self.begin.free >> register & 1) and now.due(register) == ("reg", register)
 
     def argument(self, value: Value, half: int, now: Now) -> Term:
         if isinstance(value, Address):
@@ -391,10 +392,3 @@ def _moves_dword(inst: Inst) -> bool:
     """Between all of a register and a dword of each lane, and nothing else: by its meaning, and no modifier's."""
     others = (each for each in inst.operands if each.name not in _OF_MOVES)
     return meaning(inst.op) in (Load(), Store()) and not any(each.value or each.reg is not None for each in others)
-
-
-def _moved_to_base(inst: Inst, row: object, now: Now) -> dict[int, Term]:
-    """What a hardware register holds that the wave's private memory begins at, of which a whole one was written."""
-    to, source = ones(inst.writes.sgpr), inst.find("sdst")
-    whole = row is Action.SETREG and inst["simm16"].value >> 6 & 0x3FF == _WHOLE_REGISTER and len(to) == 1
-    return {to[0]: now.get(source.reg.index)} if whole and source is not None and source.reg is not None else {}

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import InstructionSet, OpFlag, Reg, RegSet
-from luthier_py.loader import CodeObject, KernelDescriptor, RelocationKind, SymbolType
+from luthier_py.loader import CodeObject, KernelDescriptor, KernelRecord, RelocationKind, SymbolType
 from luthier_py.proof.addresses import Goes, follow
 from luthier_py.proof.application import Clone, check_fields, check_groups, check_targets, looked_up
 from luthier_py.proof.birth import Start, started
@@ -31,6 +31,7 @@ from luthier_py.proof.instead import check_changes_of_lds, with_instead
 from luthier_py.proof.legality import check_legal
 from luthier_py.proof.linked import Linked, linked
 from luthier_py.proof.payloads import summary
+from luthier_py.proof.preloads import loads_arguments
 from luthier_py.proof.runs import Runner, Tool
 from luthier_py.proof.wave_registers import check_registers
 
@@ -94,7 +95,13 @@ class _Whole:
         second = self.isa.target.preload_entry
         if second and any(record.descriptor.kernarg_preload_length for record in records):
             entries.append(function.original + second)
+        if any(map(self.loads_arguments, records)):  # then they are what the original's waves find behind the first
+            del entries[0]
         return body(function.name, function.original, code, entries, bool(records), self.end_of(function.original))
+
+    def loads_arguments(self, record: KernelRecord) -> bool:
+        made = self.claim.kernels.get(record.name)
+        return made is not None and loads_arguments(record.descriptor, self.new.kernel(made).descriptor)
 
     def end_of(self, address: int) -> int:
         """Where a function must be over: its symbol's end, or else the next function's start."""
@@ -134,6 +141,9 @@ class _Whole:
                             [self.start(clone) for clone in self.clones],
                             float_modes(self.isa.target, self.bodies, calling_each_other(graph), self.descriptors()))
         called = self.called(graph)
+        for each in map(self.bodies.__getitem__, called):
+            if each.code.pcs[each.blocks[each.entries[0]].start] != each.address:
+                raise CheckFailed("code calls a kernel whose clone loads its arguments", Location(each.name))
         codes = [linked(clone, inserted, k in called)
                  for k, (clone, inserted) in enumerate(zip(self.clones, proofs.prove(), strict=True))]
         for code in codes:

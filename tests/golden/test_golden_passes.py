@@ -17,7 +17,7 @@ from luthier_py.inject.allocate import Pool
 from luthier_py.inject.clauses import dissolve
 from luthier_py.inject.items import Clone, Item, Label, Run, Single
 from luthier_py.inject.lookup import look_up
-from luthier_py.inject.prologue import with_prologue
+from luthier_py.inject.prologue import Prologue, with_prologue
 from luthier_py.inject.relax import relax
 from luthier_py.inject.seams import settle_seams
 from luthier_py.inject.text import format_clone, parse_clone
@@ -52,8 +52,8 @@ def looked_up(isa: InstructionSet, clone: Clone) -> Clone:
 PASSES: dict[str, Callable[..., Clone]] = {
     "weave": woven,
     "look_up": looked_up,
-    "prologue": lambda isa, clone: with_prologue(isa, clone, (0x1000, 0x1010), [
-        glue.copy(isa, sgpr(4, 2), 0), glue.copy(isa, sgpr(7), 0)]),
+    "prologue": lambda isa, clone: with_prologue(isa, clone, Prologue((0x1000, 0x1010), [
+        glue.copy(isa, sgpr(4, 2), 0), glue.copy(isa, sgpr(7), 0)])),
     "seams": lambda isa, clone: settle_seams(isa, [clone])[0],
     "relax": relax,
     "clauses": lambda isa, clone: dissolve(isa, clone, private=False),

@@ -11,7 +11,7 @@ from typing import Any
 
 from injectors.judge import Patch, put, several
 from luthier_py import pipeline
-from luthier_py.inject import apply, birth, policies, resources, slots, spills
+from luthier_py.inject import apply, birth, policies, prologue, resources, slots, spills
 from luthier_py.inject.patch import FixupKind
 from luthier_py.inject.spills import Spills
 from luthier_py.isa import Inst, RegSet, glue
@@ -33,14 +33,14 @@ def told(**changes: Callable[[Any], Any]) -> Patch:
 
 
 def begins(change: Callable[[list[Inst]], list[Inst]]) -> Patch:
-    return put(apply, "begun", lambda begun: lambda *given: change(begun(*given)))
+    return put(prologue, "begun", lambda begun: lambda *given: change(begun(*given)))
 
 
 def enlarged(**changes: Callable[[int], int]) -> Patch:
-    return put(apply, "enlarged", lambda enlarged: lambda target, before, kept, private=False: (
-        lambda found: found if found == before else found.replace(**{
+    return put(apply, "enlarged", lambda enlarged: lambda target, kernel, kept, private=False: (
+        lambda found: found if found == kernel.record.descriptor else found.replace(**{
             name: change(getattr(found, name)) for name, change in changes.items()}))(
-                enlarged(target, before, kept, private)))
+                enlarged(target, kernel, kept, private)))
 
 
 def linked(change: Callable[[bytearray, Any], None]) -> Patch:
@@ -93,7 +93,7 @@ def symbols(change: Callable[[Any], Any]) -> Patch:
 
 
 def twice(with_prologue: Any) -> Any:
-    return lambda isa, clone, entries, begins: with_prologue(isa, clone, entries, [*begins, *begins])
+    return lambda isa, clone, first: with_prologue(isa, clone, first._replace(insts=[*first.insts, *first.insts]))
 
 
 BORN, FULL, ALL = ("born",), ("full",), ("marked", "born", "full")

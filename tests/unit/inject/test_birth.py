@@ -13,12 +13,13 @@ from each_target import sometimes
 from luthier_py import Entry, Mutator, Tool, Variable, hook, ptr, u32, u64
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import CheckFailed, OutOfRegisters
-from luthier_py.inject import apply
+from luthier_py.inject import birth, prologue
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import target
 from luthier_py.loader import KernelDescriptor, load
 from luthier_py.loader.initial import Initial, initial_places, with_initial
 from luthier_py.pipeline import instrument
+from luthier_py.runtime.device import Module
 from luthier_py.samples import sample
 
 ROWS = 64
@@ -134,14 +135,14 @@ WRONG = {
 
 @pytest.mark.parametrize("how", [how for how in WRONG if how != "one is filled twice"])
 def test_the_proof_refuses_other_beginnings(compiled, monkeypatch, how):
-    begun = apply.begun
+    begun = prologue.begun
 
     def other(isa, *given):
         begins, (before, after, *_) = begun(isa, *given), given
         moved = len(begins) - sum(initial_moves(isa.target, before, after))
         return WRONG[how](begins, moved)
 
-    monkeypatch.setattr(apply, "begun", other)
+    monkeypatch.setattr(prologue, "begun", other)
     with pytest.raises(CheckFailed):
         instrument(compiled("gfx906"), Births(), kernels="k")
 
@@ -173,6 +174,67 @@ def test_a_sample_of_every_kind_keeps_its_results():
     """They come with user SGPRs of their own, and with a prologue that other kernels share."""
     for name in ("transpose", "histogram", "function_pointers", "scratch"):
         assert instrument(sample(name).path, Births()).patched.report
+
+
+SUMS = """
+extern "C" __attribute__((global)) void k(unsigned *out, unsigned n, unsigned a, unsigned b, unsigned c, unsigned d,
+        unsigned e, unsigned f, unsigned g, unsigned h, unsigned i, unsigned j, unsigned l) {
+    unsigned x = __builtin_amdgcn_workitem_id_x(), y = __builtin_amdgcn_workgroup_id_x();
+    out[(y * 256 + x) % n] = x + a + 3 * b + 5 * c + 7 * d + 11 * e + 13 * f + 17 * g + 19 * h + 23 * i + 29 * j + l;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def preloading(require_tool, tmp_path_factory):
+    """A kernel as many of whose arguments are preloaded as there is room for."""
+    clang, folder = require_tool("clang-22"), tmp_path_factory.mktemp("preloading")
+
+    def compile_for(name: str) -> bytes:
+        (folder / "k.hip").write_text(SUMS)
+        subprocess.run([clang, *OPTIONS, f"--offload-arch={name}", folder / "k.hip", "-o", folder / "k.co", "-mllvm",
+                        "-amdgpu-kernarg-preload-count=16"], check=True)
+        return (folder / "k.co").read_bytes()
+
+    return compile_for
+
+
+def launch_sums(device: EmulatorDevice, data: bytes, kernel: str) -> tuple[int, bytes, Module]:
+    buffer = device.alloc(4 * 777)
+    module = device.load(data, kernel)
+    device.launch(module.kernel(kernel), (3, 1, 1), (128, 1, 1), struct.pack("<Q12I", buffer.address, 777, *range(11)))
+    return buffer.address, device.read(buffer.address, buffer.size), module
+
+
+@pytest.mark.parametrize("name", sometimes(["gfx90a", "gfx942"], ["gfx950"]))
+def test_arguments_are_loaded_where_preloading_leaves_no_room(preloading, name):
+    data, device, tool = preloading(name), EmulatorDevice(target(name)), Births()
+    made = instrument(data, tool)
+    before, after = load(data).kernel("k").descriptor, load(made.data).kernel("k.luthier").descriptor
+    assert before.kernarg_preload_length >= 10 and before.user_sgpr_count == 16
+    assert (after.kernarg_preload_length, after.user_sgpr_count) == (0, 16)
+    _, expected, _ = launch_sums(device, data, "k")
+    address, found, module = launch_sums(device, made.data, "k.luthier")
+    assert found == expected and any(found)
+    assert values(device, module, tool.cursor) == 6
+    assert set(values(device, module, tool.wide)[:12:2]) == {address}
+
+
+OTHERWISE = {
+    "another offset": lambda isa, loads: [*loads[:-2], isa.make(
+        loads[-2].op.mnemonic, loads[-2]["sdst"].reg, loads[-2]["sbase"].reg, 8), loads[-1]],
+    "one is left out": lambda isa, loads: loads[1:],
+    "no wait": lambda isa, loads: loads[:-1],
+    "the wait comes first": lambda isa, loads: [loads[-1], *loads[:-1]],
+}
+
+
+@pytest.mark.parametrize("how", OTHERWISE)
+def test_the_proof_looks_what_is_loaded(preloading, monkeypatch, how):
+    of = birth.loads_of
+    monkeypatch.setattr(birth, "loads_of", lambda isa, descriptor: OTHERWISE[how](isa, of(isa, descriptor)))
+    with pytest.raises(CheckFailed):
+        instrument(preloading("gfx942"), Births())
 
 
 def test_what_preloaded_arguments_leave_no_room_for() -> None:

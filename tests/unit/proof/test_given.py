@@ -34,7 +34,7 @@ def claimed(monkeypatch, change):
 
 
 def without_prologue(monkeypatch):
-    monkeypatch.setattr(apply, "with_prologue", lambda isa, clone, entries, homes: clone)
+    monkeypatch.setattr(apply, "with_prologue", lambda isa, clone, prologue: clone)
 
 
 @pytest.mark.parametrize("first", [0, 2, 40])

@@ -109,6 +109,6 @@ def test_what_the_tool_keeps_is_cleared_where_nothing_else_is_inserted(tmp_path,
     path = tmp_path / "late.py"
     path.write_text(LATE)
     assert made("vector_add", load_tool(str(path))).patched.claim.functions[0].homes
-    monkeypatch.setattr(apply, "with_prologue", lambda isa, clone, entries, homes: clone)
+    monkeypatch.setattr(apply, "with_prologue", lambda isa, clone, prologue: clone)
     with pytest.raises(CheckFailed, match="is live and not restored"):
         made("vector_add", load_tool(str(path)))
