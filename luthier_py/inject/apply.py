@@ -41,7 +41,6 @@ from luthier_py.inject.weave import weave
 from luthier_py.ir import Function, Kernel, Program
 from luthier_py.ir.model import instr_at
 from luthier_py.isa import Inst, Reg, RegSet
-from luthier_py.isa.own_waits import ends_of_hardware_waits
 from luthier_py.isa.wave_registers import may_see_inserted_code, sees_inserted_code
 from luthier_py.jit import Payload, PayloadKey, payload_key
 from luthier_py.loader import KernelDescriptor
@@ -134,15 +133,6 @@ def _one_by_one(calls: Mapping[str, list[Insertion]], made: Callable[[list[Inser
     return f"; alone {yes} {verb}, and {no} {others} not"
 
 
-def _check_hardware_waits(program: Program, function: Function) -> None:
-    """Inserted code leaves it to hardware to wait for what vector instructions give."""
-    for at in ends_of_hardware_waits(function.code, program.isa.target):
-        instr = instr_at(function.code, at)
-        raise Unsupported("the kernel tells hardware not to wait for operands (WAVE_SCHED_MODE), on which inserted "
-                          "code relies; leave the kernel out",
-                          Location(function.name, instr.pc, program.isa.text(instr.inst)))
-
-
 def _check_own_registers(program: Program, function: Function) -> None:
     """A copy has more registers, and other code."""
     code, target = function.code, program.isa.target
@@ -158,7 +148,6 @@ def _check_component(program: Program, component: Component) -> None:
         if function.incomplete:
             message = f"{function.name} cannot be instrumented: {function.incomplete}"
             raise Unsupported(message, Location(function.name, function.address))
-        _check_hardware_waits(program, function)
         _check_own_registers(program, function)
     for kernel in component.kernels:
         if shared := kernel.record.descriptor.shared_vgprs(program.isa.target):

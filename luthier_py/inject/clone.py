@@ -5,6 +5,7 @@ Invariant: its other instructions are the original's, and each means what it mea
 block, getpc chains make the address that they made, except that a direct call goes to the clone of its callee, and a
 jump to the clone of its block. What of that is a distance is a literal in the two sums, also where these add registers:
 so the instructions that put numbers into those are the original's, and the numbers are, whoever else looks at them.
+Instructions that end hardware's waits for operands do not (isa/own_waits): inserted code relies on these.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from luthier_py.ir import Function, Instr, PcBuilder, Program
 from luthier_py.ir.model import instr_at
 from luthier_py.isa import Inst, InstructionSet, OpFlag
 from luthier_py.isa.glue import add, add_with_carry, subtract, subtract_with_borrow, with_long_literal
+from luthier_py.isa.own_waits import ends_of_hardware_waits, with_hardware_waits
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action
 from luthier_py.isa.wave_registers import gives_back_vectors
@@ -90,6 +92,12 @@ class _Apart:
         code = self.function.code
         for instr in (instr_at(code, at) for at in code.flagged(OpFlag.CLAUSE)):
             found[instr.pc] = (Single(instr.inst, instr),)
+        for instr in (instr_at(code, at) for at in ends_of_hardware_waits(code, self.isa.target)):
+            waits = with_hardware_waits(self.isa, instr.inst)
+            if waits is None:
+                raise Unsupported("a register says here whether hardware waits for operands (WAVE_SCHED_MODE), on "
+                                  "which inserted code relies; leave the kernel out", self.where(instr))
+            found[instr.pc] = (Single(waits, instr),)
         messages = code.where(code.distinct.having(lambda op: meaning(op) is Action.SENDMSG))
         for instr in (instr_at(code, at) for at in messages):
             if gives_back_vectors(instr.inst, self.isa.target):

@@ -27,6 +27,7 @@ from luthier_py.proof.addresses import Goes
 from luthier_py.proof.claim import ClonedFunction, Side
 from luthier_py.proof.code import Code
 from luthier_py.proof.graph import Body
+from luthier_py.proof.hardware_waits import may_end_waits, waits_instead
 from luthier_py.proof.payloads import is_wait
 
 
@@ -194,6 +195,8 @@ def check_fields(body: Body, clone: Clone, goes: Goes) -> None:
             right = _same_but(old, new, lambda a, b: a.kind is b.kind is OperandKind.TARGET)
         elif OpFlag.CLAUSE in old.op.flags or gives_back_vectors(old, body.code.isa.target):
             right = is_wait(new) and meaning(new.op) is Action.NOTHING and new.size_bytes == old.size_bytes
+        elif may_end_waits(old, body.code.isa.target):
+            right = waits_instead(old, new, body.code.isa.target)
         elif OpFlag.GETS_PC in old.op.flags:  # bound: it becomes part of a number
             right = at in goes.explained and new.size_bytes == old.size_bytes and old["sdst"] == new["sdst"]
         elif at in goes.targets:
@@ -204,6 +207,15 @@ def check_fields(body: Body, clone: Clone, goes: Goes) -> None:
         if not right:
             raise CheckFailed(f"it should be `{body.code.isa.text(old)}`",
                               Location(body.name, clone.places[at], body.code.isa.text(new)))
+
+
+def check_hardware_waits(body: Body, clone: Clone) -> None:
+    """Hardware waits for operands wherever the clone runs."""
+    target = body.code.isa.target
+    for at in body.code.those(lambda inst: may_end_waits(inst, target)):
+        if may_end_waits(clone.instruction(at)[0], target):
+            raise CheckFailed("hardware may not wait for operands behind it, on which inserted code relies",
+                              body.code.location(body.name, at))
 
 
 def _same_but(old: Inst, new: Inst, free: Callable[[Operand, Operand], bool]) -> bool:

@@ -53,14 +53,37 @@ def float_modes(
 
 def computes_in(target: Target, application: FloatMode, wanted: int | None, now: Now) -> bool:
     """Whether floats compute as ``wanted`` (None: as the application has it); ``application``: what that is."""
+    if wanted is None:
+        return _set_fields(now.get(MODE)) == {}
+    value, known = _mode_now(application, now)
+    return not float_bits(target) & (value ^ wanted | ~known)
+
+
+def leaves_mode(target: Target, application: FloatMode, insts: Iterable[Inst], now: Now) -> bool:
+    """Whether all that these write to MODE is what it has there, as where LLVM is not sure that it does: bits of their
+    field, and those that say which registers vector operands mean, where the numbers have to be 0."""
+    value, known = _mode_now(application, now)
+    for inst in insts:
+        if not inst.writes.sgpr >> MODE & 1:
+            continue
+        field, number = named_mode_field(inst), inst.find("imm")
+        if field is None or number is None or number.value & BANKS and target.vector_banks:
+            return False
+        bits = field_bits(field)
+        if bits & (~known | value ^ number.value * (bits & -bits)):
+            return False
+    return True
+
+
+def _mode_now(application: FloatMode, now: Now) -> FloatMode:
     fields = _set_fields(now.get(MODE))
-    if fields is None or wanted is None:
-        return fields == {}
+    if fields is None:
+        return UNKNOWN_MODE
     value, known = application
     for field, number in fields.items():
         bits = field_bits(field)
         value, known = value & ~bits | number * (bits & -bits), known | bits
-    return not float_bits(target) & (value ^ wanted | ~known)
+    return FloatMode(value, known)
 
 
 def moved_mode(target: Target, inst: Inst, row: Action, now: Now) -> dict[int, Term]:

@@ -28,7 +28,7 @@ from luthier_py.isa.semantics.memory import Load, Store
 from luthier_py.proof.birth import RESOURCE, moved_to_base
 from luthier_py.proof.claim import Address, Call, ClonedFunction, InCell, Kept, Payload, Value
 from luthier_py.proof.code import CELLS, LANES, bits_of, lane_number, number, ones, whole_number
-from luthier_py.proof.float_modes import UNKNOWN_MODE, FloatMode, computes_in, moved_mode
+from luthier_py.proof.float_modes import UNKNOWN_MODE, FloatMode, computes_in, leaves_mode, moved_mode
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, Change, change
 from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
@@ -358,6 +358,9 @@ class Runner:
 
     def pass_over(self, payload: Payload, known: Summary, renaming: Mapping[int, int], now: Now) -> None:
         writes = _renamed(known.writes, renaming)
+        if writes >> MODE & 1:
+            now.vectors = True  # where some targets have which registers vector operands mean
+            writes &= ~(leaves_mode(self.isa.target, self.floats, known.insts, now) << MODE)
         far = _renamed(known.far_writes, renaming) & ~SCALARS
         only_near = payload.exec is None and now.far is Reach.NONE
         for register in ones(writes & ~SCALARS):

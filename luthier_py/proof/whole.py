@@ -15,7 +15,14 @@ from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import InstructionSet, OpFlag, Reg, RegSet
 from luthier_py.loader import CodeObject, KernelDescriptor, KernelRecord, RelocationKind, SymbolType
 from luthier_py.proof.addresses import Goes, follow
-from luthier_py.proof.application import Clone, check_fields, check_groups, check_targets, looked_up
+from luthier_py.proof.application import (
+    Clone,
+    check_fields,
+    check_groups,
+    check_hardware_waits,
+    check_targets,
+    looked_up,
+)
 from luthier_py.proof.birth import Start, started
 from luthier_py.proof.callees import solved_goes
 from luthier_py.proof.claim import Claim, ClonedFunction
@@ -136,6 +143,7 @@ class _Whole:
             check_fields(each, clone, own)
             check_groups(each, clone)
             check_registers(each, clone)
+            check_hardware_waits(each, clone)
             check_targets(each, clone, own, self.bases, calls)
         proofs = Insertions(graph, self.clones, goes, self.tool, self.first_call, self.owned(graph),
                             [self.start(clone) for clone in self.clones],

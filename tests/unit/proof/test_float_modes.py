@@ -9,7 +9,15 @@ import pytest
 
 from luthier_py.isa import MODE, InstructionSet, instruction_set, target
 from luthier_py.isa.semantics import meaning
-from luthier_py.proof.float_modes import PLAIN, UNKNOWN_MODE, FloatMode, computes_in, float_modes, moved_mode
+from luthier_py.proof.float_modes import (
+    PLAIN,
+    UNKNOWN_MODE,
+    FloatMode,
+    computes_in,
+    float_modes,
+    leaves_mode,
+    moved_mode,
+)
 from luthier_py.proof.meanings import UNKNOWN
 from luthier_py.proof.now import Now
 from luthier_py.proof.pending import NOTHING
@@ -59,6 +67,22 @@ def test_what_is_set_otherwise_is_seen(text: str) -> None:
 @pytest.mark.parametrize("bit", [0, 4, 8, 9, 23])
 def test_each_bit_of_the_application_counts(bit: int) -> None:
     assert not computes(FloatMode(PLAIN, ~(1 << bit))) and not computes(FloatMode(PLAIN ^ 1 << bit, -1))
+
+
+@pytest.mark.parametrize(("field", "value", "leaves"), [
+    ("2, 2", "0", True), ("2, 2", "1", False), ("4, 4", "15", True), ("4, 5", "15", False),
+    ("0, 24", "0x3f0", False),  # of which bits 22:10 are not known
+    ("2, 2", "0x1000", False),  # other registers
+    ("2, 2", "s0", False),
+])
+def test_a_hook_may_write_what_is_there(field: str, value: str, leaves: bool) -> None:
+    isa = instruction_set(target("gfx1250"), 32)
+    name = "s_setreg_b32" if value == "s0" else "s_setreg_imm32_b32"
+    inst, known = isa.parse(f"{name} hwreg(HW_REG_WAVE_MODE, {field}), {value}"), FloatMode(PLAIN, 0x3FF)
+    assert leaves_mode(isa.target, known, [inst], Now(NOTHING)) is leaves
+    assert not leaves_mode(isa.target, UNKNOWN_MODE, [inst], Now(NOTHING))
+    assert leaves_mode(isa.target, UNKNOWN_MODE, [inst], behind(SETS["0, 8"])) is (leaves and field != "4, 5")
+    assert leaves_mode(isa.target, UNKNOWN_MODE, [isa.parse("v_add_f32_e32 v0, v1, v2")], Now(NOTHING))
 
 
 @pytest.mark.parametrize(("texts", "comes_back"), [
