@@ -16,7 +16,7 @@ from operator import or_
 
 from luthier_py.errors import Malformed
 from luthier_py.isa.constants import LITERAL, LITERAL64, literal_bits
-from luthier_py.isa.errata import READS_ANY, TAKES_LITERALS, WRITES_ANY
+from luthier_py.isa.errata import READ_BY_NOTHING, READS_ANY, TAKES_LITERALS, WRITES_ANY
 from luthier_py.isa.images import size_image
 from luthier_py.isa.instruction import (
     FAIL_ENABLES,
@@ -306,7 +306,8 @@ def match_order(table: Table) -> list[list[tuple[int, dict[int, int]]]]:
     """For each value of the top nine bits: (mask, fixed bits -> row) in the order in which to try them."""
     groups: defaultdict[tuple[int, int], dict[int, int]] = defaultdict(dict)  # by rank and mask
     for number, row in enumerate(table.rows):
-        groups[table.ranks[row.namespace], row.mask][row.value] = number
+        mask = row.mask & ~READ_BY_NOTHING.get(row.base, 0)
+        groups[table.ranks[row.namespace], mask][row.value & mask] = number
     order: list[list[tuple[int, dict[int, int]]]] = [[] for _ in range(512)]
     for key in sorted(groups, key=lambda key: (key[0], -key[1].bit_count(), key[1])):
         mask, rows = key[1], groups[key]

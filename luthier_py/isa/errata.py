@@ -180,6 +180,12 @@ ONE_SCALAR_SOURCE = frozenset({"V_LSHLREV_B64", "V_LSHRREV_B64", "V_ASHRREV_I64"
 # another (gfx1250 programming guide, 4.6.7.1, as llvm-project 152465 and 193866 cite it).
 ONE_DWORD_OF_SCALARS = frozenset({"V_PK_ADD_F32", "V_PK_MUL_F32", "V_PK_FMA_F32"})
 
+# Of a scaled WMMA the half with the scales has a third source that nothing reads: v0 in LLVM 22's records, 0 in what
+# LLVM 24 makes (Triton, gfx1250).
+READ_BY_NOTHING = dict.fromkeys((
+    "V_WMMA_SCALE_F32_16X16X128_F8F6F4", "V_WMMA_SCALE16_F32_16X16X128_F8F6F4", "V_WMMA_SCALE_F32_32X16X128_F4",
+    "V_WMMA_SCALE16_F32_32X16X128_F4"), 0x1FF << 50)
+
 # Sources that LLVM's records call inline constants only, though its assembler and disassembler take literals of 16 bits
 # (llvm-mc -mcpu=gfx1030: v_fma_mix_f32 v1, v2, 0x1234, v3).
 TAKES_LITERALS = frozenset({"V_FMA_MIX_F32", "V_FMA_MIXLO_F16", "V_FMA_MIXHI_F16", "V_FMA_MIX_F32_BF16",

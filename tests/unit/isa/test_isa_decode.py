@@ -133,6 +133,8 @@ def test_wave_sizes() -> None:
     ("gfx803", "d0fc7ad8010000fb", "ds_swizzle_b32 v251, v1 offset:64720"),
     ("gfx90a", "d0fc7ad8010000fb", "ds_swizzle_b32 v251, v1 offset:swizzle(FFT,16)"),
     ("gfx1030", "487f0bf47d00e048", "s_load_dwordx4 null, s[16:17], s36 offset:0x7d glc dlc"),
+    *[("gfx1250", f"000035cc51a102{source}400033cc20210202",  # nothing reads the third source of the scales
+       "v_wmma_scale_f32_16x16x128_f8f6f4 v[64:71], v[32:47], v[16:31], 0, v81, v80") for source in ("02", "04")],
 ])
 def test_what_depends_on_the_generation(name: str, code: str, text: str) -> None:
     isa = instruction_set(target(name))
