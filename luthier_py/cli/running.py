@@ -56,7 +56,7 @@ def run(
     how: LaunchChoice,
     files: ToolFiles,
     arguments: Annotated[list[str] | None, ByPlace(
-        help="in:f32[1024]=random:1, inout:u32[512]=arange, out:f32[1024], i32=7", metavar="[ARG]..."
+        help="in:f32[1024]=random:1, inout:u32[512]=arange, out:f32[1024], i32=7, null", metavar="[ARG]..."
     )] = None,
     device: DeviceOption = "emulator",
     lds: Annotated[int, ByName("--lds", type=click.IntRange(min=0), metavar="BYTES",

@@ -316,8 +316,8 @@ def check_arguments(record: KernelRecord, arguments: Sequence[ArgumentSpec]) -> 
                       f"{len(arguments)}")
     for number, (formal, actual) in enumerate(zip(wanted, arguments, strict=True)):
         is_buffer = formal.value_kind in POINTERS
-        if is_buffer != isinstance(actual, BufferSpec):
-            kind = "a buffer (like in:f32[1024]=zeros)" if is_buffer else "a scalar (like i32=7)"
+        if is_buffer != (isinstance(actual, BufferSpec) or actual.is_null):
+            kind = "a buffer (like in:f32[1024]=zeros, or null)" if is_buffer else "a scalar (like i32=7)"
             raise Invalid(f"kernel {record.shown}: argument {number} is {kind}, not `{actual.text}`")
         if isinstance(actual, ScalarSpec) and actual.data.nbytes != formal.size:
             sizes = f"has {formal.size} bytes, `{actual.text}` has {actual.data.nbytes}"

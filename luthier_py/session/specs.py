@@ -1,9 +1,10 @@
-"""Kernel arguments as text: ``in:f32[1024]=random:1``, ``out:u32[32,16]``, ``i32=7``.
+"""Kernel arguments as text: ``in:f32[1024]=random:1``, ``out:u32[32,16]``, ``i32=7``, ``null``.
 
 In: one string per kernel argument. Out: NumPy arrays and scalars. Grammar::
 
     buffer = ("in" | "inout" | "out") ":" TYPE "[" N {"," N} "]" ["=" INIT]
     scalar = TYPE "=" value
+    null   = "null", in a buffer's place
     INIT   = zeros | ones | arange | const:VALUE | random[:SEED[:LOW:HIGH]] | file:PATH.npy
 
 ``random`` gives floats in [0, 1), integers in [0, 2**31) or up to the type's maximum, from NumPy's default_rng.
@@ -46,6 +47,7 @@ MAX_BUFFER_BYTES = 1 << 34
 MAX_DIMENSIONS, MAX_DIGITS = 32, 18  # the first is NumPy's limit before its version 2
 HEADER_BYTES = 1 << 14  # of an .npy file, that are looked at
 HEADER_ERRORS = ValueError, TypeError, SyntaxError, EOFError, OverflowError, RecursionError, MemoryError, TokenError
+NULL = "null"
 _BUFFER = re.compile(r"(in|inout|out):(\w+)\[(\d+(?:,\d+)*)\](?:=(.+))?")
 _SCALAR = re.compile(r"(\w+)=(.+)")
 
@@ -76,6 +78,10 @@ class ScalarSpec:
     text: str
     data: np.generic
 
+    @property
+    def is_null(self) -> bool:
+        return self.text == NULL
+
 
 ArgumentSpec = BufferSpec | ScalarSpec
 
@@ -94,6 +100,8 @@ def parse_argument(text: str) -> ArgumentSpec:
     if match := _SCALAR.fullmatch(text):
         dtype = _dtype(match[1], text)
         return ScalarSpec(text, _number(match[2], dtype, text))
+    if text == NULL:
+        return ScalarSpec(text, np.uint64(0))
     raise Invalid(f"argument `{text}` is not understood; write e.g. in:f32[1024]=random:1, out:f32[1024] or i32=7")
 
 

@@ -11,7 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from luthier_py.errors import Invalid
+from luthier_py.loader import load
+from luthier_py.runtime.arguments import POINTERS
+from luthier_py.samples import sample
 from luthier_py.session.launched import parse_dim
+from luthier_py.session.run import check_arguments
 from luthier_py.session.specs import TYPES, BufferSpec, Direction, ScalarSpec, parse_argument
 
 
@@ -68,7 +72,12 @@ def test_pickled_files_are_refused(tmp_path):
 def test_scalars(text, value):
     argument = parse_argument(text)
     assert isinstance(argument, ScalarSpec) and argument.data == value
-    assert argument.data.dtype == TYPES[text.partition("=")[0]]
+    assert argument.data.dtype == TYPES[text.partition("=")[0]] and not argument.is_null
+
+
+def test_no_buffer() -> None:
+    argument = parse_argument("null")
+    assert isinstance(argument, ScalarSpec) and argument.is_null and argument.data.tobytes() == bytes(8)
 
 
 @pytest.mark.parametrize("name", [name for name, dtype in TYPES.items() if dtype.kind == "f"])
@@ -202,3 +211,14 @@ def test_any_text_is_an_argument_or_one_clear_error(text):
         parse_argument(text)
     except Invalid as error:
         assert str(error)
+
+
+def test_null_stands_for_a_buffer_alone() -> None:
+    record = load(sample("vector_add").path.read_bytes()).kernel("vector_add")
+    kinds = [arg.value_kind in POINTERS for arg in record.own_args]
+    given = [parse_argument("null" if is_buffer else "u32=1") for is_buffer in kinds]
+    check_arguments(record, given)
+    for number, is_buffer in enumerate(kinds):
+        wrong = [*given[:number], parse_argument("u64=0" if is_buffer else "null"), *given[number + 1:]]
+        with pytest.raises(Invalid, match=f"argument {number} is a {'buffer' if is_buffer else 'scalar'}"):
+            check_arguments(record, wrong)
