@@ -87,10 +87,12 @@ def _pack(record: KernelRecord, arg: KernelArg, value: Argument) -> bytes:
         raise Invalid(f"{where}: {value} does not fit in {arg.size} bytes") from None
 
 
-def hidden_value(kind: str, grid: Dim3, block: Dim3, lds_bytes: int = 0) -> int:
-    """What a hidden argument of ``kind`` holds; 0 for those that this launch does not have."""
-    for axis, (groups, items) in enumerate(zip(grid, block, strict=True)):
-        for name, number in (("block_count", groups), ("group_size", items)):
+def hidden_value(kind: str, grid: Dim3, block: Dim3, lds_bytes: int = 0, lacking: Dim3 = (0, 0, 0)) -> int:
+    """What a hidden argument of ``kind`` holds; 0 for those that this launch does not have. ``lacking``: work-items of
+    the last work-groups, which count as no whole ones (AMDGPUUsage, "Kernel Argument Metadata")."""
+    for axis, (groups, items, missing) in enumerate(zip(grid, block, lacking, strict=True)):
+        numbers = {"block_count": groups - bool(missing), "group_size": items, "remainder": -missing % items}
+        for name, number in numbers.items():
             if kind == f"hidden_{name}_{_AXES[axis]}":
                 return number
     if kind == "hidden_grid_dims":

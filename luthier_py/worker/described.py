@@ -55,13 +55,14 @@ def describe_module(number: int, module: EmulatorModule, of: Target) -> bytes:
         parts += [
             counted(record.name.encode()),
             struct.pack(
-                "<7I",
+                "<8I",
                 record.kernarg_bytes,
                 descriptor.group_segment_fixed_size,
                 descriptor.private_segment_fixed_size,
                 descriptor.vgpr_count(of),
                 descriptor.sgpr_count(of),
                 record.max_workitems,
+                record.metadata.get(".uniform_work_group_size") == 1,
                 len(record.own_args),
             ),
             *(struct.pack("<2I", arg.offset, arg.size) for arg in record.own_args),

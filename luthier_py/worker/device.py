@@ -53,7 +53,7 @@ from luthier_py.worker.wire import Request
 if TYPE_CHECKING:
     from luthier_py.emulator import LaunchProfile
 
-_LAUNCH = struct.Struct("<12I")
+_LAUNCH = struct.Struct("<15I4x")
 _GRID_SYNC_BYTES = 64
 _OF_MEMORY = {FaultKind.BAD_ADDRESS, FaultKind.READ_ONLY, FaultKind.MISALIGNED, FaultKind.LDS, FaultKind.SCRATCH}
 _RANGE = struct.Struct("<3Q")
@@ -262,8 +262,9 @@ class DeviceService:
             self._launch(request)
 
     def _launch(self, request: Request) -> None:
-        module, kernel, *shape, lds, cooperative, grid_number, grids = _LAUNCH.unpack_from(request.content)
-        grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
+        module, kernel, *rest = _LAUNCH.unpack_from(request.content)
+        *shape, lds, cooperative, grid_number, grids, x, y, z = rest
+        grid, block, lacking = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5]), (x, y, z)
         loaded, record = self._modules[module], self._record(module, kernel)
         pointers = dict(self._pointers)
         if cooperative:
@@ -279,7 +280,8 @@ class DeviceService:
         arguments, handle = request.content[_LAUNCH.size :], loaded.module.kernel(record.name)
         recorder = self._recorder if self._recorder is not None and self._recorder.wants(record.name) else None
         ready = loaded.device.ready(handle, grid, block, len(arguments), lds,
-                                    hidden_arguments(record, grid, block, lds, pointers), recorder is not None)
+                                    hidden_arguments(record, grid, block, lds, pointers, lacking),
+                                    recorder is not None, lacking)
         loaded.device.threads = threads_for(ready.shape.groups, self._threads)
         try:
             loaded.device.run(ready, arguments)
@@ -345,10 +347,10 @@ def grid_sync(address: int, grid: Dim3, block: Dim3, number: int, grids: int) ->
 
 
 def hidden_arguments(
-    record: KernelRecord, grid: Dim3, block: Dim3, lds: int, pointers: Mapping[str, int]
+    record: KernelRecord, grid: Dim3, block: Dim3, lds: int, pointers: Mapping[str, int], lacking: Dim3 = (0, 0, 0)
 ) -> tuple[tuple[int, bytes], ...]:
     """What the runtime fills in, by offset in the kernarg segment; ``pointers`` are those that this launch has."""
     return tuple(
-        (arg.offset, (pointers.get(arg.value_kind) or hidden_value(arg.value_kind, grid, block, lds))
+        (arg.offset, (pointers.get(arg.value_kind) or hidden_value(arg.value_kind, grid, block, lds, lacking))
          .to_bytes(arg.size, "little"))
         for arg in record.args if arg.hidden)  # fmt: skip

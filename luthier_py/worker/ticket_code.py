@@ -31,9 +31,9 @@ TICKETS = {name: 8 * number for number, name in enumerate(_NAMES)}
 """``control``: where the arena begins; ``next``: the ticket to be done; ``size``, ``record``: of the one in hand, bytes
 of the ring and address; ``launches``: a table of ENTRIES; ``begin``: a function; ``ready``, ``outcome``: of the launch
 that stopped; ``tables``: address of a word, how many are kept; ``timed``: not 0 where none is carried out here."""
-HEAD_WORDS = 6
+HEAD_WORDS = 8
 """What a launch begins with, up to its arguments: the kernel and the launch's shape."""
-ENTRY_WORDS, ENTRIES = 8, 1024
+ENTRY_WORDS, ENTRIES = 16, 1024
 """A head, and the address of what is ready for it, 0 in one that is free. They are looked for from ``home`` on."""
 RECORD_HEAD_BYTES = 16
 _MIX = 0x9E3779B97F4A7C15

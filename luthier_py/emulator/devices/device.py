@@ -124,15 +124,16 @@ class EmulatorDevice:
         self.run(self.ready(kernel, grid, block, len(kernarg), lds_bytes), kernarg)
 
     def ready(self, kernel: KernelHandle, grid: Dim3, block: Dim3, kernarg_bytes: int, lds_bytes: int = 0,
-              fixed: tuple[tuple[int, bytes], ...] = (), touched: bool = False) -> LoadedLaunch:
+              fixed: tuple[tuple[int, bytes], ...] = (), touched: bool = False, lacking: Dim3 = (0, 0, 0),
+              ) -> LoadedLaunch:
         """What such launches have in common; ``fixed``: bytes of their arguments, by offset. ``touched``: what memory
-        they come to is kept. Until the module goes."""
+        they come to is kept. ``lacking``: work-items of the last work-groups. Until the module goes."""
         module = kernel.module
         if not isinstance(module, EmulatorModule) or module.memory is not self.memory or not module.loaded:
             raise Invalid(f"kernel {kernel.name} is not loaded on this device")
 
         def make() -> LoadedLaunch:
-            shape = shape_of(kernel.record, self._target, grid, block, lds_bytes)
+            shape = shape_of(kernel.record, self._target, grid, block, lds_bytes, lacking)
             of_device(shape)  # refuses what does not fit
             bare = module.settings(kernel.record, shape.target)
             settings = self.options.settings(replace(bare, weights=self.weights))
@@ -142,7 +143,7 @@ class EmulatorDevice:
             return LoadedLaunch(self.memory, self._pool, code, shape, kernel_object, kernarg_bytes, dict(fixed))
 
         with self._lock:
-            key = id(kernel.record), grid, block, kernarg_bytes, lds_bytes, fixed, touched, self.weights
+            key = id(kernel.record), grid, block, kernarg_bytes, lds_bytes, fixed, touched, self.weights, lacking
             return module.ready(key, make)
 
     def run(self, ready: LoadedLaunch, kernarg: bytes) -> None:

@@ -62,6 +62,8 @@ def recorded(device: EmulatorDevice, kernel: KernelHandle, ready: LoadedLaunch) 
     """The last launch of a device that counts, as soon as it has ended; Unsupported where it was not alone."""
     module, touched, profile = kernel.module, device.touched, device.profile
     assert isinstance(module, EmulatorModule) and touched is not None and profile is not None
+    if ready.shape.edges:
+        raise Unsupported("its last work-groups are not whole, and a record has none such", Location(kernel.name))
     if touched.elsewhere:
         raise Unsupported("it ran code of another code object, and a record has one", Location(kernel.name))
     places = ready.places

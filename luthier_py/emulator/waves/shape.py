@@ -140,8 +140,9 @@ def with_shape(function: Callable[Concatenate[Shape, _More], _Result]) -> Callab
     return of
 
 
-def shape_of(record: KernelRecord, target: Target, grid: Dim3, block: Dim3, dynamic_lds: int) -> Shape:
-    """Of a launch of ``grid`` work-groups."""
+def shape_of(record: KernelRecord, target: Target, grid: Dim3, block: Dim3, dynamic_lds: int,
+             lacking: Dim3 = (0, 0, 0)) -> Shape:
+    """Of a launch of ``grid`` work-groups; ``lacking``: work-items that those at the ends do not have."""
     descriptor = record.descriptor
     if min(*grid, *block) < 1:
         raise Invalid(f"kernel {record.shown}: grid {grid} and block {block} must be positive")
@@ -152,7 +153,7 @@ def shape_of(record: KernelRecord, target: Target, grid: Dim3, block: Dim3, dyna
             raise Invalid(f"kernel {record.shown}: {many} along {axis}; a dispatch packet can say at most {MAX_ITEMS}")
     if dynamic_lds < 0:
         raise Invalid(f"kernel {record.shown}: {dynamic_lds} bytes of dynamic LDS")
-    x, y, z = (groups * size for groups, size in zip(grid, block, strict=True))
+    x, y, z = (groups * size - less for groups, size, less in zip(grid, block, lacking, strict=True))
     lds = descriptor.group_segment_fixed_size + dynamic_lds
     return _checked(Shape(record, target, (x, y, z), block, lds, -(-record.private_bytes // 4) * 4))
 

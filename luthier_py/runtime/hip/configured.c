@@ -46,6 +46,6 @@ hipError_t hipLaunchByPtr(const void *function)
     struct kernel *kernel;
     void *extra[] = {LAUNCH_BUFFER, set_up, LAUNCH_BUFFER_BYTES, &set_up_bytes, LAUNCH_END};
     hipError_t error = function_kernel(function, stream_device(configuration.stream), &kernel);
-    struct launch all = {kernel, configuration.grid, configuration.block, configuration.lds_bytes, NULL, extra, false, 0, 0, function};
+    struct launch all = {kernel, configuration.grid, configuration.block, configuration.lds_bytes, NULL, extra, false, 0, 0, function, WHOLE};
     return error ? error : launch_on(configuration.stream, &all);
 }

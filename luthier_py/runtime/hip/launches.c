@@ -78,7 +78,7 @@ hipError_t hipExtLaunchKernel(const void *function, struct dim3 grid, struct dim
     if (!is_event(start) || !is_event(stop))
         return hipErrorInvalidValue;
     hipError_t error = function_kernel(function, stream_device(stream), &kernel);
-    struct launch all = {kernel, grid, block, lds_bytes, args, NULL, false, 0, 0, function};
+    struct launch all = {kernel, grid, block, lds_bytes, args, NULL, false, 0, 0, function, WHOLE};
     return error ? error : launch_between(stream, &all, start, stop);
 }
 
@@ -97,7 +97,7 @@ hipError_t hipLaunchCooperativeKernel(const void *function, struct dim3 grid, st
     const struct device_facts *facts = facts_of(kernel);
     if (launch_is_possible(grid, block, facts) && lds_bytes > facts->lds_bytes)
         return hipErrorCooperativeLaunchTooLarge;
-    return launch_on(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true, 0, 0, function});
+    return launch_on(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true, 0, 0, function, WHOLE});
 }
 
 /* With attributes alone that say nothing of that there is nothing to launch. */
@@ -139,7 +139,7 @@ hipError_t hipModuleLaunchKernel(struct kernel *kernel, unsigned grid_x, unsigne
     struct dim3 grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
     if (grid_x > MAX_GRID_X || grid_y > MAX_GRID_YZ || grid_z > MAX_GRID_YZ)
         return hipErrorInvalidValue;
-    return launch_module(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false, 0, 0, NULL});
+    return launch_module(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false, 0, 0, NULL, WHOLE});
 }
 
 hipError_t hipModuleLaunchCooperativeKernel(struct kernel *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -147,7 +147,7 @@ hipError_t hipModuleLaunchCooperativeKernel(struct kernel *kernel, unsigned grid
                                             stream_t stream, void **args)
 {
     struct dim3 grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
-    return launch_module(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true, 0, 0, NULL});
+    return launch_module(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true, 0, 0, NULL, WHOLE});
 }
 
 hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct kernel *kernel, void **args, void **extra)
@@ -157,9 +157,11 @@ hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct ker
     if (!error)
         error = read_attributes(c->attributes, c->attribute_count, &cooperative);
     struct dim3 grid = {c->grid_x, c->grid_y, c->grid_z}, block = {c->block_x, c->block_y, c->block_z};
-    struct launch all = {kernel, grid, block, c->lds_bytes, args, extra, cooperative, 0, 0, NULL};
+    struct launch all = {kernel, grid, block, c->lds_bytes, args, extra, cooperative, 0, 0, NULL, WHOLE};
     return error ? error : launch_on(c->stream, &all);
 }
+
+static uint32_t groups_of(uint32_t items, uint32_t each) { return items / each + (items % each != 0); }
 
 /* Their grid counts work-items. Kernels of HIP are compiled for whole work-groups alone, unless somebody asks for others
  * (clang's -fno-offload-uniform-block). */
@@ -179,10 +181,12 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
         block.y = items_y;
     if (items_z < block.z)
         block.z = items_z;
-    if (items_x % block.x || items_y % block.y || items_z % block.z)
+    struct dim3 grid = {groups_of(items_x, block.x), groups_of(items_y, block.y), groups_of(items_z, block.z)};
+    struct dim3 lacking = {grid.x * block.x - items_x, grid.y * block.y - items_y, grid.z * block.z - items_z};
+    if (kernel->whole_groups && (lacking.x || lacking.y || lacking.z))
         return hipErrorInvalidValue;
-    struct dim3 grid = {items_x / block.x, items_y / block.y, items_z / block.z};
-    return launch_between(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false, 0, 0, NULL}, start, stop);
+    struct launch all = {kernel, grid, block, lds_bytes, args, extra, false, 0, 0, NULL, lacking};
+    return launch_between(stream, &all, start, stop);
 }
 
 hipError_t hipHccModuleLaunchKernel(struct kernel *kernel, unsigned items_x, unsigned items_y, unsigned items_z,

@@ -182,6 +182,7 @@ struct kernel {
     char *name;
     uint32_t kernarg_bytes, lds_bytes, private_bytes, vgprs, sgprs, max_threads, argument_count;
     struct argument *arguments;
+    bool whole_groups;    /* compiled for these alone */
     bool dynamic_lds_set; /* by hipFuncSetAttribute */
     int dynamic_lds;
 };
@@ -223,6 +224,7 @@ struct operation {
             struct kernel *kernel; struct dim3 grid, block; uint32_t lds_bytes, cooperative, bytes; void *kernarg;
             uint32_t number, count; /* of the grids of one launch on several devices; else 0 */
             const void *function; /* what the program calls the kernel */
+            struct dim3 lacking; /* work-items of the last work-groups */
         } launch;
         struct transfer {
             void *to; const void *from; size_t to_pitch, from_pitch, to_slice, from_slice, width, height, depth;
@@ -252,7 +254,9 @@ struct launch {
     struct kernel *kernel; struct dim3 grid, block; size_t lds_bytes; void **args, **extra; bool cooperative;
     uint32_t number, count; /* of the grids of one launch on several devices; else 0 */
     const void *function;   /* what the program calls the kernel; NULL: by its handle */
+    struct dim3 lacking;    /* work-items of the last work-groups, where these are not whole */
 };
+#define WHOLE {0, 0, 0} /* nothing is lacking */
 hipError_t launch_prepare(const struct launch *launch, struct operation *operation);
 
 /* launches.c */

@@ -29,6 +29,7 @@ static void read_kernel(struct cursor *cursor, struct module *module, struct ker
     kernel->vgprs = take32(cursor);
     kernel->sgprs = take32(cursor);
     kernel->max_threads = take32(cursor);
+    kernel->whole_groups = take32(cursor);
     kernel->argument_count = take32(cursor);
     handle_add(kernel, HANDLE_KERNEL);
     size_t bytes = kernel->argument_count * sizeof *kernel->arguments;

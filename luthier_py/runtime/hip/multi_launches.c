@@ -52,7 +52,7 @@ static hipError_t launch_all(const struct module_launch *all, unsigned count, un
         error = wait_for_all(all, count);
     for (unsigned i = 0; i < count && !error; i++)
         error = launch_on(all[i].stream, &(struct launch){all[i].kernel, all[i].grid, all[i].block, all[i].lds_bytes, all[i].args,
-                                                       NULL, cooperative, i, count, NULL});
+                                                       NULL, cooperative, i, count, NULL, WHOLE});
     if (!error && !(flags & NO_SYNC_AFTER))
         error = wait_for_all(all, count);
     return error;

@@ -38,7 +38,7 @@ static hipError_t prepare(void *given, struct content *content)
     if (error || (!params->args && !params->extra) || (params->args && params->extra))
         return error ? error : hipErrorInvalidValue;
     struct launch launch = {kernel, params->grid, params->block, params->lds_bytes, params->args, params->extra, false,
-                            0, 0, params->function};
+                            0, 0, params->function, WHOLE};
     error = launch_prepare(&launch, &content->operation);
     if (error)
         return error;

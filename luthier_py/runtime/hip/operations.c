@@ -12,10 +12,10 @@ static hipError_t launch(const struct operation *operation, uint64_t *ticket)
     const struct kernel *kernel = operation->launch.kernel;
     if (!handle_is(kernel, HANDLE_KERNEL))
         return hipErrorInvalidHandle; /* of a module that is unloaded: graphs keep launches for long */
-    struct dim3 grid = operation->launch.grid, block = operation->launch.block;
+    struct dim3 grid = operation->launch.grid, block = operation->launch.block, lacking = operation->launch.lacking;
     uint32_t head[] = {kernel->module->id, kernel->index, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                        operation->launch.lds_bytes, operation->launch.cooperative, operation->launch.number,
-                       operation->launch.count};
+                       operation->launch.count, lacking.x, lacking.y, lacking.z, 0};
     struct part parts[] = {{head, sizeof head}, {operation->launch.kernarg, operation->launch.bytes}};
     hipError_t error = device_submit(MESSAGE_LAUNCH, parts, 2, ticket);
     if (!error)

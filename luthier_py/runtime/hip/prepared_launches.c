@@ -74,7 +74,8 @@ hipError_t launch_make(const struct launch *l, struct operation *operation)
         return hipErrorOutOfMemory;
     *operation = (struct operation){OPERATION_LAUNCH, .launch = {l->kernel, l->grid, l->block, (uint32_t)l->lds_bytes,
                                                                  l->cooperative, kernel->kernarg_bytes, kernarg,
-                                                                 l->number, l->count, l->function ? l->function : kernel}};
+                                                                 l->number, l->count, l->function ? l->function : kernel,
+                                                                 l->lacking}};
     hipError_t error = pack(kernel, l->args, l->extra, kernarg);
     if (error)
         free(kernarg);

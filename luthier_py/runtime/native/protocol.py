@@ -84,7 +84,8 @@ class Message(IntEnum):
     MAP = 18  # u64 address and bytes of reserved pages, offset; then a file's name: its pages are there from now on
     UNMAP = 19  # u64 address, bytes: no longer
     LAUNCH = 64  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative, number and count of the
-    # grids that are launched together (0: it is alone); then the kernarg segment
+    # grids that are launched together (0: it is alone), work-items that the last work-groups lack x y z, 0; then the
+    # kernarg segment
     STAMP = 65  # u64 address of the word that gets the time
     RESULT = 66  # u32 image, device, launch, launches, grid x y z, block x y z, bytes of a name and of names; the
     # kernel's name; those of the ranges that it was in, each ended by a zero; its variables' bytes

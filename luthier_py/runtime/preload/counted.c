@@ -145,6 +145,10 @@ void send_results(struct copy *copy)
 
 static hipError_t launch_clone(const struct copy *copy, const struct launch_shape *s)
 {
+    if (!is_whole(s))
+        return real_with_items()(copy->clone, s->grid.x * s->block.x - s->lacking.x, s->grid.y * s->block.y - s->lacking.y,
+                                 s->grid.z * s->block.z - s->lacking.z, s->block.x, s->block.y, s->block.z, s->lds_bytes,
+                                 s->stream, s->args, s->extra, NULL, NULL, 0);
     if (s->cooperative)
         return REAL(hipModuleLaunchCooperativeKernel)(copy->clone, s->grid.x, s->grid.y, s->grid.z, s->block.x, s->block.y,
                                                       s->block.z, s->lds_bytes, s->stream, s->args);
@@ -195,7 +199,7 @@ static bool can_be_copied(const struct launch_shape *shape)
 
 bool tool_launch(struct image *image, const char *kernel, const struct launch_shape *shape, hipError_t *error)
 {
-    static atomic_flag said = ATOMIC_FLAG_INIT;
+    static atomic_flag said = ATOMIC_FLAG_INIT, not_foreseen = ATOMIC_FLAG_INIT;
     unsigned long index = launch_counts()->seen++;
     if (!tool_selects(index, 1))
         return false;
@@ -212,8 +216,11 @@ bool tool_launch(struct image *image, const char *kernel, const struct launch_sh
     image_lock(image);
     struct copy *copy = copy_of(image, kernel, device_of(shape->stream));
     launch_counts()->selected += copy && copy->selected;
-    launch_counts()->explained += copy && copy->selected && copy->explained;
-    if (copy && copy->selected && copy->given)
+    bool given = copy && copy->given && is_whole(shape);
+    if (copy && copy->given && !given && !atomic_flag_test_and_set(&not_foreseen))
+        say("luthier: counts are not foreseen of launches whose last work-groups are not whole; --level hsa counts them");
+    launch_counts()->explained += copy && copy->selected && copy->explained && given == copy->given;
+    if (given && copy->selected)
         given_keep(copy, launch_told(copy, index, shape), shape);
     bool launched = false;
     copy = copy && copy->clone && settings.per_launch ? copy_free(copy, shape->stream) : copy;

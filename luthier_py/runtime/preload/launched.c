@@ -5,10 +5,9 @@
 #include <string.h>
 
 /* True when the clone was launched, with `error` as the call's result. */
-static bool taken(const void *key, struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream, void **args,
-                  void **extra, bool cooperative, hipError_t *error)
+static bool taken_shape(const void *key, const struct launch_shape *shape, hipError_t *error)
 {
-    if (capturing(stream)) {
+    if (capturing(shape->stream)) {
         expect_handle(key);
         return false; /* it is launched when its graph is */
     }
@@ -18,8 +17,14 @@ static bool taken(const void *key, struct dim3 grid, struct dim3 block, size_t l
         return false;
     }
     struct meaning found = meaning_of(key);
-    struct launch_shape shape = {grid, block, (unsigned)lds_bytes, stream, args, extra, cooperative};
-    return tool_launch(found.image, found.name, &shape, error);
+    return tool_launch(found.image, found.name, shape, error);
+}
+
+static bool taken(const void *key, struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream, void **args,
+                  void **extra, bool cooperative, hipError_t *error)
+{
+    struct launch_shape shape = {grid, block, (unsigned)lds_bytes, stream, args, extra, cooperative, {0, 0, 0}};
+    return taken_shape(key, &shape, error);
 }
 
 #define GRID(form) ((struct dim3){form##_x, form##_y, form##_z})
@@ -83,15 +88,14 @@ hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct ker
 }
 
 /* With events, which are recorded around the clone. */
-static bool taken_between(const void *key, struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream, void **args,
-                          void **extra, event_t start, event_t stop, hipError_t *error)
+static bool taken_between(const void *key, const struct launch_shape *shape, event_t start, event_t stop, hipError_t *error)
 {
     if (start && meaning_of(key).name)
-        REAL(hipEventRecord)(start, stream);
-    if (!taken(key, grid, block, lds_bytes, stream, args, extra, false, error))
+        REAL(hipEventRecord)(start, shape->stream);
+    if (!taken_shape(key, shape, error))
         return false;
     if (stop)
-        REAL(hipEventRecord)(stop, stream);
+        REAL(hipEventRecord)(stop, shape->stream);
     return true;
 }
 
@@ -99,44 +103,37 @@ hipError_t hipExtLaunchKernel(const void *function, struct dim3 grid, struct dim
                               stream_t stream, event_t start, event_t stop, int flags)
 {
     hipError_t error;
-    if (taken_between(function, grid, block, lds_bytes, stream, args, NULL, start, stop, &error))
+    struct launch_shape shape = {grid, block, (unsigned)lds_bytes, stream, args, NULL, false, {0, 0, 0}};
+    if (taken_between(function, &shape, start, stop, &error))
         return error;
     return given_tell(REAL(hipExtLaunchKernel)(function, grid, block, args, lds_bytes, stream, start, stop, flags));
 }
 
-/* Launches that run without the tool: said once for each reason. */
-static void pass_launches(unsigned count, atomic_flag *said, const char *why)
-{
-    for (unsigned i = 0; i < count; i++) {
-        unsigned long index = launch_counts()->seen++;
-        if (!tool_selects(index, 1))
-            continue;
-        launch_counts()->selected++;
-        if (!atomic_flag_test_and_set(said))
-            say("luthier: kernels run as they are that are launched %s", why);
-    }
-}
-
 /* Runtimes before HIP 6 have it under its mangled name alone. */
-static __typeof__(&hipExtModuleLaunchKernel) real_with_items(void)
+__typeof__(&hipExtModuleLaunchKernel) real_with_items(void)
 {
     const char *mangled = "_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j";
     void *plain = real_function("hipExtModuleLaunchKernel");
     return (__typeof__(&hipExtModuleLaunchKernel))(plain ? plain : required_function(mangled));
 }
 
+static unsigned least(unsigned a, unsigned b) { return a < b ? a : b; } /* a work-group is no larger than the grid */
+static unsigned groups_of(unsigned items, unsigned each) { return items / each + (items % each != 0); }
+
 hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, unsigned items_y, unsigned items_z,
                                     unsigned block_x, unsigned block_y, unsigned block_z, size_t lds_bytes, stream_t stream,
                                     void **args, void **extra, event_t start, event_t stop, unsigned flags)
 {
     hipError_t error;
-    bool whole = block_x && block_y && block_z && items_x % block_x == 0 && items_y % block_y == 0 && items_z % block_z == 0;
-    if (whole && taken_between(kernel, (struct dim3){items_x / block_x, items_y / block_y, items_z / block_z}, GRID(block),
-                               lds_bytes, stream, args, extra, start, stop, &error))
-        return error;
-    static atomic_flag said = ATOMIC_FLAG_INIT;
-    if (!whole)
-        pass_launches(1, &said, "in work-items that are no whole work-groups (--level hsa counts them)");
+    struct dim3 block = {least(block_x, items_x), least(block_y, items_y), least(block_z, items_z)};
+    struct launch_shape shape = {.block = block, .lds_bytes = (unsigned)lds_bytes, .stream = stream, .args = args, .extra = extra};
+    if (block.x && block.y && block.z) {
+        shape.grid = (struct dim3){groups_of(items_x, block.x), groups_of(items_y, block.y), groups_of(items_z, block.z)};
+        shape.lacking = (struct dim3){shape.grid.x * block.x - items_x, shape.grid.y * block.y - items_y,
+                                      shape.grid.z * block.z - items_z};
+        if (taken_between(kernel, &shape, start, stop, &error))
+            return error;
+    }
     return given_tell(real_with_items()(kernel, items_x, items_y, items_z, block_x, block_y, block_z, lds_bytes, stream, args,
                                         extra, start, stop, flags));
 }
@@ -146,7 +143,14 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
 static void pass_grids(unsigned count)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
-    pass_launches(count, &said, "on several devices at once");
+    for (unsigned i = 0; i < count; i++) {
+        unsigned long index = launch_counts()->seen++;
+        if (!tool_selects(index, 1))
+            continue;
+        launch_counts()->selected++;
+        if (!atomic_flag_test_and_set(&said))
+            say("luthier: kernels run as they are that are launched on several devices at once");
+    }
 }
 
 static bool taken_alone(const void *key, struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream, void **args,

@@ -53,7 +53,11 @@ void image_unlock(struct image *image);
 uint32_t image_number(const struct image *image);
 
 /* copies.c: copies of their kernels. */
-struct launch_shape { struct dim3 grid, block; unsigned lds_bytes; stream_t stream; void **args, **extra; bool cooperative; };
+struct launch_shape {
+    struct dim3 grid, block; unsigned lds_bytes; stream_t stream; void **args, **extra; bool cooperative;
+    struct dim3 lacking; /* work-items of the last work-groups, where these are not whole */
+};
+static inline bool is_whole(const struct launch_shape *s) { return !(s->lacking.x || s->lacking.y || s->lacking.z); }
 /* A kernel on one device, once it was launched there; `clone` is NULL where the original is to run. */
 struct copy {
     struct copy *next;
@@ -84,6 +88,9 @@ struct copy *copy_of(struct image *image, const char *name, int device); /* the 
 /* It, or one beside it, whose variables no launch on another stream has; NULL: there is none, and no more can be made. */
 struct copy *copy_free(struct copy *copy, stream_t stream);
 void copies_forget(struct image *image); /* which is locked: everything that the tool knows of it */
+
+/* launched.c */
+__typeof__(&hipExtModuleLaunchKernel) real_with_items(void);
 
 /* counted.c */
 int device_of(stream_t stream);
