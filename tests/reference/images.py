@@ -14,7 +14,7 @@ from luthier_py.isa.images import DIMENSIONS
 from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
 from luthier_py.isa.semantics.images import ImageAtomic, ImageMove, ImageQuery
 from reference.elements import Format, components, decoded, encoded, formats
-from reference.memory import modified
+from reference.memory import flushes, modified
 from reference.vector import field
 from reference.wave import M32, Wave
 
@@ -155,7 +155,8 @@ def atomic(wave: Wave, inst: Inst, row: ImageAtomic) -> None:
         address, whole = place(wave, inst, at, lane, False), wave.vector(reg, lane)
         old = 0 if address is None else wave.load(address, width // 8)
         if address is not None:
-            new = modified(row.of(width), width == 32, old, whole & ((1 << width) - 1), whole >> width,
+            kind = row.of(width)
+            new = modified(kind, flushes(wave, kind, "IMAGE"), old, whole & ((1 << width) - 1), whole >> width,
                            wave.numbers_win)
             wave.store(address, width // 8, new)
         found[lane] = old

@@ -157,7 +157,7 @@ def from_lds(wave: Wave, inst: Inst, row: FromLds) -> None:
     given = {lane: Space(wave, inst, lane).load(distance, size) for lane in wave.lanes()}
     for lane, data in given.items():
         space = Space(wave, inst, lane)
-        new = modified(row.atomic, _flushes(wave, row.atomic, "DS"), space.load(0, size), data, 0, wave.numbers_win)
+        new = modified(row.atomic, flushes(wave, row.atomic, "DS"), space.load(0, size), data, 0, wave.numbers_win)
         space.store(0, size, new)
 
 
@@ -188,7 +188,7 @@ def atomic(wave: Wave, inst: Inst, row: Atomic) -> None:
             if row.modify is Modify.COMPARE_SWAP and inst.op.base.startswith("DS_CMPST_"):  # the other way round
                 data, other = other, data
         old = space.load(offset, width // 8)
-        new = modified(row, _flushes(wave, row, space.family), old, data, other, wave.numbers_win)
+        new = modified(row, flushes(wave, row, space.family), old, data, other, wave.numbers_win)
         space.store(offset, width // 8, new)
         found[lane] = old
     if OpFlag.ATOMIC_RETURN in inst.op.flags:
@@ -197,7 +197,7 @@ def atomic(wave: Wave, inst: Inst, row: Atomic) -> None:
         _give(wave, Reg(reg.file, reg.index, width // 32), found)
 
 
-def _flushes(wave: Wave, row: Atomic, family: str) -> bool:
+def flushes(wave: Wave, row: Atomic, family: str) -> bool:
     """Whether denormals become zeros: those of f32 in LDS as MODE says (LLVM, PR 89468); in the cache always before
     gfx942 and gfx11, never from these on (LLVM, PR 96443)."""
     assert wave.target is not None

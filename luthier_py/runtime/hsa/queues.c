@@ -71,6 +71,18 @@ static struct queue *take_queue(const hsa_queue_t *handle)
     return queue;
 }
 
+/* An agent has one cooperative queue, which it lends to whoever makes one. What intercepts that queue would take it along
+ * when it goes, and ROCr ends with SIGSEGV in hsa_shut_down (6.4.3, 7.2.4): so it stays, and the agent's is given back twice, as
+ * it was lent for what intercepts it and is for this. */
+static hsa_status_t give_back(const struct queue *queue)
+{
+    hsa_queue_t *lent;
+    hsa_status_t status = rocr.hsa_queue_create(queue->agent, LEAST_PACKETS, QUEUE_COOPERATIVE, NULL, NULL, 0, 0, &lent);
+    for (int i = 0; i < 2 && status == HSA_SUCCESS; i++)
+        status = rocr.hsa_queue_destroy(lent);
+    return status;
+}
+
 hsa_status_t tool_queue_destroy(hsa_queue_t *handle)
 {
     struct queue *queue = take_queue(handle);
@@ -79,9 +91,7 @@ hsa_status_t tool_queue_destroy(hsa_queue_t *handle)
     pthread_mutex_lock(&queue->use);
     queue->gone = true;
     pthread_mutex_unlock(&queue->use);
-    /* An agent has one cooperative queue, which it lends to whoever makes one. What intercepts that queue would take it along
-     * when it goes, and ROCr ends with SIGSEGV in hsa_shut_down (6.4.3): so it stays until then. */
-    hsa_status_t status = queue->shared ? HSA_SUCCESS : rocr.hsa_queue_destroy(handle);
+    hsa_status_t status = queue->shared ? give_back(queue) : rocr.hsa_queue_destroy(handle);
     gates_clear(&queue->pending);
     gates_passed(queue, UINT64_MAX);
     instances_leave(queue);
