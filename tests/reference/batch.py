@@ -66,7 +66,8 @@ class Batch:
         for number, mask in enumerate(EXECS):
             self.scalars[2 * number], self.scalars[2 * number + 1] = mask & M32, mask >> 32
         self.generator = generator
-        self.memory = [np.zeros(REGIONS * REGION_BYTES + 64, np.uint8)]
+        # Offsets reach beyond the last record of a region, into the next one.
+        self.memory = [np.zeros((REGIONS + 1) * REGION_BYTES + 64, np.uint8)]
         self.lds = np.frombuffer(generator.randbytes(LDS_BYTES), np.uint8).copy()
         self.scratch = np.frombuffer(generator.randbytes(SCRATCH_BYTES * LANES), np.uint8).copy()
 

@@ -51,10 +51,11 @@ def hip(stack: Stack, output: Path, target: str) -> list[str]:
     source = PROGRAMS / f"{output.name}.hip"
     source = source if source.exists() else PROGRAMS / "rocm" / source.name
     library = device_libraries() / "ockl.bc"
+    rtc = ("-l:libhiprtc.so",) if (stack.libraries / "libhiprtc.so").exists() else ()  # else libamdhip64 is it
     how = {"abi": stack.needs.abi, "code_object": stack.needs.code_object, "library": library,
-           "link": LENIENT}
+           "link": (*LENIENT, *rtc)}
     build.build(source, output, stack.headers, stack.libraries, (target,), ("-DNDEBUG",), **how)
-    return [str(output)]
+    return [str(output), *([str(output.with_suffix(".pages"))] if output.name == "two_processes" else ())]
 
 
 def hsa(stack: Stack, output: Path, target: str) -> list[str]:
@@ -172,6 +173,7 @@ def every(release: str, target: str) -> Iterator[Program]:
     graphs = {"graph", "graphs", "graph_changes", "graph_exchanges", "graph_nodes", "graph_sizes"}
     for path in sorted([*PROGRAMS.glob("*.hip"), *PROGRAMS.glob("rocm/*.hip")]):
         levels = (HSA,) if path.stem in graphs else (HIP, HSA)
+        levels = () if path.stem == "graph_sizes" else levels  # it looks how much memory is left, of which a tool takes
         if path.stem not in FAULTS:
             yield Program(path.stem, hip, levels, path.stem in waiting, ours=True)
     yield Program("hsa_dispatch", hsa)
