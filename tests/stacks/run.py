@@ -16,8 +16,10 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,16 +31,28 @@ from luthier_py.releases.fetched import VARIABLE as RELEASES
 
 HERE = Path(__file__).resolve().parent
 CLI = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec"]
-SECONDS, OURS = 600, "ours"
+SECONDS, OURS, USUAL = 600, "ours", "gfx90a"
+CPU = {"BESIDE": "cpu", "JAX_PLATFORMS": "cpu"}
 INTRODUCTION = """# Releases of ROCm
 
 What `make test-stacks` made: programs of tests/programs, compiled with each release's own headers, on releases
-of ROCm that `luthier fetch` brings, above the emulator. *alone*: the results are right. *hip*, *hsa*: so they are
+of ROCm that `luthier fetch` brings, above the emulator, on gfx90a where no other target is named.
+*alone*: the results are right. *hip*, *hsa*: so they are
 under `instr_count` at that level, every launch is instrumented, and the counts are the emulator's own for the run
 without a tool (where waves wait for each other, how often they look is chance: there counts are not compared).
 *ours*: the results are right on our HIP runtime with the release's other libraries.
 Packages of Debian's suites change, and so may this. What fails is looked at below (tests/stacks/known.toml).
 """
+COSTS = """
+## Time and memory beside the CPU
+
+The frameworks compute the same on the emulated device and on the CPU, in one process, one after the other, each
+twice: at first code is compiled, and kernels are translated. Seconds of such small work say little; the columns behind
+them say more. MiB are those of the program and of the emulator at their most, shared pages counted once; on the CPU
+alone, of the same program where it leaves the device out (whose libraries it still has).
+
+| program | release | seconds at first | again | times the CPU's, again | at first | MiB | on the CPU alone |
+|---|---|---|---|---|---|---|---|"""
 OWN = "__amd_rocclr_", "kernel@"  # ROCclr's copies and fills, and ROCr's, which are in no code object
 
 
@@ -46,6 +60,8 @@ class Done(NamedTuple):
     trouble: str  # empty where all is as it should be
     launches: list[dict[str, Any]]
     verdict: Any
+    said: str = ""
+    most_mib: int = 0  # of the program and the emulator together
 
 
 def execute(program: Program, command: list[str], stack: str, device: str, level: str = "") -> Done:
@@ -58,17 +74,48 @@ def execute(program: Program, command: list[str], stack: str, device: str, level
         }  # fmt: skip
         tool = ["-t", "instr_count", "--level", level] if level else []
         words = [*CLI, "--stack", stack, *tool, "--device", device, "--", *command]
-        try:
-            done = subprocess.run(
-                words, env=environment, capture_output=True, text=True, timeout=SECONDS, errors="replace"
-            )
-        except subprocess.TimeoutExpired:
-            return Done(f"not done after {SECONDS} s", [], None)
+        with Memory(folder) as memory:
+            try:
+                done = subprocess.run(
+                    words, env=environment, capture_output=True, text=True, timeout=SECONDS, errors="replace"
+                )
+            except subprocess.TimeoutExpired:
+                return Done(f"not done after {SECONDS} s", [], None)
         rows = [json.loads(line) for line in profile.read_text().splitlines()] if profile.exists() else []
         found = json.loads(verdict.read_text()) if verdict.exists() else None
     passed = done.returncode == 0 and re.search(program.passed, done.stdout)
     trouble = "" if passed else f"code {done.returncode}: {last_words(done.stdout + done.stderr)}"
-    return Done(trouble, [row for row in rows if not row["kernel"].startswith(OWN)], found)
+    launches = [row for row in rows if not row["kernel"].startswith(OWN)]
+    return Done(trouble, launches, found, done.stdout, memory.most_mib)
+
+
+class Memory:
+    """The most that processes have at once in whose environment ``word`` is, shared pages counted once (mutable)."""
+
+    def __init__(self, word: str) -> None:
+        self.word, self.most_mib, self.over = word.encode(), 0, threading.Event()
+
+    def __enter__(self) -> Memory:
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.over.set()
+        self.thread.join()
+
+    def watch(self) -> None:
+        while not self.over.wait(0.5):
+            sizes = [self.size_kib(folder) for folder in Path("/proc").glob("[0-9]*")]
+            self.most_mib = max(self.most_mib, sum(sizes) >> 10)
+
+    def size_kib(self, process: Path) -> int:
+        try:
+            if self.word not in (process / "environ").read_bytes():
+                return 0
+            return int(re.findall(r"^Pss: +([0-9]+)", (process / "smaps_rollup").read_text(), re.M)[0])
+        except (OSError, IndexError):
+            return 0  # it has ended
 
 
 def last_words(text: str) -> str:
@@ -94,8 +141,18 @@ def miscounted(program: Program, alone: Done, under: Done) -> str:
     return f"counts differ: {more} and not {less}"
 
 
-def check(program: Program, stack: Stack, folder: Path, device: str) -> Iterator[tuple[str, str]]:
-    """Column and trouble, for each column that this program has."""
+def cost(program: Program, command: list[str], stack: str, device: str, alone: Done) -> list[float]:
+    """Seconds on the device, at first and again, those on the CPU, and MiB: with the device, and on the CPU alone."""
+    told = re.findall(r"device ([\d.]+), again ([\d.]+); CPU ([\d.]+), again ([\d.]+)", alone.said)
+    if not told:
+        return []
+    cpu = execute(replace(program, environment={**program.environment, **CPU}), command, stack, device)
+    return [*(round(sum(map(float, column)), 3) for column in zip(*told, strict=True)), alone.most_mib, cpu.most_mib]
+
+
+def check(program: Program, stack: Stack, folder: Path, device: str, costs: dict[str, list[float]]
+          ) -> Iterator[tuple[str, str]]:
+    """Column and trouble, for each column that this program has; what it takes is added to ``costs``."""
     target = device.removeprefix("emulator:")
     try:
         command = program.make(stack, folder / program.name, target)
@@ -106,6 +163,8 @@ def check(program: Program, stack: Stack, folder: Path, device: str) -> Iterator
     release, device = stack.fetched.name, device + f"*{program.devices}" * (program.devices > 1)
     alone = execute(program, command, release, device)
     yield "alone", alone.trouble
+    if taken := cost(program, command, release, device, alone):
+        costs[program.name] = taken
     for level in program.levels if not alone.trouble else ():
         under = execute(program, command, release, device, level)
         yield level, under.trouble or miscounted(program, alone, under)
@@ -113,9 +172,12 @@ def check(program: Program, stack: Stack, folder: Path, device: str) -> Iterator
         yield OURS, execute(program, command, release.replace("rocm", "luthier"), device).trouble
 
 
-def table(
-    releases: dict[str, str], found: dict[str, dict[str, dict[str, str]]], reasons: dict[str, dict[str, str]]
-) -> str:
+def column(release: str, target: str) -> str:
+    """What results are kept under, and the table's column is called."""
+    return release if target == USUAL else f"{release} on {target}"
+
+
+def table(releases: dict[str, str], found: dict[str, dict[str, dict[str, str]]]) -> str:
     """Markdown; what fails is a note below."""
     notes: list[str] = []
     heads = ["program", *(f"{name}: {versions}" for name, versions in releases.items())]
@@ -129,13 +191,23 @@ def table(
                 continue
             failed = [column for column, trouble in columns.items() if trouble]
             if failed:
-                why = reasons.get(release, {}).get(program, "?")
+                name, _, target = release.partition(" on ")
+                why = reasons_on(target or USUAL).get(name, {}).get(program, "?")
                 notes.append(f"{len(notes) + 1}. {release}, {program}, {failed[0]}: `{columns[failed[0]]}`. {why}")
                 cells.append(f"fails ({', '.join(failed)}) [{len(notes)}]")
             else:
                 cells.append(", ".join(columns))
         lines.append(f"| {program} | {' | '.join(cells)} |")
     return "\n".join([INTRODUCTION, *lines, "", *notes]) + "\n"
+
+
+def cost_table(costs: dict[str, dict[str, list[float]]]) -> str:
+    lines = [COSTS]
+    for release, programs in costs.items():
+        for program, (first, again, cpu, cpu_again, mib, cpu_mib) in programs.items():
+            lines.append(f"| {program} | {release} | {first:.2f} | {again:.2f} | {again / max(cpu_again, 1e-3):,.0f} | "
+                         f"{first / max(cpu, 1e-3):,.0f} | {mib:.0f} | {cpu_mib:.0f} |")
+    return "\n".join(lines) + "\n"
 
 
 def reasons_on(target: str) -> dict[str, dict[str, str]]:
@@ -151,7 +223,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--release", action="append", choices=list(NEEDS))
     parser.add_argument("--only", default="")
-    parser.add_argument("--device", default="emulator:gfx90a")
+    parser.add_argument("--device", default=f"emulator:{USUAL}")
     parser.add_argument("--table", type=Path)
     parser.add_argument("--results", type=Path, help="JSON, kept from run to run")
     words = parser.parse_args()
@@ -164,22 +236,23 @@ def main() -> int:
     os.environ[RELEASES] = str(words.folder.resolve())
     for name in words.release or NEEDS:
         stack = stack_called(name)
-        kept["releases"][name] = stack.versions()
+        kept["releases"][column(name, target)] = stack.versions()
         output = words.folder / name / "programs"
         output.mkdir(exist_ok=True)
         for program in every(name, target):
             if not re.search(words.only, program.name):
                 continue
-            columns = dict(check(program, stack, output, words.device))
+            costs = kept.setdefault("costs", {}).setdefault(column(name, target), {})
+            columns = dict(check(program, stack, output, words.device, costs))
             failed = any(columns.values())
             surprising = failed != (program.name in reasons.get(name, {}))
             surprises += surprising
             print(f"{name} {program.name}: {columns}{' (a surprise)' if surprising else ''}", flush=True)
-            kept["found"].setdefault(name, {})[program.name] = columns
+            kept["found"].setdefault(column(name, target), {})[program.name] = columns
             if words.results:
                 words.results.write_text(json.dumps(kept, indent=1) + "\n")
     if words.table:
-        words.table.write_text(table(kept["releases"], kept["found"], reasons))
+        words.table.write_text(table(kept["releases"], kept["found"]) + cost_table(kept.get("costs", {})))
     return int(surprises > 0)
 
 

@@ -15,6 +15,7 @@ os.environ["PATH"] = f"{folder}{os.pathsep}{os.environ['PATH']}"
 import cupy  # noqa: E402
 import cupyx.scipy.sparse  # noqa: E402
 import numpy as np  # noqa: E402
+from beside import beside  # noqa: E402
 
 random = np.random.default_rng(0)
 matrix, other = random.standard_normal((60, 40)), random.standard_normal((40, 50))
@@ -23,25 +24,28 @@ positive = matrix[:40] @ matrix[:40].T + 60 * np.eye(40)
 sparse = np.where(random.random((50, 50)) < 0.1, random.standard_normal((50, 50)), 0)
 
 TOLERANCES = {np.float64: 1e-12, np.float32: 1e-4, np.float16: 2e-2, np.complex64: 1e-4, np.complex128: 1e-12}
-STEPS = {
-    "elementwise": (cupy.asarray(vector) * 2 + 1, vector * 2 + 1),
-    "sum of rows": (cupy.asarray(matrix).sum(axis=0), matrix.sum(axis=0)),
-    "sort": (cupy.sort(cupy.asarray(vector)), np.sort(vector)),
-    "running sum": (cupy.cumsum(cupy.asarray(vector)), np.cumsum(vector)),
-    "fft": (cupy.fft.fft(cupy.asarray(vector)), np.fft.fft(vector)),
-    "fft2": (cupy.fft.fft2(cupy.asarray(matrix)), np.fft.fft2(matrix)),
-    "solve": (cupy.linalg.solve(cupy.asarray(positive), cupy.asarray(vector[:40])),
-              np.linalg.solve(positive, vector[:40])),
-    "sparse": (cupyx.scipy.sparse.csr_matrix(cupy.asarray(sparse)) @ cupy.asarray(vector[:50]), sparse @ vector[:50]),
-}
-for kind in TOLERANCES:
-    left, right = matrix.astype(kind), other.astype(kind)
-    wide = np.complex128 if np.iscomplexobj(left) else np.float64
-    product = left.astype(wide) @ right.astype(wide)
-    STEPS[f"matrix product, {kind.__name__}"] = cupy.asarray(left) @ cupy.asarray(right), product
 
-for name, (here, there) in STEPS.items():
-    here = cupy.asnumpy(here)
+
+def steps(xp):
+    """By CuPy or by NumPy, as arrays of NumPy."""
+    given, many, square = (xp.asarray(each) for each in (vector, matrix, positive))
+    rows = cupyx.scipy.sparse.csr_matrix(xp.asarray(sparse)) if xp is cupy else sparse
+    found = {
+        "elementwise": given * 2 + 1, "sum of rows": many.sum(axis=0), "sort": xp.sort(given),
+        "running sum": xp.cumsum(given), "fft": xp.fft.fft(given), "fft2": xp.fft.fft2(many),
+        "solve": xp.linalg.solve(square, given[:40]), "sparse": rows @ given[:50],
+    }
+    for kind in TOLERANCES:
+        left, right = (xp.asarray(each.astype(kind)) for each in (matrix, other))
+        if xp is np:  # in a wider type, which the device's products are compared with
+            left, right = (each.astype(np.complex128 if np.iscomplexobj(each) else float) for each in (left, right))
+        found[f"matrix product, {kind.__name__}"] = left @ right
+    return {name: cupy.asnumpy(each) for name, each in found.items()}
+
+
+ours, theirs = beside(lambda: steps(cupy), lambda: steps(np))
+for name, here in ours.items():
+    there = theirs[name]
     error = np.abs(here - there).max() / np.abs(there).max()
     print(f"{name}: {error:.1e}")
     assert error < TOLERANCES.get(here.dtype.type, 1e-12)

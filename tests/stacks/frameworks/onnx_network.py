@@ -1,7 +1,10 @@
 """A network of matrix products in ONNX Runtime: its ROCm provider beside its CPU provider."""
 
+from functools import partial
+
 import numpy as np
 import onnxruntime
+from beside import beside
 from onnx import TensorProto, helper, numpy_helper
 
 random = np.random.default_rng(0)
@@ -21,7 +24,7 @@ def result(provider):
     return session.run(None, inputs)[0]
 
 
-here, there = result("ROCMExecutionProvider"), result("CPUExecutionProvider")
+here, there = beside(*(partial(result, f"{name}ExecutionProvider") for name in ("ROCM", "CPU")))
 print(f"greatest difference {np.abs(here - there).max():.1e}")
 assert np.allclose(here, there, atol=1e-6)
 print("PASSED")

@@ -1,7 +1,10 @@
 """Forces and five steps of 216 ions with OpenMM's HIP platform, beside its Reference platform."""
 
+from functools import partial
+
 import numpy as np
 import openmm
+from beside import beside
 from openmm import unit
 
 SIDE, EACH = 2.4, 6
@@ -27,9 +30,9 @@ def simulated(platform, properties):
     return forces.value_in_unit(unit.kilojoule_per_mole / unit.nanometer), positions.value_in_unit(unit.nanometer)
 
 
-forces, positions = simulated("Reference", {})
 for precision, tolerance in (("single", 1e-4), ("mixed", 1e-4), ("double", 1e-6)):  # forces are sums in fixed point
-    here, there = simulated("HIP", {"Precision": precision})
+    (here, there), (forces, positions) = beside(
+        partial(simulated, "HIP", {"Precision": precision}), partial(simulated, "Reference", {}))
     errors = np.abs(here - forces).max() / np.abs(forces).max(), np.abs(there - positions).max()
     print(precision, *(f"{error:.1e}" for error in errors))
     assert max(errors) < tolerance
