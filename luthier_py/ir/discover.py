@@ -41,6 +41,8 @@ from luthier_py.loader import CodeObject, KernelRecord
 
 SWEPT_TOGETHER = 1 << 22  # bytes
 OVERLAP_LIMIT = 16   # times that code may belong to several functions, on average
+
+
 @dataclass(frozen=True, slots=True)
 class _Call:
     """A call before its targets are functions."""

@@ -103,7 +103,7 @@ class _Whole:
         if second and any(record.descriptor.kernarg_preload_length for record in records):
             entries.append(function.original + second)
         if any(map(self.loads_arguments, records)):  # then they are what the original's waves find behind the first
-            del entries[0]
+            entries = entries[-1:]
         return body(function.name, function.original, code, entries, bool(records), self.end_of(function.original))
 
     def loads_arguments(self, record: KernelRecord) -> bool:
