@@ -305,7 +305,8 @@ def _placed(
     used |= set(Own) if available and target.scratch_in_buffers else set()
     starts = {k: enlarged(target, k, used, available) for k in component.kernels}
     if available or any(isinstance(value, Entry) for value in used):
-        named |= reduce(or_, (initially(target, start) for start in starts.values()))
+        born = (each for kernel, start in starts.items() for each in (kernel.record.descriptor, start))
+        named |= reduce(or_, (initially(target, each) for each in born))
     slots = home_slots(program, facts, component, named, private, orders)
     homes = resources.wave_homes(program, facts, component, used, named, slots, orders[0])
     private = private.with_homes(homes) if private is not None else None

@@ -34,6 +34,9 @@ class Prologue(NamedTuple):
     entries: tuple[int, ...]
     insts: list[Inst]
 
+    def is_like(self, other: Prologue) -> bool:
+        return self.entries == other.entries and [i.raw for i in self.insts] == [i.raw for i in other.insts]
+
 
 def prologues(
     isa: InstructionSet, facts: Facts, starts: Mapping[Kernel, KernelDescriptor], homes: Mapping[Keeper, Home],
@@ -48,7 +51,7 @@ def prologues(
         spare = Pool(spare_at_birth(general_registers(isa), live, taken), partial(Location, kernel.name))
         flag = spare.take(RegFile.SGPR) if live.overlaps(RegSet.of(sgpr(SCC))) else None
         prologue = Prologue(entries, begun(isa, kernel.record.descriptor, start, homes, spare, private, flag))
-        if found.setdefault(kernel.function, prologue) != prologue:
+        if not found.setdefault(kernel.function, prologue).is_like(prologue):
             raise Unsupported(f"kernel {kernel.name} is the code of another one whose waves start in another way; "
                               "hooks cannot be given what they are born with", Location(kernel.name))
     return found

@@ -20,12 +20,14 @@ _RESIZES = "it changes how many vector registers the wave has"
 _SAVED = "it ends a wave whose registers a trap handler has saved"
 _OF_SIZES = "it reads how many registers the wave has, which is another number in a copy"
 _OF_FLOATS = "it reads which exceptions floats have raised, and so may those of a hook"
+_OF_WAITS = "it reads whether hardware waits for operands, which it always does in a copy"
 _OPERATIONS = {"S_ALLOC_VGPR": _RESIZES, "S_ENDPGM_SAVED": _SAVED}
 _READ = {HardwareRegister.GPR_ALLOC.value: _OF_SIZES}
 _BEFORE_GFX12 = _READ | {HardwareRegister.TRAPSTS.value: _OF_FLOATS}
 _GFX12_ON = _READ | {
     HardwareRegister.DVGPR_ALLOC_LO.value: _OF_SIZES, HardwareRegister.DVGPR_ALLOC_HI.value: _OF_SIZES,
     HardwareRegister.EXCP_FLAG_PRIV.value: _OF_FLOATS, HardwareRegister.EXCP_FLAG_USER.value: _OF_FLOATS,
+    HardwareRegister.SCHED_MODE.value: _OF_WAITS,
 }
 
 

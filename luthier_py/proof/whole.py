@@ -149,8 +149,10 @@ class _Whole:
                             [self.start(clone) for clone in self.clones],
                             float_modes(self.isa.target, self.bodies, calling_each_other(graph), self.descriptors()))
         called = self.called(graph)
-        for each in map(self.bodies.__getitem__, called):
-            if each.code.pcs[each.blocks[each.entries[0]].start] != each.address:
+        for first, each in zip(graph.first, self.bodies, strict=True):
+            begin = first + each.entries[0]
+            if each.code.pcs[each.blocks[each.entries[0]].start] != each.address and any(
+                    graph.nodes[node].function != graph.nodes[begin].function for node in graph.predecessors[begin]):
                 raise CheckFailed("code calls a kernel whose clone loads its arguments", Location(each.name))
         codes = [linked(clone, inserted, k in called)
                  for k, (clone, inserted) in enumerate(zip(self.clones, proofs.prove(), strict=True))]

@@ -147,13 +147,13 @@ def shape_of(record: KernelRecord, target: Target, grid: Dim3, block: Dim3, dyna
     if min(*grid, *block) < 1:
         raise Invalid(f"kernel {record.shown}: grid {grid} and block {block} must be positive")
     _check_block(record, block)
-    for axis, groups, size in zip("xyz", grid, block, strict=True):
-        if groups * size > MAX_ITEMS:  # the packet counts them in 32 bits (HSA, 2.9.6)
-            many = f"{groups} work-groups of {size} are {groups * size} work-items"
+    x, y, z = (groups * size - less for groups, size, less in zip(grid, block, lacking, strict=True))
+    for axis, groups, size, all_ in zip("xyz", grid, block, (x, y, z), strict=True):
+        if all_ > MAX_ITEMS:  # the packet counts them in 32 bits (HSA, 2.9.6)
+            many = f"{groups} work-groups of {size} are {all_} work-items"
             raise Invalid(f"kernel {record.shown}: {many} along {axis}; a dispatch packet can say at most {MAX_ITEMS}")
     if dynamic_lds < 0:
         raise Invalid(f"kernel {record.shown}: {dynamic_lds} bytes of dynamic LDS")
-    x, y, z = (groups * size - less for groups, size, less in zip(grid, block, lacking, strict=True))
     lds = descriptor.group_segment_fixed_size + dynamic_lds
     return _checked(Shape(record, target, (x, y, z), block, lds, -(-record.private_bytes // 4) * 4))
 

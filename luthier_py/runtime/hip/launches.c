@@ -95,7 +95,7 @@ hipError_t hipLaunchCooperativeKernel(const void *function, struct dim3 grid, st
     if (error)
         return error;
     const struct device_facts *facts = facts_of(kernel);
-    if (launch_is_possible(grid, block, facts) && lds_bytes > facts->lds_bytes)
+    if (launch_is_possible(grid, block, (struct dim3)WHOLE, facts) && lds_bytes > facts->lds_bytes)
         return hipErrorCooperativeLaunchTooLarge;
     return launch_on(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true, 0, 0, function, WHOLE});
 }
@@ -129,7 +129,7 @@ hipError_t hipLaunchKernelExC(const struct launch_config *c, const void *functio
 static hipError_t launch_module(stream_t stream, const struct launch *l)
 {
     const struct device_facts *facts = facts_of(l->kernel);
-    bool good = launch_is_possible(l->grid, l->block, facts) && l->lds_bytes <= facts->lds_bytes;
+    bool good = launch_is_possible(l->grid, l->block, l->lacking, facts) && l->lds_bytes <= facts->lds_bytes;
     return good ? launch_on(stream, l) : hipErrorInvalidValue;
 }
 

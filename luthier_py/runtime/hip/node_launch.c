@@ -63,9 +63,14 @@ static hipError_t copy(struct content *to, const struct content *from, bool read
 
 static void discard(struct content *content) { free(content->launch.args); }
 
-/* Attributes are no parameters. */
+static bool same(struct dim3 a, struct dim3 b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
+
+/* What no parameters say: attributes, and what the last work-groups of such a grid lack. */
 static void keep(struct content *content, const struct content *old)
 {
+    if (same(content->operation.launch.grid, old->operation.launch.grid) &&
+        same(content->operation.launch.block, old->operation.launch.block))
+        content->operation.launch.lacking = old->operation.launch.lacking;
     content->launch.attribute = old->launch.attribute;
     content->launch.value = old->launch.value;
     content->operation.launch.cooperative |= old->operation.launch.cooperative;

@@ -44,11 +44,15 @@ uint32_t block_threads(struct dim3 block, const struct device_facts *facts)
     return threads <= most ? (uint32_t)threads : 0;
 }
 
-static bool fits(uint32_t groups, uint32_t each) { return groups && (uint64_t)groups * each <= UINT32_MAX; }
-
-bool launch_is_possible(struct dim3 grid, struct dim3 block, const struct device_facts *facts)
+static bool fits(uint32_t groups, uint32_t each, uint32_t lacking)
 {
-    return block_threads(block, facts) && fits(grid.x, block.x) && fits(grid.y, block.y) && fits(grid.z, block.z);
+    return groups && (uint64_t)groups * each - lacking <= UINT32_MAX;
+}
+
+bool launch_is_possible(struct dim3 grid, struct dim3 block, struct dim3 lacking, const struct device_facts *facts)
+{
+    return block_threads(block, facts) && fits(grid.x, block.x, lacking.x) && fits(grid.y, block.y, lacking.y) &&
+           fits(grid.z, block.z, lacking.z);
 }
 
 hipError_t launch_check(const struct launch *l)
@@ -57,7 +61,7 @@ hipError_t launch_check(const struct launch *l)
     const struct device_facts *facts = facts_of(kernel);
     if (l->args && l->extra)
         return hipErrorInvalidValue;
-    if (!launch_is_possible(l->grid, l->block, facts))
+    if (!launch_is_possible(l->grid, l->block, l->lacking, facts))
         return hipErrorInvalidConfiguration;
     if (l->lds_bytes > facts->lds_bytes || kernel->lds_bytes + l->lds_bytes > facts->lds_bytes)
         return hipErrorInvalidValue;

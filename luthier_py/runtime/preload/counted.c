@@ -218,7 +218,7 @@ bool tool_launch(struct image *image, const char *kernel, const struct launch_sh
     launch_counts()->selected += copy && copy->selected;
     bool given = copy && copy->given && is_whole(shape);
     if (copy && copy->given && !given && !atomic_flag_test_and_set(&not_foreseen))
-        say("luthier: counts are not foreseen of launches whose last work-groups are not whole; --level hsa counts them");
+        say("luthier: launches whose last work-groups are not whole are not foreseen, and left out: `-O foresee=0` counts them");
     launch_counts()->explained += copy && copy->selected && copy->explained && given == copy->given;
     if (given && copy->selected)
         given_keep(copy, launch_told(copy, index, shape), shape);

@@ -120,6 +120,13 @@ __typeof__(&hipExtModuleLaunchKernel) real_with_items(void)
 static unsigned least(unsigned a, unsigned b) { return a < b ? a : b; } /* a work-group is no larger than the grid */
 static unsigned groups_of(unsigned items, unsigned each) { return items / each + (items % each != 0); }
 
+static bool is_block(struct dim3 block)
+{
+    enum { MOST = 1024 }; /* work-items of a work-group, on all targets */
+    return block.x - 1u < MOST && block.y - 1u < MOST && block.z - 1u < MOST &&
+           (uint64_t)block.x * block.y * block.z <= MOST;
+}
+
 hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, unsigned items_y, unsigned items_z,
                                     unsigned block_x, unsigned block_y, unsigned block_z, size_t lds_bytes, stream_t stream,
                                     void **args, void **extra, event_t start, event_t stop, unsigned flags)
@@ -127,7 +134,7 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
     hipError_t error;
     struct dim3 block = {least(block_x, items_x), least(block_y, items_y), least(block_z, items_z)};
     struct launch_shape shape = {.block = block, .lds_bytes = (unsigned)lds_bytes, .stream = stream, .args = args, .extra = extra};
-    if (block.x && block.y && block.z) {
+    if (is_block((struct dim3){block_x, block_y, block_z}) && is_block(block)) { /* else the runtime has an error for it */
         shape.grid = (struct dim3){groups_of(items_x, block.x), groups_of(items_y, block.y), groups_of(items_z, block.z)};
         shape.lacking = (struct dim3){shape.grid.x * block.x - items_x, shape.grid.y * block.y - items_y,
                                       shape.grid.z * block.z - items_z};

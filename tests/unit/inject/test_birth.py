@@ -9,6 +9,7 @@ from itertools import product
 import pytest
 from assembled import assembled, left_by
 from each_target import sometimes
+from emulated import code_object
 
 from luthier_py import Entry, Mutator, Tool, Variable, hook, ptr, u32, u64
 from luthier_py.emulator import EmulatorDevice
@@ -182,6 +183,12 @@ extern "C" __attribute__((global)) void k(unsigned *out, unsigned n, unsigned a,
     unsigned x = __builtin_amdgcn_workitem_id_x(), y = __builtin_amdgcn_workgroup_id_x();
     out[(y * 256 + x) % n] = x + a + 3 * b + 5 * c + 7 * d + 11 * e + 13 * f + 17 * g + 19 * h + 23 * i + 29 * j + l;
 }
+__attribute__((device, noinline)) unsigned rest(unsigned a) { return (a + 5) % 3; }
+extern "C" __attribute__((global)) void calls(unsigned *out, unsigned n, unsigned a, unsigned b, unsigned c, unsigned d,
+        unsigned e, unsigned f, unsigned g, unsigned h, unsigned i, unsigned j, unsigned l) {
+    unsigned x = __builtin_amdgcn_workitem_id_x(), y = __builtin_amdgcn_workgroup_id_x();
+    out[(y * 256 + x) % n] = rest(x + a) + b + c + d + e + f + g + h + i + j + l;
+}
 """
 
 
@@ -206,18 +213,25 @@ def launch_sums(device: EmulatorDevice, data: bytes, kernel: str) -> tuple[int, 
     return buffer.address, device.read(buffer.address, buffer.size), module
 
 
+@pytest.mark.parametrize("kernel", ["k", "calls"])
 @pytest.mark.parametrize("name", sometimes(["gfx90a", "gfx942"], ["gfx950"]))
-def test_arguments_are_loaded_where_preloading_leaves_no_room(preloading, name):
+def test_arguments_are_loaded_where_preloading_leaves_no_room(preloading, name, kernel):
     data, device, tool = preloading(name), EmulatorDevice(target(name)), Births()
     made = instrument(data, tool)
-    before, after = load(data).kernel("k").descriptor, load(made.data).kernel("k.luthier").descriptor
+    before, after = load(data).kernel(kernel).descriptor, load(made.data).kernel(f"{kernel}.luthier").descriptor
     assert before.kernarg_preload_length >= 10 and before.user_sgpr_count == 16
     assert (after.kernarg_preload_length, after.user_sgpr_count) == (0, 16)
-    _, expected, _ = launch_sums(device, data, "k")
-    address, found, module = launch_sums(device, made.data, "k.luthier")
+    _, expected, _ = launch_sums(device, data, kernel)
+    address, found, module = launch_sums(device, made.data, f"{kernel}.luthier")
     assert found == expected and any(found)
     assert values(device, module, tool.cursor) == 6
     assert set(values(device, module, tool.wide)[:12:2]) == {address}
+
+
+def test_kernels_that_are_the_same_code_load_the_same():
+    data = code_object({"body": [*[("s_nop", 0)] * 65, ("s_endpgm",)]}, {"one": "body", "two": "body"}, preload=10)
+    assert load(data).kernel("two").descriptor.user_sgpr_count == 16
+    assert len(instrument(data, Births(), kernels=["one", "two"]).patched.report) == 2
 
 
 OTHERWISE = {

@@ -21,10 +21,14 @@ from luthier_py.pipeline import instrument
 from luthier_py.proof.hardware_waits import may_end_waits, waits_instead
 from luthier_py.tool import load_tool
 
-SOURCE = """
+SOURCE = r"""
 #define KERNEL extern "C" __attribute__((global)) void
 KERNEL waits(int *p) { *p += 1; }
 KERNEL by_register(int *p) { asm volatile("s_setreg_b32 hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2), %0" :: "s"(*p)); *p += 1; }
+KERNEL reads(int *p) {
+  asm volatile("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2), 2\n"
+               "s_getreg_b32 %0, hwreg(HW_REG_WAVE_SCHED_MODE)" : "=s"(*p));
+}
 KERNEL alone(int *p) { asm volatile("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2), 2"); *p += 1; }
 """
 
@@ -94,3 +98,8 @@ def test_the_proof_sees_that_hardware_does_not_wait(code: bytes, monkeypatch: py
 def test_kernels_where_a_register_says_so_are_refused(code: bytes) -> None:
     with pytest.raises(Unsupported, match=r"WAVE_SCHED_MODE.*by_register.*s_setreg_b32"):
         instrument(code, load_tool("instr_count"), kernels=["by_register"])
+
+
+def test_kernels_that_read_it_are_refused(code: bytes) -> None:
+    with pytest.raises(Unsupported, match="it reads whether hardware waits for operands.*s_getreg_b32"):
+        instrument(code, load_tool("instr_count"), kernels=["reads"])

@@ -25,7 +25,7 @@ extern "C" __attribute__((global)) void count(unsigned *out) {
     }
 }
 """
-PROGRAM = """
+SETUP = """
 import ctypes, sys
 hip = ctypes.CDLL("libamdhip64.so", mode=ctypes.RTLD_GLOBAL)
 pointer, number = ctypes.c_void_p, ctypes.c_uint
@@ -41,12 +41,32 @@ check(hip.hipModuleLoadData(ctypes.byref(module), open(sys.argv[1], "rb").read()
 check(hip.hipModuleGetFunction(ctypes.byref(kernel), module, b"count"))
 check(hip.hipMalloc(ctypes.byref(out), ctypes.c_size_t(20)))
 check(hip.hipMemset(out, 0, 20))
-args = (pointer * 1)(ctypes.addressof(out))
-codes = [hip.hipExtModuleLaunchKernel(kernel, x, y, 1, 256, 2, 1, 0, None, args, None, None, None, 0)
-         for x, y in ((700, 3), (700, 3), (512, 2), (100, 1))]
-found = (number * 5)()
-check(hip.hipMemcpy(found, out, 20, 2))
-print(*codes, *found)
+args, found = (pointer * 1)(ctypes.addressof(out)), (number * 5)()
+
+def launch(x, y, stream=None, block=(256, 2)):
+    return hip.hipExtModuleLaunchKernel(kernel, x, y, 1, *block, 1, 0, stream, args, None, None, None, 0)
+
+def show(*codes):
+    check(hip.hipMemcpy(found, out, 20, 2))
+    print(*codes, *found)
+"""
+LAUNCHES = SETUP + "show(*(launch(x, y) for x, y in ((700, 3), (700, 3), (512, 2), (100, 1))))"
+GRAPH = SETUP + """
+stream, graph, other, executable, second = (pointer() for _ in range(5))
+check(hip.hipStreamCreate(ctypes.byref(stream)))
+check(hip.hipStreamBeginCapture(stream, 0))
+check(launch(700, 3, stream))
+check(hip.hipStreamEndCapture(stream, ctypes.byref(graph)))
+check(hip.hipGraphInstantiate(ctypes.byref(executable), graph, None, None, ctypes.c_size_t(0)))
+check(hip.hipGraphClone(ctypes.byref(other), graph))
+check(hip.hipGraphInstantiate(ctypes.byref(second), other, None, None, ctypes.c_size_t(0)))
+for each in executable, executable, second:
+    check(hip.hipGraphLaunch(each, stream))
+check(hip.hipStreamSynchronize(stream))
+show()
+"""
+REFUSED = SETUP + """
+show(launch(64, 1, None, (2048, 1)), launch(64, 1, None, (64, 64)), launch(64, 0), launch(64, 1, None, (0, 1)))
 """
 Compiled = Callable[[str], Path]
 
@@ -66,9 +86,9 @@ def compiled(require_tool: Callable[[str], str], tmp_path_factory: pytest.TempPa
     return compile_so
 
 
-def ran(path: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def ran(path: Path, *options: str, program: str = LAUNCHES, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "luthier_py", "exec", "--device", "emulator:gfx90a", *options, "--",
-                           sys.executable, "-c", PROGRAM, path], capture_output=True, text=True,
+                           sys.executable, "-c", program, path], capture_output=True, text=True,
                           env=os.environ | environment)
 
 
@@ -85,9 +105,21 @@ def test_the_last_work_groups_need_not_be_whole(compiled: Compiled, tmp_path: Pa
 
 def test_what_foresees_counts_says_that_it_does_not(compiled: Compiled) -> None:
     done = ran(compiled("no-offload-uniform-block"), "-t", "wave_metrics")
-    assert done.returncode == 1 and "counts are not foreseen of launches whose last work-groups" in done.stderr
+    assert done.returncode == 1 and "launches whose last work-groups are not whole are not foreseen" in done.stderr
 
 
 def test_kernels_compiled_for_whole_ones_refuse_others(compiled: Compiled) -> None:
     done = ran(compiled("offload-uniform-block"))
     assert (done.returncode, done.stdout) == (0, f"1 1 0 0 {1024 + 100} 0 0 0 0\n"), done.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("-t", "instr_count"), ("-t", "memcheck")])
+def test_graphs_keep_them(compiled: Compiled, options: tuple[str, ...]) -> None:
+    done = ran(compiled("no-offload-uniform-block"), *options, program=GRAPH)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, f"{3 * 2100} 2 1 188 1"), done.stderr
+
+
+def test_what_the_runtime_refuses_is_refused_under_a_tool(compiled: Compiled) -> None:
+    path = compiled("no-offload-uniform-block")
+    bare, under = ran(path, program=REFUSED), ran(path, "-t", "instr_count", program=REFUSED)
+    assert bare.stdout == under.stdout and bare.stdout.startswith("9 9 9 9 0 "), bare.stderr
