@@ -224,6 +224,6 @@ def launches_of(name: str, done: Executed) -> dict[int, Mapping[str, Any]]:
         raise LuthierError(f"{name}: {len(told)} of its processes launch kernels, whose launches cannot be told apart; "
                            "give one process alone a fault, or record a launch of it")
     if not told:
-        reasons = "; ".join(done.reasons) or "no kernel was launched"
+        reasons = "; ".join(done.reasons) or "no launch came to the tool"
         raise Invalid(f"{name}: there is nothing to inject a fault into: {reasons}")
     return {row["launch"]: row for row in told[0]["reports"] if row["report"] is not None}
