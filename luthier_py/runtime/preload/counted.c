@@ -143,6 +143,14 @@ void send_results(struct copy *copy)
     REAL(hipSetDevice)(current);
 }
 
+/* Runtimes before HIP 6 have it under its mangled name alone. */
+__typeof__(&hipExtModuleLaunchKernel) real_with_items(void)
+{
+    const char *mangled = "_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j";
+    void *plain = real_function("hipExtModuleLaunchKernel");
+    return (__typeof__(&hipExtModuleLaunchKernel))(plain ? plain : required_function(mangled));
+}
+
 static hipError_t launch_clone(const struct copy *copy, const struct launch_shape *s)
 {
     if (!is_whole(s))

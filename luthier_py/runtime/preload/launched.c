@@ -109,14 +109,6 @@ hipError_t hipExtLaunchKernel(const void *function, struct dim3 grid, struct dim
     return given_tell(REAL(hipExtLaunchKernel)(function, grid, block, args, lds_bytes, stream, start, stop, flags));
 }
 
-/* Runtimes before HIP 6 have it under its mangled name alone. */
-__typeof__(&hipExtModuleLaunchKernel) real_with_items(void)
-{
-    const char *mangled = "_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j";
-    void *plain = real_function("hipExtModuleLaunchKernel");
-    return (__typeof__(&hipExtModuleLaunchKernel))(plain ? plain : required_function(mangled));
-}
-
 static unsigned least(unsigned a, unsigned b) { return a < b ? a : b; } /* a work-group is no larger than the grid */
 static unsigned groups_of(unsigned items, unsigned each) { return items / each + (items % each != 0); }
 

@@ -89,10 +89,8 @@ struct copy *copy_of(struct image *image, const char *name, int device); /* the 
 struct copy *copy_free(struct copy *copy, stream_t stream);
 void copies_forget(struct image *image); /* which is locked: everything that the tool knows of it */
 
-/* launched.c */
-__typeof__(&hipExtModuleLaunchKernel) real_with_items(void);
-
 /* counted.c */
+__typeof__(&hipExtModuleLaunchKernel) real_with_items(void);
 int device_of(stream_t stream);
 /* Launch the clone of an image's kernel; false when the original is to run instead. */
 bool tool_launch(struct image *image, const char *kernel, const struct launch_shape *shape, hipError_t *error);
