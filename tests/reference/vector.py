@@ -216,7 +216,7 @@ class _Source:
             negate = absolute = 0
         elif self.slot.count > 1:
             high = number if self.plain else bool(self.modifiers & (OP_SEL_HI if number else OP_SEL))
-            high = high and not self.twice
+            high = 0 if self.twice else high
             bits = bits >> width * high
             if not self.plain:
                 negate, absolute = self.modifiers & (ABS if number else NEG), 0  # ABS is neg_hi there
