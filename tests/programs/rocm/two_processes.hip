@@ -57,7 +57,7 @@ static void register_neighbours()
 
 int main(int argc, char **argv)
 {
-    int to[2], back[2], *device, found[2], file = open(argc > 1 ? argv[1] : "", O_RDWR | O_CREAT, 0600), status;
+    int to[2], back[2], *device, found[2], file = open(argc > 1 ? argv[1] : "", O_RDWR | O_CREAT | O_TRUNC, 0600), status;
     char done;
     REQUIRE(file >= 0 && ftruncate(file, COUNT * sizeof(int)) == 0 && pipe(to) == 0 && pipe(back) == 0);
     pid_t child = fork();
