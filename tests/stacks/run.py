@@ -48,8 +48,8 @@ COSTS = """
 
 The frameworks compute the same on the emulated device and on the CPU, in one process, one after the other, each
 twice: at first code is compiled, and kernels are translated. Seconds of such small work say little; the columns behind
-them say more. MiB are those of the program and of the emulator at their most, shared pages counted once; on the CPU
-alone, of the same program where it leaves the device out (whose libraries it still has).
+them say more (less than a millisecond of the CPU's counts as one). MiB are those of the program and of the emulator at their most, shared pages counted once; on the CPU
+alone, of the same program where it leaves the device out (whose libraries it still has); a ? where that ends at once.
 
 | program | release | seconds at first | again | times the CPU's, again | at first | MiB | on the CPU alone |
 |---|---|---|---|---|---|---|---|"""
@@ -206,7 +206,7 @@ def cost_table(costs: dict[str, dict[str, list[float]]]) -> str:
     for release, programs in costs.items():
         for program, (first, again, cpu, cpu_again, mib, cpu_mib) in programs.items():
             lines.append(f"| {program} | {release} | {first:.2f} | {again:.2f} | {again / max(cpu_again, 1e-3):,.0f} | "
-                         f"{first / max(cpu, 1e-3):,.0f} | {mib:.0f} | {cpu_mib:.0f} |")
+                         f"{first / max(cpu, 1e-3):,.0f} | {mib:.0f} | {cpu_mib or '?'} |")
     return "\n".join(lines) + "\n"
 
 
