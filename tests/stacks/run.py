@@ -48,8 +48,9 @@ COSTS = """
 
 The frameworks compute the same on the emulated device and on the CPU, in one process, one after the other, each
 twice: at first code is compiled, and kernels are translated. Seconds of such small work say little; the columns behind
-them say more (less than a millisecond of the CPU's counts as one). MiB are those of the program and of the emulator at their most, shared pages counted once; on the CPU
-alone, of the same program where it leaves the device out (whose libraries it still has); a ? where that ends at once.
+them say more (less than a millisecond of the CPU's counts as one). MiB are those of the program and of the emulator
+at their most, shared pages counted once; on the CPU alone, of the same program where it leaves the device out (whose
+libraries it still has); a ? where that ends at once.
 
 | program | release | seconds at first | again | times the CPU's, again | at first | MiB | on the CPU alone |
 |---|---|---|---|---|---|---|---|"""
