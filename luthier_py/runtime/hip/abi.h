@@ -91,6 +91,22 @@ static inline bool is_cooperative(const struct launch_attribute *attributes, uns
         found |= attributes[i].id == ATTRIBUTE_COOPERATIVE && attributes[i].value.cooperative;
     return found;
 }
+/* Work-items, of which none is 0, as work-groups: these are no larger than the grid, and the last ones may lack some. */
+struct items_grid { struct dim3 grid, block, lacking; };
+static inline void cut_axis(uint32_t items, uint32_t *block, uint32_t *groups, uint32_t *lacking)
+{
+    *block = items < *block ? items : *block;
+    *groups = items / *block + (items % *block != 0);
+    *lacking = *groups * *block - items;
+}
+static inline struct items_grid cut_items(struct dim3 items, struct dim3 block)
+{
+    struct items_grid cut = {{0, 0, 0}, block, {0, 0, 0}};
+    cut_axis(items.x, &cut.block.x, &cut.grid.x, &cut.lacking.x);
+    cut_axis(items.y, &cut.block.y, &cut.grid.y, &cut.lacking.y);
+    cut_axis(items.z, &cut.block.z, &cut.grid.z, &cut.lacking.z);
+    return cut;
+}
 /* hipModuleLaunchKernel's `extra`: a buffer, its size and an end, in this order. */
 #define LAUNCH_BUFFER ((void *)1)
 #define LAUNCH_BUFFER_BYTES ((void *)2)

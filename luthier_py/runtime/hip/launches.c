@@ -161,8 +161,6 @@ hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct ker
     return error ? error : launch_on(c->stream, &all);
 }
 
-static uint32_t groups_of(uint32_t items, uint32_t each) { return items / each + (items % each != 0); }
-
 /* Their grid counts work-items. Kernels of HIP are compiled for whole work-groups alone, unless somebody asks for others
  * (clang's -fno-offload-uniform-block). */
 hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, unsigned items_y, unsigned items_z,
@@ -175,17 +173,10 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
         return hipErrorInvalidValue;
     if (!items_x || !items_y || !items_z || !block_threads(block, facts_of(kernel)))
         return hipErrorInvalidConfiguration;
-    if (items_x < block.x)
-        block.x = items_x; /* a work-group is no larger than the grid */
-    if (items_y < block.y)
-        block.y = items_y;
-    if (items_z < block.z)
-        block.z = items_z;
-    struct dim3 grid = {groups_of(items_x, block.x), groups_of(items_y, block.y), groups_of(items_z, block.z)};
-    struct dim3 lacking = {grid.x * block.x - items_x, grid.y * block.y - items_y, grid.z * block.z - items_z};
-    if (kernel->whole_groups && (lacking.x || lacking.y || lacking.z))
+    struct items_grid cut = cut_items((struct dim3){items_x, items_y, items_z}, block);
+    if (kernel->whole_groups && (cut.lacking.x || cut.lacking.y || cut.lacking.z))
         return hipErrorInvalidValue;
-    struct launch all = {kernel, grid, block, lds_bytes, args, extra, false, 0, 0, NULL, lacking};
+    struct launch all = {kernel, cut.grid, cut.block, lds_bytes, args, extra, false, 0, 0, NULL, cut.lacking};
     return launch_between(stream, &all, start, stop);
 }
 

@@ -109,9 +109,6 @@ hipError_t hipExtLaunchKernel(const void *function, struct dim3 grid, struct dim
     return given_tell(REAL(hipExtLaunchKernel)(function, grid, block, args, lds_bytes, stream, start, stop, flags));
 }
 
-static unsigned least(unsigned a, unsigned b) { return a < b ? a : b; } /* a work-group is no larger than the grid */
-static unsigned groups_of(unsigned items, unsigned each) { return items / each + (items % each != 0); }
-
 static bool is_block(struct dim3 block)
 {
     enum { MOST = 1024 }; /* work-items of a work-group, on all targets */
@@ -124,12 +121,10 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
                                     void **args, void **extra, event_t start, event_t stop, unsigned flags)
 {
     hipError_t error;
-    struct dim3 block = {least(block_x, items_x), least(block_y, items_y), least(block_z, items_z)};
-    struct launch_shape shape = {.block = block, .lds_bytes = (unsigned)lds_bytes, .stream = stream, .args = args, .extra = extra};
-    if (is_block((struct dim3){block_x, block_y, block_z}) && is_block(block)) { /* else the runtime has an error for it */
-        shape.grid = (struct dim3){groups_of(items_x, block.x), groups_of(items_y, block.y), groups_of(items_z, block.z)};
-        shape.lacking = (struct dim3){shape.grid.x * block.x - items_x, shape.grid.y * block.y - items_y,
-                                      shape.grid.z * block.z - items_z};
+    struct dim3 items = {items_x, items_y, items_z}, block = {block_x, block_y, block_z};
+    if (items.x && items.y && items.z && is_block(block)) { /* else the runtime has an error for it */
+        struct items_grid cut = cut_items(items, block);
+        struct launch_shape shape = {cut.grid, cut.block, (unsigned)lds_bytes, stream, args, extra, false, cut.lacking};
         if (taken_between(kernel, &shape, start, stop, &error))
             return error;
     }
