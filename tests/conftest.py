@@ -50,6 +50,8 @@ def import_mapped(name: str, folder: Path) -> None:
 for mapped_name, mapped_folder in FOLDERS.items():
     import_mapped(mapped_name, ROOT / mapped_folder)
 
+os.environ.setdefault("LUTHIER_FETCHED", os.environ.get("LUTHIER_RELEASES", ""))  # for tests of a real one
+os.environ["LUTHIER_RELEASES"] = "/nonexistent"  # what a user has fetched changes no other test
 os.environ["LUTHIER_MAKING_TOLD"] = "1"  # what programs print does not depend on who compiled the libraries
 from luthier_py.samples import SAMPLES, Sample  # noqa: E402  (importable only now)
 

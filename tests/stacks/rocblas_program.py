@@ -1,14 +1,17 @@
 """GEMMs of rocBLAS against NumPy: each precision, each way its matrices may be transposed, one and in a batch.
 
-In: the folder of its libraries; sizes as words (M N K), or none. Out: a line for each; PASSED. Types and names are
-those of rocblas-types.h and rocblas-functions.h. Sizes are odd, so that lanes at the edges have nothing to do.
+    python rocblas_program.py FOLDER [--sizes M N K] [--only REGEX]
+
+In: the folder of its libraries. Out: a line for each that --only is found in; PASSED. Types and names are those of
+rocblas-types.h and rocblas-functions.h. Sizes are odd, so that lanes at the edges have nothing to do.
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import itertools
-import sys
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +19,6 @@ from gemm import OPERATIONS, by_row, matrices, product
 from on_device import OnDevice, checked, compare, library
 
 BLAS = library("librocblas")
-SIZES = tuple(map(int, sys.argv[2:])) or (65, 33, 47)
 PLAIN = {"s": (np.float32, 1e-5), "d": (np.float64, 1e-13), "h": (np.float16, 2e-2), "c": (np.complex64, 1e-5),
          "z": (np.complex128, 1e-13)}
 BATCH = 3
@@ -39,17 +41,17 @@ MIXED = {
 """For rocblas_gemm_ex."""
 
 
-def multiply(handle: ctypes.c_void_p, name: str, transposed: str, count: int) -> None:
+def multiply(handle: ctypes.c_void_p, sizes: tuple[int, int, int], name: str, transposed: str, count: int) -> None:
     mixed = MIXED.get(name)
     kinds = mixed.kinds if mixed else (PLAIN[name][0],) * 3
     factors, most = (mixed.factors, mixed.most) if mixed else ((1.5, 0.5), PLAIN[name][1])
-    arrays = matrices(kinds[:2], transposed, SIZES, count)
+    arrays = matrices(kinds[:2], transposed, sizes, count)
     a, b, c = (OnDevice(array) for array in arrays)
     expected = factors[0] * product(arrays, transposed) + factors[1] * by_row(arrays[2])
     alpha, beta = (np.array([factor], kinds[2]) for factor in factors)
     leading = [array.shape[-1] for array in arrays]
     strides = [ctypes.c_int64(array[0].size) for array in arrays]
-    head = handle, *(OPERATIONS[way] for way in transposed), *SIZES, ctypes.c_void_p(alpha.ctypes.data)
+    head = handle, *(OPERATIONS[way] for way in transposed), *sizes, ctypes.c_void_p(alpha.ctypes.data)
     factor = ctypes.c_void_p(beta.ctypes.data)
     if mixed:
         of, result, computed = mixed.numbers
@@ -67,12 +69,18 @@ def multiply(handle: ctypes.c_void_p, name: str, transposed: str, count: int) ->
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("--sizes", nargs=3, type=int, default=(65, 33, 47))
+    parser.add_argument("--only", default="", help="of 's NN x1' and the others")
+    words = parser.parse_args()
     handle = ctypes.c_void_p()
     checked(BLAS.rocblas_create_handle(ctypes.byref(handle)), "rocblas_create_handle")
     cases = [(name, f"{a}{b}", 1) for name, a, b in itertools.product((*PLAIN, *MIXED), "NT", "NT")]
     cases += [(name, "CN", 1) for name in "cz"] + [(name, "NN", BATCH) for name in "sdhcz"]
-    for case in cases:
-        multiply(handle, *case)
+    for name, transposed, count in cases:
+        if re.search(words.only, f"{name} {transposed} x{count}"):
+            multiply(handle, tuple(words.sizes), name, transposed, count)
     print("PASSED")
 
 
