@@ -104,7 +104,7 @@ def run_settings(device: str | None, given: Mapping[str, object] | None = None, 
     """``given``: values by option, None for those that were not given; the environment has the rest, of ``stack``,
     too. ``record``: a file for the one launch, or which of several. ``times``: for a trace, by the cycle model
     unless a clock is given."""
-    keeps = "--record" if isinstance(record, Path) else "record"  # the command
+    keeps = "--record" if (in_file := isinstance(record, Path)) else "record"  # the command
     if isinstance(record, Path):
         record = RecordSettings(record)
     texts = {option: str(value) for option, value in (given or {}).items() if value is not None}
@@ -112,16 +112,12 @@ def run_settings(device: str | None, given: Mapping[str, object] | None = None, 
         raise Invalid("--shuffle takes the seeds 0 to COUNT-1; leave out --schedule")
     if device is not None and device.startswith(EMULATOR):
         if record is not None:
-            _check_output(record.output, "--output" if keeps == "record" else keeps)
+            output = record.output
+            check = check_file if in_file or output.suffix == SUFFIX else check_folder
+            check(output, f"{keeps if in_file else '--output'} {output}")
         launch = launch_options(os.environ, texts)
         launch = replace(launch, clock=ClockKind.MODEL) if times and "--clock" not in texts else launch
         return RunSettings(device, chosen_stack(stack), launch, shuffle, record, times)
     if only := [*texts, *["--shuffle"] * bool(shuffle), *[keeps] * bool(record), *["--trace"] * times]:
         raise Invalid(f"{', '.join(only)}: for kernels on the emulator; give a device, as --device emulator:TARGET")
     return RunSettings(device, chosen_stack(stack))
-
-
-def _check_output(output: Path, option: str) -> None:
-    """A folder may be made; the folder of a file is there."""
-    check = check_file if output.suffix == SUFFIX else check_folder
-    check(output, f"{option} {output}")
