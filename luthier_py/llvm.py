@@ -197,6 +197,8 @@ class HostCode:
             weakref.finalize(self, linker.unlink, self._tracker).atexit = False
 
     def address(self, name: str) -> int:
+        """Where an exported function is in this process, as long as this object lives; KeyError for what is not
+        exported."""
         address: int = self._tracker[name]
         return address
 

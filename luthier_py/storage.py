@@ -272,6 +272,8 @@ class Shelf:
         return data
 
     def write(self, key: str, data: bytes) -> None:
+        """Put ``data`` under a key, and perhaps make room for it; without a usable cache it does nothing, which is said
+        once."""
         path = self._path(key)
         if path is None:
             return

@@ -58,14 +58,18 @@ class Box:
 
     @property
     def waves(self) -> int:
+        """Number of waves in the box: the product of its four sides."""
         a, b, c, d = self.sides
         return a * b * c * d
 
     @property
     def axes(self) -> dict[Axis, Extent]:
+        """Lengths of the box's sides (waves of a work-group, then work-group ids in x, y and z), as numbers."""
         return {axis: Extent(side) for axis, side in zip(Axis, self.sides, strict=False)}
 
     def halved(self, axis: Axis) -> tuple[Box, Box]:
+        """The box cut in two along ``axis``: the lower part has half the side, rounded down. The side must be 2 or
+        more, or else the lower part is empty."""
         at = self.sides[axis] // 2
         rest = tuple(start + at * (each == axis) for each, start in enumerate(self.first))
         sides = [tuple(length if each == axis else side for each, side in enumerate(self.sides))

@@ -44,6 +44,7 @@ class Node:
 
     @property
     def instrs(self) -> Sequence[Instr]:
+        """The node's instructions, made from the columns when they are looked at."""
         return Instrs(self.function.code, self.start, self.stop)
 
 
@@ -95,6 +96,8 @@ Heads = dict[Function, dict[int, int]]  # nodes by the addresses of the blocks t
 
 
 def supergraph(program: Program) -> Graph:
+    """The graph of all functions of ``program``: blocks cut after each call that returns, calls and returns as
+    edges."""
     nodes = tuple(_nodes(program))
     first: Heads = {function: {} for function in program.functions}
     for node in nodes:

@@ -20,6 +20,8 @@ _EVEN = _NAMEABLE // 3
 
 
 def find_changes(graph: Graph) -> Changes:
+    """For each node the instructions that may change EXEC, a mask that can come to EXEC, MODE, or which registers
+    vector operands name."""
     reach = _reach({code.distinct for code in graph.places.starts})
 
     def changing(distinct: Kinds) -> Array:

@@ -50,6 +50,8 @@ _VECTORS = SCALARS.bit_length()
 
 
 class Decides(Enum):
+    """What a result that may differ between devices decides."""
+
     BRANCH = "branch"
     ADDRESS = "address"
     MASK = "mask"  # EXEC: which lanes take part
@@ -79,6 +81,8 @@ class Differing:
 
 
 def differing(program: Program, facts: Facts) -> Differing:
+    """Which instructions of ``program`` may give other results on another device, and where such a result decides a
+    branch, an address or EXEC."""
     flow = _FreedomFlow(program, facts)
     flow.solve()
     return flow.found()

@@ -23,6 +23,7 @@ _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 
 
 def pack(regs: RegSet) -> int:
+    """The set as one int, as `isa.columns` has sets of registers, without MODE."""
     return regs.bits & ~(1 << MODE)
 
 
@@ -45,6 +46,8 @@ class Summary(NamedTuple):
 
 
 class Effect(NamedTuple):
+    """What one instruction does to registers: three sets, each one int as :func:`pack` makes it."""
+
     reads: int       # by the wave, or by active lanes
     kills: int       # written whole, in active lanes
     wave_reads: int  # vector registers read in inactive lanes too

@@ -46,6 +46,7 @@ class ExecState(NamedTuple):
 
     @property
     def some_lane(self) -> bool:
+        """Whether EXEC surely is not 0 here: some lane is active."""
         return bool(self.nonzero & _EXEC_BIT)
 
 

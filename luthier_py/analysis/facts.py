@@ -245,6 +245,8 @@ class Facts:
 
 
 def analyse(program: Program) -> Facts:
+    """The facts of ``program``. EXEC and MODE are followed through it at once; each other analysis runs when a fact
+    first needs it, then for the whole program."""
     return Facts(program)
 
 

@@ -32,6 +32,8 @@ def fields_unlike_plain(
 
 
 def depends_on_mode(inst: Inst) -> bool:
+    """Whether the instruction reads MODE: what it computes, or copies, depends on how floats round or denormals are
+    kept."""
     return bool(inst.reads.sgpr >> MODE & 1)
 
 

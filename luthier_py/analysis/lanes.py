@@ -213,6 +213,7 @@ def _bit(state: LaneState, source: MaskSource) -> Bit:
 
 
 def only(state: LaneState, masks: int) -> LaneState:
+    """``state`` with all masks forgotten but those in the bit set ``masks``."""
     return LaneState(state.known & masks, state.value & masks)
 
 

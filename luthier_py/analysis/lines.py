@@ -20,6 +20,8 @@ from luthier_py.loader import CodeObject
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
+    """A line of a source file, as text ``file:line``."""
+
     file: str  # as the compiler was given it, below its working directory
     line: int
 
@@ -35,6 +37,8 @@ class SourceLines:
     lines: tuple[SourceLine | None, ...]
 
     def at(self, pc: int) -> SourceLine | None:
+        """The line of the instruction at ``pc``; None before the first address, and where the table says that there is
+        none."""
         place = bisect_right(self.addresses, pc) - 1
         return self.lines[place] if place >= 0 else None
 

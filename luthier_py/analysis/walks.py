@@ -56,6 +56,7 @@ class Walked:
     lanes: dict[Turns, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, other: Walked) -> None:
+        """Add the counts of another walk to these, loop by loop."""
         for mine, theirs in ((self.executions, other.executions), (self.lanes, other.lanes)):
             for turns, found in theirs.items():
                 mine[turns].update(found)
@@ -75,6 +76,7 @@ class Course:
     most: int
 
     def stop(self) -> None:
+        """Count one more straight-line piece; raises TooLong (no LuthierError) beyond ``most``."""
         self.stops += 1
         if self.stops > self.most:
             raise TooLong

@@ -64,6 +64,8 @@ class Search:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     def toolchain(self, processor: str) -> Toolchain:
+        """All that compiling for ``processor`` (gfx90a) takes; Unsupported names the first part that is missing:
+        compiler, linker, headers, device library."""
         compiler = self.compiler(processor)
         if self.linker(compiler) is None:
             raise Unsupported(NO_LINKER)
@@ -98,6 +100,7 @@ class Search:
         return next((folder / "ld.lld" for folder in folders if (folder / "ld.lld").exists()), None)
 
     def headers(self) -> Path:
+        """The folder with HIP's headers (``hip/hip_runtime.h`` is below it); Unsupported if there is none."""
         found = self.header_folder(*HIP_HEADERS)
         if found is None:
             raise Unsupported(NO_HEADERS)

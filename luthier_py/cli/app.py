@@ -34,15 +34,19 @@ class Commands(click.Group):
         return add
 
     def invoke(self, ctx: click.Context) -> Any:
+        """As click has it, but Ctrl-C ends the command with a shell's exit code for SIGINT."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:  # click's own end of it has another exit code
             raise Exit(ExitCode.INTERRUPTED) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """As click has it: in the order in which they were added, not by name."""
         return list(self._added)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """As click has it: the command is made of its function's type hints and docstring; None for a name that was not
+        added."""
         if cmd_name not in self._added:
             return None
         function, settings = self._added[cmd_name]

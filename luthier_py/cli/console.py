@@ -12,6 +12,8 @@ FILE_COLUMNS = 180  # of tables that go to a file or a pipe
 
 
 def show(what: Any, as_json: bool) -> None:
+    """Print on stdout: data as JSON, or text and tables by rich. Where stdout is no terminal, lines of text keep their
+    length and tables have FILE_COLUMNS columns."""
     if as_json:
         print(json.dumps(what, indent=2))
     else:

@@ -18,6 +18,9 @@ from luthier_py.worker.edge import TRACEBACK, say, wants_tracebacks
 
 
 class ExitCode(IntEnum):
+    """Exit codes of `luthier`. ``USAGE``: what was asked for is wrong (Invalid, a file that is not there). ``ERROR``:
+    all other failures. ``NOTHING_OBSERVED``: the command worked, but its tool had nothing to observe."""
+
     OK = 0
     ERROR = 1
     USAGE = 2

@@ -29,6 +29,8 @@ class ByName:
         self.settings = settings
 
     def parameter(self, name: str, kind: type, many: bool, settings: dict[str, Any]) -> click.Parameter:
+        """The parameter of click for a function's parameter ``name`` of type ``kind``; ``many``: the option may be
+        given several times. ``settings`` (type, default, whether it is required) yield to its own."""
         shown = {"show_default": True, "show_envvar": True}
         flag = {"is_flag": True} if kind is bool else {}
         return click.Option([*self.names, name], multiple=many, **{**shown, **flag, **settings, **self.settings})
@@ -41,6 +43,8 @@ class ByPlace:
         self.settings = settings
 
     def parameter(self, name: str, kind: type, many: bool, settings: dict[str, Any]) -> click.Parameter:
+        """The parameter of click for a function's parameter ``name``; ``many``: it takes any number of words.
+        ``settings`` (type, default, whether it is required) yield to its own."""
         return click.Argument([name], nargs=-1 if many else 1, **{**settings, **self.settings})
 
 

@@ -155,6 +155,8 @@ def execute(
 
 
 def tell_cycles(launches: Iterable[Mapping[str, Any]]) -> None:
+    """Print on stderr what the cycle model says of facts of launches: a line for each kernel, and one for all. Launches
+    without cycles are left out."""
     from luthier_py.report.cycles import cycle_lines
 
     for line in cycle_lines(launches):
@@ -254,4 +256,5 @@ def end_run(done: Done, tool: str, exit_code: int) -> NoReturn:
 
 
 def nothing_observed(tool: str, reasons: list[str]) -> str:
+    """The message that ``tool`` observed nothing, with each of the ``reasons`` once."""
     return f"tool {tool} observed nothing{': ' * bool(reasons)}{'; '.join(dict.fromkeys(reasons))}"

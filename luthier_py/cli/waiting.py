@@ -31,9 +31,11 @@ class Bar:
         self.over = threading.Event()
 
     def stage(self, name: str, done: int, total: int) -> None:
+        """Show a stage of instrumenting, with ``done`` of ``total`` steps; the pipeline calls it."""
         self._progress.update(self._task, description=f"instrumenting: {name}", completed=done, total=total)
 
     def launching(self, device: Device) -> None:
+        """Show from now on how many work-groups of a launch on ``device`` have begun; only the emulator says so."""
         self._device = device
 
     def draw(self, after: float) -> None:

@@ -53,6 +53,7 @@ class Pool:
     borrowed: RegSet = field(default_factory=RegSet)
 
     def is_free(self, reg: Reg) -> bool:
+        """Whether all of ``reg`` is free and not taken yet; ``asked`` notes that the call depends on this."""
         self.asked[reg.file] |= (1 << reg.dwords) - 1 << reg.index
         return reg in self.free and not self.taken.overlaps(RegSet.of(reg))
 
@@ -92,6 +93,7 @@ class Pool:
         return self.claim(reg)
 
     def claim(self, reg: Reg) -> Reg:
+        """Mark ``reg`` as taken, whether it was free or not; it is returned as it is."""
         self.taken |= RegSet.of(reg)
         return reg
 
@@ -129,10 +131,12 @@ class Group:
 
     @property
     def dwords(self) -> int:
+        """Number of registers, gaps among them included."""
         return self.high - self.low
 
     @property
     def phase(self) -> int:
+        """How far above a multiple of ``align`` it starts, and has to start in its place."""
         return self.low % self.align
 
 

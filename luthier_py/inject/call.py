@@ -69,9 +69,11 @@ class Caller:
     carriers: Carriers | None = None
 
     def emit(self, inst: Inst, jump: Label | None = None) -> None:
+        """Add one instruction to the call; ``jump``: where it goes, if it is a branch."""
         self.items.append(Single(inst, edit=self.edit, jump=jump))
 
     def copy(self, to: Reg, source: Reg | int) -> None:
+        """Add ``to`` := ``source``, a register or constant: one dword, or two of scalars."""
         self.emit(glue.copy(self.isa, to, source))
 
     # -- saving and restoring ------------------------------------------------------------------
@@ -87,6 +89,7 @@ class Caller:
                 self.copy(keep, reg)
 
     def restore(self) -> None:
+        """Put back what :meth:`save` kept, SCC last."""
         for reg, keep in self.saved.items():
             if reg != _SCC:
                 self.copy(reg, keep)
@@ -147,6 +150,8 @@ class Caller:
 
     @property
     def arguments(self) -> Iterator[tuple[Slot, object]]:
+        """The fragment's register for each argument, with the argument; and for the private segment's resource, if it
+        reads it."""
         payload = self.fragment.payload
         yield from zip(payload.params, self.insertion.runtime_args, strict=True)
         if payload.resource is not None:
@@ -223,10 +228,12 @@ class Caller:
             self.copy(part(to, offset, width), part(source, offset, width))
 
     def to_lanes(self, to: LaneOf, source: Reg) -> None:
+        """Write scalars of ``source`` to the lanes of ``to``, one dword each."""
         for k in range(to.dwords):
             self.emit(glue.to_lane(self.isa, to.reg, to.first + k, part(source, k)))
 
     def from_lanes(self, to: Reg, source: LaneOf) -> None:
+        """Read scalars into ``to`` from the lanes of ``source``, one dword each."""
         for k in range(source.dwords):
             self.emit(glue.from_lane(self.isa, part(to, k), source.reg, source.first + k))
 
@@ -268,6 +275,7 @@ class Caller:
             self.copy(_EXEC, self.saved.pop(_EXEC))
 
     def set_results(self, placement: Placement) -> None:
+        """Move the hook's results to the registers and variables of ``into``; SCC is left to :meth:`set_flag`."""
         self.move_all({
             home: placement(slot.reg)
             for slot, value in zip(self.fragment.payload.results, self.insertion.into, strict=True)
@@ -312,6 +320,8 @@ class Pattern:
     allotted: Allotted
 
     def fits(self, free: RegSet) -> bool:
+        """Whether the items are right for a call that may take ``free``: of the registers asked for the same are
+        free."""
         return free & self.asked == self.free
 
     def again(self, isa: InstructionSet, fragment: Fragment, insertion: Insertion, edit: Edit) -> list[Item]:
@@ -331,6 +341,7 @@ class Pattern:
 
 
 def edit_of(insertion: Insertion, site: Site, number: int) -> Edit:
+    """The Edit of all items of the call; ``number``: of the component's calls."""
     return Edit(Cause.CALL, number, insertion.hook.name, site.instr.pc, site.place)
 
 

@@ -36,6 +36,7 @@ class Fragment:
 
 
 def prepare(isa: InstructionSet, payload: Payload) -> Fragment:
+    """What every place needs to know of ``payload``, worked out once; registers are those that the compiler chose."""
     general = general_registers(isa)
     slots = [slot.reg for slot in (*payload.params, *payload.results)]
     slots += [each for each in (payload.stack, payload.resource) if each is not None]
@@ -114,4 +115,5 @@ def general_registers(isa: InstructionSet) -> RegSet:
 
 
 def is_general(reg: Reg) -> bool:
+    """Whether it is no special register: a vector register, or scalars below VCC."""
     return reg.file is not RegFile.SGPR or reg.index < min(VCC, M0)

@@ -78,10 +78,12 @@ Keeper: TypeAlias = "WaveVariable | Entry | Own"
 
 
 def dwords_of(keeper: Keeper) -> int:
+    """How many scalar registers, or lanes of a vector register, the value takes."""
     return keeper.dwords if isinstance(keeper, Own) else keeper.type.dwords
 
 
 def part(reg: Reg, offset: int, dwords: int = 1) -> Reg:
+    """``dwords`` registers of ``reg``, from number ``offset`` in it on."""
     return Reg(reg.file, reg.index + offset, dwords)
 
 
@@ -102,22 +104,27 @@ class Slice:
 
     @property
     def pc(self) -> int:
+        """Original address of the first instruction."""
         return self.code.bounds[0][self.start]
 
     @property
     def end(self) -> int:
+        """Original address behind the last instruction."""
         return self.code.bounds[1][self.stop - 1]
 
     @property
     def size_bytes(self) -> int:
+        """Bytes of the instructions, in the original as in the copy."""
         starts, ends = self.code.bounds
         return ends[self.stop - 1] - starts[self.start]
 
     def inst(self, at: int) -> Inst:
+        """The instruction at the place ``at`` of ``code``, between ``start`` and ``stop``."""
         return self.code.inst(at)
 
     @property
     def instrs(self) -> Instrs:
+        """Its instructions, as places of the original."""
         return Instrs(self.code, self.start, self.stop)
 
     def place(self, pc: int) -> int:
@@ -196,9 +203,11 @@ class Run:
 
     @property
     def size_bytes(self) -> int:
+        """Bytes of the instructions."""
         return sum([inst.size_bytes for inst in self.insts[self.start : self.stop]])
 
     def inst(self, at: int) -> Inst:
+        """The hook's instruction of this number, between ``start`` and ``stop``."""
         return self.insts[at]
 
     def cut(self, at: int) -> tuple[Run, ...]:
@@ -221,6 +230,7 @@ class Single:
 
     @property
     def inserted(self) -> bool:
+        """Whether it is inserted code alone: it neither is nor replaces an instruction of the application."""
         return self.origin is None
 
     @property
@@ -230,6 +240,7 @@ class Single:
 
     @property
     def size_bytes(self) -> int:
+        """Bytes of the instruction, its literal included."""
         return self.inst.size_bytes
 
 

@@ -94,6 +94,7 @@ def _target_name(inst: Inst) -> str:
 
 
 def source_map(function: Function, placed: Placed) -> SourceMap:
+    """Where each original instruction, and each block, of ``function`` is in the chunk of its clone."""
     pieces: list[tuple[Iterable[Instr], int]] = []
     labels: dict[int, int] = {}
     for item, at in zip(placed.clone.items, placed.offsets, strict=True):

@@ -31,6 +31,7 @@ class FixupKind(Enum):
         return 8 if self is FixupKind.REL64 else 4
 
     def stored(self, distance: int) -> bytes:
+        """The bytes that are stored, little-endian, where target + addend - base is ``distance`` bytes."""
         shift = 32 if self in (FixupKind.REL32_HI, FixupKind.BACK32_HI) else 0
         distance = -distance if self in (FixupKind.BACK32_LO, FixupKind.BACK32_HI) else distance
         return (distance >> shift & (1 << 8 * self.size_bytes) - 1).to_bytes(self.size_bytes, "little")
@@ -79,6 +80,7 @@ class NewKernel:
 
     @property
     def symbol(self) -> str:
+        """Name of the symbol of its kernel descriptor."""
         return f"{self.name}.kd"
 
 
@@ -105,4 +107,5 @@ class Patch:
 
     @property
     def empty(self) -> bool:
+        """Whether nothing is to be added, so that the code object stays as it is."""
         return not (self.chunks or self.kernels or self.variables)

@@ -45,6 +45,8 @@ class Calls:
         return [(made[0], allotted) for made, allotted in zip(self.made, self.allotted, strict=True)]
 
     def add(self, insertion: Insertion) -> None:
+        """Choose the site of one insertion and add the items of its call there. Raises OutOfRegisters where no site has
+        registers enough, EditConflict where the hook cannot stand at any."""
         key, arguments = payload_key(insertion), insertion.runtime_args
         fragment, form = self.fragments[key], (key, arguments, insertion.into)
         if form not in self.needs:

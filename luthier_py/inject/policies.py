@@ -103,6 +103,8 @@ def cheap_policies(
 def every_policy(
     program: Program, facts: Facts, component: Component, general: RegSet, private: Private, orders: Orders
 ) -> tuple[Policy, ...]:
+    """All policies of a component, cheapest first; the last one waits for outstanding loads to have their registers,
+    too."""
     found: list[Policy] = []
     for name, allowed in (("at no cost", at_no_cost), ("for fewer waves", for_fewer_waves)):
         ways, registers, spare = _ways(program, facts, component, general, name, allowed, orders)

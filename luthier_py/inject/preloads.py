@@ -17,6 +17,7 @@ _LOADED = (16, 8, 4, 2, 1)  # dwords at once; more than two go to registers whos
 
 
 def without_preloads(descriptor: KernelDescriptor) -> KernelDescriptor:
+    """The descriptor of a kernel that has no arguments preloaded."""
     return descriptor.replace(kernarg_preload_length=0, kernarg_preload_offset=0)
 
 

@@ -35,6 +35,7 @@ class Prologue(NamedTuple):
     insts: list[Inst]
 
     def is_like(self, other: Prologue) -> bool:
+        """Whether waves start in the same places and do the same, byte for byte."""
         return self.entries == other.entries and [i.raw for i in self.insts] == [i.raw for i in other.insts]
 
 
@@ -58,6 +59,8 @@ def prologues(
 
 
 def with_prologue(isa: InstructionSet, clone: Clone, prologue: Prologue) -> Clone:
+    """The clone with its prologue in front, once for each entry, at the distance that the original's entries have.
+    OutOfRegisters where there is no room for it between two entries."""
     entries, items = prologue.entries, list[Item]()
     for entry in entries:
         stub = [Single(inst, edit=_EDIT) for inst in prologue.insts]

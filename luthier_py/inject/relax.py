@@ -25,6 +25,8 @@ _EDIT = Edit(Cause.ISLAND)
 
 
 def relax(isa: InstructionSet, clone: Clone) -> Clone:
+    """The clone with islands where branches would not reach, and with s_nop behind those whose displacement
+    hangs the target (isa.hazards)."""
     items: Sequence[Item] = clone.items
     while True:
         distances = _distances(items)

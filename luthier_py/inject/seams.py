@@ -50,6 +50,7 @@ class Debts:
         return bool(self.application or self.inserted)
 
     def join(self, other: Debts) -> Debts:
+        """What is owed where control may come from either place: for each hazard the longer distance."""
         return self.become(self.application.join(other.application), self.inserted.join(other.inserted))
 
     def behind(self, isa: InstructionSet, inst: Inst) -> Debts:

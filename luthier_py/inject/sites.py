@@ -93,6 +93,8 @@ class Sites:
     last: Mapping[int, Insertion]
 
     def needs(self, insertion: Insertion, arguments: Iterable[RuntimeArg], payload: Payload, vector: bool) -> Needs:
+        """What a call asks of its place. ``vector``: it may not stand where vector instructions are skipped or
+        indexed."""
         named = RegSet.of(*(value for value in (*arguments, *insertion.into) if isinstance(value, Reg)))
         saved, vcc = payload.writes & SAVED, (payload.reads | payload.writes).overlaps(_VCC)
         return Needs(insertion.hook.name, insertion.hook.lanes, vector, saved, named | saved,
@@ -112,6 +114,7 @@ class Sites:
         return (replace(site, at_end=True) if self.ends(insertion, site) else site for site in sites)
 
     def ends(self, insertion: Insertion, site: Site) -> bool:
+        """Whether nothing but the end of the wave follows the call at ``site``."""
         return site.place is Place.BEFORE and self.last.get(site.instr.pc) is insertion
 
     def cheapest_first(self, places: Sequence[Point], needs: Needs) -> Iterator[Site]:
@@ -128,6 +131,7 @@ class Sites:
             yield self.site(point, live, needs)
 
     def live(self, instr: Instr, place: Place, lanes: Lanes) -> RegSet:
+        """What the application may still read at the place, in the lanes that a hook with ``lanes`` makes active."""
         facts = self.facts
         if place is Place.BEFORE:
             return facts.live_before(instr) if lanes is Lanes.ACTIVE else facts.live_before_all_lanes(instr)
@@ -143,9 +147,11 @@ class Sites:
                        wait=wait_for(self.program.isa, pending, pending.registers))
 
     def pending(self, instr: Instr, place: Place) -> Pending:
+        """Loads that are outstanding at the place. Where a branch is taken: as behind it."""
         return self.facts.pending_before(instr) if place is Place.BEFORE else self.facts.pending_after(instr)
 
     def site(self, point: Point, live: RegSet, needs: Needs) -> Site:
+        """All that is known at a place; ``live``: as :meth:`live` gives it."""
         instr, place = point
         pending = self.pending(instr, place)
         loading, wait = pending.registers, wait_for(self.program.isa, pending, needs.ready)
@@ -153,6 +159,7 @@ class Sites:
                     (needs.general & live) - loading, lambda: self.resting(point), wait, self.float_fields)
 
     def resting(self, point: Point) -> RegSet | None:
+        """General registers that the application needs in no lane at the place; None where no vector code may stand."""
         instr, place = point
         if self.facts.obstacle(instr, after=place is not Place.BEFORE):
             return None
@@ -165,6 +172,7 @@ class Sites:
         return Pool(free, lambda: self.where(instr))
 
     def where(self, instr: Instr) -> Location:
+        """The place for error messages: function, pc and text of the instruction."""
         return Location(self.program.function_of(instr).name, instr.pc, self.program.isa.text(instr.inst))
 
 

@@ -77,6 +77,7 @@ class Carriers:
 
     @property
     def brought(self) -> list[Inst]:
+        """Instructions that load the carriers from their slots, in all lanes."""
         loads = moves(self.isa, tuple(self.of.values()), tuple(self.of), self.base)[1]
         return in_all_lanes(self.isa, self.keep, [*based(self.isa, self.of, self.base), *loads])
 

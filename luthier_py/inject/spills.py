@@ -52,14 +52,18 @@ class Spills:
             self.scalars(scalars)
 
     def around(self, before: Sequence[Item], behind: Sequence[Item]) -> None:
+        """Put items around those that are there: in front of all before the call, behind all that follow it."""
         self.before, self.behind = [*before, *self.before], [*self.behind, *behind]
 
     def singles(self, insts: Sequence[Inst]) -> list[Item]:
+        """``insts`` as items of the call."""
         return [Single(inst, edit=self.edit) for inst in insts]
 
     # -- vectors -------------------------------------------------------------------------------
 
     def vectors(self, regs: Sequence[Reg], own_exec: bool) -> None:
+        """Put vector registers into slots and back, in all lanes if ``own_exec``, else under the application's EXEC;
+        OutOfRegisters where there are too few slots."""
         isa, slots = self.isa, self.next_slots(len(regs))
         base = self.pool.take(RegFile.SGPR) if need_base(isa, slots) else None
         saves, loads = moves(isa, regs, slots, base)
@@ -70,6 +74,7 @@ class Spills:
         self.around(self.singles([*based(isa, slots, base), *saves]), self.singles(loads))
 
     def next_slots(self, count: int) -> tuple[SpillSlot, ...]:
+        """The policy's next ``count`` slots; OutOfRegisters if there are not so many left."""
         found = self.policy.slots[self.slots : self.slots + count]
         self.slots += count
         if len(found) < count:
@@ -81,6 +86,8 @@ class Spills:
     # -- scalars -------------------------------------------------------------------------------
 
     def scalars(self, regs: Sequence[Reg]) -> None:
+        """Put scalars into lanes of one vector register and back; OutOfRegisters where no vector register can be had
+        for it."""
         pool, nobodys = self.pool, self.site.resting()
         resting = Pool(pool.free & (nobodys or RegSet()), pool.where, pool.why, pool.taken)
         carrier = resting.lowest(RegFile.VGPR)

@@ -41,6 +41,7 @@ _REFERENCE = re.compile(r"(low|high|all|back-low|back-high) (\S+?)(?:\+(\d+))? -
 
 
 def format_clone(isa: InstructionSet, clone: Clone) -> str:
+    """The text of a clone, a line for each instruction, which `parse_clone` reads."""
     return "\n".join(_Printer(isa, clone).lines()) + "\n"
 
 

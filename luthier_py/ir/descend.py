@@ -39,6 +39,7 @@ class FunctionBytes:
 
     @property
     def end(self) -> int:
+        """First address behind the extent."""
         return self.address + len(self.data)
 
 

@@ -38,6 +38,8 @@ class Extents:
         return min([start for start in self.starts[at + 1 : at + 2]] + [text.stop])
 
     def name(self, address: int) -> str:
+        """Name of the function that starts at ``address``; where neither a symbol nor a kernel says it,
+        ``function_1a00`` after the address."""
         at = bisect_right(self.starts, address) - 1
         return self.names[at] if at >= 0 and self.starts[at] == address else f"function_{address:x}"
 

@@ -112,6 +112,7 @@ def _instrs(code: Columns, places: range) -> Iterator[Instr]:
 
 
 def instr_at(code: Columns, at: int) -> Instr:
+    """The instruction at place ``at`` of ``code``."""
     return Instr(int(code.pcs[at]), at, code)
 
 
@@ -149,6 +150,7 @@ class Block:
 
     @property
     def stop(self) -> int:
+        """Place in the function's ``code`` behind the last instruction."""
         return self.instrs.stop if isinstance(self.instrs, Instrs) else self.instrs[-1].at + 1
 
     @property
@@ -205,6 +207,7 @@ class Function:
 
     @property
     def instrs(self) -> Iterator[Instr]:
+        """The instructions of all blocks, block by block."""
         return (instr for block in self.blocks for instr in block.instrs)
 
     @property
@@ -301,4 +304,5 @@ class Program:
 
 
 def by_address(functions: Iterable[Function]) -> tuple[Function, ...]:
+    """``functions`` in ascending order of their addresses."""
     return tuple(sorted(functions, key=lambda function: function.address))

@@ -31,10 +31,12 @@ def nothing(block: Block, instr: Instr | None) -> str:
 
 
 def format_program(program: Program, annotate: Annotator = nothing) -> str:
+    """All functions of ``program``, with an empty line between two."""
     return "\n".join(format_function(program, function, annotate) for function in program.functions)
 
 
 def format_function(program: Program, function: Function, annotate: Annotator = nothing) -> str:
+    """One function of ``program``: a heading, then its blocks, each with the blocks that control goes to from it."""
     kind = "kernel" if function.kernel else "function"
     lines = [f"{function.name}:  ; {kind}, 0x{function.address:x}..0x{function.end:x}"]
     if function.incomplete:

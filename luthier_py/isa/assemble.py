@@ -44,6 +44,7 @@ class Syntax:
 
     @staticmethod
     def of(template: str) -> Syntax:
+        """Read from a row's ``template``, which is LLVM's assembly string of the instruction."""
         rest = re.sub(r"^\w+", "", template)
         operands: list[str] = []
         words: list[str] = []
@@ -87,6 +88,8 @@ class Assembler:
 
     def assemble(self, name: str, operands: tuple[OperandValue, ...],
                  modifiers: dict[str, int]) -> tuple[OpInfo, list[int], int | None]:
+        """The opcode, a field for each of its operands, and the literal (None without one) of the smallest encoding.
+        Invalid if the target has no such instruction, or no encoding of it takes these operands and modifiers."""
         candidates = self.by_name.get(name.lower())
         if not candidates:
             raise Invalid(f"{self.target.name} has no instruction {name}")

@@ -50,6 +50,7 @@ class TextLayout:
     @staticmethod
     @cache
     def of(op: OpInfo) -> TextLayout:
+        """Read from the row's template, which is LLVM's assembly string of the instruction."""
         template = re.sub(r" :: \w+ ", ", ", op.template)
         rest = re.sub(r"^\w+", "", template).replace("$tgt $src0", "$tgt, $src0")
         slots, words = [], []
@@ -96,6 +97,7 @@ class Draft:
     asked: dict[str, int] = field(default_factory=dict)  # registers of which the field has not all bits
 
     def set_bits(self, name: str, bits: int) -> None:
+        """Set bits of a field; those that were set before stay."""
         self.fields[name] = self.fields.get(name, 0) | bits
 
 

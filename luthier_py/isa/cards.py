@@ -29,6 +29,7 @@ _FAMILIES = (  # the first whose words the card's name begins with
 
 
 def pci_device(target: Target) -> int:
+    """AMD's PCI device ID of a card that runs code for ``target``; Unsupported where no card has a published one."""
     card = _card(target).name
     if card not in _DEVICES:
         raise Unsupported(f"ROCm's own stack has no {card} here: no such card is known; take another target, or the "

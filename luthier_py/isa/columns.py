@@ -56,6 +56,7 @@ class Kinds:
         return found
 
     def op(self, kind: int) -> OpInfo:
+        """The row of the target's table that the kind is of. The kind must be an instruction, not UNKNOWN."""
         return self.isa.op(int(self.rows[kind]))
 
     def having(self, said: Callable[[OpInfo], object]) -> Array:
@@ -85,6 +86,7 @@ class Kinds:
         return found
 
     def raw(self, kind: int) -> bytes:
+        """The bytes of the kind, its literal included; of what is no instruction one dword."""
         first = int(self._scan.kind_first[kind])
         return self._code[first : first + int(self.sizes[kind])]
 
@@ -115,6 +117,7 @@ class Kinds:
 
     @cached_property
     def masks(self) -> Masks:
+        """What each kind reads and writes, implicit operands included; nothing for a kind that is no instruction."""
         found = Masks([0] * len(self), [0] * len(self), [0] * len(self))
         for group in self._scan.groups:
             self._add_masks(group, found)
@@ -181,9 +184,11 @@ class Columns:
         return self.pcs.tolist(), (self.pcs + self.sizes).tolist()
 
     def size(self, at: int) -> int:
+        """Bytes of the instruction at place ``at``."""
         return int(self.distinct.sizes[self.kinds[at]])
 
     def row(self, at: int) -> int:
+        """Number of the row of the target's table for the instruction at place ``at``; UNKNOWN where there is none."""
         return int(self.distinct.rows[self.kinds[at]])
 
     def inst(self, at: int) -> Inst:

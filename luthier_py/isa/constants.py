@@ -20,6 +20,8 @@ _INVERSE_TWO_PI_BITS = {"e": 0x3118, "f": 0x3E22F983, "d": 0x3FC45F306DC9C882}
 
 
 def is_constant(code: int) -> bool:
+    """Whether a source encoding is an inline constant: an integer from -16 to 64, or one of nine floats. Not a
+    literal."""
     return ZERO <= code <= 208 or 240 <= code <= INVERSE_TWO_PI
 
 

@@ -38,6 +38,7 @@ class InstructionCost:
     pipe: Pipe | None  # what it holds meanwhile, for others too
 
     def times(self, factor: int) -> InstructionCost:
+        """The cost with all cycles multiplied by ``factor``."""
         return InstructionCost(self.work, self.held * factor, self.ready * factor, self.chained * factor, self.pipe)
 
 

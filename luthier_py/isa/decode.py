@@ -276,6 +276,7 @@ class Decoder:
 
 
 def mnemonic_of(template: str) -> str:
+    """The mnemonic that a template of LLVM begins with, its encoding suffix included."""
     end = next((k for k, letter in enumerate(template) if letter in " $"), len(template))
     return template[:end]
 

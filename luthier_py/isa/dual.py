@@ -25,6 +25,7 @@ _MULTIPLIED = {"V_FMAMK_F32": ("vdst", "src0", "imm", "src1")}
 
 
 def is_dual(op: OpInfo) -> bool:
+    """Whether it is a VOPD instruction: two vector instructions in one."""
     return op.base.startswith(PREFIX)
 
 

@@ -36,6 +36,7 @@ class ElementFormat:
 
     @property
     def bytes(self) -> int:
+        """Bytes of an element in memory; 0 where nothing is bound."""
         return sum(self.widths) // 8
 
     @property

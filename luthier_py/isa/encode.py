@@ -54,6 +54,7 @@ def place_field(op: OpInfo, info: OperandInfo, value: int) -> int:
 
 
 def read_field(info: OperandInfo, word: int) -> int:
+    """The operand's field in the encoding ``word``, put together from its segments; signed fields are not extended."""
     return sum((word >> first & (1 << width) - 1) << at for first, width, at in info.segments)
 
 

@@ -64,10 +64,12 @@ def united(isa: InstructionSet, to: Reg, source: Reg, other: Reg) -> Inst:
 
 
 def lower_half(isa: InstructionSet, to: Reg, source: Reg) -> Inst:
+    """``to`` := bits 15:0 of a scalar; destroys SCC."""
     return _made(isa, "s_and_b32", to, source, 0xFFFF)
 
 
 def upper_half(isa: InstructionSet, to: Reg, source: Reg) -> Inst:
+    """``to`` := bits 31:16 of a scalar; destroys SCC."""
     return _made(isa, "s_lshr_b32", to, source, 16)
 
 
@@ -84,6 +86,8 @@ def to_private(
 def from_private(
     isa: InstructionSet, reg: Reg, base: Reg | None, offset_bytes: int, resource: Reg | None = None
 ) -> Inst:
+    """A vector register := a dword of each active lane's private memory; its place is given as to `to_private`. The
+    value is there once the load has been waited for."""
     if resource is not None:
         return _private(isa, f"buffer_load_dword {reg}, off, {resource}, {base or 0}", offset_bytes)
     return _private(isa, f"scratch_load_{_dword(isa)} {reg}, off, {base or 'off'}", offset_bytes)
@@ -130,14 +134,17 @@ def add(isa: InstructionSet, to: Reg, source: Reg, number: Reg | int = PLACEHOLD
 
 
 def add_with_carry(isa: InstructionSet, to: Reg, source: Reg, number: Reg | int = PLACEHOLDER) -> Inst:
+    """High half of a sum: adds SCC, the carry that `add` of the low half has left."""
     return _made(isa, "s_addc_u32", to, source, number)
 
 
 def subtract(isa: InstructionSet, to: Reg, source: Reg, other: Reg | int = PLACEHOLDER) -> Inst:
+    """Low half of the difference ``source - other``; SCC becomes the borrow."""
     return _made(isa, "s_sub_u32", to, source, other)
 
 
 def subtract_with_borrow(isa: InstructionSet, to: Reg, source: Reg, other: Reg | int = PLACEHOLDER) -> Inst:
+    """High half of a difference: takes off SCC, the borrow that `subtract` of the low half has left."""
     return _made(isa, "s_subb_u32", to, source, other)
 
 
@@ -154,14 +161,17 @@ def jump(isa: InstructionSet, distance_dwords: int = 0) -> Inst:
 
 
 def jump_if_flag(isa: InstructionSet) -> Inst:
+    """A branch that is taken if SCC is 1; its displacement is to be filled in."""
     return _made(isa, "s_cbranch_scc1", 0)
 
 
 def jump_if_no_lane(isa: InstructionSet) -> Inst:
+    """A branch that is taken if EXEC is 0; its displacement is to be filled in."""
     return _made(isa, "s_cbranch_execz", 0)
 
 
 def nothing(isa: InstructionSet) -> Inst:
+    """``s_nop 0``: four bytes, one wait state."""
     return _made(isa, "s_nop", 0)
 
 
@@ -176,6 +186,7 @@ def keep_mode(isa: InstructionSet, to: Reg, field: int) -> Inst:
 
 
 def set_mode(isa: InstructionSet, field: int, source: Reg | int) -> Inst:
+    """A field of MODE (vector_modes.mode_field) := the low bits of a scalar, or of a literal behind the instruction."""
     return _made(isa, "s_setreg_b32" if isinstance(source, Reg) else "s_setreg_imm32_b32", field, source)
 
 

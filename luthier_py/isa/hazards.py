@@ -169,6 +169,7 @@ def _stores(op: OpInfo) -> bool:
 
 
 def is_double_matrix(op: OpInfo) -> bool:
+    """Whether it is a matrix instruction on f64, which has hazards and wait states of its own."""
     return bool(op.flags & OpFlag.MATRIX) and "_F64_" in op.base
 
 

@@ -17,6 +17,9 @@ from luthier_py.isa.target import Target
 
 
 class Dimension(NamedTuple):
+    """What a value of DIM makes of an image instruction (AMD ISA manuals, MIMG): how many ``coordinates`` there are,
+    slices and samples among them, and how many ``gradients``, those of both directions."""
+
     name: str
     coordinates: int
     gradients: int

@@ -26,6 +26,8 @@ class OperandKind(Enum):
 
 
 class Access(Flag):
+    """What an instruction does to an operand: both for a destination that is a source, too, NONE for a plain field."""
+
     NONE = 0
     READ = auto()
     WRITE = auto()
@@ -234,6 +236,7 @@ class Inst:
 
     @property
     def size_bytes(self) -> int:
+        """Bytes of the encoding with the literal behind it, which ``op.size_bytes`` leaves out."""
         return len(self.raw)
 
     def find(self, name: str) -> Operand | None:

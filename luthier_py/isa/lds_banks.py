@@ -100,6 +100,7 @@ class BankModel:
     writes: tuple[LaneGroups, LaneGroups, LaneGroups, LaneGroups]
 
     def service(self, way: Way, dwords: int) -> LaneGroups:
+        """How an access of ``dwords`` in each lane, from 1 to 4, is served."""
         return (self.reads if way is Way.READ else self.writes)[dwords - 1]
 
 

@@ -23,6 +23,7 @@ BANKS3 = {**BANKS, "src2": 3}
 
 
 def why_illegal(target: Target, inst: Inst) -> str | None:
+    """Why ``inst`` must not be written for ``target``, in words; None if it may be, or is no VALU instruction."""
     if OpFlag.VALU not in inst.op.flags:
         return None
     most = 1 if inst.op.base in ONE_SCALAR_SOURCE else target.constant_bus_limit

@@ -16,6 +16,8 @@ _FORMATS = {"cbsz": "src0", "blgp": "src1", "matrix_a_fmt": "src0", "matrix_b_fm
 
 
 def has_formats(op: OpInfo) -> bool:
+    """Whether fields of the instruction say the formats of A and B (f8f6f4), and with them how wide src0 and src1
+    are."""
     return op.base.endswith("_F8F6F4")
 
 

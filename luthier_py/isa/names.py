@@ -46,6 +46,8 @@ def _has_hold_counter(target: Target) -> bool:
 
 
 class Name(NamedTuple):
+    """A name of a number in LLVM's assembly; ``where``: the targets on which it holds."""
+
     number: int
     text: str
     where: Where = _everywhere

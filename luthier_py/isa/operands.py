@@ -64,6 +64,8 @@ class OperandReader:
                       "select": range(7), "unused": range(3)}
 
     def read(self, info: OperandInfo, value: int) -> Operand:
+        """The operand that says ``value`` in its field; Malformed where the hardware reserves that, or LLVM refuses
+        it."""
         return self.methods[info.kind](info, value)
 
     def _register(self, info: OperandInfo, file: RegFile, index: int, dwords: int, half: int = 0) -> Operand:

@@ -33,6 +33,8 @@ class Owed:
         return bool(self.states or self.chains)
 
     def join(self, other: Owed) -> Owed:
+        """What is owed where two paths meet: what either owes. ``self`` itself, the same object, if ``other`` adds
+        nothing."""
         if not self or not other:
             return other if other else self
         states, links = hazards.joined(self.states, other.states), chains.joined(self.chains, other.chains)
@@ -64,6 +66,7 @@ class Missing:
         return bool(self.states or self.rows)
 
     def join(self, other: Missing) -> Missing:
+        """What satisfies both: the larger number of wait states, and what ends the chains of either."""
         return Missing(max(self.states, other.states), self.rows | other.rows)
 
     def instructions(self, isa: InstructionSet, inst: Inst) -> list[Inst]:

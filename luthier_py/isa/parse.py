@@ -27,6 +27,8 @@ class BadText(Invalid):
 
 @dataclass(frozen=True, slots=True)
 class Token:
+    """A part of a line of assembly; ``column`` counts from 0, in the whole line."""
+
     text: str
     column: int
 
@@ -101,6 +103,7 @@ class Spelled:
 
     @property
     def high(self) -> bool:
+        """Whether the text names the upper half of a register, as ``v1.h`` does."""
         return self.half == "h"
 
 
@@ -169,6 +172,7 @@ def names(target: Target) -> dict[str, Reg | int]:
 
 
 def integer(token: Token) -> int:
+    """A number in decimal or hexadecimal, with or without a minus; BadText for what does not look like one."""
     if not INTEGER.match(token.text):
         raise BadText(f"an integer is expected, not {token.text!r}", token.column)
     return int(token.text, 0)

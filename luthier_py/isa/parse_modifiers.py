@@ -262,6 +262,8 @@ def _version(_: Target, token: Token) -> int:
 
 
 def swizzle(token: Token) -> int:
+    """``swizzle(MODE,...)`` to the offset of ds_swizzle_b32 (AMD ISA manuals, DS_SWIZZLE_B32). BadText for a mode that
+    there is not, or with another number of arguments; whether these are in range is not checked."""
     mode, *rest = one_call(token, 2, 3, 5)
     if mode.text == "BITMASK_PERM":
         return _bitmask(rest[0])
@@ -315,6 +317,7 @@ def attribute(token: Token) -> tuple[int, int]:
 
 
 def export_target(target: Target, token: Token) -> int:
+    """A target of an export: a name that ``target`` has, or invalid_target_N for number N, as the printer writes it."""
     known = {name: number for number, name in names_of(EXPORT_TARGETS, target).items()}
     found = re.fullmatch(r"invalid_target_(\d+)", token.text)
     if token.text not in known and found is None:

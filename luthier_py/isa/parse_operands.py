@@ -39,6 +39,7 @@ class Literal:
     value: int | None = None
 
     def only(self, value: int, token: Token) -> int:
+        """Take ``value`` as the literal, and give it back; BadText if the instruction needs another one already."""
         if self.value not in (None, value):
             raise BadText(f"two different literals, 0x{self.value:x} and 0x{value:x}", token.column)
         self.value = value

@@ -113,6 +113,7 @@ def vgpr(index: int, dwords: int = 1) -> Reg:
 
 
 def agpr(index: int, dwords: int = 1) -> Reg:
+    """Accumulation registers from ``index`` on: ``agpr(2)`` is a2."""
     return Reg(RegFile.AGPR, index, dwords)
 
 
@@ -145,14 +146,17 @@ class RegSet:
 
     @property
     def sgpr(self) -> int:
+        """The scalar file as a mask: bit *i* is register *i*, special registers included."""
         return self.bits & SCALARS
 
     @property
     def vgpr(self) -> int:
+        """The vector registers as a mask: bit *i* is v*i*."""
         return self.bits >> VGPR_SHIFT & _VECTORS
 
     @property
     def agpr(self) -> int:
+        """The accumulation registers as a mask: bit *i* is a*i*."""
         return self.bits >> AGPR_SHIFT
 
     @property

@@ -59,10 +59,12 @@ class Scan:
 
     @property
     def sizes(self) -> Array:
+        """Size of each instruction in bytes, with its literal."""
         return self.kind_sizes[self.kinds]
 
     @property
     def rows(self) -> Array:
+        """The table's row of each instruction, or UNKNOWN."""
         return self.kind_rows[self.kinds]
 
 
@@ -225,6 +227,8 @@ class KeyTable:
         return np.where(same, self.rows[places], NOT_MET)
 
     def add(self, key: list[int], row: int) -> None:
+        """Enter a key that is not in the table yet. Where PROBES places from its first one on are taken, the table
+        becomes four times as large."""
         mixed = key[0] ^ (key[1] << 7 if self.wide else 0)
         place = (mixed * _MULTIPLIER & (1 << 64) - 1) >> 64 - self.bits
         probes = self.rows[place:place + PROBES].tolist()

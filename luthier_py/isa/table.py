@@ -39,6 +39,9 @@ class OperandClass(NamedTuple):
 
 
 class ShapeOperand(NamedTuple):
+    """One operand of a shape in the records file. ``access``: bits of Access; ``class_number``: place in
+    Records.classes."""
+
     name: str
     access: int
     class_number: int
@@ -97,6 +100,7 @@ class Records:
     row_lines: list[str]
 
     def shape(self, number: int) -> list[ShapeOperand]:
+        """The operands of shape ``number``, parsed from its line at each call."""
         return [ShapeOperand(*operand) for operand in json.loads(self.shape_lines[number])]
 
 
@@ -110,14 +114,17 @@ class Table:
 
 
 def table_key(name: str, wave_size: int) -> str:
+    """The key of a target's line in the index: "gfx90a-wave64"."""
     return f"{name}-wave{wave_size}"
 
 
 def compress(text: str) -> bytes:
+    """As gzip has it, without the time, so that equal tables make equal files."""
     return gzip.compress(text.encode(), 9, mtime=0)
 
 
 def decompress(path_or_data: Path | bytes) -> str:
+    """The text of a file at a path, or of its bytes."""
     data = path_or_data.read_bytes() if isinstance(path_or_data, Path) else path_or_data
     return gzip.decompress(data).decode()
 

@@ -96,6 +96,7 @@ class Target:
 
     @property
     def wave_sizes(self) -> tuple[int, ...]:
+        """How many lanes its waves may have; the first is LLVM's default."""
         return tuple(size for size, _ in self.vgprs)
 
     @property
@@ -180,6 +181,7 @@ class Target:
         return self.generation >= 10
 
     def wave_registers(self, wave_size: int) -> WaveRegisters:
+        """Vector registers of waves of ``wave_size`` lanes; Invalid where the target has no such waves."""
         for size, registers in self.vgprs:
             if size == wave_size:
                 return registers

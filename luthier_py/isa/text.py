@@ -37,6 +37,7 @@ class Printer:
         self.compiled: dict[int, tuple[TextPart, ...]] = {}
 
     def text(self, inst: Inst) -> str:
+        """The text of an instruction, whose place is not known: a branch has the number in its field, no address."""
         line = Line(inst, self.target)
         return "".join([part if isinstance(part, str) else part(line) for part in self.parts(inst.op)])
 

@@ -32,12 +32,14 @@ class Watched:
         self.operands = _Noted(inst.operands, self.see)
 
     def see(self, place: int) -> None:
+        """Note that field ``place`` was looked at, and the literal with it where the field says that one follows."""
         self.seen.add(place)
         if self.inst.fields[place] in (LITERAL, LITERAL64):  # the operand may be the literal
             self.seen.add(len(self.inst.fields))
 
     @property
     def literal(self) -> int | None:
+        """The literal dword, or dwords, behind the encoding; noted as looked at."""
         self.seen.add(len(self.inst.fields))
         return self.inst.literal
 

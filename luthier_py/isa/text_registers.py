@@ -26,6 +26,7 @@ def special_names(target: Target) -> dict[int, str]:
 
 @cache
 def register_text(target: Target, reg: Reg) -> str:
+    """``v[2:3]``, ``s4``, ``vcc``: special registers have the names that ``target`` gives their numbers."""
     if reg.file is not RegFile.SGPR:
         return f"{'sva'[reg.file]}{_numbers(reg.index, reg.dwords)}"
     name = special_names(target).get(reg.index)

@@ -36,6 +36,7 @@ class Turned(Enum):
 
 
 def turned(target: Target, inst: Inst) -> Turned:
+    """What ``inst`` does to relative operands and to skipping; one that may turn either on counts as if it did."""
     base = inst.op.base
     if base in _SETS:
         return _by_setreg(target, inst)

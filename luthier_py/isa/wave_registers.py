@@ -37,6 +37,7 @@ def gives_back_vectors(inst: Inst, target: Target) -> bool:
 
 
 def may_see_inserted_code(op: OpInfo) -> bool:
+    """Whether `sees_inserted_code` may have a reason for an instruction of ``op``: a quick test of whole programs."""
     return meaning(op) is Action.GETREG or op.base in _OPERATIONS
 
 

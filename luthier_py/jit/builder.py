@@ -42,6 +42,7 @@ class Builder:
         self.block = self.start(self.new_block("start"))
 
     def new_block(self, hint: str) -> IrBlock:
+        """A block whose label begins with ``hint`` and is no other's; `start` makes it part of the function."""
         self._count += 1
         return IrBlock(f"{hint}{self._count}")
 
@@ -52,6 +53,7 @@ class Builder:
         return block
 
     def line(self, text: str) -> None:
+        """Write an instruction without a result, LLVM's text, into the current block."""
         self.block.lines.append(text)
 
     def raw(self, instruction: str) -> str:
@@ -62,15 +64,19 @@ class Builder:
         return name
 
     def emit(self, type: Type, instruction: str, lane: bool) -> Value:
+        """An instruction that yields a ``type``; ``lane``: whether its result may differ between active lanes."""
         return Value(type, self.raw(instruction), lane)
 
     def jump(self, target: IrBlock) -> None:
+        """End the current block with a branch to ``target``; what is written next needs `start`."""
         self._close(f"br label %{target.label}")
 
     def branch(self, condition: Value, yes: IrBlock, no: IrBlock) -> None:
+        """End the current block: to ``yes`` where ``condition``, a bool_, holds, else to ``no``."""
         self._close(f"br i1 {condition.text}, label %{yes.label}, label %{no.label}")
 
     def finish(self, text: str) -> None:
+        """End the current block with a terminator of LLVM's, as text."""
         self._close(text)
 
     def _close(self, text: str) -> None:
@@ -88,12 +94,15 @@ class Builder:
         return f"%v{self._count}"
 
     def get(self, slot: str, type: Type, lane: bool) -> Value:
+        """The value of a local; ``slot`` is the address that `alloca` gave."""
         return self.emit(type, f"load {llvm(type)}, ptr {PRIVATE} {slot}", lane)
 
     def put(self, slot: str, value: Value) -> None:
+        """Set a local; ``slot`` is the address that `alloca` gave, for the value's type."""
         self.line(f"store {llvm(value.type)} {value.text}, ptr {PRIVATE} {slot}")
 
     def load(self, pointer: Value, lane: bool) -> Value:
+        """The element that ``pointer`` points to; ``lane``: whether it may differ between active lanes."""
         assert isinstance(pointer.type, Pointer)
         self.loads = True
         element = pointer.type.element
@@ -101,10 +110,12 @@ class Builder:
         return self.emit(element, f"load {llvm(element)}, {where}", lane)
 
     def store(self, pointer: Value, value: Value) -> None:
+        """Write ``value``, which has the type of the element, to where ``pointer`` points."""
         where = f"{llvm(pointer.type)} {pointer.text}, align {value.type.align_bytes}"
         self.line(f"store {llvm(value.type)} {value.text}, {where}")
 
     def call(self, function: str, result: Type, args: tuple[Value, ...], lane: bool) -> Value:
+        """A call of an LLVM function with its result; it is declared by the types of ``args``."""
         types = ", ".join(llvm(value.type) for value in args)
         self.declarations.add(f"declare {llvm(result)} @{function}({types})")
         given = ", ".join(f"{llvm(value.type)} {value.text}" for value in args)

@@ -27,6 +27,8 @@ Bits = dict[int, int]  # the lane's bit by SGPR; registers that are not there ar
 
 @dataclass(frozen=True, slots=True)
 class ExecProof:
+    """``restored``: behind the last instruction EXEC is what it was before the first, in every lane."""
+
     restored: bool
     widened: frozenset[int]  # positions of instructions that may run in lanes that were not active at the beginning
 

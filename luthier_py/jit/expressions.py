@@ -63,7 +63,6 @@ class Expressions:
         raise NotImplementedError
 
     # -- values ------------------------------------------------------------------------------------
-
     def expression(self, node: ast.expr) -> Operand:
         """One value; a call that yields nothing or several is refused."""
         found = self.values(node)
@@ -92,6 +91,7 @@ class Expressions:
         self.refuse(node, f"{node.value!r} is not allowed in device code; only numbers are")
 
     def name(self, node: ast.Name) -> Operand:
+        """A local, or a constant from around the function; refused where a local may have no value, or is an array."""
         scope = self.scope
         if node.id not in scope.source.local_names:
             return self.outside(node)
@@ -186,7 +186,6 @@ class Expressions:
             return arithmetic.element(self.ir, pointer, index)
 
     # -- conditions --------------------------------------------------------------------------------
-
     def compare(self, node: ast.Compare) -> Operand:
         if len(node.ops) > 1:
             return self.through_branches(node)
@@ -221,6 +220,7 @@ class Expressions:
         return truth.lane
 
     def sequence(self, parts: Sequence[ast.expr], all_of: bool, yes: IrBlock, no: IrBlock) -> bool:
+        """A condition's parts, joined by ``and`` (``all_of``) or ``or``; as `condition`."""
         lane = False
         for part in parts[:-1]:
             more = self.ir.new_block("and" if all_of else "or")
@@ -267,7 +267,6 @@ class Expressions:
         return ir.get(slot, wanted, differs)
 
     # -- calls -------------------------------------------------------------------------------------
-
     def call(self, node: ast.Call) -> tuple[Operand, ...]:
         kind = self.type_of(node.func)
         callee = kind if kind is not None else self.scope.source.constant(node.func)
@@ -330,6 +329,7 @@ class Expressions:
         return self.expression(node.args[0])
 
     def extreme(self, node: ast.Call, op: ast.cmpop) -> Operand:
+        """min (``op`` is Lt) or max (Gt) of two arguments or more; of equal ones the first."""
         if len(node.args) < 2:
             self.refuse(node, "min and max take two numbers or more")
         found = self.expression(node.args[0])
@@ -338,6 +338,7 @@ class Expressions:
         return found
 
     def intrinsic(self, node: ast.Call, callee: Intrinsic) -> tuple[Operand, ...]:
+        """The result of an intrinsic, or nothing; refused if an argument differs that must be the same in all lanes."""
         if len(node.args) < callee.arity or len(node.args) > callee.arity and not callee.takes_more:
             self.refuse(node, f"{callee.name} takes {how_many(callee.arity, 'argument')}, {len(node.args)} given")
         args = [self.expression(arg) for arg in node.args]

@@ -34,6 +34,7 @@ class Piece:
 
 
 def has_text(ir: str) -> bool:
+    """Whether LLVM's IR has assembly that device code wrote with ``asm``."""
     return _TEXT.search(ir) is not None
 
 

@@ -40,6 +40,7 @@ class ConstantField:
 
     @property
     def high(self) -> bool:
+        """Whether the dword is the upper half of the constant (R_AMDGPU_ABS32_HI), or else the lower one."""
         return self.kind == _HIGH
 
 
@@ -65,6 +66,7 @@ class Code:
 
     @classmethod
     def unpacked(cls, data: bytes) -> Code:
+        """The inverse of `packed`; ``data`` is not checked."""
         count, frame_bytes, name_bytes, said_bytes = _COUNT.unpack_from(data)
         end = _COUNT.size + count * _ROW.size
         said = end + name_bytes

@@ -75,4 +75,5 @@ class Payload:
 
 
 def payload_key(insertion: Insertion) -> PayloadKey:
+    """The key of the payload for an insertion: its hook, with those of its arguments that are compiled in."""
     return PayloadKey(insertion.hook, insertion.constants)

@@ -33,6 +33,8 @@ class Differs:
     grew: bool = False
 
     def add(self, key: Key) -> None:
+        """Note that the value of ``key`` differs between lanes; ``grew`` says that the hook is to be compiled once
+        more."""
         self.grew = self.grew or key not in self.keys
         self.keys.add(key)
 
@@ -78,9 +80,11 @@ class Scope:
         self.root = self.region
 
     def key(self, name: object) -> Key:
+        """For Differs: of a local by name, or of a loop by line and column, in this function or inlined call."""
         return self.number, name
 
     def result_key(self, index: int) -> Key:
+        """For Differs: of result number ``index`` of this function or inlined call."""
         return self.number, ("result", index)
 
 
@@ -109,6 +113,8 @@ class Context:
     """What is known of channels that bitcode is given, by what they send."""
 
     def gives_to_bitcode(self, values: Sequence[Value]) -> None:
+        """Note channels among ``values``, which a call gives to bitcode; where several send one record, only the record
+        is known of them."""
         for value in values:
             if isinstance(value.type, ChannelType):
                 known = self.channels.setdefault(value.type.record, value.type)
@@ -117,4 +123,5 @@ class Context:
 
 
 def context(ir: Builder, differs: Differs, isa: InstructionSet, single_lane: bool) -> Context:
+    """What a hook is compiled in, at its beginning: inlined calls get numbers from 0 on, regions from 1 on."""
     return Context(ir, differs, isa, single_lane, count(), count(1))

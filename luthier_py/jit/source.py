@@ -37,6 +37,7 @@ class Source:
 
     @property
     def name(self) -> str:
+        """The function's own name, for messages."""
         return name_of(self.function)
 
     def around(self) -> dict[str, Any]:
@@ -46,6 +47,7 @@ class Source:
         return namespace(self.function) if isinstance(self.function, FunctionType) else {}
 
     def refuse(self, node: ast.AST, message: str) -> NoReturn:
+        """HookError at the node: ``file:line: function: message``."""
         line = self.first_line + getattr(node, "lineno", 1) - 1
         raise HookError(f"{self.file}:{line}: {self.name}: {message}")
 

@@ -135,7 +135,6 @@ class Statements(Expressions):
         ir.start(holds)
 
     # -- locals ------------------------------------------------------------------------------------
-
     def set_local(
         self, node: ast.AST, name: str, operand: Operand, declared: Type | LaneType | None = None
     ) -> None:
@@ -179,6 +178,7 @@ class Statements(Expressions):
             self.store_element(target, self.address(target), operand)
 
     def store_element(self, node: ast.AST, where: Value, operand: Operand) -> None:
+        """Write to memory or an array's element; refused of the application's memory, which hooks only read."""
         assert isinstance(where.type, Pointer)
         if isinstance(where.type, NearPointer):
             self.refuse(node, f"{where.type} is the application's memory, which hooks read only")
@@ -222,6 +222,7 @@ class Statements(Expressions):
         self.set_local(node, node.target.id, self.expression(node.value), declared)
 
     def augmented(self, node: ast.AugAssign) -> None:
+        """``a += b`` and its like; of an element the address is computed once."""
         if isinstance(node.target, ast.Name):
             load = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
             old = self.name(load)
@@ -235,7 +236,6 @@ class Statements(Expressions):
         self.store_element(node, where, new)
 
     # -- control flow ------------------------------------------------------------------------------
-
     def block(self, body: Sequence[ast.stmt]) -> None:
         """Statements in turn; what follows a return, break or continue is never reached."""
         for node in body:
@@ -256,6 +256,7 @@ class Statements(Expressions):
         self.scope.region = outer
 
     def if_(self, node: ast.If) -> None:
+        """Afterwards a local has a value if both ways give it one; a way that jumps out does not count."""
         ir, scope = self.ir, self.scope
         yes, no, done = ir.new_block("then"), ir.new_block("else"), ir.new_block("endif")
         differs = self.condition(node.test, yes, no)
@@ -273,6 +274,7 @@ class Statements(Expressions):
             ir.start(done)
 
     def while_(self, node: ast.While) -> None:
+        """``while True`` and the like make no branch: such a loop is left by break and return alone."""
         ir = self.ir
         head, body = ir.new_block("while"), ir.new_block("body")
         loop = OpenLoop(self.scope.key((node.lineno, node.col_offset)), 0, head, ir.new_block("endwhile"))
@@ -353,6 +355,7 @@ class Statements(Expressions):
             return start, arithmetic.trips(self.ir, start, stop, step), step
 
     def jump_out(self, node: ast.Break | ast.Continue) -> None:
+        """break and continue; where only some of the lanes get here, the whole body becomes a region of its own."""
         scope, loop = self.scope, self.scope.loops[-1]
         if scope.region != loop.region:
             self.differs.add(loop.key)
@@ -361,6 +364,7 @@ class Statements(Expressions):
         self.ir.jump(loop.done if isinstance(node, ast.Break) else loop.next)
 
     def return_(self, node: ast.Return) -> None:
+        """Store the results and go to ``scope.done``; where only some lanes return, results differ between lanes."""
         scope = self.scope
         if node.value is None or isinstance(node.value, ast.Constant) and node.value.value is None:
             found: tuple[Operand, ...] = ()

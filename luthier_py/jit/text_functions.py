@@ -41,6 +41,7 @@ def functions_of(text: str, names: frozenset[str]) -> list[tuple[str, str]]:
 
 
 def symbol_of(function: str) -> str:
+    """The name of a function, without quotes; the text begins with its ``define``."""
     found = FUNCTION.match(function)
     assert found is not None
     return unquoted(found[1])

@@ -96,4 +96,5 @@ def place(
 
 
 def round_up(value: int, align: int) -> int:
+    """The least multiple of ``align`` that is not below ``value``; any positive ``align``."""
     return -(-value // align) * align

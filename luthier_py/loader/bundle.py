@@ -36,6 +36,7 @@ class Member:
 
     @property
     def data(self) -> bytes:
+        """A copy of its bytes, made at each call."""
         return self.container[self.start : self.start + self.size]
 
     def is_same(self, other: Member) -> bool:
@@ -103,6 +104,7 @@ def that_run_on(device: TargetId, parts: Iterable[CodeObject | Broken], name: st
 
 
 def not_for(device: TargetId, name: str, there: str) -> Invalid:
+    """The error, to be raised, for a file without code for ``device``; ``there``: targets that it has, in words."""
     return Invalid(f"{name} has code for {there}, and nothing that runs on {device}")
 
 

@@ -157,6 +157,7 @@ class CodeObject:
 
     @property
     def target_id(self) -> TargetId:
+        """The target with the settings of xnack and sramecc that the object was compiled for."""
         return TargetId(self.target, self.sramecc, self.xnack)
 
     @property
@@ -251,6 +252,8 @@ def read_metadata(elf: Elf) -> Metadata:
 
 
 def read_memory(elf: Elf, address: int, size: int) -> bytes:
+    """``size`` bytes of memory at ``address`` before relocation; zeros where the file has none. Malformed unless one
+    LOAD segment has them all."""
     segment = elf.load_at(address)
     if segment is None or size < 0 or address + size > segment.end:
         raise Malformed(f"{elf.name}: 0x{size:x} bytes at address 0x{address:x} are outside the object's memory")

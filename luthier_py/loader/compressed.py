@@ -24,6 +24,8 @@ _STARTS = {0: b"\x78", 1: b"\x28\xb5\x2f\xfd"}  # what each method's data begin 
 
 
 class Method(IntEnum):
+    """How a bundle is compressed: ``method`` of its head (LLVM, compression::Format)."""
+
     ZLIB = 0
     ZSTD = 1
 
@@ -106,4 +108,5 @@ def unzstd(packed: bytes, most: int) -> bytes:
 
 
 def unknown(name: str) -> Unsupported:
+    """The error, to be raised, for a file that begins with CCOB, but with no head that `head_at` knows."""
     return Unsupported(f"{name}: a compressed offload bundle, but not of versions 1 to 3 with zlib or zstd")

@@ -34,6 +34,8 @@ _SHARED = 64  # times a table's bytes, all names that it is read for
 
 
 class SegmentType(IntEnum):
+    """p_type of program headers: values that matter here; others stay numbers."""
+
     LOAD = 1
     DYNAMIC = 2
     NOTE = 4
@@ -41,12 +43,16 @@ class SegmentType(IntEnum):
 
 
 class SegmentFlag(IntFlag):
+    """p_flags of program headers."""
+
     EXECUTE = 1
     WRITE = 2
     READ = 4
 
 
 class SectionType(IntEnum):
+    """sh_type of section headers: values that matter here; others stay numbers."""
+
     PROGBITS = 1
     SYMTAB = 2
     STRTAB = 3
@@ -61,12 +67,16 @@ class SectionType(IntEnum):
 
 
 class SectionFlag(IntFlag):
+    """sh_flags of section headers: bits that matter here."""
+
     WRITE = 1
     ALLOC = 2
     EXECUTE = 4
 
 
 class SymbolType(IntEnum):
+    """The low four bits of st_info of symbols."""
+
     NOTYPE = 0
     OBJECT = 1
     FUNC = 2
@@ -78,12 +88,16 @@ class SymbolType(IntEnum):
 
 
 class SymbolBinding(IntEnum):
+    """The high four bits of st_info of symbols."""
+
     LOCAL = 0
     GLOBAL = 1
     WEAK = 2
 
 
 class Visibility(IntEnum):
+    """The low two bits of st_other of symbols."""
+
     DEFAULT = 0
     INTERNAL = 1
     HIDDEN = 2
@@ -124,6 +138,7 @@ class Segment:
 
     @property
     def load(self) -> bool:
+        """Whether it is to be in memory."""
         return self.type == SegmentType.LOAD
 
     @property
@@ -136,6 +151,7 @@ class Segment:
         return self.offset <= section.offset and section.offset + section.size <= self.offset + self.file_size
 
     def pack(self) -> bytes:
+        """Its program header, 56 bytes."""
         return PROGRAM_HEADER.pack(self.type, self.flags, self.offset, self.address, self.physical_address,
                                    self.file_size, self.memory_size, self.align)
 
@@ -157,6 +173,7 @@ class Section:
     entry_size: int
 
     def pack(self) -> bytes:
+        """Its section header, 64 bytes; of the name only the offset is in it."""
         return SECTION_HEADER.pack(self.name_offset, self.type, self.flags, self.address, self.offset, self.size,
                                    self.link, self.info, self.align, self.entry_size)
 

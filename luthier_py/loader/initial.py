@@ -36,6 +36,7 @@ class Initial(Enum):
 
     @property
     def enabled_by(self) -> str:
+        """The field of KernelDescriptor that is not 0 where waves start with this value."""
         return self.value[0]
 
     @property

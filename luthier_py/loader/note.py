@@ -34,9 +34,11 @@ class Note:
 
     @property
     def is_metadata(self) -> bool:
+        """Whether it has the metadata of a code object (AMDGPUUsage, NT_AMDGPU_METADATA)."""
         return self.owner == METADATA_OWNER and self.type == METADATA_TYPE
 
     def pack(self) -> bytes:
+        """As in a NOTE segment: header, owner and content, the latter two padded to multiples of four bytes."""
         header = _HEADER.pack(len(self.owner), len(self.content), self.type)
         return header + _padded(self.owner) + _padded(self.content)
 
@@ -59,6 +61,8 @@ def read_notes(segment: bytes, what: str) -> tuple[Note, ...]:
 
 
 def unpack_metadata(content: bytes, what: str) -> Metadata:
+    """The document in a metadata note's content; Malformed where that is no map in msgpack. ``what`` names the place in
+    errors."""
     try:
         document = msgpack.unpackb(content, strict_map_key=False)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
@@ -84,6 +88,7 @@ def merge_metadata(documents: Sequence[Metadata], what: str) -> Metadata:
 
 
 def pack_metadata(metadata: Metadata) -> bytes:
+    """A document as a metadata note's content; Malformed where it is nested too deep for msgpack to write."""
     try:
         packed: bytes = msgpack.packb(metadata)
     except ValueError as error:  # it packs less deep than it unpacks

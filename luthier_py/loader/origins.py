@@ -78,6 +78,8 @@ class Origins:
         return cache_key("origins", repr(self.code), repr(self.rows), repr(sorted(self.backward)))
 
     def is_inserted(self, pc: int) -> bool:
+        """Whether a tool's code is at ``pc`` in the copy; False for the application's, and for all that was there
+        before."""
         return pc in self.code and self.at(pc) is None
 
     def at(self, pc: int) -> int | None:

@@ -280,6 +280,7 @@ def goal_of(inst: Inst, state: State, apart: bool = False) -> Pair:
 
 
 def is_by_return_address(inst: Inst) -> bool:
+    """Whether it is a jump, no call, through s[30:31], where the ABI has the return address (AMDGPUUsage)."""
     reg = _destination(inst)
     return reg is not None and reg.index == RETURN_ADDRESS and OpFlag.CALL not in inst.op.flags
 

@@ -72,6 +72,7 @@ class Clone:
         return kind if kind >= 0 else None
 
     def decode(self, pc: int) -> Inst:
+        """The clone's instruction at ``pc``; CheckFailed where that is outside of the clone, or no multiple of 4."""
         inst = self.known.get(pc)
         if inst is None:
             if not self.base <= pc < self.base + len(self.data) or pc % 4:
@@ -96,6 +97,7 @@ class Clone:
         return places
 
     def is_application(self, pc: int) -> bool:
+        """Whether an instruction starts at ``pc`` that stands for one of the original, not an inserted one."""
         at = bisect_left(self.places, pc)
         return at < len(self.places) and self.places[at] == pc
 
@@ -277,6 +279,7 @@ def check_targets(
 
 
 def code_place(body: Body, clone: Clone, at: int) -> Location:
+    """Where the clone's instruction for number ``at`` of the original stands, with its text, for errors."""
     inst, place = clone.instruction(at)
     return Location(body.name, place, body.code.isa.text(inst))
 

@@ -59,6 +59,7 @@ class Start(NamedTuple):
 
 
 def started(target: Target, before: KernelDescriptor, after: KernelDescriptor) -> Start:
+    """What waves find when they start in a clone: ``before`` is the original's descriptor, ``after`` the clone's."""
     old, new = _places(target, before), _places(target, after)
     terms: dict[int, Term] = {}
     held: dict[str, tuple[Term, ...]] = {}
@@ -122,6 +123,7 @@ def _places(target: Target, descriptor: KernelDescriptor) -> dict[str, tuple[int
 
 
 def user_sgprs(target: Target, descriptor: KernelDescriptor) -> int:
+    """User SGPRs as the descriptor counts them: with preloaded arguments, and with those that hold nothing."""
     return descriptor.user_sgpr_count_6_bits if six_bits(target) else descriptor.user_sgpr_count
 
 

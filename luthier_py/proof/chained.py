@@ -44,6 +44,7 @@ def check_chains(isa: InstructionSet, codes: Sequence[Linked]) -> None:
 
 
 def missing(isa: InstructionSet, code: Linked, at: int, what: str) -> CheckFailed:
+    """The error, to be raised, where instruction ``at`` runs into a hazard; ``what`` names it."""
     return CheckFailed(f"the patch could change the application: a wait is missing ({what})",
                        Location(code.name, int(code.pcs[at]), isa.text(code.inst(at))))
 

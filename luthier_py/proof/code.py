@@ -39,6 +39,8 @@ def whole_number(place: LaneOf | InCell) -> int:
 
 
 def lane_number(register: int, lane: int) -> int:
+    """The number of one lane of ``register``, itself a number (of a vector register, or of a dword of private
+    memory)."""
     return LANES + register * MOST_LANES + lane
 
 
@@ -98,10 +100,12 @@ class Code:
 
     @cached_property
     def kinds(self) -> list[int]:
+        """``kind`` as a list, which is faster to index."""
         found: list[int] = self.kind.tolist()
         return found
 
     def inst(self, at: int) -> Inst:
+        """Instruction number ``at``; of instructions with the same bytes there is one object."""
         return self.insts[self.kinds[at]]
 
     def end(self, at: int) -> int:
@@ -130,6 +134,7 @@ class Code:
         return found
 
     def location(self, name: str, at: int) -> Location:
+        """Where instruction number ``at`` of the function ``name`` stands, with its text, for errors."""
         return Location(name, self.pcs[at], self.isa.text(self.inst(at)))
 
 

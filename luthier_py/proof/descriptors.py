@@ -25,6 +25,8 @@ _ENTRY_ALIGN = 256  # AMDGPUUsage, "Kernel Descriptor": of the entry, where it i
 
 
 def check_kernels(old: CodeObject, new: CodeObject, claim: Claim, proved: Mapping[int, Proved]) -> None:
+    """CheckFailed unless the clone of each kernel has the original's descriptor and metadata, but for what it needs
+    more. ``proved``: by the original's address."""
     calls = {address: each.callees for address, each in proved.items()}
     beside = {address: set(each.callees) for address, each in proved.items()}
     for address, callees in calls.items():

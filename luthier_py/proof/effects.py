@@ -18,6 +18,8 @@ _QUEUE = 3  # s[0:1], for trap handlers up to version 4 of code objects (AMDGPUU
 
 
 class Effect(NamedTuple):
+    """What an instruction does to registers, as bits of a RegSet."""
+
     reads: int       # by the wave, or by active lanes
     kills: int       # written whole, in active lanes
     far_reads: int   # vector registers that are read in inactive lanes too
@@ -27,6 +29,7 @@ NO_EFFECT = Effect(0, 0, 0)
 
 
 def everything(target: Target) -> int:
+    """All registers that code may name, as bits of a RegSet, with SCC and without MODE."""
     vectors = (1 << target.vgpr_limit) - 1
     return RegSet.by_file((1 << MODE) - 1, vectors, vectors if target.has_agprs else 0).bits
 

@@ -39,6 +39,7 @@ class Body:
     following: tuple[tuple[int, ...], ...]
 
     def block_of(self, at: int) -> int:
+        """The number of the block that instruction number ``at`` lies in."""
         return bisect_right(self.blocks, at, key=lambda block: block.start) - 1
 
 
@@ -114,6 +115,8 @@ def _following(
 
 @dataclass(frozen=True, slots=True)
 class Node:
+    """A block of a function, each by its number; ``span``: numbers of its instructions in the function's code."""
+
     function: int
     block: int
     span: range

@@ -15,6 +15,7 @@ _DEP_MODE = 3
 
 
 def may_end_waits(inst: Inst, target: Target) -> bool:
+    """Whether it may write anything but 0 to DEP_MODE: an s_setreg of a register may."""
     return _dep_mode(inst, target) != 0
 
 

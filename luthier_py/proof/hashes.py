@@ -13,6 +13,7 @@ from luthier_py.loader.elf import SYMBOL, Elf
 
 
 def failed(what: str, where: str | None = None) -> CheckFailed:
+    """The error, to be raised, for a copy whose file has more than additions; ``where``: the symbol or kernel."""
     return CheckFailed(f"the copy is not the original with additions: {what}", Location(where))
 
 

@@ -105,6 +105,8 @@ class Lanes:
         return state[0] & wanted, state[1] & wanted
 
     def moved(self, each: Change, wanted: int, states: frozenset[State]) -> tuple[Onward, frozenset[State]]:
+        """What a change makes of each of ``states``, and the union of all that; ``wanted``: masks that matter behind
+        it. Cached by the identity of ``each``, which has to live as long as this object."""
         key = id(each), wanted, states
         if key not in self.moves:
             onward = self._moved(each, wanted, states)

@@ -16,6 +16,7 @@ from luthier_py.proof.linked import Linked
 
 
 def check_legal(isa: InstructionSet, code: Linked) -> None:
+    """CheckFailed at the first inserted instruction or branch that the hardware does not run as it is meant."""
     added = set(code.added)
     for at in code.new:
         inst = code.inst(at)

@@ -41,6 +41,7 @@ class Linked:
 
     @cached_property
     def kinds(self) -> list[int]:
+        """``kind`` as a list, which is faster to index."""
         found: list[int] = self.kind.tolist()
         return found
 
@@ -51,6 +52,7 @@ class Linked:
         return found
 
     def inst(self, at: int) -> Inst:
+        """Instruction number ``at``, the application's or an inserted one (see ``inserted``)."""
         return self.insts[self.kinds[at]]
 
     def those(self, flags: OpFlag) -> Array:
@@ -85,6 +87,7 @@ class Linked:
 
     @cached_property
     def calls(self) -> set[int]:
+        """Numbers of calls; the way to what follows one begins at OUTSIDE."""
         return set(np.flatnonzero(self.those(OpFlag.CALL)).tolist())
 
     @cached_property

@@ -27,6 +27,8 @@ from luthier_py.proof.modes import Modes, sets_modes, stepped
 
 
 class Live(NamedTuple):
+    """Registers that are live at one point, as bits of a RegSet; scalars are in ``active`` alone."""
+
     active: int
     inactive: int
 

@@ -36,6 +36,7 @@ class Modes(NamedTuple):
 
     @property
     def some_lane(self) -> bool:
+        """Whether EXEC is known to have a lane."""
         return bool(self.lanes & _EXEC_BIT)
 
 

@@ -70,10 +70,14 @@ class Now:
     idle_to: int = 0            # until there no lane is active, so that others may be left out
 
     def copy(self) -> Now:
+        """The same for the other way of a branch, which may change on its own."""
         return replace(self, terms=dict(self.terms), wanted=dict(self.wanted), others=dict(self.others),
                        flags=dict(self.flags))
 
     def get(self, register: int) -> Term:
+        """The term of a register, of a dword of private memory (numbers from CELLS on) or of a lane with a scalar (from
+        LANES on). That of vector registers holds in lanes that were active at the start; a lane's is UNKNOWN where that
+        matters."""
         if register >= LANES:
             vector, lane = vector_of(register)
             near, far = lane_of(self.get(vector), lane), lane_of(self.other(vector), lane)
@@ -85,6 +89,7 @@ class Now:
         return self.others.get(register, _at_start(register)) if register >= VGPR_SHIFT else self.get(register)
 
     def put_into_lane(self, number: int, term: Term) -> None:
+        """v_writelane: a scalar goes to the lane of this number (see `lane_number`), whatever EXEC is."""
         register, lane = vector_of(number)
         self.terms[register] = with_lane(self.get(register), lane, term)
         self.others[register] = with_lane(self.other(register), lane, term)
@@ -125,6 +130,8 @@ class Now:
         return sum(1 << register for register, term in self.others.items() if term != ("reg", register))
 
     def due(self, register: int) -> Term:
+        """The term that the application is to find in a register: what was there at the start, or a result that goes
+        there."""
         return self.wanted.get(register, ("reg", register))
 
     @property

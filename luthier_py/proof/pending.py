@@ -102,6 +102,7 @@ def settled(pending: Pending, counter: Counter, registers: int) -> Pending:
 
 
 def joined(a: Pending, b: Pending) -> Pending:
+    """What is outstanding where two ways meet: all that is on either. ``a`` itself if they are equal."""
     return a if a == b else tuple(map(_both, a, b))
 
 

@@ -106,11 +106,11 @@ class Runner:
                        owed(now.pending) & ~owed(pending), now.as_at_start, now.timed, ran)
 
     def is_island(self, pc: int) -> bool:
+        """Whether the branch at ``pc`` is always taken: by such ones alone inserted code may go back."""
         flags = self.decode(pc).op.flags
         return OpFlag.BRANCH in flags and OpFlag.CONDITIONAL not in flags
 
     # -- one instruction -------------------------------------------------------------------------
-
     def onward(self, pc: int, now: Now) -> list[tuple[int, Now]]:
         """Where control goes from an inserted instruction, and what is known there (``now`` is used up)."""
         known = self.tool.calls.get(pc)
@@ -140,6 +140,7 @@ class Runner:
         return [(pc + inst.size_bytes, now), (target, other)]
 
     def step(self, inst: Inst, pc: int, now: Now) -> None:
+        """Change ``now`` by an instruction that is no branch; CheckFailed if a load may still write what it touches."""
         writes = inst.writes.bits
         self.note_touched(inst, writes, now, pc)
         if (pending := issued(self.isa, inst, now.pending)) is not now.pending:
@@ -207,7 +208,6 @@ class Runner:
         return found
 
     # -- private memory --------------------------------------------------------------------------
-
     def scratch(self, inst: Inst, pc: int, now: Now) -> None:
         """One dword of each active lane goes to private memory that is the tool's, or comes from there."""
         at, reg = self.cell(inst, now), next((o.reg for o in inst.operands if o.name in ("vdata", "vdst")), None)
@@ -246,7 +246,6 @@ class Runner:
             each is not None and now.get(each) == now.due(number(home) + k) for k, each in enumerate(registers))
 
     # -- calls -----------------------------------------------------------------------------------
-
     def call(self, pc: int, index: int, call: Call, now: Now) -> tuple[int, Now]:
         """A whole payload at once."""
         payload, known = self.tool.payloads[call.payload], self.tool.summaries[call.payload]
@@ -301,6 +300,7 @@ class Runner:
         return places[-1], renaming
 
     def check_entry(self, pc: int, payload: Payload, known: Summary, now: Now) -> None:
+        """CheckFailed unless a payload finds EXEC, lanes and MODE as it needs, gives EXEC back and ends its loads."""
         if payload.exec is None:
             right = now.as_at_start
         else:
@@ -338,6 +338,7 @@ class Runner:
             now.terms[cell] = now.others[cell] = UNKNOWN
 
     def place(self, value: Reg | Kept) -> Reg | LaneOf | InCell:
+        """Where a value is: for what the tool keeps for the wave, its assigned location in this function."""
         return self.homes[value.number] if isinstance(value, Kept) else value
 
     def unborn(self, value: Value, half: int, now: Now) -> bool:
@@ -347,6 +348,7 @@ class Runner:
         return register is not None and bool(self.begin.free >> register & 1) and now.due(register) == ("reg", register)
 
     def argument(self, value: Value, half: int, now: Now) -> Term:
+        """The term that dword ``half`` of an argument is to have; UNKNOWN for the address of no known variable."""
         if isinstance(value, Address):
             at = self.tool.variables.get(value.variable)
             if at is None:
@@ -357,6 +359,7 @@ class Runner:
         return ("flag", term) if first == SCC and not isinstance(term, int) else term
 
     def pass_over(self, payload: Payload, known: Summary, renaming: Mapping[int, int], now: Now) -> None:
+        """Forget what a payload may write, in all lanes in which it may run."""
         writes = _renamed(known.writes, renaming)
         if writes >> MODE & 1:
             now.vectors = True  # where some targets have which registers vector operands mean

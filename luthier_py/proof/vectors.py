@@ -15,6 +15,7 @@ from luthier_py.proof.meanings import UNKNOWN, Term
 
 
 def in_lanes(term: Term) -> bool:
+    """Whether some lanes have terms of their own: the term is ("lanes", below, ...)."""
     return not isinstance(term, int) and term[0] == "lanes"
 
 
@@ -24,6 +25,7 @@ def below(term: Term) -> Term:
 
 
 def lane_of(term: Term, lane: int) -> Term:
+    """What ``lane`` holds; of a register that is as it was at the start, what that lane held then."""
     for each, own in term[2] if in_lanes(term) else ():
         if each == lane:
             return own
@@ -32,6 +34,8 @@ def lane_of(term: Term, lane: int) -> Term:
 
 
 def with_lane(term: Term, lane: int, value: Term) -> Term:
+    """The term with ``value`` in ``lane``. A lane that holds what the rest of the register gives it anyway has no term
+    of its own, so equal registers have equal terms; UNKNOWN in a lane stays."""
     lanes, whole = dict(term[2]) if in_lanes(term) else {}, below(term)
     lanes[lane] = value
     if value == lane_of(whole, lane) != UNKNOWN:

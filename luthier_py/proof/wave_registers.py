@@ -17,6 +17,8 @@ _LEAVES = OpFlag.END | OpFlag.TERMINATOR | OpFlag.CALL
 
 
 def check_registers(body: Body, clone: Clone) -> None:
+    """CheckFailed where an instruction of the function could see inserted code (`isa.wave_registers`), or where
+    inserted code may run after the message that deallocates the wave's VGPRs."""
     code, target = body.code, body.code.isa.target
     for at in code.those(lambda inst: bool(sees_inserted_code(inst, target))):
         raise CheckFailed(sees_inserted_code(code.inst(at), target), code.location(body.name, at))

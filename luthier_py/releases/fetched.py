@@ -47,6 +47,7 @@ class FetchedRelease:
 
     @property
     def libraries(self) -> Path:
+        """Debian's folder of libraries for x86-64, whether or not it is there."""
         return self.root / "usr" / "lib" / "x86_64-linux-gnu"
 
     @property
@@ -59,6 +60,7 @@ class FetchedRelease:
 
     @property
     def loader(self) -> Path:
+        """The release's own dynamic loader (ld.so(8)); Invalid where the folder has none."""
         found = next((folder / _LOADER for folder in self.folders if (folder / _LOADER).exists()), None)
         if found is None:
             raise Invalid(f"{self.root} has no {_LOADER}: remove it, and `luthier fetch {self.name}` again")

@@ -30,6 +30,7 @@ class Release:
 
     @property
     def packages(self) -> tuple[str, ...]:
+        """All packages of the release, which `luthier fetch` takes unless it is given some; ``runtime`` first."""
         return self.runtime + self.libraries
 
 

@@ -38,6 +38,8 @@ class Limit:
     share: bool = False
 
     def standing(self, value: float | None) -> Judgement:
+        """How a measured value stands to this limit; None, which was not measured, is MISSING. Within the tolerance on
+        either side it is KEPT, beyond it WORSE or BETTER."""
         if value is None:
             return Judgement.MISSING
         if self.most is not None and value > self.most + self._leeway(self.most):
@@ -88,13 +90,16 @@ class Judged:
 
     @property
     def standing(self) -> Judgement:
+        """How the measured value stands to the limit."""
         return self.limit.standing(self.value)
 
     @property
     def kept(self) -> bool:
+        """Whether the limit holds: a value that was not measured breaks it, one that is better does not."""
         return self.standing in (Judgement.KEPT, Judgement.BETTER)
 
     def facts(self) -> Json:
+        """JSON-ready: ``max``, ``min`` and ``measured`` are null where there is no such number."""
         return {"kernel": self.kernel, "number": self.number, "max": self.limit.most, "min": self.limit.least,
                 "measured": self.value, "standing": self.standing.value}  # fmt: skip
 
@@ -110,10 +115,13 @@ class BudgetVerdict:
 
     @property
     def kept(self) -> bool:
+        """Whether all limits hold, and a kernel ran for each section."""
         return not self.gone and all(each.kept for each in self.judged)
 
 
 def judge(file: str, sections: Sequence[BudgetSection], measured: Measured) -> BudgetVerdict:
+    """Hold each limit of ``sections`` against the numbers of each kernel that its section names; a kernel that several
+    sections name is judged by all of them. ``file``: the budget's, for messages."""
     names = list(measured)
     covered = {section.kernels: section.covered(names) for section in sections}
     judged = [Judged(name, number, limit, measured[name].get(number))
@@ -124,6 +132,8 @@ def judge(file: str, sections: Sequence[BudgetSection], measured: Measured) -> B
 
 
 def budget_facts(verdict: BudgetVerdict) -> Json:
+    """JSON-ready: a row for each limit of each kernel, then the sections without a kernel and the kernels without a
+    section."""
     return {"budget": verdict.file, "kept": verdict.kept, "numbers": [each.facts() for each in verdict.judged],
             "gone": list(verdict.gone), "without": list(verdict.without)}  # fmt: skip
 

@@ -21,6 +21,7 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[Any]], left: int, fir
 
 
 def percent(part: float | None) -> str:
+    """A share from 0 to 1 as ``12.5%``; ``-`` for None."""
     return "-" if part is None else f"{100 * part:.1f}%"
 
 

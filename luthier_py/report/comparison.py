@@ -44,13 +44,16 @@ class Difference:
 
     @property
     def change(self) -> float:
+        """After less before; a number that one side lacks counts as 0."""
         return (self.after or 0) - (self.before or 0)
 
     @property
     def ratio(self) -> float | None:
+        """After by before; None where before is 0 or missing."""
         return (self.after or 0) / self.before if self.before else None
 
     def facts(self) -> Json:
+        """A row of the columns in `FACTS`, JSON-ready."""
         return dict(zip(FACTS, (*self.name, self.before, self.after, self.change, self.ratio), strict=True))
 
 
@@ -65,11 +68,15 @@ class KernelPair:
 
     @property
     def title(self) -> str:
+        """The kernel's name, or ``before -> after`` where the sides call it differently."""
         return self.before if self.before == self.after else f"{self.before} -> {self.after}"
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
+    """Two sides, kernel by kernel. ``pairs``: kernels that were matched, the greatest change first; ``only_before``,
+    ``only_after``: names of kernels without a counterpart."""
+
     before: RunSide
     after: RunSide
     pairs: tuple[KernelPair, ...]
@@ -78,6 +85,7 @@ class Comparison:
 
     @property
     def notes(self) -> list[str]:
+        """The notes of both sides, and each option by which they counted differently, as sentences."""
         one, other = self.before.how, self.after.how
         changed = [f"{name}={Option.show(one.get(name))} before and {Option.show(other.get(name))} after"
                    for name in {**one, **other} if one.get(name) != other.get(name)]
@@ -85,6 +93,7 @@ class Comparison:
 
     @property
     def same(self) -> bool:
+        """Whether each kernel has a counterpart, and all their numbers are equal."""
         return not (self.only_before or self.only_after or any(pair.differences for pair in self.pairs))
 
 

@@ -79,10 +79,12 @@ def _speed(demo: Any) -> list[Text]:
 
 
 def yes(flag: bool) -> str:
+    """``yes`` or ``NO``: a reader is to find the failures of a column."""
     return "yes" if flag else "NO"
 
 
 def demo_verdict(demo: Any) -> Text:
+    """The last line: the kernels that failed, or what was compared and found equal. ``demo``: as of `demo_table`."""
     failed = [row.kernel for row in demo.rows if not row.passed]
     if failed:
         return Text(f"verdict: FAILED for {', '.join(failed)}")

@@ -10,6 +10,7 @@ from luthier_py.report.plain import Json
 
 
 def doctor_tables(facts: Json) -> Group:
+    """What was found, and what works with it; ``facts``: of `session.doctor.examine`."""
     found = Table("found", "version", "where", title=facts["system"], title_justify="left")
     for part in facts["found"]:
         where = part["where"] or ("-" if not part["version"] else "")

@@ -62,6 +62,7 @@ class ExplainedLine:
 
     @property
     def shown(self) -> str:
+        """The instruction, with what its literal or target will be as a comment."""
         return f"{self.text:<40} ; {self.names}" if self.names else self.text
 
 
@@ -263,6 +264,7 @@ def _facts(row: ClonedKernel) -> Iterator[tuple[str, str]]:
 # -- as data -------------------------------------------------------------------------------------
 
 def as_facts(explained: Explained) -> dict[str, object]:
+    """JSON-ready: the numbers of each kernel, and every line of each clone."""
     return {
         "tool": explained.tool,
         "refused": [{"kernel": each.kernel, "reason": each.reason} for each in explained.made.refused],

@@ -40,6 +40,7 @@ class HtmlRow:
 
     @property
     def colour(self) -> str:
+        """The row's background as CSS has it; empty without heat."""
         return f"hsl(16 90% 50% / {min(max(self.heat, 0.0), 1.0) * 0.6:.2f})" if self.heat > 0 else ""
 
 
@@ -66,6 +67,7 @@ class Picture:
 
     @property
     def source(self) -> str:
+        """The image itself as a data URL, so that the page needs no other file."""
         return f"data:{self.form};base64,{base64.b64encode(self.image).decode()}"
 
 

@@ -25,6 +25,8 @@ def instrumented_facts(made: Instrumented, path: str) -> Json:
 
 
 def instrumented_table(facts: Json) -> Group:
+    """A row for each kernel that was cloned, and a line for each that was refused; ``facts``: of
+    `instrumented_facts`."""
     refused = [Text(f"refused: {r['kernel']}: {r['reason']} [{r['where']}]") for r in facts["refused"]]
     if facts["identical"]:
         return Group(*refused, Text(f"{facts['output']}: nothing inserted; identical to the input"))

@@ -12,6 +12,7 @@ from luthier_py.report.plain import Json
 
 
 def launch_table(facts: Json) -> Group:
+    """Lines, not a table; ``facts``: of `session.facts.launch_facts`."""
     lines = []
     run, verdict = facts["run"], facts["verdict"]
     for out in run["outputs"]:

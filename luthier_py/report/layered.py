@@ -27,6 +27,8 @@ Corner = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Size:
+    """Width and height of a box, or of the whole drawing, in pixels."""
+
     width: float
     height: float
 

@@ -31,6 +31,8 @@ class LiveTable:
         self._failure: Exception | None = None
 
     def launch(self, result: LaunchResult, report: Any) -> None:
+        """Take up a launch with its report. The first one starts the thread that shows the table; `close` raises what
+        that thread has raised."""
         with self.lock:
             self._so_far.add(result, report)
             self._news = True

@@ -41,10 +41,12 @@ class Launches:
         self._results, self.reports = Objects(file), Objects(file)
 
     def append(self, result: LaunchResult, report: Any) -> None:
+        """Put a launch and its report on disk, without what all launches of the kernel share."""
         self._results.append(replace(result, notes=None, program=None))
         self.reports.append(report)
 
     def result(self, number: int) -> LaunchResult:
+        """The launch with this number here, from 0 on, or from the end if negative; with notes and program again."""
         found: LaunchResult = replace(self._results[number], notes=self.notes, program=self._program)
         return found
 

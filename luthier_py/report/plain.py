@@ -11,6 +11,7 @@ KeyPath = tuple[str, ...]
 
 
 def is_number(value: Any) -> bool:
+    """Whether JSON has it as a number: true and false are none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def available() -> bool:
+    """Whether matplotlib is installed, which is not imported to know it."""
     return importlib.util.find_spec("matplotlib") is not None
 
 

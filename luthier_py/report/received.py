@@ -33,13 +33,16 @@ class RecordCount:
 
     @property
     def pushed(self) -> int:
+        """Records that waves have pushed: those that came, and those that found no room."""
         return self.received + self.dropped
 
     @property
     def kept(self) -> int:
+        """Records that the tool and the file have taken."""
         return self.received - self.failed
 
     def facts(self) -> Json:
+        """JSON-ready: the four counts."""
         return {"pushed": self.pushed, "kept": self.kept, "dropped": self.dropped, "failed": self.failed}
 
     def __str__(self) -> str:
@@ -69,6 +72,7 @@ class Received:
         self._launches.pop(launch, None)
 
     def count(self, channel: Channel) -> RecordCount:
+        """The counts of a channel, which begin at 0 for one that has sent nothing yet."""
         return self.counts.setdefault(self.tool.called(channel), RecordCount())
 
     def take(self, channel: Channel, slots: NDArray[Any]) -> None:

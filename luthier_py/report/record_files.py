@@ -23,7 +23,9 @@ ROWS = 1 << 17  # of a row group
 class RecordFile(Protocol):
     """Mutable: a file that grows."""
 
-    def append(self, records: NDArray[Any], launch: int) -> None: ...
+    def append(self, records: NDArray[Any], launch: int) -> None:
+        """Add records of one launch, given by its number; ``records``: a structured array of the channel's fields.
+        Raises OSError."""
 
     def close(self) -> None: ...
 
@@ -42,6 +44,7 @@ class JsonRecords:
         self._file: IO[str] = path.open("w")
 
     def append(self, records: NDArray[Any], launch: int) -> None:
+        """A line for each record, written at once. Floats that JSON lacks (NaN, infinities) are texts."""
         names = records.dtype.names or ()
         columns = [_plain(records[name]) for name in names]
         rows = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
@@ -49,6 +52,7 @@ class JsonRecords:
         self._file.flush()
 
     def close(self) -> None:
+        """All lines are in the file already."""
         self._file.close()
 
 
@@ -77,6 +81,7 @@ class ParquetRecords:
         return self._arrow.list_(single, kind.shape[0]) if kind.shape else single
 
     def append(self, records: NDArray[Any], launch: int) -> None:
+        """Wait in memory until there are `ROWS` records, which become a row group."""
         columns = {name: self._column(records[name], kind) for name, kind in self._types.items()}
         if self._with_launch:
             columns = {LAUNCH: self._arrow.array(np.full(len(records), launch, np.uint32)), **columns}
@@ -96,5 +101,6 @@ class ParquetRecords:
         self._waiting.clear()
 
     def close(self) -> None:
+        """Write the last row group and the footer, without which the file cannot be read."""
         self._write()
         self._writer.close()

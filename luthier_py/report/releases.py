@@ -20,6 +20,7 @@ def releases_facts() -> Json:
 
 
 def releases_table(facts: Json) -> Table:
+    """A row for each release; ``facts``: of `releases_facts`."""
     table = Table("release", "what it is", "where", box=None, pad_edge=False)
     for row in facts["releases"]:
         some = f" (without {', '.join(row['missing'])})" if row["missing"] else ""

@@ -14,6 +14,7 @@ from luthier_py.report.plain import Json
 
 
 def replay_table(rows: Sequence[Json]) -> Group:
+    """Lines for each replay; rows with an ``error`` have none. ``rows``: of `session.facts.replay_facts`."""
     return Group(*(Text(printable(line)) for row in rows if "error" not in row for line in _lines(row)))
 
 

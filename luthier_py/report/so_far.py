@@ -32,6 +32,8 @@ class SoFar:
         self.kernels: dict[tuple[str, int], KernelSoFar] = {}  # code objects may have kernels of one name
 
     def add(self, launch: LaunchResult, report: Any) -> None:
+        """Take up a launch with its report: combined with those before it, or in their place where the tool combines
+        none."""
         known = self.kernels.setdefault((launch.kernel, id(launch.notes)), KernelSoFar(launch, report))
         if known.last is launch:
             return
@@ -42,6 +44,7 @@ class SoFar:
 
     @property
     def launches(self) -> int:
+        """How many launches of all kernels there were."""
         return sum(each.last.launches for each in self.kernels.values())
 
     def texts(self) -> Iterator[str]:
@@ -54,5 +57,6 @@ class SoFar:
             yield ending
 
     def ending(self) -> str:
+        """What the tool says of all launches together; empty for a tool that says nothing at the end."""
         reports = [known.report for known in self.kernels.values()]
         return self.tool.ending(reports) if self.tool.tells_end else ""

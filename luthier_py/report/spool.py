@@ -48,6 +48,7 @@ class SpooledRows:
         return map(json.loads, self.texts())
 
     def close(self) -> None:
+        """Close the file, with which the rows are gone."""
         if self._file is not None:
             self._file.close()
 
@@ -67,6 +68,7 @@ class Objects(Sequence[Any]):
         self._kept: dict[int, Any] = {}
 
     def append(self, value: Any) -> None:
+        """Pickle the object to the end of the file; raises OSError."""
         end = self._file.seek(0, 2)
         try:
             self._file.write(pickle.dumps(value))

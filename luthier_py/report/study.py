@@ -91,6 +91,8 @@ def study_pictures(facts: Json) -> dict[str, Picture]:
 
 
 def study_page(facts: Json, pictures: dict[str, Picture]) -> Page:
+    """The page with all tables. ``pictures``: by the name of their figure, as `study_pictures` makes them; a figure
+    without one becomes a table."""
     tables = [HtmlTable("Runs", _texts_first(HEADER, TEXTS), tuple(map(_run_row, facts["groups"])), code=0)]
     tables += [HtmlTable(f"Faults: {each['of']}", ("", *FAULT_HEADER), tuple(map(HtmlRow, fault_cells(each))), code=0)
                for each in facts["campaigns"]]

@@ -41,6 +41,7 @@ class NumberName(NamedTuple):
 
     @property
     def by_line(self) -> bool:
+        """Whether ``thing`` is a source line, as ``file:line``."""
         return self.section.endswith(LINES)
 
 
@@ -74,6 +75,7 @@ class AddedUp:
                                   else kind.added(so_far, value))
 
     def result(self) -> dict[NumberName, float]:
+        """The sums by name, without numbers that are means of different things."""
         return {name: value for name, value in self.numbers.items() if value is not None}
 
 

@@ -26,6 +26,8 @@ TEXTS = ("instruction", "function", "source", "line")  # shown as code, or as th
 
 
 def tool_page(tool: Tool, launch: LaunchResult, report: Any) -> Page | None:
+    """None where no list of the report has an address in each row, or the launch comes without its program; ToolError
+    where the report is no data."""
     data = as_data(report, f"the report of {tool.name}")
     lists = dict(_lists(data))
     if not lists or launch.program is None:

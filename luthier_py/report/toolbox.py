@@ -13,6 +13,8 @@ from luthier_py.tool import EVERY_TOOL, Option, Tool, declared_numbers
 
 
 def toolbox_facts(tools: Mapping[str, type[Tool]]) -> Json:
+    """JSON-ready: tools in the order of their names, each with its options and with the numbers that its reports
+    declare; then the options of every tool."""
     return {
         "tools": [
             {

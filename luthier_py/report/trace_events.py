@@ -22,6 +22,7 @@ def instant(name: str, process: int, track: int, time: float, facts: Json) -> Js
 
 
 def process_name(process: int, name: str) -> Json:
+    """The metadata event by which a viewer shows a process under a name."""
     return _about("process_name", process, 0, {"name": name})
 
 

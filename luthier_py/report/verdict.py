@@ -38,6 +38,7 @@ class KernelVerdict:
     cached: bool
 
     def facts(self) -> Json:
+        """JSON-ready; seconds are rounded to microseconds."""
         return {**cloned_facts(self.cloned), "seconds": _rounded(self.seconds), "cached": self.cached}
 
 
@@ -92,10 +93,13 @@ class Verdict:
 
     @property
     def observed(self) -> bool:
+        """Whether the tool observed one launch at least: it ran in it, or reports it without code, and had something to
+        go by."""
         return self.instrumented + self.without_code > sum(self.unobserved.values())
 
     @property
     def sites(self) -> int:
+        """Edits in all kernels that were instrumented."""
         return sum(kernel.cloned.sites for kernel in self.kernels.values())
 
     def made(self, made: Instrumented) -> None:
@@ -114,6 +118,7 @@ class Verdict:
             self.refuse(refusal)
 
     def refuse(self, refusal: Refusal) -> None:
+        """Note that a kernel runs as it is, and why; of several refusals of one kernel the last stays."""
         where = "" if refusal.where == Location(refusal.kernel) else f" [{refusal.where}]"
         self.refused[refusal.kernel] = f"{refusal.reason}{where}"
 

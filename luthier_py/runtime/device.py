@@ -41,16 +41,20 @@ class Module(Protocol):
         """A global variable's memory; Invalid if there is none of that name."""
         ...
 
-    def unload(self) -> None: ...
+    def unload(self) -> None:
+        """Free the code object's memory; its handles and buffers are invalid from then on."""
 
 
 class Device(Protocol):
+    """A GPU or the emulator. Sizes are bytes. A kernel's fault is a DeviceError of its `launch`, or of a later call."""
+
     @property
     def target(self) -> Target: ...
 
     def load(self, data: bytes, name: str = MEMORY) -> Module: ...
 
-    def alloc(self, size: int) -> Buffer: ...
+    def alloc(self, size: int) -> Buffer:
+        """Device memory, of 0 bytes as well; its contents are undefined. DeviceError where there is no room."""
 
     def free(self, buffer: Buffer) -> None: ...
 
@@ -58,7 +62,8 @@ class Device(Protocol):
         """Zeroed memory that this process uses at the same address, while kernels run: fine-grained, on the host."""
         ...
 
-    def free_shared(self, buffer: Buffer) -> None: ...
+    def free_shared(self, buffer: Buffer) -> None:
+        """Give back what `alloc_shared` gave; no kernel may be using it."""
 
     def write(self, address: int, data: bytes) -> None: ...
 

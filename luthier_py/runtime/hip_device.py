@@ -28,9 +28,11 @@ class HipModule:
         self._functions: dict[str, Any] = {}
 
     def kernel(self, name: str) -> KernelHandle:
+        """Invalid where the code object has no such kernel; the runtime is asked for it at its first launch."""
         return KernelHandle(name, self.object.kernel(name), self)
 
     def variable(self, name: str) -> Buffer:
+        """Invalid where the code object defines no such symbol; the size is the runtime's."""
         symbol = self.object.symbol(name)
         if symbol is None or not symbol.defined:
             raise Invalid(f"{self.object.name}: no variable {name}")
@@ -38,11 +40,13 @@ class HipModule:
         return Buffer(int(address), int(size))
 
     def function(self, name: str) -> Any:
+        """The hipFunction_t of a kernel, which is looked up once."""
         if name not in self._functions:
             (self._functions[name],) = self.device.call("hipModuleGetFunction", self.handle, name.encode())
         return self._functions[name]
 
     def unload(self) -> None:
+        """Unload the code object (hipModuleUnload); its handles are invalid from then on."""
         self.device.call("hipModuleUnload", self.handle)
 
 
@@ -60,6 +64,7 @@ class HipDevice:
 
     @property
     def target(self) -> Target:
+        """The GPU's processor, without the settings of its target ID (XNACK, SRAM-ECC)."""
         return self._target
 
     def call(self, name: str, *arguments: Any) -> tuple[Any, ...]:
@@ -75,38 +80,48 @@ class HipDevice:
         return tuple(results)
 
     def load(self, data: bytes, name: str = MEMORY) -> HipModule:
+        """Invalid where the code object is for a target that this GPU does not run."""
         code_object = load(data, name)
         if not self._target.runs(code_object.target):
             raise Invalid(f"{name}: compiled for {code_object.target.name}, but this GPU is a {self._target.name}")
         return HipModule(self, code_object)
 
     def alloc(self, size: int) -> Buffer:
+        """Allocate device memory (hipMalloc), one byte at least; its contents are undefined."""
         (address,) = self.call("hipMalloc", max(size, 1))
         return Buffer(int(address), size)
 
     def free(self, buffer: Buffer) -> None:
+        """Free what `alloc` gave (hipFree), when the device has ended all its work."""
         self.call("hipFree", buffer.address)
 
     def alloc_shared(self, size: int) -> Buffer:
+        """Allocate host memory that is portable, mapped and coherent (hipHostMalloc), and clear it."""
         (address,) = self.call("hipHostMalloc", max(size, 1), _SHARED)
         ctypes.memset(int(address), 0, size)
         return Buffer(int(address), size)
 
     def free_shared(self, buffer: Buffer) -> None:
+        """Free what `alloc_shared` gave (hipHostFree)."""
         self.call("hipHostFree", buffer.address)
 
     def write(self, address: int, data: bytes) -> None:
+        """Copy from the host (hipMemcpy), after the launches before it."""
         self.call("hipMemcpy", address, data, len(data), self._hip.hipMemcpyKind.hipMemcpyHostToDevice)
 
     def read(self, address: int, size: int) -> bytes:
+        """Copy ``size`` bytes to the host (hipMemcpy), after the launches before it."""
         data = bytearray(size)
         self.call("hipMemcpy", data, address, size, self._hip.hipMemcpyKind.hipMemcpyDeviceToHost)
         return bytes(data)
 
     def synchronize(self) -> None:
+        """Wait for all launches (hipDeviceSynchronize); DeviceError where one of them failed."""
         self.call("hipDeviceSynchronize")
 
     def launch(self, kernel: KernelHandle, grid: Dim3, block: Dim3, kernarg: bytes, lds_bytes: int = 0) -> None:
+        """Put the launch on the default stream, and return. Hidden arguments in ``kernarg`` are left out: the runtime
+        writes its own. Invalid for a kernel of another device."""
         module = kernel.module
         if not isinstance(module, HipModule) or module.device is not self:
             raise Invalid(f"kernel {kernel.name} is not loaded on this device")

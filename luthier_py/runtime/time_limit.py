@@ -12,6 +12,7 @@ from luthier_py.errors import Invalid
 
 
 def check_time_limit(seconds: float) -> float:
+    """The number of seconds, unchanged; Invalid unless it is positive and a timer takes it (threading.TIMEOUT_MAX)."""
     if not 0 < seconds <= threading.TIMEOUT_MAX:
         raise Invalid(f"a time limit of {seconds:g} seconds: give a positive number")
     return seconds

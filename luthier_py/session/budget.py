@@ -173,6 +173,8 @@ class Measuring:
 
 def measuring(command: Sequence[str], device: str | None, stack: str | None = None, level: str | None = None
               ) -> Measuring:
+    """How a program is to be measured. ``device``: an emulator, or None for the GPU that the program finds, which has
+    no checks. ``stack``, ``level``: as `luthier exec` has them."""
     settings = run_settings(device, stack=stack)
     checking = run_settings(device, {"--check": "all"}, stack) if device is not None else None
     return Measuring(command, settings, checking, level)

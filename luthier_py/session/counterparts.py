@@ -40,6 +40,7 @@ class Counterpart:
 
     @property
     def end(self) -> int:
+        """Address behind the last byte, as it was recorded."""
         return self.start + self.size
 
 
@@ -54,6 +55,7 @@ class RecordedBytes:
 
     @property
     def now(self) -> int:
+        """Device address of the first byte, where the launch is run again."""
         return self.of.now + self.offset
 
 

@@ -65,6 +65,8 @@ class DemoRow:
 
     @property
     def passed(self) -> bool:
+        """Whether NumPy agrees, the empty tool changes no byte of the file, and every trial counts and computes
+        right."""
         return self.correct and self.unchanged and all(t.equal and t.identical for t in self.trials)
 
     def overhead(self, trial: int) -> float:
@@ -83,11 +85,14 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
+    """What the demonstration found. ``speeds``: empty where speed was not measured."""
+
     rows: tuple[DemoRow, ...]
     speeds: tuple[Speed, ...]
 
     @property
     def passed(self) -> bool:
+        """Whether all kernels passed; without any it has failed."""
         return bool(self.rows) and all(row.passed for row in self.rows)
 
     def overhead(self, trial: int) -> float:
@@ -149,6 +154,7 @@ def demonstrate(say: Callable[[str], object], speed: bool = True) -> Demo:
 
 
 def large_samples() -> tuple[Any, ...]:
+    """Larger launches of the first installed package of samples, which take long enough to be timed."""
     from importlib import import_module
 
     entry = next(iter(entry_points(group=SAMPLES_GROUP)))
@@ -156,6 +162,7 @@ def large_samples() -> tuple[Any, ...]:
 
 
 def launch_of(sample: Any) -> Launch:
+    """How a sample is launched, its arguments parsed as those of `luthier run`."""
     return Launch(sample.kernel, sample.grid, sample.block, tuple(map(parse_argument, sample.args)))
 
 

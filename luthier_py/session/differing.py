@@ -64,6 +64,7 @@ class BufferDifference:
 
     @property
     def offset(self) -> int:
+        """Bytes from the buffer's start to the first element that differs."""
         return self.first[0].offset
 
     def __str__(self) -> str:

@@ -82,6 +82,7 @@ class Executed:
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
+        """What the emulator's checks found, of all launches, in their order."""
         return [finding for launch in self.launches for finding in launch["findings"]]
 
     @property
@@ -102,6 +103,7 @@ class Executed:
 
     @property
     def observed(self) -> bool:
+        """Whether the tool observed a launch in one of the processes at least."""
         return any(facts["observed"] for facts in self.verdicts)
 
 

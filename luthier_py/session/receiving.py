@@ -40,12 +40,17 @@ class ChannelEnd:
 
     @property
     def changes(self) -> int:
+        """How many records the host has taken: each time it is more, a wave that waits for room may go on
+        (`Outsider`)."""
         return self.reader.taken
 
     def will_write(self) -> bool:
+        """Whether waves have reserved records that the host has not taken, so that it is going to move ``taken``
+        (`Outsider`)."""
         return self.reader.taken != self.word(RESERVED)
 
     def word(self, number: int) -> int:
+        """One of the head's words of 64 bits, read from the device; ``number``: as `tool.ring` names them."""
         return int.from_bytes(self._device.read(self._head.address + 8 * number, 8), "little")
 
     def connect(self, module: Module, launch: int) -> None:
@@ -53,6 +58,7 @@ class ChannelEnd:
         self._device.write(module.variable(self.channel.name).address, cell_words(self._head.address, launch))
 
     def free(self) -> None:
+        """Give head and ring back; the reader's memory is gone with them."""
         self._device.free(self._head)
         self._device.free_shared(self._ring)
 

@@ -38,6 +38,7 @@ class RecordedProgram:
 
     @property
     def files(self) -> list[Mapping[str, Any]]:
+        """The rows of launches that were recorded, and not refused."""
         return [row for row in self.launches if "file" in row]
 
 

@@ -59,11 +59,15 @@ class ReplayComparison:
 
     @property
     def same(self) -> bool:
+        """Whether memory is what the recorded launch left, and the launch needed nothing else."""
         return not (self.differences or self.unrecorded or self.missing)
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
+    """A recorded launch that was run again. ``tolerance``: how far floats might be from the recorded ones, relative to
+    the larger."""
+
     record: RecordedLaunch
     done: Done
     comparison: ReplayComparison
@@ -78,14 +82,17 @@ class OfRecord:
 
     @property
     def kernel(self) -> str:
+        """The symbol of the recorded kernel."""
         return self.record.kernel
 
     @property
     def grid(self) -> Dim:
+        """Work-groups of the recorded launch."""
         return self.record.grid
 
     @property
     def block(self) -> Dim:
+        """Work-items in each work-group of the recorded launch."""
         return self.record.block
 
 

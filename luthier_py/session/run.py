@@ -57,6 +57,7 @@ class Launch:
     lds_bytes: int = 0
 
     def run(self, device: Device, module: Module, kernel: str, ready: Ready = nobody) -> Left:
+        """Make buffers for this launch alone, run it, and read the outputs back (`run_launch`)."""
         return run_launch(device, module, kernel, self, ready)
 
 

@@ -32,6 +32,7 @@ class Shuffled:
                 for name, seeds in self.others.items()]
 
     def facts(self) -> dict[str, object]:
+        """JSON-ready. ``schedules``: how many were tried; ``differ``: seeds by what differs with them."""
         differ = {name: list(seeds) for name, seeds in self.others.items()}
         return {"text": self.lines, "schedules": self.count, "differ": differ}
 

@@ -33,6 +33,7 @@ class ShuffledProgram:
 
     @property
     def lines(self) -> list[str]:
+        """Sentences that say which seeds gave another outcome (`Shuffled.lines`)."""
         return self.shuffled.lines
 
 

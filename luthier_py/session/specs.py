@@ -53,6 +53,8 @@ _SCALAR = re.compile(r"(\w+)=(.+)")
 
 
 class Direction(Enum):
+    """Whether a buffer is read back after the launch: an IN buffer is not. All are written before it."""
+
     IN = "in"
     INOUT = "inout"
     OUT = "out"
@@ -68,6 +70,7 @@ class BufferSpec:
 
     @property
     def is_output(self) -> bool:
+        """Whether it is read back after the launch."""
         return self.direction is not Direction.IN
 
 
@@ -80,6 +83,7 @@ class ScalarSpec:
 
     @property
     def is_null(self) -> bool:
+        """Whether it is the null pointer, which may stand where the kernel takes a buffer."""
         return self.text == NULL
 
 
@@ -122,6 +126,7 @@ def _dtype(name: str, text: str) -> np.dtype[Any]:
 
 
 def fits(number: float, dtype: np.dtype[Any]) -> bool:
+    """Whether a number is in the range of a type, its ends included; floats have the range of finite ones."""
     if dtype.kind == "f":
         return abs(number) <= float(np.finfo(dtype).max)
     return int(np.iinfo(dtype).min) <= number <= int(np.iinfo(dtype).max)

@@ -47,6 +47,7 @@ def chosen_stack(name: str | None) -> str:
 
 
 def has_our_runtime(stack: str) -> bool:
+    """Whether a stack is ``luthier`` or ``luthier-X.Y``."""
     return stack.partition("-")[0] == LUTHIER
 
 
@@ -105,6 +106,7 @@ def _preloading(library: Path) -> str:
 
 
 def first(one: str, others: str | None, separator: str) -> str:
+    """``one`` before the entries of a list in the environment, which may be empty or not set."""
     return f"{one}{separator}{others}" if others else one
 
 

@@ -26,6 +26,7 @@ def while_exec_stays(instrs: Sequence[Instr]) -> Sequence[Instr]:
 
 
 def check_independent(values: tuple[object, ...]) -> None:
+    """HookError where one of the values is made of a register that may differ from place to place: any but EXEC."""
     for reg in of_a_place(values):
         expect(reg, Reg)
         raise HookError(f"{caller()}: anywhere=True leaves the place open, but the value of {reg} depends on it")

@@ -58,6 +58,7 @@ class LaunchResult:
 
     @property
     def workgroups(self) -> int:
+        """Work-groups of the launch."""
         return self.grid[0] * self.grid[1] * self.grid[2]
 
     @property

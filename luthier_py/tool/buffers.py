@@ -139,6 +139,8 @@ def scalar_buffer_address(low: u64, register: u32, offset: u64, unit: u64, wide:
 def scalar_buffer_holds(
     low: u64, high: u64, register: u32, offset: u64, unit: u64, generation: u32, wide: bool_, size: u32
 ) -> bool_:
+    """Whether ``size`` bytes, from the start of a unit on, are in range: NUM_RECORDS is in bytes, or where there is a
+    stride and addresses are not ``wide``, in records of it."""
     stride = _stride(low, high, generation, wide, True)
     room = u64(u32(high)) if stride == 0 else u64(u32(high)) * stride
     if wide:

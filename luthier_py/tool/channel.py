@@ -46,6 +46,8 @@ class Full(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RecordField:
+    """One field of a record, and where it lies."""
+
     name: str
     type: Scalar
     lane: bool  # one entry for each lane; else one for the record
@@ -155,6 +157,8 @@ class Channel(Variable):
 
 
 def channel_type(record: RecordType) -> ChannelType:
+    """The type of a parameter that takes any channel of these records; its code reads capacity and policy from the
+    ring's head."""
     return ChannelType(Pointer(Pointer(U64)), record)
 
 

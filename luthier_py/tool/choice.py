@@ -42,6 +42,7 @@ class Choice:
         return bool(self.among(range(instr.at, instr.at + 1), instr.code))
 
     def takes_all(self, function: Function) -> bool:
+        """Whether every instruction of a function is chosen."""
         return self._all or len(self._chosen(function.code)) == len(function.code)
 
     def among(self, places: Sequence[int], code: Columns) -> Sequence[int]:

@@ -21,6 +21,7 @@ class Clock:
 
     @property
     def mask(self) -> int:
+        """The largest time of the clock: differences of two times are taken modulo one more."""
         return (1 << self.bits) - 1
 
     @property

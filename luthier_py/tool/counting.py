@@ -27,6 +27,7 @@ class Stretch:
 
     @property
     def instrs(self) -> tuple[Instr, ...]:
+        """The instructions at ``places``, in their order."""
         return tuple(instrs_at(self.block.code, self.places))
 
     @property
@@ -36,6 +37,7 @@ class Stretch:
 
     @property
     def last(self) -> Instr:
+        """The last of the instructions."""
         return instr_at(self.block.code, self.places[-1])
 
     def __len__(self) -> int:
@@ -68,6 +70,7 @@ class Region:
 
     @property
     def instrs(self) -> tuple[Instr, ...]:
+        """The instructions of all stretches, one stretch after the other."""
         return tuple(instr for stretch in self.stretches for instr in stretch.instrs)
 
 

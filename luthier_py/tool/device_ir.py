@@ -49,6 +49,8 @@ class DeviceIr:
 
     @classmethod
     def parsed(cls, text: str) -> DeviceIr:
+        """A module from the text that LLVM prints of it; structures lose their names. ``attributes`` and ``nodes``
+        (metadata) are by their numbers."""
         text = _without_names_of_types(text)
         functions = _DEFINITION.findall(text)
         lines = _DEFINITION.sub("", text).splitlines(keepends=True)
@@ -80,6 +82,7 @@ class DeviceIr:
 
     @cached_property
     def annotations(self) -> tuple[Annotation, ...]:
+        """The rows of llvm.global.annotations; empty where the module has none."""
         listed = re.sub(r"^\S+ = [^\[]*\[.*?\] \[", "", self.symbols.get("llvm.global.annotations", ""))
         rows = re.findall(r'@("[^"]*"|[-\w$.]+)[^@]*@([-\w$.]+)[^@]*@([-\w$.]+), i32 (\d+)', listed)
         return tuple(Annotation(unquoted(symbol), self._string(text), self._string(file), int(line))
@@ -103,6 +106,7 @@ class DeviceIr:
 
 
 def unquoted(name: str) -> str:
+    """A name of LLVM's without its quotes, if it has some."""
     return name.strip('"')
 
 

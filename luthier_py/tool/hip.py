@@ -125,20 +125,26 @@ class HipSource:
 
 @dataclass(frozen=True)
 class BitcodeFile:
+    """Bitcode that was compiled elsewhere, used as a HipSource is. ``name``: its path; ``instances``: always empty."""
+
     name: str
     data: bytes = field(repr=False)
     instances: tuple[str, ...] = ()
 
     def bitcode(self, processor: str, wave_size: int) -> bytes:
+        """The file's content, for every processor and wave size."""
         return self.data
 
     def inputs(self) -> str:
+        """The file's content, digested."""
         return cache_key(self.data)
 
     def processor(self) -> tuple[str, int]:
+        """An empty name, and waves of 64: the types in it are the same for all processors."""
         return "", 64
 
     def declares_depths(self) -> bool:
+        """Whether it has the text of an annotation for a depth anywhere."""
         return DEPTH_MARK.encode() in self.data
 
 

@@ -48,6 +48,8 @@ class FloatMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
+    """One value that device code takes or gives."""
+
     name: str
     type: Type
     lane: bool  # each lane has its own value; else the value is one for the wave
@@ -58,6 +60,8 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
+    """What a hook or device function takes and gives. ``results``: empty for ``-> None``."""
+
     parameters: tuple[Parameter, ...]
     results: tuple[Parameter, ...]  # named "" when there is one, else "0", "1", ...
 
@@ -90,10 +94,12 @@ class Hook:
 
     @property
     def name(self) -> str:
+        """The name of its function."""
         return name_of(self.function)
 
     @property
     def place(self) -> str:
+        """``file:line`` of its function."""
         return place_of(self.function)
 
 
@@ -108,10 +114,12 @@ class Device:
 
     @property
     def name(self) -> str:
+        """The name of its function."""
         return name_of(self.function)
 
     @property
     def may_go_too_deep(self) -> bool:
+        """Whether it calls itself, with a depth declared: hooks that call it then report where that is exceeded."""
         return self.depth is not None
 
     def __call__(self, *args: Any) -> Any:
@@ -121,11 +129,13 @@ class Device:
 
 
 @overload
-def hook(function: Callable[..., Any], /) -> Hook: ...
+def hook(function: Callable[..., Any], /) -> Hook:
+    """``@hook``: with the defaults."""
 @overload
 def hook(
     *, lanes: str = "active", fold: bool | Collection[str] | None = None, mode: str = "own"
-) -> Callable[..., Hook]: ...
+) -> Callable[..., Hook]:
+    """``@hook(...)``: the decorator for these choices."""
 def hook(
     function: Callable[..., Any] | None = None, /, *, lanes: str = "active", fold: bool | Collection[str] | None = None,
     mode: str = "own",
@@ -178,6 +188,7 @@ def _levelled(function: Callable[..., Any], depth: int) -> Device:
 
 
 def name_of(function: FunctionType | Native | Assembly | Written) -> str:
+    """A function's name in messages, without its module."""
     return function.__name__ if isinstance(function, FunctionType) else function.name
 
 

@@ -67,6 +67,7 @@ class SaidText:
 
     @property
     def number(self) -> int:
+        """The key of `MESSAGES`, 32 bits, which records have as ``message``."""
         return crc32(f"{self.fails} {self.template}".encode())
 
 

@@ -137,6 +137,7 @@ class Recorder:
         )
 
     def check_editable(self, instr: Instr) -> None:
+        """EditConflict for an instruction of another program, or of a function whose code is not known as a whole."""
         try:
             function = self.program.function_of(instr)
         except KeyError:
@@ -146,6 +147,7 @@ class Recorder:
             raise EditConflict(message, self.where(instr))
 
     def where(self, instr: Instr) -> Location:
+        """The place of an instruction, for an error."""
         return Location(self.program.function_of(instr).name, instr.pc, self.program.isa.text(instr.inst))
 
 

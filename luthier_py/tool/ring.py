@@ -59,6 +59,7 @@ SLOTS_AT = 64
 
 
 def ring_bytes(channel: Channel) -> int:
+    """The size of a channel's ring: ``taken``, the spare slot and the others."""
     return SLOTS_AT + (channel.capacity + 1) * channel.record.slot_bytes
 
 

@@ -152,6 +152,7 @@ class Selection:
 
 
 def numbered(name: str, program: int) -> str:
+    """A file's name with the process id of the program for %p, and that of this process for %w."""
     return name.replace("%p", str(program)).replace("%w", str(os.getpid()))
 
 

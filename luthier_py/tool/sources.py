@@ -47,9 +47,11 @@ class Interval:
         return cls(found[1], int(found[2]), int(found[3] or found[2]))
 
     def has(self, line: SourceLine) -> bool:
+        """Whether a source line is in the interval."""
         return self.covers(LineRange(line.file, line.line, line.line))
 
     def covers(self, lines: LineRange) -> bool:
+        """Whether all lines of a range are in the interval, and of a file that its path or pattern stands for."""
         return self.first <= lines.first and lines.last <= self.last and PurePosixPath(lines.file).match(self.file)
 
 
@@ -65,13 +67,16 @@ class Sources:
 
     @cached_property
     def lines(self) -> SourceLines:
+        """The line table of the program's object."""
         return source_lines(self._program.obj)
 
     @cached_property
     def frames(self) -> Frames:
+        """Which functions each instruction was inlined into, and at which lines, by the object's debug information."""
         return source_frames(self._program.obj)
 
     def loops(self, function: Function) -> tuple[Loop, ...]:
+        """The natural loops of a function, those inside of others too."""
         if function not in self._loops:
             self._loops[function] = loops_of(function)
         return self._loops[function]

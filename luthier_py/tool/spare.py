@@ -12,6 +12,8 @@ FOR_HOOKS = 16  # scalar registers that are enough for what most hooks compute
 
 
 def spare_scalars(program: Program, facts: Facts, kernel: Kernel) -> int:
+    """SGPRs that the kernel could use without fewer waves per SIMD, less those that its code or its launch state
+    occupies, and `FOR_HOOKS` of them."""
     target, descriptor = program.obj.target, kernel.record.descriptor
     size, vgprs, used = descriptor.wave_size, descriptor.vgpr_count(target), descriptor.sgpr_count(target)
     waves = target.waves_for(vgprs, used, wave_size=size)

@@ -2,8 +2,7 @@
 
 At run time ``u32`` and its like are Scalar objects, ``ptr[u32]`` is a Pointer, ``lds[u32]`` and ``scratch[u32]`` are
 NearPointers, and ``Lane[u32]`` is a LaneType. A type checker sees plain ``int``, ``float`` and ``bool`` instead, so
-that device code checks like any Python.
-Invariant: types are immutable and compare by value.
+that device code checks like any Python. Invariant: types are immutable and compare by value.
 """
 
 from __future__ import annotations
@@ -55,6 +54,7 @@ class Scalar:
 
     @property
     def dwords(self) -> int:
+        """Registers of 32 bits that a value takes: a narrower one has a whole register."""
         return max(1, self.bits // 32)
 
     def holds(self, value: int) -> bool:
@@ -115,6 +115,7 @@ class Pointer:
 
     @property
     def dwords(self) -> int:
+        """Registers of 32 bits that an address takes: those in LDS and scratch have one."""
         return 2 if self.space is Space.GLOBAL else 1
 
     @property
@@ -319,7 +320,6 @@ if TYPE_CHECKING:
 
     def array(type: type[T], length: int) -> list[T]:
         """A local array of device code."""
-        ...
 
     class ptr(Generic[T]):
         """What a type checker knows of a pointer."""

@@ -253,10 +253,12 @@ class Element:
 
     @property
     def pointer(self) -> Pointer:
+        """Type of the parameter that takes it: a pointer, as for the whole array."""
         return self.variable.pointer
 
     @property
     def offset_bytes(self) -> int:
+        """Bytes from the variable's address to the element's."""
         return self.index * self.variable.type.size_bytes
 
 

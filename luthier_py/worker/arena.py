@@ -72,4 +72,5 @@ class Arena:
 
     @property
     def failed(self) -> bool:
+        """Whether a launch has gone wrong, after which none begins."""
         return self._failure.value != 0

@@ -22,6 +22,7 @@ class CompilerService:
     over = False
 
     def answer(self, request: Request) -> bytes:
+        """Compile (COMPILE), or link (any other code); the reply has result, log, code object, bitcode and names."""
         read = Reader(request.content)
         if request.code == HiprtcMessage.COMPILE:
             return _reply(HiprtcResult.COMPILATION, lambda: compiled(_program(read)))

@@ -52,6 +52,8 @@ def _read_after_launches(variables: Sequence[Variable]) -> list[Variable]:
 
 
 def facts_of(copy: Copy, record: KernelRecord | None, accessible: AccessibleCode | None) -> CopyFacts:
+    """What to keep of a copy. ``record``: of the kernel, if launches are reported with their arguments; ``accessible``:
+    if they come with what they may access."""
     cloned = copy.made.cloned
     read = _read_after_launches(copy.variables)
     sized = any(isinstance(variable, LaunchVariable) for variable in read)

@@ -103,6 +103,8 @@ class DeviceService:
             device.cancel(why)
 
     def answer(self, request: Request) -> bytes | None:
+        """Carry out one message of the program, or queue it for the launch thread (tickets, from FIRST_TICKET on).
+        Refused where memory or a device is lacking; Invalid for an unknown message or address."""
         content = request.content
         if request.code >= protocol.FIRST_TICKET:
             self._queue.put(request)
@@ -319,6 +321,7 @@ def _numbered(tell: Reporter, number: int, report: LaunchReport) -> None:
 
 
 def append_profile(path: str, profile: LaunchProfile) -> None:
+    """Add a line of JSON to the file of LUTHIER_DEVICE_PROFILE: what a launch executed, by opcode. Raises OSError."""
     row = {
         "kernel": profile.kernel,
         "waves": profile.waves,

@@ -56,6 +56,7 @@ def _raise(error: Exception) -> NoReturn:
 
 
 def wants_tracebacks() -> bool:
+    """Whether LUTHIER_TRACEBACK or TOOL_VERBOSE is on."""
     return is_on(TRACEBACK) or is_on("TOOL_VERBOSE")
 
 

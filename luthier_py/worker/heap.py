@@ -35,6 +35,7 @@ class Heap:
         self._initial_bytes = size
 
     def address(self) -> int:
+        """Device address of the heap, which the first call makes; DeviceError where there is no room."""
         if not self._address:
             self._address = self._memory.allocate(_HEAP_BYTES, "heap of kernels", mmap.PAGESIZE).address
             write_bytes(self._address + _INITIAL_SLABS, struct.pack("<3Q", *self._slabs()))

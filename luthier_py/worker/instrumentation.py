@@ -71,6 +71,7 @@ class ToolService:
 
     @property
     def run(self) -> ToolRun:
+        """The tool and its results so far; Invalid before a tool is chosen, and after the end of the run."""
         if self._run is None:
             raise Invalid(f"no tool: set {TOOL}")
         return self._run
@@ -81,6 +82,8 @@ class ToolService:
         return self.strict and self._run is not None and bool(self._run.failed)
 
     def answer(self, request: Request) -> bytes | None:
+        """Carry out one message of the program. Refused where the kernel or launch is to run as it is, or the run has
+        failed (FINISH); Invalid for an unknown message."""
         content = request.content
         if request.code == Message.SETTINGS:
             return self._settings(content)

@@ -57,6 +57,7 @@ _listeners: list[Heard] = []
 
 @contextmanager
 def listening() -> Iterator[Heard]:
+    """Record what the tool prints and asks for while the context lasts; the module's text says which threads count."""
     _hear()
     heard = Heard()
     out, err = _Stream(sys.stdout, heard), _Stream(sys.stderr, heard)

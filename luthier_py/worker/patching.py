@@ -150,6 +150,7 @@ def pack(made: Made) -> bytes:
 
 
 def unpack(kept: bytes) -> Made:
+    """Read back what `pack` has written."""
     end = _HEAD_BYTES + int.from_bytes(kept[:_HEAD_BYTES], "little")
     facts = json.loads(kept[_HEAD_BYTES:end])
     cloned, refused = facts["cloned"], facts["refused"]
@@ -161,6 +162,8 @@ def unpack(kept: bytes) -> Made:
 
 
 def program_variables(obj: CodeObject) -> tuple[ProgramVariable, ...]:
+    """The program's own global variables: no kernel descriptors, no marks of clang's, no initial values of managed
+    variables. ``changes`` is true of those in writable segments."""
     found = [s for s in obj.symbols if s.defined and s.type == SymbolType.OBJECT and s.size]
     found = [s for s in found if not s.name.endswith((".kd", MANAGED)) and not s.name.startswith(UNIT_ID)]
     written = [s for s in obj.segments if s.load and s.flags & SegmentFlag.WRITE]

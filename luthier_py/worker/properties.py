@@ -149,6 +149,7 @@ def device_uuid(number: int) -> str:
 
 
 def device_name(target: Target) -> str:
+    """The device's name in hipDeviceProp_t and in /sys."""
     return f"Luthier-py emulator ({target.name})"
 
 

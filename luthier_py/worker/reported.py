@@ -73,6 +73,7 @@ class ToolWire(Wire):
         self._in_a_row = 0  # reports from the ring
 
     def listen_to(self, ring: ReportRing) -> None:
+        """Take reports from this ring from now on, too; RESULT messages are counted from here."""
         self._ring, self._results = ring, 0
 
     @property

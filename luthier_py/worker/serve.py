@@ -32,6 +32,8 @@ SWITCH_SECONDS = 1e-4  # short launches change threads often
 
 
 class Service(Protocol):
+    """What a worker does for its program: the emulated device, the tool, the driver (kfd), or the compiler."""
+
     def answer(self, request: Request) -> bytes | None:
         """The reply's content; None for a message that has no reply."""
         ...
@@ -78,6 +80,7 @@ def _serve_all(wire: Wire, name: str) -> None:
 
 
 def wire_of(service: str, connection: socket.socket) -> Wire:
+    """The connection to the program; a tool's takes reports from shared memory as well."""
     if service != "tool":
         return Wire(connection)
     from luthier_py.worker.reported import ToolWire
@@ -115,6 +118,8 @@ def open_service(name: str, wire: Wire) -> Service:
 
 
 def serve(wire: Wire, service: Service) -> None:
+    """Answer until the service is over or the program is gone. Tickets (from FIRST_TICKET on) get no reply, also when
+    they fail; all other requests get one."""
     try:
         while not service.over and (request := wire.receive()) is not None:
             answer = guarded(partial(service.answer, request))
@@ -129,6 +134,8 @@ def _reply(answer: bytes | None | Exception, request: Request) -> tuple[int, byt
 
 
 def status_of(error: Exception, request: Request) -> int:
+    """The hipError_t that the program gets for an exception. One that is no LuthierError, a mistake of ours or of a
+    tool, is STATUS_UNKNOWN."""
     if isinstance(error, Refused):
         return error.status
     if not isinstance(error, LuthierError):

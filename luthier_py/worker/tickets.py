@@ -93,6 +93,7 @@ class Tickets:
 
     @property
     def none_in_ring(self) -> bool:
+        """Whether all that the program has written to the ring is taken."""
         return self._written.value == self._taken.value
 
     def stop_known(self) -> None:

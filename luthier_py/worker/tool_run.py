@@ -63,6 +63,8 @@ class ToolRun:
         return found
 
     def report(self, result: LaunchResult, without_code: bool = False) -> None:
+        """Ask the tool for a launch's report, and pass it on. ``without_code``: the tool inserted nothing into the
+        kernel. Errors are reported on stderr and in ``failed``, not raised."""
         with self.alone:
             self._report(result, without_code)
 
@@ -110,6 +112,7 @@ class ToolRun:
             self.attempt(VERDICT, partial(write_file, Path(path), self.facts(worker=os.getpid(), ended=ended)))
 
     def close(self) -> None:
+        """Remove the rows that wait on disk."""
         self.output.close()
         if self.reports is not None:
             self.reports.close()

@@ -31,6 +31,7 @@ class TicketTrace:
 
     @property
     def on(self) -> bool:
+        """Whether tickets are timed: not without LUTHIER_TRACED, and not once its file could not be written."""
         return self._file is not None
 
     def timed(self, number: int, action: Callable[[], None]) -> Callable[[], None]:

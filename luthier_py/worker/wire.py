@@ -16,6 +16,8 @@ _CREDENTIALS = struct.Struct("3i")  # process, user, group
 
 @dataclass(frozen=True, slots=True)
 class Request:
+    """One message. ``code``: of the protocol that the service speaks; ``content``: the bytes behind the head."""
+
     code: int
     content: bytes
 
@@ -32,22 +34,27 @@ class Reader:
         self._content, self._at = content, 0
 
     def number(self) -> int:
+        """The next 32 bits, unsigned; struct.error where the message ends before."""
         (value,) = struct.unpack_from("<I", self._content, self._at)
         self._at += 4
         return int(value)
 
     def data(self) -> bytes:
+        """The next bytes, behind their number (32 bits)."""
         size = self.number()
         self._at += size
         return self._content[self._at - size : self._at]
 
     def text(self) -> str:
+        """The next text, counted as `data` is; bytes that are not UTF-8 become surrogates."""
         return self.data().decode(errors="surrogateescape")
 
     def texts(self) -> tuple[str, ...]:
+        """The next texts, behind their number (32 bits)."""
         return tuple(self.text() for _ in range(self.number()))
 
     def left(self) -> bool:
+        """Whether the message has bytes that were not read yet."""
         return self._at < len(self._content)
 
 
@@ -87,6 +94,7 @@ class Wire:
         return self._at < len(self._received)
 
     def reply(self, status: int, content: bytes = b"") -> None:
+        """Send a status (`runtime.native.protocol`) and content; ConnectionError where the program is gone."""
         self._socket.sendall(HEAD.pack(status, len(content)) + content)
 
     def _read(self, size: int) -> bytes | None:

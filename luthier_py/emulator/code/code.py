@@ -61,6 +61,8 @@ class Tally:
         return memoryview(self.counters[: len(numbers.counters)].tobytes()).cast("Q")
 
     def clear(self, numbers: CodeNumbers) -> None:
+        """Zero the counters and site caches that ``numbers`` has; where a wave has read the core's clock, the
+        instructions counted are added to the device's first."""
         self._clock.settle(self.counters)
         for place, size in zip(self.places, (8 * len(numbers.counters), SITE_BYTES * len(numbers.sites)), strict=True):
             ctypes.memset(place, 0, size)
@@ -115,6 +117,7 @@ class HostedCode:
         return 0 <= address - self.base - self.start < 4 * self.entries
 
     def take_tally(self) -> Tally:
+        """A tally for one worker alone, all zero; `give_tally` takes it back."""
         tally = self._idle.pop() if self._idle else Tally(self.clock)
         self._used.append(tally)
         return tally
@@ -132,6 +135,8 @@ class HostedCode:
         return self._first
 
     def give_tally(self, tally: Tally) -> None:
+        """Take back what `take_tally` gave, when the worker's part of the launch has ended; it is zeroed for the next
+        worker."""
         self._used.remove(tally)
         self.clear(tally)
         self._idle.append(tally)
@@ -144,6 +149,9 @@ class HostedCode:
         tally.clear(self.numbers)
 
     def decode(self, pc: int) -> Inst:
+        """The instruction at ``pc``, an address of the text. Its bytes are noted as used, since they must stay the
+        same. Malformed where there is no code, ``pc`` is no multiple of 4, or the bytes are no instruction of the
+        target."""
         data = self.source.at(pc) if pc % 4 == 0 else b""
         if not data:
             raise Malformed(f"0x{pc:x} is not an address of code")

@@ -27,9 +27,12 @@ class Job:
 
     @property
     def ended(self) -> bool:
+        """Whether the job is over; ``made`` is None then if the child failed or took more than CHILD_SECONDS."""
         return self._ended.is_set()
 
     def run(self) -> None:
+        """Do the work in a child process and wait for it; a child that fails leaves ``made`` None, and nothing is
+        raised."""
         try:
             self.made = llvm.apart(self.work, CHILD_SECONDS)
         except (LuthierError, OSError, MemoryError):
@@ -38,6 +41,7 @@ class Job:
             self._ended.set()
 
     def wait(self) -> None:
+        """Block until the job has ended."""
         self._ended.wait()
 
     def abandon(self) -> None:

@@ -37,6 +37,9 @@ def _imports_of(code: bytes) -> list[str]:
 
 
 def scheduler_address(wave_size: int, watched: bool = False, at_random: bool = False) -> int:
+    """Host address of the native scheduler for waves of ``wave_size`` lanes (native.scheduler); the first call compiles
+    it. ``watched``: for launches with the cycle model; ``at_random``: for those whose turns are drawn."""
+
     def text() -> str:
         from luthier_py.emulator.native.scheduler import scheduler  # as for _support
 
@@ -46,6 +49,8 @@ def scheduler_address(wave_size: int, watched: bool = False, at_random: bool = F
 
 
 def begin_address() -> int:
+    """Host address of ``luthier_begin`` (native.beginning), which begins a launch; the first call compiles it."""
+
     def text() -> str:
         from luthier_py.emulator.native.beginning import beginning  # as for _support
 

@@ -52,6 +52,7 @@ class HostedPart:
 
     @property
     def is_kept(self) -> bool:
+        """Whether the cache on disk has its machine code, of the effort to begin with or better."""
         return any(kept_code(self.part.digest, effort) is not None for effort in (Effort.GENERATE, self.effort))
 
     def improved(self) -> bytes | None:
@@ -71,10 +72,12 @@ class Improvable:
         self._executed: dict[HostedPart, int] = {}
 
     def add(self, part: HostedPart) -> None:
+        """Count from now on how many wave instructions the part runs: it runs code that was compiled fast."""
         self.parts, self._executed[part] = (*self.parts, part), 0
         self._weights[part] = _counters(part)
 
     def remove(self, part: HostedPart) -> None:
+        """Stop counting: its better code is there, or could not be made."""
         self.parts = tuple(one for one in self.parts if one is not part)
         del self._executed[part], self._weights[part]
 

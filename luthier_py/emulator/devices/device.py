@@ -82,6 +82,7 @@ class EmulatorDevice:
 
     @property
     def target(self) -> Target:
+        """The target that the device emulates; code objects of other targets that it runs may be loaded, too."""
         return self._target
 
     def load(self, data: bytes, name: str = MEMORY, base: int | None = None) -> EmulatorModule:
@@ -95,25 +96,33 @@ class EmulatorDevice:
         return module
 
     def alloc(self, size: int) -> Buffer:
+        """Zeroed memory of ``size`` bytes, filled with poison where uninitialised reads are looked for; DeviceError
+        where there is no room."""
         buffer = self.alloc_shared(size)
         if self.options.checks & Checks.INIT:
             poison(buffer.address, size)
         return buffer
 
     def alloc_shared(self, size: int) -> Buffer:
+        """Zeroed memory: device addresses are addresses of this process, so all of it is shared. Never poisoned."""
         return Buffer(self.memory.allocate(size, "buffer").address, size)
 
     def free(self, buffer: Buffer) -> None:
+        """Free what ``alloc`` gave; Invalid for other addresses."""
         self.memory.free(buffer.address)
 
     def free_shared(self, buffer: Buffer) -> None:
+        """Free what ``alloc_shared`` gave; Invalid for other addresses."""
         self.free(buffer)
 
     def write(self, address: int, data: bytes) -> None:
+        """Copy ``data`` to device memory, also where kernels may only read; Invalid unless all bytes are in one
+        allocation."""
         self.memory.check(address, len(data))
         write_bytes(address, data)
 
     def read(self, address: int, size: int) -> bytes:
+        """Copy ``size`` bytes from device memory; Invalid unless all are in one allocation."""
         self.memory.check(address, size)
         return read_bytes(address, size)
 
@@ -121,6 +130,9 @@ class EmulatorDevice:
         """Launches have ended when ``launch`` returns."""
 
     def launch(self, kernel: KernelHandle, grid: Dim3, block: Dim3, kernarg: bytes, lds_bytes: int = 0) -> None:
+        """Run ``grid`` work-groups of ``block`` work-items to their end, with ``kernarg`` as the kernarg segment.
+        DeviceError where a wave faults, all waves stand still, or a limit passes (TimeLimit); Invalid for a kernel of
+        another device, or a shape that no device would start; Unsupported for code that is not emulated."""
         self.run(self.ready(kernel, grid, block, len(kernarg), lds_bytes), kernarg)
 
     def ready(self, kernel: KernelHandle, grid: Dim3, block: Dim3, kernarg_bytes: int, lds_bytes: int = 0,

@@ -52,10 +52,14 @@ class EmulatorModule:
             write_bytes(self.base + place, data)
 
     def kernel(self, name: str) -> KernelHandle:
+        """The kernel, to launch it; Invalid if there is none of that name, Malformed if the loader left it out,
+        DeviceError once the module is unloaded."""
         self._check()
         return KernelHandle(name, self.object.kernel(name), self)
 
     def variable(self, name: str) -> Buffer:
+        """Device address and bytes of the variable that the symbol ``name`` defines; Invalid if none does, DeviceError
+        once the module is unloaded."""
         self._check()
         symbol = self.object.symbol(name)
         if symbol is None or not symbol.defined:
@@ -69,6 +73,7 @@ class EmulatorModule:
                         d16_clears=on_device.d16_clears)
 
     def code(self, settings: Settings) -> HostedCode:
+        """The module's code as host functions for ``settings``, one for each of them; nothing is translated yet."""
         if settings not in self._codes:
             self._codes[settings] = HostedCode(
                 ObjectText(self.object, self.base, self._find), settings, self._executed)
@@ -94,6 +99,8 @@ class EmulatorModule:
         self._ready.clear()
 
     def unload(self) -> None:
+        """Free its memory and forget its code; kernels and variables of it are no longer usable. DeviceError the second
+        time."""
         self._check()
         self._forget_ready()
         self.memory.free(self.base)

@@ -63,6 +63,7 @@ def read_record(path: Path) -> RecordedLaunch:
 
 
 def pack_record(launch: RecordedLaunch) -> bytes:
+    """The launch as bytes of a file, for :func:`unpack_record`; Unsupported beyond MOST_BYTES before compression."""
     kinds, contents = _packed(launch.pages)
     facts = {
         **{name: getattr(launch, name) for name in _KINDS if hasattr(launch, name)},

@@ -52,6 +52,7 @@ class ResidentCode:
         self._codes: dict[Settings, HostedCode] = {}
 
     def code(self, settings: Settings) -> HostedCode:
+        """The allocation's code as host functions for ``settings``, one for each of them; nothing is translated yet."""
         if settings not in self._codes:
             self._codes[settings] = HostedCode(self.text, settings, self._executed)
         return self._codes[settings]

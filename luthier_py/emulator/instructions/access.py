@@ -41,6 +41,7 @@ class AccessCode:
         self.w = w
 
     def mask(self) -> Value:
+        """EXEC as an u64: in wave32 the upper half is 0."""
         return self.w.exec().to(U64)
 
     def call(self, move: Move, where: Addresses) -> None:

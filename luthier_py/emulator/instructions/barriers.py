@@ -33,6 +33,8 @@ _NUMBERS, _COUNTS = 31, 127  # bits of M0 that name a barrier, and those that co
 
 
 def is_named(number: int | None) -> bool:
+    """Whether an instruction's barrier number (see `isa.barriers`) may be a named barrier's: 0 or more, or None where
+    M0 says it. Negative numbers are the work-group's own, the trap handler's and clusters'."""
     return number is None or number >= 0
 
 
@@ -46,9 +48,11 @@ class NamedBarrier:
         self.address = base + self.number.to(U64) * NAMED_BARRIER_BYTES
 
     def read(self, name: str) -> Value:
+        """A field of the barrier's record, u64."""
         return self.w.ops.value(U64, self.w.emitter.let(f"load i64, ptr {self._place(name)}"))
 
     def write(self, name: str, value: Value) -> None:
+        """Store a u64 in a field of the barrier's record."""
         self.w.emitter.emit(f"store i64 {value.ref}, ptr {self._place(name)}")
 
     def _place(self, name: str) -> str:
@@ -56,10 +60,12 @@ class NamedBarrier:
 
 
 def members_in_m0(w: WaveCode) -> Value:
+    """The members that M0[22:16] says the barrier has, as u64 (RDNA 4 ISA, 16.3)."""
     return (w.scalars.read(M0) >> 16 & _COUNTS).to(U64)
 
 
 def initialise(w: WaveCode, number: int | None) -> None:
+    """S_BARRIER_INIT: M0[22:16] waves have to come to the barrier, and none has."""
     barrier = NamedBarrier(w, number)
     barrier.write("members", members_in_m0(w))
     barrier.write("came", w.ops.constant(U64, 0))
@@ -136,12 +142,15 @@ class GridResource:
         self.address = w.ops.value(U64, base) + number.to(U64) * GRID_RESOURCE_BYTES
 
     def place(self, name: str) -> Value:
+        """Address of a field of the record, u64."""
         return self.address + GRID_RESOURCE[name]
 
     def read(self, name: str) -> Value:
+        """A field of the record, u64, by an atomic load."""
         return self.w.ops.let(U64, f"load atomic i64, ptr {self._pointer(name)} seq_cst, align 8")
 
     def write(self, name: str, value: Value) -> None:
+        """Store a u64 in a field of the record by an atomic store; counts as a change of memory."""
         self.w.emitter.emit(f"store atomic i64 {value.ref}, ptr {self._pointer(name)} seq_cst, align 8")
         self.w.note_change()
 

@@ -24,6 +24,7 @@ _ASKED_ROW, _ONES_ROW, _GIVEN_ROW = range(TEMPORARY_ROW + 1, TEMPORARY_ROW + 4)
 
 
 def cross_lane(w: WaveCode, inst: Inst, row: CrossLane) -> None:
+    """Emit V_READLANE, V_READFIRSTLANE, V_WRITELANE or V_PERMLANE64. A source that is scalar is copied as it is."""
     source, target = inst["src0"], inst.find("vdst") or inst["sdst"]
     assert target.reg is not None
     if row is CrossLane.OTHER_HALF:

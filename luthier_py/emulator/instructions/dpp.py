@@ -64,6 +64,10 @@ def wave_sources(control: int, lanes: int) -> tuple[int | None, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Dpp:
+    """The DPP controls of one instruction. ``control``: dpp_ctrl, or the eight selectors of DPP8 with a bit above them.
+    ``row_mask``: a bit for each row of 16 lanes that may be written, ``bank_mask``: for each four lanes of a row.
+    ``bound_control``: a lane without a valid source reads 0; otherwise it is not written."""
+
     control: int
     row_mask: int
     bank_mask: int

@@ -46,6 +46,8 @@ class ImageResource:
 
 
 def image_resource(target: Target, words: list[Value]) -> ImageResource:
+    """The fields of an image resource out of its eight ``words`` (u32), which each generation has elsewhere;
+    ``refused`` is set where it is compressed, tiled, has levels or samples, or is no image."""
     base = (words[0].to(U64) | (words[1] & 0xFF).to(U64) << 32) << 8
     type, compressed = words[3] >> 28, ((words[6] >> 21) & 1).ne(0)
     refused = compressed | (type < PictureType.ONE_D) | (type > PictureType.TWO_D_ARRAY)

@@ -37,6 +37,8 @@ _UNSIZED = 4  # coordinates there may be where the instruction does not say how 
 
 
 def image(access: AccessCode, inst: Inst, row: ImageMove | ImageAtomic | ImageQuery) -> None:
+    """Emit one image instruction: load, store, atomic or query. Unsupported for a resource of 128 bits, and without
+    components (dmask 0); what only the resource says is refused when a wave meets it."""
     w = access.w
     if _short_resource(w, inst) or not field(inst, "dmask"):
         raise Unsupported(f"{inst.op.mnemonic} with a resource of 128 bits, or without components")

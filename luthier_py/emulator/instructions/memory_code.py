@@ -37,6 +37,7 @@ MEMORY_ROWS = (Load, Store, Atomic, ScalarLoad, ScalarStore, ScalarAtomic, LoadT
 
 
 def memory(access: AccessCode, inst: Inst, row: object) -> None:
+    """Emit one memory instruction; ``row``: of a type in MEMORY_ROWS."""
     if isinstance(row, ScalarLoad | ScalarStore | ScalarAtomic):
         scalar_memory(access, inst, row)
     elif isinstance(row, Load):

@@ -43,6 +43,7 @@ class Mode:
         return not self.bits >> _denormals(type) & 1
 
     def flushes_results(self, type: Type) -> bool:
+        """Whether denormal results of a float type are written as zeros."""
         return not self.bits >> _denormals(type) + 1 & 1
 
     @property
@@ -52,6 +53,8 @@ class Mode:
 
     @property
     def ieee(self) -> bool:
+        """Whether signaling NaNs are quieted (MODE.IEEE; AMDGPUUsage, ENABLE_IEEE_MODE); off on targets without the
+        bit."""
         return self.has_clamp and bool(self.bits >> _IEEE & 1)
 
     @property
@@ -142,6 +145,7 @@ def _through(block: CodeBlock, mode: int, known: set[int], target: Target) -> se
 
 
 def sets_from_register(inst: Inst) -> bool:
+    """Whether it is an S_SETREG_B32 of MODE, whose value is not known when code is generated."""
     return meaning(inst.op) is Action.SETREG and hardware_register(inst)[0] == HardwareRegister.MODE.value
 
 

@@ -58,10 +58,12 @@ UNUSED_PAD, UNUSED_SEXT, UNUSED_PRESERVE = 0, 1, 2
 
 
 def row_of(reg: Reg) -> int:
+    """The row of a vector register in the wave's record, of a tuple the first; AGPRs are AGPR_ROW rows further."""
     return reg.index + (AGPR_ROW if reg.file is RegFile.AGPR else 0)
 
 
 def field(inst: Inst, name: str, default: int = 0) -> int:
+    """The value of the operand ``name``; ``default`` where the encoding has no such operand."""
     operand = inst.find(name)
     return default if operand is None else operand.value
 
@@ -320,11 +322,13 @@ def clamp_float(value: Value) -> Value:
 
 
 def register(operand: Operand) -> Reg:
+    """The register of an operand that must be one: what the table and the decoder have made sure of."""
     assert operand.reg is not None
     return operand.reg
 
 
 def present(operand: Operand | None) -> bool:
+    """Whether the encoding has the operand, and its field does not say that there is none (saddr off, null)."""
     return operand is not None and operand.kind is not OperandKind.ABSENT
 
 
@@ -342,4 +346,5 @@ def scalar_operands(inst: Inst) -> list[Operand]:
 
 
 def destinations(inst: Inst) -> list[Operand]:
+    """Operands that are written, in the order of the encoding; those that are read, too, are among them."""
     return [operand for operand in inst.operands if Access.WRITE in operand.access]

@@ -31,6 +31,8 @@ from luthier_py.isa.vector_modes import BANKS
 
 
 def scalar(w: WaveCode, inst: Inst, row: Scalar) -> None:
+    """Emit one scalar instruction, or vector instruction on scalars (V_S_*). Unsupported for floats under a MODE with
+    FP16_OVFL or another rounding than to nearest even."""
     operands = iter(scalar_operands(inst))
     target = next((operand for operand in destinations(inst) if operand.reg is not None), None)
     slots = (*row.signature.results, *row.signature.sources)

@@ -25,6 +25,8 @@ def atomic_name(access: AccessCode, row: Atomic) -> str:
 
 
 def scalar_memory(access: AccessCode, inst: Inst, row: ScalarLoad | ScalarStore | ScalarAtomic) -> None:
+    """Emit one scalar load, store or atomic: its offset is the sum of the immediate one and ``soffset``, in bytes or in
+    units that the row or the instruction says."""
     offset = access.w.ops.constant(U64, field(inst, "offset"))
     soffset = inst.find("soffset")
     if soffset is not None and present(soffset):

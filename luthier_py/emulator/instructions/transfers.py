@@ -37,6 +37,8 @@ def block(access: AccessCode, inst: Inst, row: BlockTransfer, where: Addresses) 
 
 
 def copy(access: AccessCode, inst: Inst, row: LdsCopy, where: Addresses) -> None:
+    """Emit a copy of ``row.bytes`` for each active lane, from memory at ``where`` to LDS or the other way; the LDS
+    address is a VGPR plus the immediate offset."""
     lds_row = row_of(register(inst["vdata"] if row.stores else inst["vdst"]))
     lds = Addresses("lds", access.w.ops.constant(U64, field(inst, "offset")), lds_row, where.mask)
     source, target = (lds, where) if row.stores else (where, lds)

@@ -81,6 +81,8 @@ def alone(w: WaveCode, inst: Inst, row: Lanes | Variants) -> Lanes:
 
 
 def in_situation(w: WaveCode, inst: Inst, row: Variants) -> Lanes | Scalar:
+    """The variant of the row that holds for the instruction's modifiers, the target and MODE as it is known here;
+    Unsupported where clamp chooses the format UE5M3."""
     chooses = w.settings.target.clamp_chooses_fp8 and not row.of_nan
     if chooses and field(inst, "clamp") and OpFlag.DOT not in inst.op.flags:
         raise Unsupported("numbers of UE5M3 (clamp)")

@@ -49,6 +49,7 @@ class OperandContext:
         return type.kind is Kind.FLOAT and self.mode.flushes_sources(type)
 
     def flushes_results(self, type: Type) -> bool:
+        """Whether denormals of a float type become zeros when they are written."""
         return type.kind is Kind.FLOAT and self.mode.flushes_results(type)
 
     def scales(self, type: Type) -> bool:
@@ -102,6 +103,7 @@ class WaveCode:
     # Pointers
 
     def at(self, pointer: str, offset: int) -> str:
+        """``pointer`` moved by ``offset`` bytes, as LLVM's name of a ptr."""
         return self.emitter.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
 
     def field(self, name: str) -> str:
@@ -115,6 +117,7 @@ class WaveCode:
     # State
 
     def exec(self) -> Value:
+        """EXEC as it is here: u64, or u32 in wave32."""
         return self.scalars.read(EXEC, self.wave_size // 32)
 
     def settle(self) -> None:

@@ -72,10 +72,12 @@ class Worker:
 
     @property
     def address(self) -> int:
+        """Host address of the worker's record (layout's WORKER), for native code."""
         return address_of(self.record)
 
     @property
     def changes(self) -> int:
+        """How often waves of this worker have changed memory."""
         return int(self.record[WORKER["changes"] // 8])
 
     def work(self) -> None:
@@ -158,6 +160,7 @@ class Worker:
         return slot.lengthen_turns()
 
     def new_slot(self) -> ResidentGroup:
+        """Memory for one more resident work-group; the scheduler gives it the next one of the launch."""
         run = self.run
         entry = run.codes[0].base + run.shape.start
         self.slots.append(ResidentGroup(run.pool, run.shape, run.places, entry, self.address))
@@ -257,6 +260,7 @@ class RunningLaunch:
 
     @property
     def watch_address(self) -> int:
+        """Address of what watches the launch under checks; 0 without checks."""
         return 0 if self.watch is None else self.watch.address
 
     def report(self, looked_at: bool) -> LaunchReport:
@@ -301,6 +305,7 @@ class RunningLaunch:
 
     @property
     def waiting_to_start(self) -> int:
+        """Number of work-groups that no worker has begun yet."""
         return max(self.shape.groups - int(self.record[LAUNCH["next"] // 8]), 0)
 
     @property
@@ -309,6 +314,7 @@ class RunningLaunch:
         return bool(self._places_left and self.waiting_to_start)
 
     def take_place(self) -> bool:
+        """Reserve residency for one more work-group; False where the device holds no more, or none is left to start."""
         with self._lock:
             if not self.has_place:
                 return False
@@ -371,6 +377,7 @@ class RunningLaunch:
         return slot.wave_field(int(slot.record[GROUP["wave"] // 8]), name)
 
     def faulty(self, slot: ResidentGroup) -> FaultyWave:
+        """The wave that the scheduler came back for; read it before the work-group goes on."""
         group, wave = (int(slot.record[GROUP[name] // 8]) for name in ("index", "wave"))
         return FaultyWave(group, wave, partial(self.field, slot))
 
@@ -380,5 +387,7 @@ class RunningLaunch:
         return sum(code.clock.executed(tally.counters) for code, tally in tallies)
 
     def profile(self, seconds: float) -> LaunchProfile:
+        """What the workers have counted so far; ``seconds``: how long the launch took. Before workers give back their
+        tallies."""
         counters = [{code: tally.counters for code, tally in worker.tallies.items()} for worker in self.workers]
         return launch_profile(self.shape, self.codes, counters, seconds, self._cycles_taken)

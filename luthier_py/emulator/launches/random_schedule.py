@@ -34,7 +34,8 @@ class RandomLaunch(Protocol):
     """What is asked of a launch."""
 
     @property
-    def shape(self) -> Shape: ...
+    def shape(self) -> Shape:
+        """The launch's grid, work-groups and waves."""
 
     @property
     def cycles(self) -> CycleAccount | None: ...
@@ -54,7 +55,9 @@ class RandomWorker(Protocol):
     @property
     def run(self) -> RandomLaunch: ...
 
-    def new_slot(self) -> ResidentGroup: ...
+    def new_slot(self) -> ResidentGroup:
+        """Memory for one more resident work-group, which the native scheduler fills with the next one that is to
+        start."""
 
     def turn(self, native: Scheduler, slot: ResidentGroup) -> Outcome: ...
 

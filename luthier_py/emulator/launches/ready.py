@@ -103,6 +103,7 @@ class ReadyLaunch:
 
     @property
     def address(self) -> int:
+        """Host address of the launch's record (layout's READY), by which native code begins it."""
         return address_of(self.record)
 
     @property
@@ -149,6 +150,7 @@ class ReadyLaunch:
         return profile
 
     def clear_counters(self) -> None:
+        """Zero the counters of the launch that has ended; its profile is made before."""
         self.code.clear(self.tally)
 
     def close(self) -> None:

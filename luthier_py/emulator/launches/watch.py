@@ -67,6 +67,7 @@ class LaunchWatch:
         return DeviceError(what, Location(self._shape.kernel))
 
     def close(self) -> None:
+        """Free what native code keeps of the launch; reports are made before."""
         watching_library().luthier_watch_free(self.address)
 
     def report(self, codes: Sequence[HostedCode], memory: Memory, cycles: LaunchCycles | None) -> LaunchReport:

@@ -81,6 +81,7 @@ class AllocationTable:
             self._changed()
 
     def replace(self, place: int, start: int, end: int, access: int) -> None:
+        """Another record, with the same start, at ``place``; readers find it in a new table."""
         self._records[place * _WORDS : (place + 1) * _WORDS] = array("Q", (start, end, access))
         self._changed()
 
@@ -101,6 +102,7 @@ class AllocationTable:
             self._give_out()
 
     def leave(self) -> None:
+        """End a reading that :meth:`enter` began; after the last one old tables are freed."""
         self._readers -= 1
         if not self._readers:
             self._drop_old()

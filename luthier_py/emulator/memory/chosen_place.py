@@ -34,6 +34,7 @@ def take_place(start: int, size: int) -> tuple[int, int]:
 
 
 def give_back(place: tuple[int, int]) -> None:
+    """Unmap what :func:`take_place` gave: (start, bytes)."""
     _libc().munmap(*place)
 
 

@@ -35,6 +35,8 @@ _GIVEN_BACK = 1 << 16  # bytes from which on the pages of what is freed go back 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
+    """A range of device memory that kernels may touch. ``size``: bytes; ``name``: what errors call it."""
+
     address: int
     size: int
     name: str
@@ -48,6 +50,7 @@ class Allocation:
 
     @property
     def end(self) -> int:
+        """First address behind it; ``spare`` bytes are not counted."""
         return self.address + self.size
 
     @property
@@ -124,6 +127,8 @@ class Memory:
         return address
 
     def register(self, allocation: Allocation) -> Allocation:
+        """Let kernels touch ``allocation``, a part of reserved memory; it replaces one that starts at the same
+        address."""
         with self._lock:
             place = bisect.bisect_left(self._addresses, allocation.address)
             if allocation.address in self._allocations:
@@ -167,6 +172,8 @@ class Memory:
             raise Invalid(f"{size} bytes at 0x{address:x} are not inside an allocation; {self.nearest(address)}")
 
     def find(self, address: int) -> Allocation | None:
+        """The allocation that ``address`` is in; None if it is in none. An empty allocation is found by its own
+        address."""
         with self._lock:
             place = bisect.bisect_right(self._addresses, address) - 1
             found = self._allocations[self._addresses[place]] if place >= 0 else None
@@ -248,6 +255,7 @@ def _reserve() -> mmap.mmap:
 
 
 def read_bytes(address: int, size: int) -> bytes:
+    """A copy of ``size`` bytes at a host address; nothing is checked."""
     return ctypes.string_at(address, size)
 
 
@@ -258,4 +266,5 @@ def allocated_bytes(memory: Memory, address: int, size: int) -> bytes:
 
 
 def write_bytes(address: int, data: bytes) -> None:
+    """Copy ``data`` to a host address; nothing is checked."""
     ctypes.memmove(address, data, len(data))

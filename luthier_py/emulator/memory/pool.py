@@ -36,6 +36,8 @@ class PagePool:
         self._lock = threading.Lock()
 
     def take(self, size: int) -> Pages:
+        """A block of ``size`` bytes or more, a power of two; not zero where it was used before. DeviceError where the
+        computer has no room."""
         size = max(1 << (size - 1).bit_length(), mmap.PAGESIZE)
         with self._lock:
             if self._idle.get(size):

@@ -43,5 +43,6 @@ class TouchedMemory:
 
 
 def touched_page(row: Sequence[int]) -> TouchedPage:
+    """A row of TOUCHED_COLUMNS numbers as a page; its bytes are copied, so the launch may be closed after."""
     number, lines, written, before = row
     return TouchedPage((number - 1) * PAGE_BYTES, lines, read_bytes(before, PAGE_BYTES), bool(written))

@@ -46,9 +46,11 @@ class ExecutedInstructions:
 
     @property
     def address(self) -> int:
+        """Address of two u64: all instructions, and the applications'."""
         return address_of(self._words)
 
     def add(self, *counts: int) -> None:
+        """Add what a launch has executed: all instructions, then the application's; sums wrap at 64 bits."""
         with self._lock:
             for which, count in enumerate(counts):
                 self._words[which] = self._words[which] + count & (1 << 64) - 1
@@ -66,6 +68,7 @@ class InstructionClock:
 
     @property
     def address(self) -> int:
+        """Address of the words that ``luthier_executed`` reads (_LOOKED and what follows)."""
         return self._pages.address
 
     @property

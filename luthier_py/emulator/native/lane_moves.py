@@ -186,6 +186,7 @@ def _where_adjacent(tag: str, word: int, whole: str, alone: str) -> str:
 
 
 def rows_of(part: int) -> str:
+    """IR name of the pointer to the data rows of a first element (``part`` 0), or of the second one of a pair."""
     return "%data2" if part else "%data"
 
 
@@ -204,6 +205,7 @@ def each_lane(name: str, done: str) -> str:
 
 
 def next_lane(name: str) -> str:
+    """Close the loop that `each_lane` opened under this name: clear the lane's bit, and test what is left."""
     return f"""
   br label %{name}.next
 {name}.next:

@@ -61,11 +61,13 @@ class MatrixOptions:
 
     @property
     def name(self) -> str:
+        """The options that are set, as the end of a function's name (``_clamped1_negated5``); empty without any."""
         return "".join(f"_{field.name}{int(getattr(self, field.name))}"
                        for field in fields(self) if getattr(self, field.name))
 
     @staticmethod
     def named(words: str) -> MatrixOptions:
+        """The options whose :attr:`name` is ``words``."""
         found = {}
         for word in filter(None, words.split("_")):
             name = word.rstrip("0123456789")
@@ -93,6 +95,7 @@ def _layout(name: str) -> MatrixLayout:
 
 
 def is_sparse(layout: MatrixLayout) -> bool:
+    """Whether only half of the elements of A are there, and an index says which (V_SMFMAC, V_SWMMAC)."""
     return isinstance(layout, SparseMatrix) or isinstance(layout, WaveTile) and layout.matrix.sparse
 
 
@@ -128,6 +131,7 @@ class MatrixFunction:
         return found
 
     def text(self) -> str:
+        """IR of a module that defines the function."""
         self.emitter.place("entry")
         for side, count in zip("ab", self.layout.elements, strict=True):
             self._widen(side, count)

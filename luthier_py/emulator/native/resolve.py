@@ -22,6 +22,7 @@ assert WRITES == WRITABLE
 
 
 def resolve(wave_size: int) -> str:
+    """IR of ``luthier_resolve``, for waves of ``wave_size`` lanes."""
     numbers = {fault.name: int(fault) for fault in Fault}
     return expand(_TEXT, **numbers, writes=WRITES, flat=FLAT, aligned=ALIGNED, in_lds=IN_LDS, in_scratch=IN_SCRATCH,
                   float_atomic=FLOAT_ATOMIC, fine=FINE, ignored=WAVE["ignored"],

@@ -32,6 +32,7 @@ class LaunchOptions:
 
     @property
     def models_cycles(self) -> bool:
+        """Whether launches run under the cycle model."""
         return self.clock is ClockKind.MODEL
 
     @property

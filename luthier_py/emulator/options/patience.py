@@ -21,6 +21,7 @@ class Patience:
 
     @property
     def limited(self) -> bool:
+        """Whether there is a limit of time or of instructions, for which a launch has to be looked at while it runs."""
         return self.time_limit is not None or self.instruction_limit is not None
 
 

@@ -41,6 +41,7 @@ class RandomTurns:
         return self._random.choice(_CHUNKS)
 
     def one_of(self, count: int) -> int:
+        """A number below ``count``, drawn: which work-group has the next turns."""
         return self._random.randrange(count)
 
 

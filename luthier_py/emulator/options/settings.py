@@ -59,6 +59,7 @@ class Weights:
     others: int
 
     def at(self, pc: int) -> int:
+        """The factor for the instruction at the address ``pc``."""
         place = bisect_left(self.pcs, pc)
         return self.chosen if pc in self.pcs[place : place + 1] else self.others
 

@@ -69,10 +69,13 @@ class ImageText:
         self._elf, self._find = elf, find
 
     def lines(self, pc: int) -> tuple[SourceLine, ...]:
+        """As Text's, out of the file's line tables and what they say of inlined functions; ``pc`` is the object's own
+        address."""
         return self._frames.lines_at(pc)
 
     @cached_property
     def origins(self) -> Origins | None:
+        """Out of the file's section of origins; None if the file is no tool's copy."""
         return read_origins(self._elf)
 
     @cached_property

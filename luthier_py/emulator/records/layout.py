@@ -22,6 +22,7 @@ NAMED_SCALARS = 104
 
 
 def sgpr_offset(index: int) -> int:
+    """Where a scalar register is in a wave's record, in bytes from its start; ``index``: in the scalar file."""
     return 4 * index
 
 
@@ -68,6 +69,7 @@ EVERYTHING = -1
 
 
 def row_offset(row: int, wave_size: int) -> int:
+    """Where a row (a dword of each lane) is in a wave's record, in bytes from its start."""
     return WAVE_HEADER_BYTES + row * wave_size * 4
 
 
@@ -181,6 +183,8 @@ class Status(IntEnum):
 
 
 class Fault(IntEnum):
+    """What a wave did wrong: the field ``fault_kind`` of its record."""
+
     ADDRESS = 1    # no allocation there
     MISALIGNED = 2
     READ_ONLY = 3

@@ -17,4 +17,5 @@ def zero_words(count: int) -> Words:
 
 
 def address_of(words: Words) -> int:
+    """Host address of the first word; it holds as long as the array lives and keeps its length."""
     return words.buffer_info()[0]

@@ -49,6 +49,7 @@ class Emitter:
         self._labels = 0
 
     def emit(self, line: str) -> None:
+        """Add a line to the function: an instruction that gives no result."""
         self.lines.append("  " + line)
 
     def let(self, expression: str) -> str:
@@ -63,10 +64,12 @@ class Emitter:
         return self.let(f'call i32 asm "", "=r,0"(i32 {word})')
 
     def label(self, hint: str) -> str:
+        """A label that the function has not had yet; :meth:`place` puts it somewhere."""
         self._labels += 1
         return f"{hint}.{self._labels}"
 
     def place(self, label: str) -> None:
+        """Begin the basic block ``label``; what was emitted before it must end in a branch or return."""
         self.lines.append(label + ":")
 
     def begin(self, label: str) -> None:
@@ -75,6 +78,7 @@ class Emitter:
         self.place(label)
 
     def branch(self, condition: str, then: str, otherwise: str) -> None:
+        """End the basic block: go to the label ``then`` if the i1 ``condition`` holds, else to ``otherwise``."""
         self.emit(f"br i1 {condition}, label %{then}, label %{otherwise}")
 
     def inside(self, at: str, size: str, begin: str, end: str) -> str:
@@ -123,6 +127,7 @@ class Emitter:
         self.lines = []
 
     def module(self) -> str:
+        """The module's text: constants, declarations of what is called and not defined here, and functions."""
         defined = {text.split("@", 1)[1].split("(", 1)[0] for text in self.functions}
         declarations = [line for line in sorted(self.declarations) if line.split("@")[1].split("(")[0] not in defined]
         return "\n".join(self.constants + declarations + self.functions) + "\n"
@@ -154,12 +159,15 @@ class LlvmOps:
         return f"v{self.lanes}{scalar}" if self.lanes else scalar
 
     def value(self, type: Type, text: str) -> Value:
+        """An operand of LLVM (a name or constant) as a value; nothing is emitted."""
         return Value(self, type, text)
 
     def let(self, type: Type, expression: str) -> Value:
+        """Emit ``expression`` under a new name, as a value."""
         return Value(self, type, self.emitter.let(expression))
 
     def constant(self, type: Type, value: int | float) -> Value:
+        """A constant, the same in every lane; integers are cut to the type's bits."""
         if type.kind is Kind.FLOAT:
             bits = int.from_bytes(struct.pack(_STRUCT[type.bits], value), "little")
             return self.constant(type.unsigned, bits).as_(type)
@@ -181,6 +189,8 @@ class LlvmOps:
         return self.let(scalar.type, everywhere)
 
     def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
+        """Emit one primitive. On f16 most are worked out in f32, and a fused multiply-add in f64, then rounded once to
+        f16."""
         a = operands[0] if operands else None
         if a is not None and a.type == F16 and prim in _IN_WIDER:
             return self.apply(prim, F32, *self.widened(prim, operands)).to(F16)
@@ -194,6 +204,8 @@ class LlvmOps:
 
     def intrinsic(self, name: str, type: Type, operands: Iterable[Value],
                   extra: tuple[tuple[str, str], ...] = ()) -> Value:
+        """Emit a call of an intrinsic, by its full name (``llvm.fma.v16f32``); ``extra``: (type, text) of further
+        arguments."""
         arguments = [(self.name(x.type), str(x.ref)) for x in operands]
         return self.value(type, self.emitter.call(self.name(type), name, [*arguments, *extra]))
 

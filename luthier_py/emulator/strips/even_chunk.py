@@ -58,6 +58,7 @@ class EvenChunk(LaneChunk):
     # Conditions
 
     def last_lane(self) -> int:
+        """That of the wave: these loops are for all of its lanes."""
         return self._wave_size - 1
 
     def require(self, condition: str, roots: int = 0) -> None:
@@ -104,6 +105,7 @@ class EvenChunk(LaneChunk):
 
     @property
     def accesses(self) -> bool:
+        """Whether an access of memory is a part of the loop, under the condition that its addresses are even."""
         return bool(self._ranges)
 
     def _apart(self, one: _Range, other: _Range) -> list[str]:

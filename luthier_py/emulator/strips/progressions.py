@@ -62,7 +62,8 @@ class Conditions(Protocol):
         """The loop may only be entered where the i1 holds, and ``roots`` are progressions."""
         ...
 
-    def last_lane(self) -> int: ...
+    def last_lane(self) -> int:
+        """The number of the wave's last lane."""
 
 
 class SameMask(Mask):
@@ -107,6 +108,7 @@ class EvenOps(VectorOps):
         return super().wide(mask)
 
     def progression(self, type: Type, progression: Progression) -> Value:
+        """A value that is the progression; the vector is written where an operation first needs it."""
         return Value(self, type, progression)
 
     def term(self, value: Value) -> Progression | None:

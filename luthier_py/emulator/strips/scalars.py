@@ -71,11 +71,13 @@ class Scalars:
                 self.write(index + i, (value >> 32 * i).to(U32) if i else value.to(U32))
 
     def scc(self) -> Value:
+        """SCC as a BOOL; loaded when it is first read in the block."""
         if self._scc is None:
             self._scc = self._load(SCC, U32).ne(0)
         return self._scc
 
     def write_scc(self, value: Value) -> None:
+        """Set SCC to a BOOL; :meth:`flush` stores it."""
         self._scc = value
         self._dirty.add(SCC)
 
@@ -107,10 +109,12 @@ class Scalars:
         return dict(self._words), dict(self._pairs), self._scc, set(self._dirty)
 
     def restore(self, known: KnownScalar) -> None:
+        """Go back to what :meth:`save` gave."""
         words, pairs, self._scc, dirty = known
         self._words, self._pairs, self._dirty = dict(words), dict(pairs), set(dirty)
 
     def address(self, index: int) -> str:
+        """Pointer (a name of LLVM) to a scalar register in the wave's memory."""
         return self._emitter.let(f"getelementptr i8, ptr {self._wave}, i64 {sgpr_offset(index)}")
 
     def _touch(self, index: int, dwords: int) -> None:

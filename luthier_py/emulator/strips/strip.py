@@ -122,6 +122,7 @@ class LaneChunk:
         self._cells[row] = RowCell(value.as_(U32), self.mask, None if self.mask == FULL else before, True)
 
     def write_pair(self, row: int, value: Value) -> None:
+        """Write 64 bits to a row (the low half) and the next one, in the lanes of EXEC."""
         value = value.as_(U64)
         low, high = self.ops.halves(value)
         self.write_row(row, low)

@@ -45,6 +45,7 @@ class HostPart:
 
     @property
     def site_pcs(self) -> list[int]:
+        """The address of the instruction of each memory site, by the site's number."""
         return [self.pcs[index] for index in self.sites]
 
 

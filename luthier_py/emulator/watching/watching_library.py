@@ -93,6 +93,8 @@ def _header() -> str:
 
 @cache
 def watching_library() -> ctypes.CDLL:
+    """The library, loaded once; the first call on a computer compiles it. Unsupported without a C compiler,
+    LuthierError where it fails."""
     texts = {path.name: path.read_text() for path in sorted(_SOURCES.glob("*.[ch]"))}
     texts["watching_layout.h"] = _header()
     sources = [name for name in texts if name.endswith(".c")]

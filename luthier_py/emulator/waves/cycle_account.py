@@ -57,6 +57,7 @@ class LaunchCycles:
 
     @property
     def total(self) -> int:
+        """Cycles from the launch's begin to the end of its last work-group."""
         return self.end - self.begin
 
     def of_units(self) -> list[int]:

@@ -45,6 +45,8 @@ class DispatchPacket:
         return cls(items, block, private, group, kernel, kernarg)
 
     def pack(self) -> bytes:
+        """The packet as the queue's ring has it, 64 bytes; without a completion signal. It has as many dimensions as
+        its grid needs."""
         dimensions = max(axis + 1 for axis in range(3) if axis == 0 or self.items[axis] > 1)
         return _PACKET.pack(KERNEL_DISPATCH, dimensions, *self.block, 0, *self.items, self.private_bytes,
                             self.group_bytes, self.kernel_object, self.kernarg, 0, 0)

@@ -47,6 +47,7 @@ class LaunchSegments:
         return address
 
     def give_back(self) -> None:
+        """Free all segments; nothing is left to free the second time."""
         while self._taken:
             self._memory.free(self._taken.pop())
 
@@ -62,4 +63,5 @@ def apertures(shape: Shape, given_bytes: int) -> dict[int, bytes]:
 
 
 def dispatch_packet(shape: Shape, kernel_object: int, kernarg: int) -> DispatchPacket:
+    """The packet that a kernel of such a launch finds by its dispatch pointer; ``kernarg``: address of the segment."""
     return DispatchPacket(shape.items, shape.block, shape.scratch_bytes, shape.lds_bytes, kernel_object, kernarg)

@@ -50,6 +50,7 @@ class Shape:
 
     @cached_property
     def wave_size(self) -> int:
+        """Lanes of a wave, as the kernel descriptor says: 32 or 64."""
         return self.record.descriptor.wave_size
 
     @cached_property
@@ -60,6 +61,7 @@ class Shape:
 
     @cached_property
     def groups(self) -> int:
+        """Work-groups of the grid, partial ones included."""
         x, y, z = self.grid
         return x * y * z
 
@@ -69,6 +71,7 @@ class Shape:
         return self.waves_of(self.block)
 
     def waves_of(self, block: Dim3) -> int:
+        """Waves that a work-group of so many work-items has; the last of them may not be full."""
         x, y, z = block
         return -(-x * y * z // self.wave_size)
 
@@ -102,6 +105,7 @@ class Shape:
         return sum(1 << axis for axis, (all_, one) in enumerate(pairs) if all_ % one)
 
     def edge_sets(self) -> Iterator[int]:
+        """All subsets of ``edges``, as bits and ascending: places where work-groups may be, 0 for complete ones."""
         return (edge for edge in range(self.edges + 1) if edge & ~self.edges == 0)
 
     def block_at(self, edge: int) -> Dim3:

@@ -83,17 +83,21 @@ class ResidentGroup:
 
     @property
     def address(self) -> int:
+        """Host address of the work-group's record (layout's GROUP)."""
         return address_of(self.record)
 
     @property
     def active(self) -> bool:
+        """Whether there is a work-group in it that has begun and not ended."""
         return bool(self.record[GROUP["active"] // 8])
 
     @property
     def group(self) -> int:
+        """Number in the launch of the work-group that is in it, x fastest; of use while it is ``active``."""
         return int(self.record[GROUP["index"] // 8])
 
     def wave_field(self, wave: int, name: str) -> int:
+        """A field of a wave's record, by its name in layout's WAVE; ``wave``: its number in the work-group."""
         value: int = _WORD.unpack_from(self._waves, wave * self._stride + WAVE[name])[0]
         return value
 
@@ -128,6 +132,7 @@ class ResidentGroup:
         return effort < len(SLICES)
 
     def lengthen_turns(self) -> bool:
+        """Give each wave more steps before the next one gets its turn; False if turns are as long as they get."""
         return self.set_effort(self._effort + 1)
 
     def look(self, changes: int) -> bool:

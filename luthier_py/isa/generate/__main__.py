@@ -11,6 +11,7 @@ from luthier_py.isa.table import TABLES, decompress
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Write the tables that changed. The exit code: 1 where ``--check`` has found one that would change."""
     parser = argparse.ArgumentParser(prog="luthier_py.isa.generate", description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare with the committed tables, write nothing")
     options = parser.parse_args(arguments)

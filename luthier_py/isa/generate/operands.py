@@ -20,6 +20,8 @@ BitRange = tuple[int, int, int]  # (first bit of the encoding, width, first bit 
 
 
 class DraftOperand(NamedTuple):
+    """One encoded operand of a record. ``segments``: where its field's bits stand in the encoding; never empty."""
+
     name: str
     access: Access
     operand_class: OperandClass
@@ -111,6 +113,9 @@ def _printer(method: str) -> str:
 
 
 def shape_of(tablegen: TableGen, record: Record, pseudo: Record | None, signed: int) -> tuple[DraftOperand, ...]:
+    """The encoded operands of ``record``, results before sources, as LLVM's OutOperandList and InOperandList have them.
+    ``pseudo``: the pseudo instruction that has the ties where the record has none; ``signed``: see
+    `Generation.signed_offset`."""
     positions = {name: tuple(map(tuple, segments)) for name, segments in record["fields"].items()}
     if record.get("image") and "MIMG" in record["flags"]:
         positions.update(_address_bytes(record, positions.keys()))

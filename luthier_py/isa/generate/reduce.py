@@ -187,6 +187,7 @@ def _dump(value: object) -> str:
 
 
 def main(arguments: list[str]) -> int:
+    """Read the dump that is the only argument and write RECORDS; the exit status, 2 for another number of arguments."""
     if len(arguments) != 1:
         print(__doc__)
         return 2

@@ -20,6 +20,9 @@ from luthier_py.isa.instruction import Access, Counter, OpFlag, Space
 
 
 class DraftRow(NamedTuple):
+    """One row of a target's table, before what rows share is numbered. ``flags``, ``counters`` and ``spaces`` are the
+    bits of OpFlag, Counter and Space; ``mask`` has the bits that are fixed, as ``value`` has them."""
+
     record: str
     template: str
     base: str
@@ -75,6 +78,8 @@ class Generation(NamedTuple):
         return Generation(smem, 0, 1 - bits, bits, gfx10, *others)
 
     def signed_offset(self, format_name: str, named: set[str], base: str) -> int:
+        """Bits of the offset field of an instruction, as `OperandClass.signed` counts them: negative where the field is
+        unsigned, 0 where the format has no such offset. ``named``: LLVM's flags of the record and of its pseudo."""
         if format_name == "FLAT":
             return self.global_offset_bits if named & {"FlatGlobal", "FlatScratch"} else self.flat_offset_bits
         if format_name == "SMRD" and "BUFFER" in base and self.buffer_offset_bits:

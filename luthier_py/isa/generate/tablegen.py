@@ -57,11 +57,13 @@ class TableGen:
                 yield name, record
 
     def pseudo_of(self, record: Record) -> tuple[str, Record] | None:
+        """The pseudo instruction (name, record) that ``record`` was made from; None where LLVM has none."""
         name = record.get("pseudo")
         return None if name is None else (name, self.pseudos[name])
 
 
 def load() -> TableGen:
+    """Read and parse all of RECORDS, at each call."""
     data = json.loads(lzma.open(RECORDS).read())
     return TableGen(
         data["instructions"], data["pseudos"], data["operands"], data["predicates"], data["features"],

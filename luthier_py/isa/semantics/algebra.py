@@ -17,6 +17,8 @@ from typing import Protocol
 
 
 class Kind(Enum):
+    """How the bits of a value are read; a BOOL has one."""
+
     __hash__ = object.__hash__  # a member is one object, and these are looked up often
 
     UINT = auto()
@@ -27,6 +29,9 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
+    """A kind and a width in bits. In signatures the width is 0 where it is that of a lane mask or of the
+    destination."""
+
     kind: Kind
     bits: int
 
@@ -40,10 +45,12 @@ class Type:
 
     @property
     def unsigned(self) -> Type:
+        """The unsigned integers of this width; `as_` of it gives the bits of a float."""
         return Type(Kind.UINT, self.bits)
 
     @property
     def signed(self) -> Type:
+        """The signed integers of this width."""
         return Type(Kind.SINT, self.bits)
 
 
@@ -188,9 +195,11 @@ class Value:
         return self.lift(other) <= self
 
     def eq(self, other: Value | int | float) -> Value:
+        """BOOL: whether they are equal. Of floats -0 equals +0, and NaN equals nothing."""
         return self._binary(Prim.EQ, other, BOOL)
 
     def ne(self, other: Value | int | float) -> Value:
+        """BOOL: whether they are different; of floats also where one is NaN."""
         return self._binary(Prim.NE, other, BOOL)
 
     def as_(self, type: Type) -> Value:
@@ -220,6 +229,7 @@ def select(condition: Value, a: Value | int | float, b: Value | int | float) -> 
 
 
 def unary(prim: Prim, a: Value) -> Value:
+    """A primitive with one operand, whose type the result has."""
     return a.ops.apply(prim, a.type, a)
 
 
@@ -234,58 +244,73 @@ def maximum(a: Value, b: Value | int) -> Value:
 
 
 def add_sat(a: Value, b: Value) -> Value:
+    """The sum of two integers, clamped to the range of their type."""
     return a.ops.apply(Prim.ADD_SAT, a.type, a, b)
 
 
 def sub_sat(a: Value, b: Value) -> Value:
+    """The difference of two integers, clamped to the range of their type."""
     return a.ops.apply(Prim.SUB_SAT, a.type, a, b)
 
 
 def fma(a: Value, b: Value, c: Value) -> Value:
+    """``a * b + c`` of floats, rounded once."""
     return a.ops.apply(Prim.FMA, a.type, a, b, c)
 
 
 def unordered(a: Value, b: Value) -> Value:
+    """BOOL: whether at least one of two floats is NaN."""
     return a.ops.apply(Prim.UNORDERED, BOOL, a, b)
 
 
 def is_nan(a: Value) -> Value:
+    """BOOL: whether a float is NaN, quiet or signalling."""
     return unordered(a, a)
 
 
 def sqrt(a: Value) -> Value:
+    """The square root of a float, rounded correctly; hardware may be off by one unit in the last place
+    (`Freedom.NEAR`)."""
     return unary(Prim.SQRT, a)
 
 
 def floor(a: Value) -> Value:
+    """A float, rounded towards minus infinity; it stays a float."""
     return unary(Prim.FLOOR, a)
 
 
 def ceil(a: Value) -> Value:
+    """A float, rounded towards plus infinity; it stays a float."""
     return unary(Prim.CEIL, a)
 
 
 def trunc(a: Value) -> Value:
+    """A float, rounded towards zero; it stays a float."""
     return unary(Prim.TRUNC, a)
 
 
 def rint(a: Value) -> Value:
+    """A float, rounded to the nearest integer, ties to even; it stays a float."""
     return unary(Prim.RINT, a)
 
 
 def popcount(a: Value) -> Value:
+    """How many bits are 1, as a number of the operand's type."""
     return unary(Prim.POPCOUNT, a)
 
 
 def clz(a: Value) -> Value:
+    """How many zeros are above the highest 1; the width for zero, where S_FLBIT_I32 and its like give -1."""
     return unary(Prim.CLZ, a)
 
 
 def ctz(a: Value) -> Value:
+    """How many zeros are below the lowest 1; the width for zero, where S_FF1_I32 and its like give -1."""
     return unary(Prim.CTZ, a)
 
 
 def reverse_bits(a: Value) -> Value:
+    """The bits of an integer in reverse order."""
     return unary(Prim.REVERSE, a)
 
 
@@ -307,4 +332,5 @@ def high_half(a: Value) -> Value:
 
 
 def low_half(a: Value) -> Value:
+    """The lower half of the bits, unsigned; of a float, too."""
     return a.as_(a.type.unsigned).to(Type(Kind.UINT, a.type.bits // 2))

@@ -106,6 +106,7 @@ def to_bf16(a: Value) -> Value:
 
 
 def from_bf16(a: Value) -> Value:
+    """f32 of a bfloat16 (u16), exactly; the payload of a NaN stays."""
     return (a.to(U32) << 16).as_(F32)
 
 

@@ -49,6 +49,8 @@ ELSEWHERE: dict[Meaning, str] = {
 
 
 class Against(Enum):
+    """What the tests compare a meaning with."""
+
     REFERENCE = auto()  # the reference reader, lane by lane and bit by bit, on this target
     ALIKE = auto()      # the same, on another target that has the operation
     TESTS = auto()      # what a file of tests works out by itself

@@ -79,10 +79,12 @@ def _unless_nan(a: Value, b: Value, ordered: Value) -> Value:
 
 
 def least(a: Value, b: Value) -> Value:
+    """minimum of IEEE 754-2019: a NaN if either is one (V_MINIMUM_F32 and its like)."""
     return _unless_nan(a, b, fmin(a, b))
 
 
 def greatest(a: Value, b: Value) -> Value:
+    """maximum of IEEE 754-2019: a NaN if either is one (V_MAXIMUM_F32 and its like)."""
     return _unless_nan(a, b, fmax(a, b))
 
 
@@ -96,6 +98,7 @@ def minimum_in(how: Situation) -> Two:
 
 
 def maximum_in(how: Situation) -> Two:
+    """The maximum of two floats (V_MAX), where MODE and the target are as ``how`` says; +0 is greater than -0."""
     return lambda a, b: _number(a, b, select((b < a) | (a.eq(b) & _sign(b)), a, b), how)
 
 

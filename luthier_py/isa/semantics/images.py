@@ -28,6 +28,7 @@ class ImageAtomic:
     kind: str = "u"
 
     def of(self, bits: int) -> Atomic:
+        """The row for elements of ``bits``, 32 or 64."""
         return Atomic(self.modify, self.kind, bits)
 
 

@@ -22,6 +22,8 @@ class LoadTwo:
 
 @dataclass(frozen=True, slots=True)
 class StoreTwo:
+    """data0 and data1, of ``dwords`` each, to offset0 and offset1, which count in ``stride`` bytes."""
+
     dwords: int
     stride: int
 
@@ -79,6 +81,8 @@ class StoreFromLds:
 
 
 class Permute(Enum):
+    """From which lane a lane of vdst gets its value; it passes through LDS hardware, but no memory."""
+
     FORWARD = auto()   # vdst in lane addr / 4 = data0 of this lane; the highest lane wins
     BACKWARD = auto()  # vdst = data0 of lane addr / 4, 0 if that lane is not in EXEC
     BACKWARD_ANY = auto()  # the same, but whether that lane is in EXEC does not matter

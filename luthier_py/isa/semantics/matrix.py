@@ -93,6 +93,7 @@ class Matrix:
 
     @staticmethod
     def named(name: str) -> Matrix:
+        """The inverse of :attr:`name`; what is compiled for a shape is given that word alone."""
         sizes, kind, *other = name.split("_")
         rows, columns, depth, blocks, per_lane = map(int, sizes.split("x"))
         return Matrix(rows, columns, depth, blocks, kind, per_lane, *other)
@@ -104,18 +105,22 @@ class Matrix:
 
     @property
     def lanes(self) -> int:
+        """Lanes of a wave: 64, since CDNA has no others."""
         return WAVE
 
     @property
     def elements(self) -> tuple[int, int]:
+        """Elements in a lane: as many of B as of A."""
         return self.per_lane, self.per_lane
 
     @property
     def addend(self) -> str:
+        """Kind of C: i32 where A has i8, f64 where it has f64, f32 elsewhere."""
         return {"i8": "i32", "f64": "f64"}.get(self.kind, "f32")
 
     @property
     def outcome(self) -> str:
+        """Kind of D, which is that of C."""
         return self.addend
 
     @property
@@ -124,14 +129,17 @@ class Matrix:
         return self.rows * self.columns * self.blocks // WAVE
 
     def products(self) -> Iterator[ElementProduct]:
+        """In ascending order of the depth; the order of the hardware is not documented (`Freedom.SUM`)."""
         for k in range(self.depth):
             first, second = (self.source(0, k, 0, kind) for kind in self.kinds)
             yield ElementProduct(first, second)
 
     def left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
+        """The next row is in the next lane, the next block as many lanes further as there are rows."""
         return place[0] + row + self.rows * block, place[1]
 
     def right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
+        """As for rows of A: these shapes have as many columns as rows."""
         return self.left(place, column, block)
 
     def source(self, number: int, k: int, block: int, kind: str = "") -> tuple[int, int]:
@@ -234,6 +242,8 @@ class BroadcastMatrix(_Derived):
 
     @property
     def exists(self) -> bool:
+        """Whether the hardware has these settings: the blocks that share A are no more than all, and ABID is one of
+        them."""
         return 1 << self.cbsz <= self.matrix.blocks and self.abid < 1 << self.cbsz
 
     @property

@@ -58,6 +58,8 @@ class SignaturePart:
 
 @cache
 def slot(word: str) -> SignaturePart:
+    """A word of a signature, parsed; KeyError or ValueError for what is none. The types of exec and old have width
+    0."""
     if word in ("b", "vcc", "scc"):
         return SignaturePart(word, BOOL)
     if word in ("exec", "old"):
@@ -75,12 +77,15 @@ def slot(word: str) -> SignaturePart:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
+    """The operands that a meaning takes and the results that it gives; the module says in which order."""
+
     sources: tuple[SignaturePart, ...]
     results: tuple[SignaturePart, ...]
 
 
 @cache
 def signature(text: str) -> Signature:
+    """The signature in a text such as "u32 u32 -> u32 scc"; the same object for the same text."""
     sources, results = text.split("->")
     return Signature(tuple(map(slot, sources.split())), tuple(map(slot, results.split())))
 
@@ -179,10 +184,13 @@ def declare(names: str, row: Meaning) -> None:
 
 
 def scalar(names: str, text: str, compute: Compute) -> None:
+    """Declare a Scalar row for each operation in ``names`` (words); ``text`` is its signature."""
     declare(names, Scalar(signature(text), compute))
 
 
 def lanes(names: str, text: str, compute: Compute, saturating: Compute | None = None, flushes: bool = True) -> None:
+    """Declare a Lanes row for each operation in ``names`` (words); ``text`` is its signature, the rest is as in
+    Lanes."""
     declare(names, Lanes(signature(text), compute, saturating, flushes))
 
 
@@ -205,4 +213,6 @@ def by_nan(names: str, text: str, of: Callable[[Situation], Compute], kind: type
 
 
 def rows() -> dict[str, Meaning]:
+    """All rows by OpInfo.base: the dictionary itself, in which those of modules that are not imported yet are
+    missing."""
     return _ROWS

@@ -44,6 +44,7 @@ class Store:
 
     @property
     def bytes(self) -> int:
+        """Bytes that a lane stores."""
         return self.dwords * self.bits // 8
 
 
@@ -80,6 +81,7 @@ class Atomic:
 
     @property
     def bytes(self) -> int:
+        """Bytes of the element in memory."""
         return self.bits // 8
 
     def where(self, numbers_win: bool) -> Atomic:
@@ -214,17 +216,21 @@ class ScalarLoad:
 
     @property
     def bytes(self) -> int:
+        """Bytes that the wave loads."""
         return self.dwords * self.bits // 8
 
 
 @dataclass(frozen=True, slots=True)
 class ScalarStore:
+    """``dwords`` of sdata to sbase + offsets; ``buffer`` and ``unit`` as in ScalarLoad."""
+
     dwords: int
     buffer: bool = False
     unit: int = 1
 
     @property
     def bytes(self) -> int:
+        """Bytes that the wave stores."""
         return 4 * self.dwords
 
 
@@ -238,6 +244,7 @@ class ScalarAtomic:
 
     @property
     def bytes(self) -> int:
+        """Bytes of the element in memory."""
         return self.atomic.bytes
 
 

@@ -38,6 +38,7 @@ class WideFloat:
 
     @property
     def bits(self) -> int:
+        """Bits of a number: 32 or 16."""
         return 32 if self.word == "f32" else 16
 
 
@@ -162,10 +163,12 @@ class ManyConverted:
 
     @property
     def source_bits(self) -> int:
+        """Bits of a number before the conversion; they are packed without gaps."""
         return self.wide.bits if self.narrows else self.small.bits
 
     @property
     def result_bits(self) -> int:
+        """Bits of a number after the conversion; they are packed without gaps."""
         return self.small.bits if self.narrows else self.wide.bits
 
     def scale_place(self, scale_sel: int) -> tuple[int, int, bool] | None:

@@ -54,6 +54,7 @@ class SmallFloat:
 
     @property
     def bits(self) -> int:
+        """Bits of a code with the sign: 8, 6 or 4."""
         return 1 + self.exponent_bits + self.mantissa_bits
 
     def widened(self, code: Value) -> Value:
@@ -155,6 +156,7 @@ def _format(name: str, situation: Situation) -> SmallFloat:
 
 # Which part of a register.
 def destination_byte(situation: Situation) -> int:
+    """Number of the byte of vdst that gets the result: byte_sel (RDNA 4), or op_sel[3:2] (CDNA 3 and 4)."""
     if situation.field("byte_sel"):
         return situation.field("byte_sel")
     high, low = situation.field("src0_modifiers") & DESTINATION, situation.field("src2_modifiers") & SOURCE
@@ -162,6 +164,7 @@ def destination_byte(situation: Situation) -> int:
 
 
 def in_byte(number: int, byte: Value, old: Value) -> Value:
+    """``old`` (u32) with ``byte`` (u32, its upper bits 0) as its byte ``number``."""
     return (old & ~(0xFF << 8 * number)) | (byte << 8 * number)
 
 

@@ -59,6 +59,7 @@ class WaveTile:
 
     @staticmethod
     def named(name: str) -> WaveTile:
+        """The inverse of :attr:`name`; what is compiled for a shape is given that word alone."""
         way, sizes, first, second, addend, outcome = name.split("_")
         rows, depth, lanes, stages = map(int, sizes.split("x"))
         row = WaveMatrix(depth, (first, second), addend, outcome, way == "ws", stages, rows)
@@ -66,18 +67,23 @@ class WaveTile:
 
     @property
     def kinds(self) -> tuple[str, str]:
+        """Kinds of A and of B, as the WaveMatrix has them, but i8 or u8 (i4 or u4) for its iu8 (iu4)."""
         return self.matrix.kinds
 
     @property
     def addend(self) -> str:
+        """Kind of C, which the WaveMatrix says."""
         return self.matrix.addend
 
     @property
     def outcome(self) -> str:
+        """Kind of D, which the WaveMatrix says."""
         return self.matrix.outcome
 
     @property
     def elements(self) -> tuple[int, int]:
+        """Elements in a lane: if replicated, a whole row of A and column of B; else a share of all, but a dword at
+        least."""
         depths = self.matrix.depth >> self.matrix.sparse, self.matrix.depth
         if self.replicated:
             return depths
@@ -88,9 +94,12 @@ class WaveTile:
 
     @property
     def results(self) -> int:
+        """Elements of D in a lane: of 16 rows 8 in wave32, and 4 in wave64."""
         return self.matrix.rows * GROUP // self.lanes
 
     def result(self, number: int, lane: int) -> tuple[int, int, int]:
+        """(row, column, block) of an element of D; the block is 0. Groups of 16 lanes, which have all columns, take
+        turns in rows: one by one on RDNA 3, in runs of 8 (wave64: 4) on later targets."""
         group, column = divmod(lane, GROUP)
         if self.replicated:
             return number * (self.lanes // GROUP) + group, column, 0
@@ -99,6 +108,8 @@ class WaveTile:
         return number // 8 * GROUP + number % 8 + 8 * group, column, 0
 
     def products(self) -> Iterator[ElementProduct]:
+        """In ascending order of the depth; of sparse A two for each four elements of B, with the bits that choose
+        them."""
         of_a, of_b = self.kinds
         if not self.matrix.sparse:
             for k in range(self.matrix.depth):
@@ -158,10 +169,12 @@ class WaveTile:
         return GROUP * group, 4 * place
 
     def left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
+        """The next row is in the next lane; rows from 16 on are further elements of the same lanes."""
         lane, element = place
         return lane + row % GROUP, element + row // GROUP * self._per_row
 
     def right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
+        """The next column is in the next lane."""
         return place[0] + column, place[1]
 
 

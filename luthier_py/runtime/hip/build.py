@@ -74,6 +74,8 @@ def _compile_all(folder: Path) -> None:
 
 
 def headers(rows: tuple[ApiFunction, ...], inside: bool) -> dict[str, str]:
+    """Texts by file name: errors.h, api_names.h and functions.h. ``inside``: for the library's own sources, in which a
+    function's name means its implementation."""
     from luthier_py.runtime.hip import table
 
     names = {"errors.h": table.errors_header(), "api_names.h": table.api_names_header()}

@@ -47,12 +47,15 @@ class ApiParameter:
 
     @property
     def name(self) -> str:
+        """The last word of the declaration, or that in ``(*name)`` of a pointer to a function."""
         found = re.search(r"\(\*(\w+)\)", self.declaration) or re.search(r"(\w+)$", self.declaration)
         assert found, self.declaration
         return found[1]
 
     @property
     def type(self) -> str:
+        """The declaration before the name; the whole of it where the name stands inside, as in a pointer to a
+        function."""
         return self.declaration.removesuffix(self.name).strip()
 
     @property
@@ -62,6 +65,7 @@ class ApiParameter:
 
     @property
     def pointer(self) -> bool:
+        """Whether it is a pointer, also to a function: null is refused unless it is ``optional``."""
         return "*" in self.declaration or self.type in FUNCTION_POINTERS
 
 
@@ -79,6 +83,7 @@ class ApiFunction:
 
     @property
     def implemented(self) -> bool:
+        """Whether its line has a signature; other names are aliases, or report hipErrorNotSupported."""
         return self.parameters is not None
 
     @property
@@ -87,11 +92,14 @@ class ApiFunction:
         return self.implemented and self.result == ERROR_TYPE and Word.BARE not in self.words
 
     def declare(self, name: str) -> str:
+        """Its C declaration under ``name``, without a semicolon."""
         declarations = ", ".join(p.declaration for p in self.parameters or ()) or "void"
         return f"{self.result}{'' if self.result.endswith('*') else ' '}{name}({declarations})"
 
 
 def functions() -> tuple[ApiFunction, ...]:
+    """The rows of functions.txt in their order, each with the symbol version above it; the file's head says how they
+    are written."""
     rows: list[ApiFunction] = []
     version = ""
     for line in (HERE / "functions.txt").read_text().splitlines():

@@ -68,6 +68,7 @@ def compile_each(jobs: Mapping[Path, Sequence[str]]) -> None:
 
 
 def link_library(output: Path, objects: list[Path], *extra: str) -> None:
+    """Link objects to a shared library; ``extra``: further arguments for the compiler. Raises as `run_compiler`."""
     run_compiler([*map(str, objects), *extra, *LINK, "-o", str(output)])
 
 
@@ -187,6 +188,8 @@ def _keep(made: Path, folder: Path) -> Path:
 
 
 def run_compiler(arguments: list[str]) -> None:
+    """Run the C compiler ($CC, or cc). Unsupported where it is not installed; LuthierError, with its first line about
+    an error, where it fails."""
     compiler = os.environ.get("CC") or "cc"
     if shutil.which(compiler) is None:
         raise Unsupported(

@@ -84,6 +84,8 @@ class CausalBench:
 @contextmanager
 def causal_bench(record: RecordedLaunch, path: Path, settings: RunSettings, delays: bool,
                  repeats: int) -> Iterator[CausalBench]:
+    """A device with the recorded memory and code, for as long as the context lasts. ``delays``: whether the tool delays
+    all other code, or the emulator's model scales costs. ``repeats``: runs with delays, of which the median counts."""
     own = load(record.code, str(path))
     modelled = replace(settings, launch=replace(settings.launch, clock=ClockKind.MODEL))
     with with_memory(record, own, modelled, own.target) as (device, addresses, original):

@@ -76,6 +76,7 @@ KINDS: dict[str, Callable[[Function, SourceLines], Named]] = {
 
 
 def candidates(program: Program, kind: str, counts: Counts) -> list[Candidate]:
+    """All of a ``kind`` (a key of `KINDS`) that were executed, the largest share first."""
     found: defaultdict[str, list[Instr]] = defaultdict(list)
     lines, places = source_lines(program.obj), dict[str, SourceLine | None]()
     for function in program.functions:

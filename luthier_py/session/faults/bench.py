@@ -93,9 +93,12 @@ class FaultBench:
         return Injection(effect, report["hit"], "; ".join(map(str, differences)))
 
     def kernel(self, launch: int) -> str:
+        """The symbol of the recorded kernel, whatever ``launch`` is."""
         return self.record.kernel
 
     def looked(self, options: Mapping[str, str], launch: int = 0) -> Mapping[str, Any] | None:
+        """Run the launch with a fault that changes nothing, and give what the tool saw at its place. None where the
+        wave did not come there, or the tool reports nothing."""
         report = self._run(options)
         return None if report is None else report["hit"]
 
@@ -174,10 +177,12 @@ class RecordedSubject:
 
     @property
     def name(self) -> str:
+        """The file's path, by which tables name the launch."""
         return str(self.path)
 
     @property
     def stem(self) -> str:
+        """The file's name without its ending."""
         return self.path.stem
 
     def content(self) -> object:
@@ -185,6 +190,7 @@ class RecordedSubject:
         return self.tolerance, astuple(self.record)
 
     def bench(self, options: Mapping[str, str], settings: RunSettings) -> AbstractContextManager[FaultBench]:
+        """The launch with its memory, ready for faults; raises as `fault_bench`."""
         return fault_bench(self.record, self.path, options, settings, self.tolerance)
 
     def again(self, options: Mapping[str, str], settings: RunSettings, launch: int) -> str:

@@ -33,7 +33,8 @@ class Subject(Protocol):
     def name(self) -> str: ...
 
     @property
-    def stem(self) -> str: ...
+    def stem(self) -> str:
+        """How files of its faults begin; two subjects may share it, since each has an identity as well."""
 
     def content(self) -> object:
         """What decides, beside the campaign, what becomes of a fault."""
@@ -46,6 +47,8 @@ class Subject(Protocol):
 
 
 def recorded_subjects(files: Sequence[Path], tolerance: float) -> list[RecordedSubject]:
+    """Read the recorded launches. Invalid where a file is named twice; Malformed, Unsupported or OSError as of
+    `read_record`. ``tolerance``: relative, of floats."""
     return [RecordedSubject(file, read_record(file), tolerance) for file in each_once(files)]
 
 
@@ -64,6 +67,7 @@ def run_campaign(subjects: Sequence[Subject], campaign: Campaign, folder: Path, 
 
 
 def require_emulator(settings: RunSettings) -> None:
+    """Invalid unless the settings name an emulator."""
     if not (settings.device or "").startswith(EMULATOR):
         raise Invalid("what a fault does is judged by the emulator, which knows of each launch how it ended: give "
                       "--device emulator, and for a program emulator:TARGET")
@@ -92,6 +96,7 @@ def faults_of(subject: Subject, campaign: Campaign, folder: Path, settings: RunS
 
 
 def check_there_are_some(subject: Subject, bench: Bench) -> None:
+    """Invalid where no wave executes a chosen instruction that writes a register, so that no fault can be drawn."""
     if not any(map(sum, bench.written)):
         kernels = ", ".join(dict.fromkeys(bench.kernel(launch) for launch in range(len(bench.written))))
         raise Invalid(f"{subject.name}: kernel {kernels} executes no instruction that was chosen and writes a "
@@ -99,6 +104,8 @@ def check_there_are_some(subject: Subject, bench: Bench) -> None:
 
 
 def row_of(name: str, kernel: str, found: JudgedFault, again: str) -> Json:
+    """One fault as data. Facts of the place are None where the fault hit nothing. ``again``: the command that repeats
+    it."""
     fault, injection = found.fault, found.injection
     hit = injection.hit or {}
     of_hit = ("pc", "instruction", "line", "group", "register", "workgroup", "lane", "before", "after")

@@ -52,6 +52,7 @@ class Campaign:
 
     @property
     def numbers(self) -> range:
+        """Numbers of the faults that this campaign injects into each subject."""
         return range(self.first, self.first + self.faults)
 
     @property
@@ -83,6 +84,7 @@ class InjectedFault:
         return found
 
     def place(self) -> dict[str, str]:
+        """The tool's options that say which wave is hit, and at which of its register writes."""
         return {"WAVE": str(self.wave), "WHEN": str(self.when)}
 
     def look(self) -> dict[str, str]:

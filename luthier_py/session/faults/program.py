@@ -52,6 +52,8 @@ class ProgramResults:
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
+    """One run of the program; ``seconds``: wall time, with the start of the tool."""
+
     done: Executed
     results: ProgramResults
     seconds: float
@@ -76,9 +78,12 @@ class ProgramBench:
     seconds: float
 
     def kernel(self, launch: int) -> str:
+        """The kernel's name in the run without a fault; empty for a launch that the tool reported nothing of."""
         return self.kernels[launch]
 
     def inject(self, options: Mapping[str, str], launch: int) -> Injection:
+        """Run the whole program with a fault. A failure on the device decides the effect, then the time limit, then a
+        signal, then the results."""
         ran = self._run(options, launch)
         hit = None if ran.report is None else ran.report["hit"]
         if ran.done.failures:
@@ -96,6 +101,8 @@ class ProgramBench:
         return Injection(FaultEffect.SDC if why else FaultEffect.MASKED, hit, why)
 
     def looked(self, options: Mapping[str, str], launch: int) -> Mapping[str, Any] | None:
+        """Run the program with a fault that changes nothing, and give what the tool saw at its place. None where the
+        wave did not come there, or the launch was not reported."""
         report = self._run(options, launch).report
         return None if report is None else report["hit"]
 
@@ -113,10 +120,12 @@ class ProgramSubject:
 
     @property
     def name(self) -> str:
+        """The command as a shell takes it, by which tables name the program."""
         return shlex.join(self.command)
 
     @property
     def stem(self) -> str:
+        """The program's file name."""
         return Path(self.command[0]).name
 
     def content(self) -> object:

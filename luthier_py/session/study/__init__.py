@@ -39,6 +39,7 @@ class Plan:
         return [cell for name, cell in distinct.items() if name not in self.finished]
 
     def facts(self) -> list[dict[str, Any]]:
+        """A row for each cell: its columns, and its status, which is ``to run`` where it has no outcome."""
         columns = ("program", "arguments", "tool", "device", "stack", "repeat")
         return [
             {

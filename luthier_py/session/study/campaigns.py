@@ -25,6 +25,8 @@ FAULTS, PART = 1000, 50
 
 @dataclass(frozen=True, slots=True)
 class StudiedCampaign:
+    """A campaign of a study's file. ``options``: the tool's; ``parts``: what each process gets of it, JSON-ready."""
+
     name: str
     options: Mapping[str, str]
     parts: tuple[Mapping[str, Any], ...]
@@ -54,6 +56,7 @@ def campaign_of(keys: Keys) -> StudiedCampaign:
 
 
 def campaign_part(part: Mapping[str, Any], options: Mapping[str, str]) -> Campaign:
+    """The faults of one part; Invalid for a model that is unknown, or an option that campaigns draw."""
     named = {name.upper(): value for name, value in options.items()}
     return Campaign(part["faults"], part["seed"], tuple(part["models"]), named, part["every_lane"], part["first"])
 

@@ -124,6 +124,8 @@ def search_path() -> str:
 
 
 def find_program(program: StudiedProgram, folder: Path) -> str:
+    """Its path: below ``folder``, the study's, where the command has a slash, otherwise by `search_path`. Invalid where
+    there is none."""
     name = program.command[0]
     found = shutil.which(str(folder / name) if os.sep in name else name, path=search_path())
     if found is None:

@@ -43,6 +43,8 @@ def run(facts: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def run_program(facts: dict[str, Any], settings: RunSettings) -> dict[str, Any]:
+    """Run the command of ``facts`` under its tool, and give what decides the run's status. LuthierError where nothing
+    was started."""
     done = execute(facts["command"], settings, facts["tool"], facts["options"], facts["level"], reports=True)
     return {"exit_code": done.exit_code, "verdicts": done.verdicts, "observed": done.observed,
             "undelivered": done.undelivered}
@@ -57,6 +59,7 @@ def end_with(pipe: int) -> None:
 
 
 def main() -> None:
+    """Entry of the child process: run what run.json in argv[1], a folder, says, and write result.json there."""
     folder = Path(sys.argv[1])
     pipe, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)  # a program that reads finds nothing

@@ -72,6 +72,7 @@ class Keys:
                 raise self.wrong(key, f"there is no such key; there are {', '.join(sorted(self.asked))}")
 
     def wrong(self, key: str, message: str) -> Invalid:
+        """The error for a key, to be raised by the caller: ``message`` behind the file and the key's full name."""
         return Invalid(f"{self.file}: {self.place}{key}: {message}")
 
 
@@ -87,24 +88,28 @@ def read_keys(path: Path, what: str) -> Keys:
 
 
 def text(value: Any) -> str:
+    """A reader for a text that is not empty."""
     if not isinstance(value, str) or not value:
         raise ValueError("give a text")
     return value
 
 
 def flag(value: Any) -> bool:
+    """A reader for true or false."""
     if not isinstance(value, bool):
         raise ValueError("give true or false")
     return value
 
 
 def whole(value: Any) -> int:
+    """A reader for a whole number from 1 on."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError("give a whole number from 1 on")
     return value
 
 
 def number(value: Any) -> float:
+    """A reader for a number above 0, whole or not."""
     if not isinstance(value, (int, float)) or isinstance(value, bool) or value <= 0:
         raise ValueError("give a number above 0")
     return float(value)

@@ -32,6 +32,9 @@ RunRecord = dict[str, Any]
 
 
 class RunStatus(str, Enum):
+    """How a run ended. NOTHING: well, but the tool observed no launch; FAILED: with an exit code other than 0, or
+    without what was asked of the tool; ERROR: a run of which the end is not known, so that it is made again."""
+
     OK = "ok"
     NOTHING = "nothing observed"
     FAILED = "failed"

@@ -43,6 +43,9 @@ COLUMNS = ("program", "arguments", "device", "stack", "kernel")  # that a figure
 
 @dataclass(frozen=True, slots=True)
 class StudiedProgram:
+    """A [[program]] of a study. ``command``: program and first arguments; ``environment``: variables that it gets
+    beside this process's."""
+
     name: str
     command: tuple[str, ...]
     arguments: Mapping[str, tuple[str, ...]]
@@ -99,6 +102,9 @@ class ItemTable:
 
 @dataclass(frozen=True, slots=True)
 class Study:
+    """A study's file. ``folder``: where programs run, and where relative paths begin; ``repeat``: runs of each
+    combination; ``jobs``: runs at a time, None for one on each CPU; ``timeout``: seconds of a run."""
+
     title: str
     folder: Path
     devices: tuple[str, ...]

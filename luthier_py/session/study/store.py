@@ -35,9 +35,11 @@ class ResultStore:
         self.folder = folder
 
     def open(self) -> None:
+        """Make the folder where it is not there; raises OSError."""
         (self.folder / CELLS).mkdir(parents=True, exist_ok=True)
 
     def path(self, cell: Cell) -> Path:
+        """The file for the outcome of a cell, whether or not it is there."""
         return self.folder / CELLS / f"{cell.identity}.json"
 
     def finished(self, cells: Sequence[Cell], retry: bool = False) -> dict[str, RunRecord]:
@@ -47,6 +49,7 @@ class ResultStore:
         return {name: one for name, one in outcomes.items() if one is not None and one["status"] not in again}
 
     def read(self, cell: Cell) -> RunRecord | None:
+        """The outcome of a cell; None where there is none, or its file cannot be read."""
         try:
             found: RunRecord = json.loads(self.path(cell).read_bytes())
         except (OSError, ValueError):
@@ -54,6 +57,7 @@ class ResultStore:
         return found
 
     def write(self, cell: Cell, outcome: RunRecord) -> None:
+        """Replace the outcome of a cell in one step; raises OSError."""
         write_file(self.path(cell), json.dumps(outcome).encode())
 
 

@@ -47,10 +47,12 @@ class DriverBuffer:
 
     @property
     def local(self) -> bool:
+        """Whether it is VRAM, which counts against the memory of its GPU."""
         return bool(self.flags & VRAM)
 
     @property
     def pages(self) -> range:
+        """Numbers of its pages: addresses by the host's page size."""
         return range(self.address // PAGE, (self.address + self.size) // PAGE)
 
     @property
@@ -113,6 +115,7 @@ class Buffers:
                     self._left.clear()
 
     def free(self, handle: int) -> DriverBuffer:
+        """Unmap a buffer from all GPUs, and give its pages back. Raises OSError for an unknown handle."""
         with self._lock:
             buffer = self.of(handle)
             for gpu in list(buffer.mapped):
@@ -166,12 +169,14 @@ class Buffers:
         return buffer.handle, flags
 
     def of(self, handle: int) -> DriverBuffer:
+        """The buffer with a handle; OSError (EINVAL) where there is none."""
         buffer = self._buffers.get(handle)
         if buffer is None:
             raise OSError(errno.EINVAL, "handle")
         return buffer
 
     def available(self, gpu: int) -> int:
+        """Bytes of a GPU's memory that are not allocated; ``gpu``: its number, not KFD's gpu_id."""
         return max(self._limit - self._used[gpu], 0)
 
     def map(self, handle: int, gpu: int) -> None:
@@ -185,6 +190,7 @@ class Buffers:
             buffer.mapped.add(gpu)
 
     def unmap(self, handle: int, gpu: int) -> None:
+        """When the last GPU has unmapped it, kernels may touch it no longer. Raises OSError for an unknown handle."""
         with self._lock:
             buffer = self.of(handle)
             buffer.mapped.discard(gpu)
@@ -271,6 +277,7 @@ class Buffers:
 
 
 def in_arena(address: int) -> bool:
+    """Whether an address is in the range that program and worker map as a whole."""
     return ARENA_START <= address < ARENA_START + ARENA_BYTES
 
 

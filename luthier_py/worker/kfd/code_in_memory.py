@@ -31,6 +31,7 @@ class CodeInMemory:
 
 
 def code_in_memory(read: ReadMemory, base: int) -> CodeInMemory | None:
+    """The code object whose ELF header is at ``base``; None where there is none, or memory has no longer all of it."""
     try:
         return _code(read, base)
     except (struct.error, KeyError):

@@ -77,6 +77,7 @@ class DriverService:
             device.halt(why=why)
 
     def answer(self, request: Request) -> bytes | None:
+        """OPEN, IOCTL and SHARED_FILE have replies; an ioctl that fails has its errno in the reply."""
         content = request.content
         if request.code == KfdMessage.OPEN:
             return self._open()
@@ -337,17 +338,20 @@ class DriverService:
         a.first = 0
 
     # -- what queues need --------------------------------------------------------------------------------------------
-
     def check(self, address: int, size: int) -> None:
+        """DeviceError unless the driver itself may read and write there (`Buffers.check`)."""
         self.buffers.check(address, size)
 
     def touched(self) -> AbstractContextManager[None]:
+        """A context in which memory of the program stays mapped, whatever is freed (`Buffers.touched`)."""
         return self.buffers.touched()
 
     def interrupt(self, number: int) -> None:
+        """Set the event that a packet or a signal names by its number."""
         self.events.set(number)
 
     def dispatch(self, gpu: int, packet: int, queue: int) -> None:
+        """Run the kernel of the packet at ``packet``; ``queue``: address of its amd_queue_t. Raises DeviceError."""
         self.check(queue, QUEUE_BYTES)
         with self.events.scanned():
             profile = self.devices[gpu].dispatch(packet, queue)
@@ -356,6 +360,7 @@ class DriverService:
                 append_profile(self._settings.profile, profile)
 
     def halt(self, gpu: int, queue: int) -> None:
+        """End the kernel that a queue (address of its amd_queue_t) has on a GPU, if there is one."""
         self.devices[gpu].halt(queue)
 
     def failed(self, queue: DriverQueue, error: Exception) -> None:

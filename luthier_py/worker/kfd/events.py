@@ -58,6 +58,7 @@ class Events:
         futex_wake(ARENA_START)
 
     def of_type(self, kind: int) -> list[int]:
+        """Numbers of the events of a type that the program has created (KFD_IOC_EVENT_*)."""
         rows = (self._table[:, 0] != _UNUSED) & (self._table[:, 1] == kind)
         return [int(number) for number in np.flatnonzero(rows)]
 

@@ -37,6 +37,8 @@ _FAULTS = {
 
 
 def reason_for(error: Exception) -> Reason:
+    """The codes for an error: by the kind of a fault, or those of a trap where that has none. Invalid means dimensions
+    that cannot be launched, and any other error a code object that cannot run."""
     if isinstance(error, BadPacket):
         return _PACKET
     if isinstance(error, DeviceError):
@@ -45,6 +47,8 @@ def reason_for(error: Exception) -> Reason:
 
 
 def tell(queue: AqlQueue, error: Exception, driver: Driver) -> None:
+    """Write the error's code to where the runtime looks for it, and wake the runtime. DeviceError where these addresses
+    are no memory of the program."""
     reason = reason_for(error)
     if queue.place.save_area:
         driver.check(queue.place.save_area, _SAVE_AREA.size)

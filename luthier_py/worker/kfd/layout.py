@@ -21,6 +21,7 @@ class StructLayout:
         self.size = self._struct.size
 
     def read(self, data: bytes) -> SimpleNamespace:
+        """The fields by name, from the first bytes of ``data``."""
         values = self._struct.unpack(data[: self.size].ljust(self.size, b"\0"))
         return SimpleNamespace(**dict(zip(self.names, values, strict=True)))
 

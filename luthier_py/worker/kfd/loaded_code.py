@@ -36,6 +36,8 @@ class LoadedCode:
         self._lock = threading.Lock()
 
     def add(self, base: int, image: bytes) -> None:
+        """Take up a code object that ROCr has loaded at ``base``; ``image``: its file, or what is in that memory by
+        now."""
         there = code_in_memory(self._read, base)
         freed = there is not None and not image.startswith(there.begin)
         added = _Names(there.size, there.kernels) if there is not None and freed else _Image(image)
@@ -45,6 +47,7 @@ class LoadedCode:
             self._images[base] = added
 
     def name_of(self, kernel_object: int) -> str | None:
+        """The symbol of the kernel whose descriptor is at an address; None where no known code object has one there."""
         base = self.base_of(kernel_object)
         if base is None:
             return None

@@ -34,7 +34,10 @@ class Driver(Protocol):
     """What queues need of the driver."""
 
     def check(self, address: int, size: int) -> None: ...
-    def interrupt(self, number: int) -> None: ...
+
+    def interrupt(self, number: int) -> None:
+        """Set the event with this number, and wake those that wait for it."""
+
     def dispatch(self, gpu: int, packet: int, queue: int) -> None: ...
     def halt(self, gpu: int, queue: int) -> None: ...
     def failed(self, queue: DriverQueue, error: Exception) -> None: ...
@@ -68,6 +71,7 @@ class DriverQueue:
     IDLE = 0
 
     def start(self) -> None:
+        """Carry out packets from now on, in a thread of its own."""
         threading.Thread(target=self._run, daemon=True).start()
 
     def ring(self, packets: int = 0) -> None:
@@ -155,6 +159,7 @@ class AqlQueue(DriverQueue):
 
     @property
     def inactive_signal(self) -> int:
+        """Address of the signal that reports the queue's errors (amd_queue_t.queue_inactive_signal); 0 for none."""
         return words.load(self.address + _INACTIVE)
 
     def _halt(self) -> None:
@@ -254,4 +259,5 @@ def complete(signal: int, driver: Driver, started: int, by: Callable[[int], None
 
 
 def signed(value: int) -> int:
+    """A word of 64 bits, read as two's complement."""
     return value - (1 << 64) if value >> 63 else value

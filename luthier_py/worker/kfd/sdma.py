@@ -28,7 +28,9 @@ class Host(Protocol):
     """What packets need of the driver."""
 
     def check(self, address: int, size: int) -> None: ...
-    def interrupt(self, number: int) -> None: ...
+
+    def interrupt(self, number: int) -> None:
+        """Set the event with this number, as a TRAP packet's interrupt does."""
 
 
 class NotYet(Exception):

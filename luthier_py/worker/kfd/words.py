@@ -35,10 +35,12 @@ def add(address: int, value: int, bits: int = 64) -> None:
 
 
 def load(address: int, bits: int = 64) -> int:
+    """The word of 16, 32 or 64 bits at an address, unsigned."""
     return int(_WORDS[bits].from_address(address).value)
 
 
 def store(address: int, value: int, bits: int = 64) -> None:
+    """Write a word of 16, 32 or 64 bits; higher bits of ``value`` are cut off."""
     _WORDS[bits].from_address(address).value = value & (1 << bits) - 1
 
 

@@ -34,6 +34,8 @@ _OF_BITS: dict[Prim, Callable[[int, int], int]] = {  # of bits and the type's wi
 
 
 def concrete(prim: Prim, type: Type, sources: tuple[Type, ...], values: tuple[int, ...]) -> int | None:
+    """The result's bits: ``values`` are bits of operands of types ``sources``, ``type`` is the result's. None for a
+    primitive that is none of integers. Callers leave floats out: it does not look whether types are of integers."""
     compute = computing(prim, type, sources)
     return None if compute is None else compute(*values)
 

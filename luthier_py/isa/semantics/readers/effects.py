@@ -39,15 +39,18 @@ class Asked:
     """Width of operands, where the meaning says it."""
 
     def read(self, name: str) -> None:
+        """Note that the meaning asks for the operand ``name``."""
         self.operands[name] = self.operands.get(name, Access.NONE) | READ
 
     def read_of(self, name: str, is_operand: bool) -> None:
+        """Note that it asks for an operand, or for the register "vcc", "exec", "scc", "m0" or "mode"."""
         if is_operand:
             self.read(name)
         else:
             self.reads.add(name)
 
     def write(self, name: str) -> None:
+        """Note that it writes the operand ``name``."""
         self.operands[name] = self.operands.get(name, Access.NONE) | WRITE
 
 

@@ -50,6 +50,7 @@ class Freedom(Enum):
 
     @property
     def what(self) -> str:
+        """What is open, in words for a report."""
         return self.value[0]
 
     @property

@@ -42,6 +42,7 @@ class Number(NamedTuple):
 
     @property
     def uniform(self) -> bool:
+        """Whether it is the same in all lanes, known or not."""
         return not self.terms
 
 
@@ -64,6 +65,7 @@ PartKnown: TypeAlias = Known | LowerHalf
 
 
 def constant(value: int, bits: int = 32) -> Number:
+    """A number that is known, the same in all lanes; cut to ``bits``."""
     return Number((), value & (1 << bits) - 1)
 
 
@@ -71,10 +73,12 @@ class Numbers:
     """The Ops."""
 
     def constant(self, type: Type, value: int | float) -> Value:
+        """An integer is known; of a float it is only known that all lanes have the same."""
         known = isinstance(value, int) and type.kind is not Kind.FLOAT
         return Value(self, type, constant(int(value), type.bits) if known else UNIFORM)
 
     def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
+        """The result's ``ref`` is a PartKnown: None where nothing is known."""
         return Value(self, type, _result(prim, type, operands))
 
 
@@ -161,6 +165,8 @@ def _recognised(values: list[int], bits: int) -> Known:
 
 
 def linear(terms: dict[Varying, int], value: int | None, bits: int) -> Number:
+    """The Number of these terms and ``value`` (None: not known, but the same in all lanes), modulo 2 ** ``bits``: each
+    factor between -half and half, none 0. Varying.ROW takes in terms of y and z, and the value."""
     half, whole = 1 << bits - 1, 1 << bits
     kept = {what: (factor + half) % whole - half for what, factor in terms.items()}
     if Varying.ROW in terms:

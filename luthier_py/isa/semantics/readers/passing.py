@@ -47,6 +47,7 @@ class Passing:
 
 
 def passing(inst: Inst) -> Passing:
+    """How a difference in what ``inst`` reads gets into what it writes, stores, addresses and decides."""
     op, row = inst.op, meaning(inst.op)
     free = freedoms(op)
     if isinstance(row, Branch):

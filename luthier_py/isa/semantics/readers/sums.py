@@ -90,6 +90,7 @@ ADDRESSES = frozenset({Axis.ARGUMENTS, Axis.PACKET})
 
 
 def axes_of(known: Sum | Depends) -> frozenset[Axis]:
+    """The axes along which the number may change."""
     return known.axes if isinstance(known, Depends) else frozenset(axis for axis, _ in known.terms)
 
 
@@ -104,6 +105,7 @@ def depends(*known: InBox) -> InBox:
 
 
 def lanewise(function: Callable[..., int], *bases: Base) -> Base:
+    """``function`` of numbers: once where each is one for all lanes, else for each lane."""
     if not any(isinstance(base, tuple) for base in bases):
         return function(*bases)
     return tuple(map(function, *(base if isinstance(base, tuple) else repeat(base) for base in bases)))
@@ -116,10 +118,12 @@ class Sums:
         self.sides, self.lanes = sides, lanes
 
     def constant(self, type: Type, value: int | float) -> Value:
+        """An integer is a Sum without terms; of a float nothing is known."""
         known = isinstance(value, int) and type.kind is not Kind.FLOAT
         return Value(self, type, Sum(int(value) & (1 << type.bits) - 1) if known else None)
 
     def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
+        """The result's ``ref`` is a HalfKnown: None where nothing is known, as of all floats."""
         return Value(self, type, self._result(prim, type, operands))
 
     def _result(self, prim: Prim, type: Type, operands: tuple[Value, ...]) -> HalfKnown:
