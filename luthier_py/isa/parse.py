@@ -110,7 +110,7 @@ class Spelled:
 WRAPPERS = re.compile(r"(neg|abs|sext)\((.*)\)$")
 REGISTER = re.compile(r"([sva]|ttmp)(?:(\d+)|\[(\d+)(?::(\d+))?\])(\.[lh])?$")
 LITERALS = re.compile(r"lit(64)?\((.*)\)$")
-INTEGER = re.compile(r"-?(0[xX][0-9a-fA-F]+|\d+)$")
+INTEGER = re.compile(r"-?(0[xX][0-9a-fA-F]+|(?P<octal>0[0-7]*)|[1-9]\d*)$")
 FLOAT = re.compile(r"-?(\d+\.\d*|\.\d+|\d+)([eE][-+]?\d+)?$")
 
 
@@ -133,7 +133,7 @@ def spell(target: Target, token: Token) -> Spelled:
     if (found := REGISTER.match(text)) is not None:
         return Spelled(token, reg=_register(target, found, token), half=(found.group(5) or "")[1:])
     if INTEGER.match(text):
-        return Spelled(token, number=int(text, 0))
+        return Spelled(token, number=integer(token))
     if FLOAT.match(text):
         return Spelled(token, number=float(text))
     named = names(target).get(text.lower())
@@ -172,10 +172,12 @@ def names(target: Target) -> dict[str, Reg | int]:
 
 
 def integer(token: Token) -> int:
-    """A number in decimal or hexadecimal, with or without a minus; BadText for what does not look like one."""
-    if not INTEGER.match(token.text):
+    """A number in decimal, hexadecimal or, after a 0, octal, as llvm-mc reads it, with or without a minus; BadText for
+    what is none."""
+    found = INTEGER.match(token.text)
+    if not found:
         raise BadText(f"an integer is expected, not {token.text!r}", token.column)
-    return int(token.text, 0)
+    return int(token.text, 8 if found["octal"] else 0)
 
 
 def integers(token: Token) -> list[int]:

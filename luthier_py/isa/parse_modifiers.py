@@ -7,7 +7,7 @@ writes is read back as the same number.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from luthier_py.isa.images import DIMENSIONS
 from luthier_py.isa.instruction import Counter, OpInfo
@@ -261,23 +261,35 @@ def _version(_: Target, token: Token) -> int:
     return value
 
 
+_GROUPS = {1, 2, 4, 8, 16, 32}  # lanes
+_LANES = range(32)
+# By mode of ds_swizzle_b32: what each of its numbers may be, and the offset (AMD ISA manuals, DS_SWIZZLE_B32).
+_SWIZZLES: dict[str, tuple[tuple[Container[int], ...], Callable[..., int]]] = {
+    "QUAD_PERM": ((range(4),) * 4, lambda *lanes: 0x8000 | sum(lane << 2 * at for at, lane in enumerate(lanes))),
+    "SWAP": ((_GROUPS - {32},), lambda size: 0x1F | size << 10),
+    "REVERSE": ((_GROUPS - {1},), lambda size: 0x1F | size - 1 << 10),
+    "BROADCAST": ((_GROUPS - {1}, _LANES), lambda size, lane: 32 - size | lane << 5),
+    "FFT": ((_LANES,), lambda mask: 0xE000 | mask),
+    "ROTATE": ((range(2), _LANES), lambda direction, lanes: 0xC000 | direction << 10 | lanes << 5),
+}
+
+
 def swizzle(token: Token) -> int:
-    """``swizzle(MODE,...)`` to the offset of ds_swizzle_b32 (AMD ISA manuals, DS_SWIZZLE_B32). BadText for a mode that
-    there is not, or with another number of arguments; whether these are in range is not checked."""
+    """``swizzle(MODE,...)`` to the offset of ds_swizzle_b32. BadText for a mode that there is not, with another number
+    of arguments, or with arguments that it cannot have."""
     mode, *rest = one_call(token, 2, 3, 5)
-    if mode.text == "BITMASK_PERM":
+    if mode.text == "BITMASK_PERM" and len(rest) == 1:
         return _bitmask(rest[0])
+    allowed, encode = _SWIZZLES.get(mode.text, ((), int))
+    if len(rest) != len(allowed) or not allowed:
+        raise BadText(f"cannot read {token.text!r}", token.column)
     numbers = [integer(part) for part in rest]
-    if mode.text == "QUAD_PERM" and len(numbers) == 4:
-        return 0x8000 | sum((lane & 3) << 2 * place for place, lane in enumerate(numbers))
-    if mode.text in ("SWAP", "FFT", "REVERSE") and len(numbers) == 1:
-        fft, swap, reverse = 0xE000 | numbers[0], 0x1F | numbers[0] << 10, 0x1F | numbers[0] - 1 << 10
-        return {"SWAP": swap, "FFT": fft, "REVERSE": reverse}[mode.text]
-    if mode.text == "BROADCAST" and len(numbers) == 2:
-        return 32 - numbers[0] | numbers[1] << 5
-    if mode.text == "ROTATE" and len(numbers) == 2:
-        return 0xC000 | numbers[0] << 10 | numbers[1] << 5
-    raise BadText(f"cannot read {token.text!r}", token.column)
+    for part, number, some in zip(rest, numbers, allowed, strict=True):
+        if number not in some:
+            raise BadText(f"{mode.text} does not take {part.text}", part.column)
+    if mode.text == "BROADCAST" and numbers[1] >= numbers[0]:
+        raise BadText(f"there is no lane {numbers[1]} in a group of {numbers[0]}", rest[1].column)
+    return encode(*numbers)
 
 
 def _bitmask(token: Token) -> int:

@@ -29,6 +29,9 @@ def isa_of(gpu: str) -> InstructionSet:
     ("gfx90a", "v_mov_b32_dpp v1, v2 row_shr:1 row_mask:0xf bank_mask:0xf", "fa02027e021101ff"),
     ("gfx90a", "v_mov_b32_sdwa v1, v2 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:DWORD", "f902027e02150600"),
     ("gfx90a", "ds_swizzle_b32 v1, v2 offset:swizzle(SWAP,16)", "1f407ad802000001"),
+    ("gfx90a", "ds_swizzle_b32 v1, v2 offset:swizzle(BROADCAST,32,31)", "e0037ad802000001"),
+    ("gfx90a", "ds_swizzle_b32 v1, v2 offset:swizzle(ROTATE,1,31)", "e0c77ad802000001"),
+    ("gfx90a", "s_nop 010", "080080bf"),
     ("gfx90a", "v_cmp_lt_f64 vcc, 0x40080000, v[2:3]", "ff04c27c00000840"),
     ("gfx90a", "v_mfma_f32_32x32x8f16 a[0:15], v[32:33], v[34:35], a[0:15]", "0080ccd320450204"),
     ("gfx1030", "image_sample v[0:3], [v4, v9], s[0:7], s[8:11] dmask:0xf dim:SQ_RSRC_IMG_2D",
@@ -138,6 +141,16 @@ def test_nonsense_is_refused_and_nothing_else() -> None:
             isa_of("gfx90a").parse(text)
         except Invalid:
             continue
+
+
+@pytest.mark.parametrize(("operand", "reason"), [
+    ("QUAD_PERM,5,0,0,0", "QUAD_PERM does not take 5"), ("SWAP,3", "SWAP does not take 3"), ("SWAP,32", "not take 32"),
+    ("FFT,100", "not take 100"), ("BROADCAST,2,2", "no lane 2 in a group of 2"), ("REVERSE,1", "not take 1"),
+    ("ROTATE,2,0", "not take 2"), ("FFT,08", "an integer is expected"), ("FFT", "cannot read|arguments"),
+])
+def test_swizzles_that_there_are_not(operand: str, reason: str) -> None:
+    with pytest.raises(Invalid, match=reason):
+        isa_of("gfx90a").parse(f"ds_swizzle_b32 v1, v2 offset:swizzle({operand})")
 
 
 @pytest.mark.parametrize(("gpu", "text", "reason"), [
