@@ -33,6 +33,10 @@ _PLATFORM = "Linux", "x86_64"
 _POOLS = "DEBUG_HIP_MEM_POOL_VMHEAP"
 """HIP 7.2 makes memory pools of reserved addresses unless this is 0, which wants a newer driver than is emulated."""
 
+_VIRTUAL = "HIP_VMEM_MANAGE_SUPPORT"
+"""HIP takes version 1.15 of KFD's interface, without which HIP 7 has no managed memory, for a promise of virtual memory
+management (hipMemCreate) unless this is 0. That wants DMA-BUFs and more of DRM, too."""
+
 _IPC = "HSA_ENABLE_IPC_MODE_LEGACY"
 """From ROCm 6.2 on ROCr shares memory between processes as DMA-BUFs unless this is 1, which wants more of DRM."""
 
@@ -82,7 +86,7 @@ def stack_environment(stack: str) -> dict[str, str]:
         )
     from luthier_py.runtime.kfd import device_library
 
-    chosen = {name: os.environ.get(name, value) for name, value in ((_POOLS, "0"), (_IPC, "1"))}
+    chosen = {name: os.environ.get(name, value) for name, value in ((_POOLS, "0"), (_VIRTUAL, "0"), (_IPC, "1"))}
     return {"LD_PRELOAD": _preloading(device_library()), **chosen}
 
 

@@ -13,7 +13,8 @@ from functools import cache
 from typing import Any
 
 from luthier_py.errors import DeviceError
-from luthier_py.runtime.native.protocol import Control
+from luthier_py.runtime.native.protocol import STATUS_ILLEGAL_ADDRESS, Control
+from luthier_py.worker.shortened import MappedFiles
 
 ARENA_FD = 4
 _MAP_FIXED, _MAP_FIXED_NOREPLACE = 0x10, 0x100000
@@ -37,6 +38,7 @@ class Arena:
         self.address = address + Control.BYTES
         self.size = size - Control.BYTES
         self._failure = ctypes.c_int32.from_address(address + Control.FAILURE)
+        self._files = MappedFiles(address + Control.FAILURE, STATUS_ILLEGAL_ADDRESS)
         self._leaving = ctypes.c_uint32.from_address(address + Control.LEAVING)
 
     def map_file(self, address: int, size: int, offset: int, name: bytes) -> None:
@@ -49,9 +51,11 @@ class Arena:
             self._map(address, size, file, offset, _MAP_FIXED)
         finally:
             os.close(file)
+        self._files.add(address, size)
 
     def map_own(self, address: int, size: int) -> None:
         """The arena's own pages again."""
+        self._files.remove(address)
         self._map(address, size, ARENA_FD, address - self._start, _MAP_FIXED)
 
     def _map(self, address: int, size: int, file: int, offset: int, how: int) -> None:

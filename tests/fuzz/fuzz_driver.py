@@ -180,7 +180,7 @@ for _ in range(steps):
 while len(queues) > 1:
     odd_destroy()
 answer = call(kfd, 0x01, bytes(8))
-assert answer == struct.pack("<II", 1, 13), answer
+assert answer == struct.pack("<II", 1, 15), answer
 print("alive", len(answers))
 '''
 

@@ -30,7 +30,7 @@ LENIENT = ("-Wl,--allow-shlib-undefined",)
 @dataclass(frozen=True, slots=True)
 class Program:
     """``levels``: of the tools that can count it; ``waits``: how much it executes depends on when waves meet others;
-    ``ours``: our HIP runtime is enough for it."""
+    ``ours``: our HIP runtime is enough for it; ``processes``: so many launch the same, and a verdict is of one."""
 
     name: str
     make: Callable[[Stack, Path, str], list[str]]
@@ -40,6 +40,7 @@ class Program:
     passed: str = r"PASSED\n\Z"
     environment: dict[str, str] = field(default_factory=dict)
     devices: int = 1
+    processes: int = 1
 
 
 def device_libraries() -> Path:
@@ -175,7 +176,8 @@ def every(release: str, target: str) -> Iterator[Program]:
         levels = (HSA,) if path.stem in graphs else (HIP, HSA)
         levels = () if path.stem == "graph_sizes" else levels  # it looks how much memory is left, of which a tool takes
         if path.stem not in FAULTS:
-            yield Program(path.stem, hip, levels, path.stem in waiting, ours=True)
+            processes = 2 if path.stem == "two_processes" else 1
+            yield Program(path.stem, hip, levels, path.stem in waiting, ours=True, processes=processes)
     yield Program("hsa_dispatch", hsa)
     offload = {"OMP_TARGET_OFFLOAD": "MANDATORY", "LD_LIBRARY_PATH": str(OPENMP_LIBRARIES)}
     for path in sorted(PROGRAMS.glob("openmp_*.c")):

@@ -134,7 +134,7 @@ def miscounted(program: Program, alone: Done, under: Done) -> str:
         return f"{verdict['instrumented']} of {verdict['launches']} launches instrumented; {verdict['refused']}"
     if program.waits:
         return ""
-    counted = Counter((row["kernel"], row["report"]["instructions"]) for row in verdict["reports"])
+    counted = Counter((row["kernel"], row["report"]["instructions"]) for row in verdict["reports"] * program.processes)
     executed = Counter((row["kernel"], row["instructions"]) for row in alone.launches)
     if counted == executed:
         return ""

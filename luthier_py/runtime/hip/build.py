@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from luthier_py.runtime import hiprtc, roctx
 from luthier_py.runtime.native.build import (
     HOLD,
+    MAPPED,
     NATIVE,
     TRACED,
     build,
@@ -53,7 +54,7 @@ def _compile_all(folder: Path) -> None:
 
     compilers = compile_for_majors(folder, [*hiprtc.HIPRTC_SOURCES, *NATIVE])
     marks = compile_sources(folder, roctx.ROCTX_SOURCES)
-    more = compile_sources(folder, [HOLD, TRACED])
+    more = compile_sources(folder, [HOLD, MAPPED, TRACED])
     objects = compile_for_majors(folder, [*sorted(HERE.glob("*.c")), folder / "checked.c", folder / "missing.c"])
     for major in ABI_MAJORS:
         name = f"libamdhip64.so.{major}"

@@ -160,7 +160,7 @@ bool shared_event_done(const struct shared_event *event);
 void shared_event_wait(const struct shared_event *event);
 hipError_t shared_event_wait_for(struct shared_event *event, struct stream *stream);
 
-/* registered.c, pinned.c: the program's own memory, registered. */
+/* registered.c, files.c, pinned.c: the program's own memory, registered. */
 uintptr_t pinned_device(const void *address, uintptr_t *start); /* its address on the device, or 0; of the range too */
 void pinned_after_fork(void);
 

@@ -1,4 +1,5 @@
-/* Memory of the program that it registers: its pages become pages of the arena, at the address that they have.
+/* Memory of the program that it registers: its pages become pages of the arena, at the address that they have; those of files
+ * that others may have mapped stay the file's (files.c).
  *
  * The arena mirrors the program's address space in windows: a page of a window has one place in the arena, so ranges
  * that share a page share its place too. Device addresses are those of the arena. What is written to pages between copy and
@@ -14,8 +15,6 @@
 
 #include "hold.h"
 #include "pinned.h"
-
-struct range { uintptr_t start, end; };
 
 static uintptr_t down(uintptr_t address, uintptr_t unit) { return address / unit * unit; }
 static uintptr_t up(uintptr_t address, uintptr_t unit) { return down(address + unit - 1, unit); }
@@ -144,7 +143,8 @@ void pinned_after_fork(void)
 {
     pthread_mutex_init(&registering, NULL);
     for (const struct registration *r = registrations; r; r = r->next)
-        apart(give_back, (struct range){down(r->address, page_bytes()), up(r->address + r->bytes, page_bytes())});
+        if (!*r->file.name)
+            apart(give_back, (struct range){down(r->address, page_bytes()), up(r->address + r->bytes, page_bytes())});
     registrations = NULL;
     windows = NULL;
 }
@@ -154,12 +154,23 @@ static hipError_t forget(struct registration **place, struct range pages)
 {
     struct registration *registration = *place;
     uintptr_t device = device_address(registration->address);
-    if (pages.start < pages.end)
+    if (pages.start < pages.end && !*registration->file.name)
         madvise((void *)device_address(pages.start), pages.end - pages.start, MADV_REMOVE);
     memory_remove(device);
+    hipError_t error = device_ask(MESSAGE_UNREGISTER, (uint64_t[]){device}, 1, NULL), left = hipSuccess;
+    if (*registration->file.name)
+        left = file_leave(pages);
     *place = registration->next;
     free(registration);
-    return device_ask(MESSAGE_UNREGISTER, (uint64_t[]){device}, 1, NULL);
+    return error ? error : left;
+}
+
+/* Whether the pages that only it has are those that it was given. */
+static bool is_as_registered(const struct registration *r, struct range pages)
+{
+    struct shared_file part = r->file;
+    part.offset += pages.start - down(r->address, page_bytes());
+    return file_is_there(pages, &part);
 }
 
 /* What the program has unmapped is not registered any more: at its address there is other memory now. */
@@ -167,8 +178,8 @@ static void forget_unmapped(uintptr_t start, uintptr_t end)
 {
     for (struct registration **place = &registrations, *r; (r = *place);) {
         struct range pages = own_pages(r->address, r->bytes, r);
-        bool over = r->address < end && start < r->address + r->bytes && pages.start < pages.end && is_private(pages);
-        if (over)
+        bool meant = r->address < end && start < r->address + r->bytes && pages.start < pages.end;
+        if (meant && !is_as_registered(r, pages))
             forget(place, pages);
         else
             place = &r->next;
@@ -193,7 +204,7 @@ static hipError_t take_away(struct registration **place)
 {
     struct registration *registration = *place;
     struct range pages = own_pages(registration->address, registration->bytes, registration);
-    hipError_t error = apart(give_back, pages);
+    hipError_t error = *registration->file.name ? hipSuccess : apart(give_back, pages);
     return error ? error : forget(place, pages);
 }
 
@@ -219,6 +230,28 @@ static bool still_registered(uintptr_t start, size_t bytes, hipError_t *error)
     return false;
 }
 
+/* From here on the device sees the pages. */
+static hipError_t show(struct registration *registration, struct range pages)
+{
+    struct range all = {down(registration->address, page_bytes()), up(registration->address + registration->bytes, page_bytes())};
+    if (!is_private(pages) && !file_find(all, &registration->file))
+        return hipErrorInvalidValue;
+    hipError_t error = window_for(all.start, all.end);
+    if (error || !*registration->file.name)
+        return error ? error : apart(share, pages);
+    struct shared_file part = registration->file;
+    part.offset += pages.start - all.start;
+    return pages.start < pages.end ? file_enter(pages, &part) : hipSuccess;
+}
+
+static void hide(const struct registration *registration, struct range pages)
+{
+    if (*registration->file.name)
+        file_leave(pages);
+    else
+        apart(give_back, pages);
+}
+
 static hipError_t add(uintptr_t start, size_t bytes, unsigned flags)
 {
     hipError_t before = hipSuccess;
@@ -228,22 +261,20 @@ static hipError_t add(uintptr_t start, size_t bytes, unsigned flags)
     struct range pages = own_pages(start, bytes, NULL);
     if (covering(start, start + bytes, NULL))
         return hipErrorHostMemoryAlreadyRegistered;
-    if (!is_private(pages))
-        return hipErrorInvalidValue;
-    struct registration *registration = malloc(sizeof *registration);
-    hipError_t error = registration ? window_for(down(start, page_bytes()), up(start + bytes, page_bytes())) : hipErrorOutOfMemory;
-    if (!error)
-        error = apart(share, pages);
-    bool shared = !error;
-    if (shared)
+    struct registration *registration = calloc(1, sizeof *registration);
+    if (!registration)
+        return hipErrorOutOfMemory;
+    *registration = (struct registration){.address = start, .bytes = bytes, .flags = flags, .next = registrations};
+    hipError_t error = show(registration, pages);
+    bool shown = !error;
+    if (shown)
         error = enter(device_address(start), bytes, flags);
     if (error) {
-        if (shared)
-            apart(give_back, pages);
+        if (shown)
+            hide(registration, pages);
         free(registration);
         return error;
     }
-    *registration = (struct registration){start, bytes, flags, registrations};
     registrations = registration;
     return hipSuccess;
 }

@@ -1,10 +1,16 @@
-/* What registered.c and pinned.c share: what is registered, and the lock under which it changes. */
+/* What registered.c, files.c and pinned.c share: what is registered, and the lock under which it changes. */
 #ifndef PINNED_H
 #define PINNED_H
 
 #include "luthier.h"
+#include "mapped.h"
 
-struct registration { uintptr_t address; size_t bytes; unsigned flags; struct registration *next; };
+struct registration {
+    uintptr_t address; size_t bytes; unsigned flags;
+    struct shared_file file; /* whose pages they are and stay; without a name where they are the arena's meanwhile */
+    struct registration *next;
+};
+struct range { uintptr_t start, end; };
 struct window { uintptr_t start, end, device; struct window *next; };
 
 extern struct registration *registrations;
@@ -13,5 +19,11 @@ extern pthread_mutex_t registering;
 
 uintptr_t device_address(uintptr_t address); /* 0: it is in no window */
 const struct registration *covering(uintptr_t start, uintptr_t end, const struct registration *but);
+
+/* files.c: pages of files that other processes may have, too. */
+bool file_find(struct range pages, struct shared_file *file); /* false: they are none, or nobody finds the file */
+bool file_is_there(struct range pages, const struct shared_file *file); /* as it was registered; without a name: the arena */
+hipError_t file_enter(struct range pages, const struct shared_file *file);
+hipError_t file_leave(struct range pages);
 
 #endif

@@ -92,6 +92,18 @@ bool driver_ask(uint32_t code, const struct part *parts, int count, struct reply
     return answered;
 }
 
+int driver_ask_file(uint32_t code, const void *head, size_t bytes, const char *name)
+{
+    struct part parts[] = {{head, bytes}, {name, strlen(name)}};
+    struct reply reply;
+    if (!driver_ask(code, parts, 2, &reply))
+        return EIO;
+    struct cursor cursor = {reply.data, reply.data + reply.bytes, false};
+    int error = reply.status ? EIO : (int)take32(&cursor);
+    free(reply.data);
+    return error;
+}
+
 /* What still runs is no loss that anybody has to be told of. */
 __attribute__((destructor)) static void leave(void)
 {

@@ -7,6 +7,7 @@ static void after_fork(void)
 {
     bells_after_fork();
     waits_after_fork();
+    svm_after_fork();
     arena_after_fork();
     nodes_after_fork();
     driver_after_fork();

@@ -161,12 +161,22 @@ static int follow(unsigned long request, struct call *call)
     }
 }
 
+/* What has to be done in this process before the worker is asked. */
+static int prepare(unsigned number, const struct call *call)
+{
+    if (number == DESTROY_QUEUE)
+        bells_forget((uint32_t)field(call, 0, 4)); /* afterwards its number may be another thread's queue's */
+    if (number == ALLOC_MEMORY_OF_GPU)
+        svm_sweep(); /* for its memory, and for what is known of pages that are to be registered */
+    return number == SVM ? svm_prepare((const void *)call->args) : 0;
+}
+
 /* By the worker, with the arrays. */
 static int ask_whole(int node, unsigned long request, struct call *call)
 {
     int error = gather(call, request);
-    if (!error && node == KFD_NODE && _IOC_NR(request) == DESTROY_QUEUE)
-        bells_forget((uint32_t)field(call, 0, 4)); /* before: afterwards its number may be another thread's queue's */
+    if (!error && node == KFD_NODE)
+        error = prepare(_IOC_NR(request), call);
     if (!error)
         error = ask(node, request, call);
     if (!error)

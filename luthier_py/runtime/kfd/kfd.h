@@ -1,10 +1,10 @@
 /* The program's side of an emulated AMD GPU driver: calls for /dev/kfd, /dev/dri/renderD* and sysfs come here.
  *
  * From below: safely.c reads and writes what a program points to, nodes.c has the descriptors, pages.c the memory that both
- * sides see, for which native/hold.c stops those who write to pages that are exchanged, mappings.c lines of
- * /proc/self/maps, others.c what other processes have of it, events.c words in it; driver.c speaks to the worker; waits.c
- * waits for events, bells.c watches the doorbells of queues; ioctls.c takes ioctls to the worker, paths.c gives files
- * another place, fork.c starts a child anew.
+ * sides see, for which native/hold.c stops those who write to pages that are exchanged, and lasting.c knows what stays so;
+ * native/mapped.c has lines of /proc/self/maps, others.c what other processes have of it, events.c words in it; driver.c
+ * speaks to the worker; svm.c gives it pages of the program's own for good; waits.c waits for events, bells.c watches the
+ * doorbells of queues; ioctls.c takes ioctls to the worker, paths.c gives files another place, fork.c starts a child anew.
  * Nothing here knows what an ioctl means beyond what must be done in this process.
  */
 #ifndef LUTHIER_KFD_H
@@ -19,6 +19,7 @@
 #include <sys/types.h>
 
 #include "kfd_protocol.h"
+#include "mapped.h"
 #include "wire.h"
 
 #define API __attribute__((visibility("default")))
@@ -39,7 +40,7 @@ enum {
     WAIT_EVENTS = 0x0c, SET_CU_MASK = 0x0f, GET_TILE_CONFIG = 0x12, GET_PROCESS_APERTURES_NEW = 0x14,
     ALLOC_MEMORY_OF_GPU = 0x16, FREE_MEMORY_OF_GPU = 0x17, MAP_MEMORY_TO_GPU = 0x18, UNMAP_MEMORY_FROM_GPU = 0x19,
     GET_DMABUF_INFO = 0x1c,
-    RUNTIME_ENABLE = 0x25, /* from Linux 6.5 on */
+    SVM = 0x20, RUNTIME_ENABLE = 0x25, /* from Linux 6.5 on */
     IPC_IMPORT_HANDLE = 0x80, DBG_TRAP = 0x82, /* of ROCm's own driver */
 };
 struct create_queue {
@@ -52,6 +53,8 @@ struct event_data { char data[32]; uint64_t extension; uint32_t event, unused; }
 struct wait_events { uint64_t events; uint32_t count, all, milliseconds, result; };
 struct import_handle { uint64_t handle, address, offset; struct { uint32_t worker, place[2], pages; } shared; uint32_t gpu, flags; };
 struct alloc_memory { uint64_t address, bytes, handle, offset; uint32_t gpu, flags; };
+struct svm { uint64_t start, bytes; uint32_t operation, count; };
+enum { SVM_SET, SVM_GET };
 enum { WAIT_COMPLETE, WAIT_TIMEOUT, WAIT_FAIL };
 enum { USER_POINTER = 4 }; /* of alloc_memory.flags: offset is the program's address */
 
@@ -77,10 +80,14 @@ struct control { _Atomic uint32_t bell; };
 struct control *control(void);          /* NULL: there is no driver, or this is a child of fork */
 int pages_share(uint64_t handle, uintptr_t start, size_t bytes); /* 0 or an errno */
 void pages_give_back(uint64_t handle);
+int pages_keep(uintptr_t start, uintptr_t end, const struct mapping *found); /* until they are unmapped: 0 or an errno */
+void pages_forget(uintptr_t start, uintptr_t end); /* what was unmapped */
 
-/* mappings.c */
-struct mapping { uintptr_t start, end, offset, inode; dev_t device; char write, kind; const char *name; char line[4096 + 128]; };
-bool next_mapping(FILE *maps, struct mapping *found); /* the name lies in the line */
+/* lasting.c */
+bool lasting_has(uintptr_t address);
+bool lasting_add(uintptr_t start, uintptr_t end, const struct mapping *mapping); /* false: no memory */
+void lasting_sweep(void (*with)(uintptr_t start, uintptr_t end)); /* of what is mapped no more, or in another way */
+void lasting_after_fork(int (*let_go)(uintptr_t start, size_t bytes));
 
 /* others.c */
 int file_share(uint64_t handle, uintptr_t start, size_t bytes); /* 0 or an errno; -1: it is no file's that others may map */
@@ -97,7 +104,13 @@ const char *driver_files(void);         /* what stands for sysfs; NULL: nothing 
 int driver_open(int node, int flags, const void *caller); /* as node_open, for a caller whose device there is */
 void driver_tell(uint32_t code, const struct part *parts, int count);
 bool driver_ask(uint32_t code, const struct part *parts, int count, struct reply *reply); /* false: it is gone */
+int driver_ask_file(uint32_t code, const void *head, size_t bytes, const char *name); /* 0 or an errno */
 void driver_after_fork(void);
+
+/* svm.c */
+int svm_prepare(const struct svm *asked); /* before the worker is asked: 0 or an errno */
+void svm_sweep(void);                     /* the worker is told what the program has unmapped */
+void svm_after_fork(void);
 
 /* waits.c */
 int event_ioctl(unsigned number, void *args); /* 0 or an errno; -1: not about events */

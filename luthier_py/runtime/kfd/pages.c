@@ -2,14 +2,13 @@
  *
  * What ROCr reserves lies in the arena, which the worker has mapped whole. Pages of the program's own that are registered
  * (user pointers) become pages of the file where they lie, and are given back when nobody needs them: who writes to them
- * in that moment waits (hold.c).
+ * in that moment waits (hold.c). Those of shared virtual memory stay so (lasting.c).
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -175,7 +174,7 @@ static bool is_shared_page(uintptr_t page, const struct share *but)
     for (const struct share *s = shares; s; s = s->next)
         if (s != but && s->start <= page && page < s->end)
             return true;
-    return false;
+    return lasting_has(page);
 }
 
 /* Calls `with` for each stretch of pages that no other share has; stops at the first errno. */
@@ -196,7 +195,7 @@ static int for_own_pages(const struct share *share, int (*with)(uintptr_t start,
 /* Whether all of it is memory that is this process's alone, and that it may write. */
 static bool all_private(uintptr_t start, uintptr_t end)
 {
-    FILE *maps = REAL(fopen)("/proc/self/maps", "re");
+    FILE *maps = open_mappings();
     struct mapping found;
     uintptr_t known = start;
     bool good = maps;
@@ -211,6 +210,12 @@ static bool all_private(uintptr_t start, uintptr_t end)
     return good && known >= end;
 }
 
+/* From here on they are the file's. */
+static int map_own(uintptr_t start, size_t bytes)
+{
+    return map((void *)start, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, (off_t)start) == MAP_FAILED ? errno : 0;
+}
+
 static int exchange(uintptr_t start, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
@@ -219,26 +224,43 @@ static int exchange(uintptr_t start, size_t bytes)
             return count < 0 ? errno : ENOMEM;
         done += (size_t)count;
     }
-    return map((void *)start, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, (off_t)start) == MAP_FAILED ? errno : 0;
+    return map_own(start, bytes);
+}
+
+/* What was never written takes no memory on either side. Nobody can be held there, as there are no pages yet. */
+static int exchange_part(uintptr_t start, uintptr_t end, bool untouched)
+{
+    struct held held = untouched ? (struct held){.fd = -1} : hold_writers(start, end - start, false);
+    int error = untouched ? map_own(start, end - start) : exchange(start, end - start);
+    let_writers_go(&held);
+    return error;
 }
 
 static int replace(uintptr_t start, size_t bytes)
 {
     if (!all_private(start, start + bytes))
         return EFAULT;
-    struct held held = hold_writers(start, bytes, false);
-    int error = exchange(start, bytes);
-    let_writers_go(&held);
-    return error;
+    return exchange_part(start, start + bytes, false);
+}
+
+/* What was never written is zero there, too, and takes no memory. */
+static void copy_written(char *to, uintptr_t start, size_t bytes)
+{
+    off_t first = (off_t)start, end = first + (off_t)bytes, hole;
+    for (off_t at = first; (at = lseek(file, at, SEEK_DATA)) >= 0 && at < end; at = hole) {
+        hole = lseek(file, at, SEEK_HOLE);
+        hole = hole < at || hole > end ? end : hole;
+        memcpy(to + (at - first), (const void *)at, (size_t)(hole - at));
+    }
 }
 
 static int copy_back(uintptr_t start, size_t bytes)
 {
-    void *copy = map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *copy = map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (copy == MAP_FAILED)
         return ENOMEM;
     struct held held = hold_writers(start, bytes, true);
-    memcpy(copy, (const void *)start, bytes);
+    copy_written(copy, start, bytes);
     int error = mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)start) == MAP_FAILED ? errno : 0;
     let_writers_go(&held);
     if (error)
@@ -249,7 +271,7 @@ static int copy_back(uintptr_t start, size_t bytes)
 /* What of it the program has not unmapped since. */
 static int make_private(uintptr_t start, size_t bytes)
 {
-    FILE *maps = REAL(fopen)("/proc/self/maps", "re");
+    FILE *maps = open_mappings();
     struct mapping found;
     int error = maps ? 0 : errno;
     while (!error && next_mapping(maps, &found) && found.start < start + bytes) {
@@ -263,11 +285,16 @@ static int make_private(uintptr_t start, size_t bytes)
     return error;
 }
 
+static int clear(uintptr_t start, size_t bytes)
+{
+    return fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start, (off_t)bytes);
+}
+
 static int make_private_and_forget(uintptr_t start, size_t bytes)
 {
     int error = make_private(start, bytes);
     if (!error)
-        fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start, (off_t)bytes);
+        clear(start, bytes);
     return error;
 }
 
@@ -304,6 +331,57 @@ void pages_give_back(uint64_t handle)
     pthread_mutex_unlock(&lock);
 }
 
+/* -- shared virtual memory ----------------------------------------------------------------------------------------------- */
+
+enum { BLOCK = 128 }; /* pages that are looked at together */
+
+/* Bits 62 and 63 of a page's word of /proc/self/pagemap: it is swapped, or present. */
+static bool is_untouched(int pagemap, uintptr_t start, uintptr_t end)
+{
+    static const uint64_t THERE = 3ul << 62;
+    uint64_t words[BLOCK], any = 0;
+    if (end - start < BLOCK * page_bytes() || pread(pagemap, words, sizeof words, (off_t)(start / page_bytes() * 8)) != sizeof words)
+        return false;
+    for (int i = 0; i < BLOCK; i++)
+        any |= words[i];
+    return !(any & THERE);
+}
+
+/* Anonymous memory, in parts that were written and others. */
+static int exchange_written(uintptr_t start, uintptr_t end)
+{
+    uintptr_t block = BLOCK * page_bytes(), to, next;
+    int pagemap = REAL(open)("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), error = 0;
+    for (uintptr_t at = start; !error && at < end; at = to) {
+        bool untouched = is_untouched(pagemap, at, end);
+        for (to = end - at > block ? at + block : end; to < end && is_untouched(pagemap, to, end) == untouched; to = next)
+            next = end - to > block ? to + block : end;
+        error = exchange_part(at, to, untouched);
+    }
+    if (pagemap >= 0)
+        close(pagemap);
+    return error;
+}
+
+int pages_keep(uintptr_t start, uintptr_t end, const struct mapping *found)
+{
+    struct mapping ours = {.start = start, .offset = start, .device = identity.st_dev, .inode = identity.st_ino};
+    pthread_mutex_lock(&lock);
+    bool done = arena_is_file(found->device, found->inode);
+    int error = done ? 0 : found->inode ? exchange_part(start, end, false) : exchange_written(start, end);
+    if (!error && !lasting_add(start, end, &ours))
+        error = ENOMEM;
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+void pages_forget(uintptr_t start, uintptr_t end)
+{
+    pthread_mutex_lock(&lock);
+    for_own_pages(&(struct share){.start = start, .end = end}, clear);
+    pthread_mutex_unlock(&lock);
+}
+
 /* A child has copies of its own, and nothing of the device's memory. */
 void arena_after_fork(void)
 {
@@ -314,6 +392,7 @@ void arena_after_fork(void)
         free(share);
     }
     shares = NULL;
+    lasting_after_fork(make_private);
     shared = NULL;
     if (file >= 0)
         close(file);

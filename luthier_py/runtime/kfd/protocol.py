@@ -31,9 +31,11 @@ class KfdMessage(IntEnum):
 
     OPEN = 1  # -> path of the folder that stands for sysfs
     IOCTL = 2  # i32 minor of a render node, or -1: /dev/kfd; u32 request; its arguments, arrays -> i32 errno, the same
-    SHARED_FILE = 3  # u64 handle of user memory, u64 offset in a file, whose pages it is; its name -> i32 errno
+    SHARED_FILE = 3  # u64 handle of user memory, offset in a file, whose pages it is, its inode; a name -> i32 errno
+    SVM_FILE = 4  # u64 address, bytes, offset in a file, whose pages these are, its inode; a name -> i32 errno
     RING = 64  # u32 queue, u64 packets that the program has put on it: its doorbell was rung
     CODE = 65  # u64 load address; ELF image: ROCr has loaded it
+    SVM_GONE = 68  # u64 address, bytes of shared virtual memory that the program has unmapped
     LEAVE = 67  # the program ends by exit()
     EVENT_PAGE = 66  # u64 handle of the memory into whose slots kernels write events (kfd_ioctl_create_event_args)
 

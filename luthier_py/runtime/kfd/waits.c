@@ -26,6 +26,7 @@ static int create(struct create_event *args)
     if (id) {
         struct event *event = event_of(id);
         event->type = args->type;
+        event->times = 0;
         memset(event->data, 0, sizeof event->data);
         event->state = UNSET | (args->auto_reset ? AUTO : 0);
     }
@@ -52,6 +53,29 @@ static bool met(struct event *event, uint32_t since)
     return state == SET;
 }
 
+/* How often a signal's event was set, as the caller saw it last, from 1 on (version 1.14); 0: it does not ask. */
+static uint64_t age_of(const struct event *event, const struct event_data *row)
+{
+    uint64_t age = 0;
+    if (event->type == SIGNAL_EVENT)
+        memcpy(&age, row->data, sizeof age);
+    return age;
+}
+
+/* What the caller gets of an event that was met. */
+static void tell(struct event *event, struct event_data *row)
+{
+    uint64_t age = age_of(event, row);
+    if (!age) {
+        memcpy(row->data, event->data, sizeof event->data);
+        return;
+    }
+    uint32_t state = SET | AUTO; /* it does not have to be met once more: whoever waits next has an age, too */
+    atomic_compare_exchange_strong(&event->state, &state, UNSET | AUTO);
+    age = (uint64_t)event->times + 1;
+    memcpy(row->data, &age, sizeof age);
+}
+
 struct waiting { struct event_data *rows; uint32_t *since; bool *done; uint32_t count; bool all; };
 
 /* Begin to wait; false: there is no such event. */
@@ -64,7 +88,9 @@ static bool begin(const struct waiting *w)
                 event_of(w->rows[i].event)->waiting--;
             return false;
         }
-        w->since[i] = event->times; /* before it is known that somebody waits: see Events.set of the worker */
+        uint64_t age = age_of(event, &w->rows[i]);
+        /* Before it is known that somebody waits: see Events.set of the worker. */
+        w->since[i] = age ? (uint32_t)age - 1 : event->times;
         event->waiting++;
     }
     return true;
@@ -86,7 +112,7 @@ static int look(const struct waiting *w)
             return -1;
         if (!w->done[i] && (w->all || !count) && met(event, w->since[i])) {
             w->done[i] = true;
-            memcpy(w->rows[i].data, event->data, sizeof event->data);
+            tell(event, &w->rows[i]);
         }
         count += w->done[i];
     }

@@ -27,7 +27,8 @@ CHECKSUM = "checksum"
 HERE = Path(__file__).parent
 NATIVE = HERE / "environment.c", HERE / "handles.c", HERE / "thread.c", HERE / "wire.c"
 HOLD = HERE / "hold.c"
-"""For libraries that exchange pages of programs."""
+MAPPED = HERE / "mapped.c"
+"""For libraries that exchange pages of programs, both."""
 TRACED = HERE / "traced.c"
 """For libraries that tell a trace what programs do."""
 RUNTIME_ROOT = HERE.parent

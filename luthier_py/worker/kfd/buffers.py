@@ -1,8 +1,8 @@
 """Memory of the emulated GPUs, at the addresses that the program's side gives it.
 
 In: what the memory ioctls say. Out: the emulator's table of what kernels may touch. Invariant: every byte of a buffer
-is mapped here at its own address: the arena whole, other pages (user pointers) as long as some buffer has them, or
-somebody here may be at them.
+is mapped here at its own address: the arena whole, other pages (user pointers, shared virtual memory) as long as some
+buffer or range has them, or somebody here may be at them.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ import mmap
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from luthier_py.emulator.memory.device_memory import Allocation, Memory
-from luthier_py.errors import DeviceError
+from luthier_py.errors import DeviceError, DeviceFault, FaultKind
 from luthier_py.runtime.kfd.protocol import ARENA_BYTES, ARENA_START, CONTROL_BYTES, DRIVER_BYTES, DRIVER_START
 from luthier_py.worker.arena import ARENA_FD
 from luthier_py.worker.kfd.ioctls import DOORBELL, MMIO, USERPTR, VRAM
+from luthier_py.worker.kfd.svm_ranges import SvmPair, SvmRanges
+from luthier_py.worker.shortened import MESSAGE, MappedFiles
 
 PAGE = mmap.PAGESIZE
 _WRITABLE = 1 << 31
@@ -71,6 +73,9 @@ class Buffers:
         self._starts: list[int] = []  # of those in the arena, sorted
         self._at: dict[int, DriverBuffer] = {}
         self._pages: Counter[int] = Counter()  # outside the arena
+        self._files = MappedFiles()
+        self.svm = SvmRanges()
+        self._reached: dict[int, int] = {}  # of it, what kernels may touch
         self._left: set[int] = set()  # pages of nobody that stay mapped until nobody is touching memory
         self._touching = 0
         self._next = 1
@@ -127,15 +132,78 @@ class Buffers:
                 self._leave(buffer)
         return buffer
 
-    def map_file(self, handle: int, name: bytes, offset: int) -> None:
+    def map_file(self, handle: int, name: bytes, offset: int, inode: int) -> None:
         """Pages of a file, which other processes may have, are a buffer's memory from now on."""
-        with self._lock:
+        with self._lock, _opened(name, inode) as file:
             buffer = self.of(handle)
-            file = os.open(name, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                self._map(buffer.address, buffer.size, offset, file=file)
-            finally:
-                os.close(file)
+            self._map(buffer.address, buffer.size, offset, file=file)
+            self._files.add(buffer.address, buffer.size)
+
+    def check_files(self) -> None:
+        """DeviceError where a kernel was at pages of a file that it has no more."""
+        if lost := self._files.take_lost():
+            raise DeviceError(f"bad address 0x{lost:x}: {MESSAGE}", fault=DeviceFault(FaultKind.BAD_ADDRESS, 0, lost))
+
+    # -- shared virtual memory ---------------------------------------------------------------------------------------
+
+    def change_svm(self, start: int, end: int, changes: Iterable[SvmPair]) -> None:
+        """Attributes of pages that are the shared file's; raises OSError where they cannot be seen here."""
+        with self._lock:
+            self._map_gaps(start, end)
+            self.svm.change(start, end, changes)
+            self._reach()
+
+    def map_svm_file(self, start: int, size: int, offset: int, name: bytes, inode: int) -> None:
+        """The same with pages of another file."""
+        with self._lock, _opened(name, inode) as file:
+            self._map_gaps(start, start + size)
+            self._map(start, size, offset, file=file)
+            self._files.add(start, size)
+            self.svm.change(start, start + size, ())
+
+    def leave_svm(self, start: int, end: int) -> None:
+        """The program has unmapped these pages."""
+        with self._lock:
+            gone = self.svm.between(start, end)
+            self.svm.remove(start, end)
+            self._reach()
+            for each in gone:
+                self._files.remove(each.start)
+                if self._touching or any(each.start <= page * PAGE < each.end for page in self._pages):
+                    pages = range(each.start // PAGE, each.end // PAGE)
+                    self._give_up([page for page in pages if page not in self._pages])
+                else:  # all at once: it may be large
+                    self._libc.munmap(ctypes.c_void_p(each.start), ctypes.c_size_t(each.end - each.start))
+
+    def _map_gaps(self, start: int, end: int) -> None:
+        """What is not mapped here yet; as with user pointers, nothing of ours may lie there."""
+        done = list[tuple[int, int]]()
+        try:
+            for gap in self.svm.gaps(start, end):
+                known = {page for page in (*self._pages, *self._left) if gap[0] <= page * PAGE < gap[1]}
+                if not known:
+                    self._map(gap[0], gap[1] - gap[0], gap[0], _FIXED_NOREPLACE)
+                    done.append(gap)
+                    continue
+                for page in range(gap[0] // PAGE, gap[1] // PAGE):
+                    self._map(page * PAGE, PAGE, page * PAGE, _FIXED if page in known else _FIXED_NOREPLACE)
+                self._left -= known
+        except OSError:
+            for first, last in done:
+                self._libc.munmap(ctypes.c_void_p(first), ctypes.c_size_t(last - first))
+            raise
+
+    def _reach(self) -> None:
+        """Tells the emulator what kernels may touch; ranges grow before others go, since kernels may be at them."""
+        reached = self.svm.reached()
+        for start, end in reached.items():
+            if self._reached.get(start) != end:
+                self.memory.register(Allocation(start, end - start, "shared virtual memory"))
+        for start in self._reached.keys() - reached.keys():
+            self.memory.unregister(start)
+        self._reached = reached
+
+    # -- memory of other processes -----------------------------------------------------------------------------------
 
     def handle_of(self, handle: int) -> tuple[int, int]:
         """Of memory that other processes may map: its address with its flags where an address has no bits, its pages.
@@ -202,7 +270,9 @@ class Buffers:
         if in_arena(address) and in_arena(address + size - 1):
             return
         pages = range(address // PAGE, -(-(address + size) // PAGE))
-        if not all(page in self._pages for page in pages):
+        with self._lock:
+            shared = not self.svm.gaps(address, address + size)
+        if not shared and not all(page in self._pages for page in pages):
             raise DeviceError(f"bad address 0x{address:x} in a packet; {self.memory.nearest(address)}")
 
     def _enter(self, buffer: DriverBuffer) -> None:
@@ -214,7 +284,9 @@ class Buffers:
         pages = buffer.pages
         if buffer.user != buffer.address:
             raise OSError(errno.EINVAL, "user memory at an address outside of the arena that is not its own")
-        new = [page for page in pages if page not in self._pages]
+        shared = {page for each in self.svm.between(buffer.address, buffer.address + buffer.size)
+                  for page in range(each.start // PAGE, each.end // PAGE)}
+        new = [page for page in pages if page not in self._pages and page not in shared]
         done: list[int] = []
         try:
             for again in (True, False):
@@ -242,6 +314,7 @@ class Buffers:
 
     def _leave(self, buffer: DriverBuffer) -> None:
         """Gives the pages of the arena back; others are unmapped where no other buffer has them."""
+        self._files.remove(buffer.address)
         if in_arena(buffer.address):
             del self._starts[bisect.bisect_left(self._starts, buffer.address)], self._at[buffer.address]
             if buffer.user != buffer.address or buffer.foreign:
@@ -253,7 +326,7 @@ class Buffers:
         gone = [page for page in pages if not self._pages[page]]
         for page in gone:
             del self._pages[page]
-        self._give_up(gone)
+        self._give_up([page for page in gone if self.svm.gaps(page * PAGE, (page + 1) * PAGE)])
 
     def _give_up(self, pages: list[int]) -> None:
         """Pages of nobody. A kernel or a copy may be at them: what that writes then is lost."""
@@ -274,6 +347,18 @@ class Buffers:
         got = self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, file, offset or 0)
         if got != address:
             raise OSError(errno.ENOMEM, f"cannot map 0x{address:x}: {os.strerror(ctypes.get_errno())}")
+
+
+@contextmanager
+def _opened(name: bytes, inode: int) -> Iterator[int]:
+    """A file of the program's, by a name that another one may have got meanwhile."""
+    file = os.open(name, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        if os.fstat(file).st_ino != inode:
+            raise OSError(errno.EFAULT, "another file has its name now")
+        yield file
+    finally:
+        os.close(file)
 
 
 def in_arena(address: int) -> bool:

@@ -12,6 +12,7 @@ import os
 import struct
 import threading
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from types import SimpleNamespace
@@ -33,7 +34,7 @@ from luthier_py.worker import targets
 from luthier_py.worker.abandoned import end_launches
 from luthier_py.worker.device import append_profile
 from luthier_py.worker.findings import tell_failure
-from luthier_py.worker.kfd import drm, faults, ioctls
+from luthier_py.worker.kfd import drm, faults, ioctls, svm
 from luthier_py.worker.kfd.buffers import Buffers, in_arena
 from luthier_py.worker.kfd.events import PAGE_BYTES, Events
 from luthier_py.worker.kfd.ioctls import IOCTLS
@@ -45,7 +46,7 @@ from luthier_py.worker.wire import Request
 
 _OF_MEMORY = FaultKind.BAD_ADDRESS, FaultKind.READ_ONLY
 _HEAD = struct.Struct("<iI")
-_FILE = struct.Struct("<2Q")
+_FILE, _SVM_FILE, _RANGE = struct.Struct("<3Q"), struct.Struct("<4Q"), struct.Struct("<2Q")
 _APERTURE_BYTES = 1 << 32
 _LAST_ADDRESS = (1 << 47) - 1
 
@@ -84,7 +85,11 @@ class DriverService:
         if request.code == KfdMessage.IOCTL:
             return self._ioctl(content)
         if request.code == KfdMessage.SHARED_FILE:
-            return self._shared_file(content)
+            handle, offset, inode = _FILE.unpack_from(content)
+            return _done(partial(self.buffers.map_file, handle, content[_FILE.size :], offset, inode))
+        if request.code == KfdMessage.SVM_FILE:
+            start, size, offset, inode = _SVM_FILE.unpack_from(content)
+            return _done(partial(self.buffers.map_svm_file, start, size, offset, content[_SVM_FILE.size :], inode))
         if request.code == KfdMessage.RING:
             number, packets = struct.unpack("<IQ", content)
             queue = self._queues.get(number)
@@ -94,6 +99,10 @@ class DriverService:
             self.code.add(int.from_bytes(content[:8], "little"), content[8:])
         elif request.code == KfdMessage.EVENT_PAGE:
             self._use_event_page(*struct.unpack("<Q", content))
+        elif request.code == KfdMessage.SVM_GONE:
+            start, size = _RANGE.unpack(content)
+            self.buffers.leave_svm(start, start + size)
+            self._forget(start, size)
         elif request.code == KfdMessage.LEAVE:
             self._left = True
         else:
@@ -136,6 +145,8 @@ class DriverService:
 
     def _kfd(self, number: int, args: bytes, rest: bytes) -> bytes:
         name, layout = IOCTLS.get(number, ("", None))
+        if number == svm.NUMBER:
+            return svm.svm(args, self.buffers, frozenset(map(gpu_id, range(len(self.targets)))))
         if layout is None:
             raise OSError(errno.EINVAL if number in ioctls.NUMBERS else errno.ENOTTY, "ioctl")
         fields = layout.read(args)
@@ -203,15 +214,6 @@ class DriverService:
     def _get_available_memory(self, a: SimpleNamespace, array: bytes) -> None:
         a.available = self.buffers.available(self._gpu(a.gpu))
 
-    def _shared_file(self, content: bytes) -> bytes:
-        """errno."""
-        handle, offset = _FILE.unpack_from(content)
-        try:
-            self.buffers.map_file(handle, content[_FILE.size :], offset)
-        except OSError as error:
-            return struct.pack("<i", error.errno or errno.EIO)
-        return struct.pack("<i", 0)
-
     # -- memory ------------------------------------------------------------------------------------------------------
 
     def _alloc_memory_of_gpu(self, a: SimpleNamespace, array: bytes) -> None:
@@ -223,9 +225,12 @@ class DriverService:
     def _free_memory_of_gpu(self, a: SimpleNamespace, array: bytes) -> None:
         self.events.leave_page(self.buffers.of(a.handle).address)  # before somebody else may have it
         buffer = self.buffers.free(a.handle)
-        self.code.forget(buffer.address, buffer.size)
+        self._forget(buffer.address, buffer.size)
+
+    def _forget(self, address: int, size: int) -> None:
+        self.code.forget(address, size)
         for device in self.devices:
-            device.forget(buffer.address, buffer.size)
+            device.forget(address, size)
 
     def _map_memory_to_gpu(self, a: SimpleNamespace, array: bytes) -> None:
         for gpu in self._gpus(a, array):
@@ -355,6 +360,7 @@ class DriverService:
         self.check(queue, QUEUE_BYTES)
         with self.events.scanned():
             profile = self.devices[gpu].dispatch(packet, queue)
+            self.buffers.check_files()
         if self._settings.profile is not None and profile is not None:
             with self._lock:
                 append_profile(self._settings.profile, profile)
@@ -368,7 +374,8 @@ class DriverService:
         tell_failure(os.environ, error, self._program)
         fault = error.fault if isinstance(error, DeviceError) else None
         if fault is not None and fault.address is not None and fault.kind in _OF_MEMORY:
-            self._raise_memory_fault(queue.gpu, fault.address, fault.kind is FaultKind.READ_ONLY)
+            read_only = fault.kind is FaultKind.READ_ONLY
+            faults.raise_memory_fault(self.events, gpu_id(queue.gpu), fault.address, read_only)
         elif isinstance(queue, AqlQueue) and not (isinstance(error, TimeLimit) and self._raise_hang(queue.gpu)):
             self._tell(queue, error)
         elif not isinstance(queue, AqlQueue):
@@ -382,19 +389,13 @@ class DriverService:
             raise
 
     def _raise_hang(self, gpu: int) -> bool:
-        """Whether anybody listens: ROCr before 5.3 does not."""
-        row = SimpleNamespace(reset=0, cause=ioctls.HANG, lost=1, gpu=gpu_id(gpu))  # lost: as kfd_signal_reset_event
-        return self._raise(ioctls.EVENT_HW_EXCEPTION, ioctls.HW_EXCEPTION.write(row))
+        return faults.raise_hang(self.events, gpu_id(gpu))
 
-    def _raise_memory_fault(self, gpu: int, address: int, read_only: bool) -> None:
-        row = SimpleNamespace(
-            not_present=int(not read_only), read_only=int(read_only), no_execute=0, imprecise=0,
-            address=address & -4096, gpu=gpu_id(gpu), kind=0,
-        )  # fmt: skip
-        self._raise(ioctls.EVENT_MEMORY, ioctls.MEMORY_EXCEPTION.write(row))
 
-    def _raise(self, kind: int, data: bytes) -> bool:
-        numbers = self.events.of_type(kind)
-        for number in numbers:
-            self.events.set(number, data)
-        return bool(numbers)
+def _done(action: Callable[[], None]) -> bytes:
+    """errno."""
+    try:
+        action()
+    except OSError as error:
+        return struct.pack("<i", error.errno or errno.EIO)
+    return struct.pack("<i", 0)

@@ -2,7 +2,8 @@
 
 In: a queue and the error that stopped it. Out: an exception code where the queue has a place for it (the header of
 its save area, which drivers with a debugger's interface write), otherwise an error code in its inactive signal, as
-the trap handler and the packet processor write it. Source: linux/kfd_ioctl.h (enum kfd_dbg_trap_exception_code),
+the trap handler and the packet processor write it; data of events for who waits for faults of memory, and for a hang.
+Source: linux/kfd_ioctl.h (enum kfd_dbg_trap_exception_code),
 kfd_context_save_area_header; ROCr, AqlQueue::DynamicScratchHandler. Invariant: a queue that went wrong carries out
 nothing more.
 """
@@ -11,10 +12,12 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 from luthier_py.emulator.memory.device_memory import read_bytes
 from luthier_py.errors import DeviceError, FaultKind, Invalid
-from luthier_py.worker.kfd import words
+from luthier_py.worker.kfd import ioctls, words
+from luthier_py.worker.kfd.events import Events
 from luthier_py.worker.kfd.queues import AqlQueue, BadPacket, Driver, complete
 
 _SAVE_AREA = struct.Struct("<24xQI")  # err_payload_addr, err_event_id
@@ -60,3 +63,24 @@ def tell(queue: AqlQueue, error: Exception, driver: Driver) -> None:
             return
     driver.check(queue.address, 256)
     complete(queue.inactive_signal, driver, 0, lambda value: words.store(value, reason.code))
+
+
+def raise_hang(events: Events, gpu: int) -> bool:
+    """Whether anybody listens: ROCr before 5.3 does not. ``gpu``: its name."""
+    row = SimpleNamespace(reset=0, cause=ioctls.HANG, lost=1, gpu=gpu)  # lost: as kfd_signal_reset_event
+    return _raise(events, ioctls.EVENT_HW_EXCEPTION, ioctls.HW_EXCEPTION.write(row))
+
+
+def raise_memory_fault(events: Events, gpu: int, address: int, read_only: bool) -> None:
+    row = SimpleNamespace(
+        not_present=int(not read_only), read_only=int(read_only), no_execute=0, imprecise=0,
+        address=address & -4096, gpu=gpu, kind=0,
+    )  # fmt: skip
+    _raise(events, ioctls.EVENT_MEMORY, ioctls.MEMORY_EXCEPTION.write(row))
+
+
+def _raise(events: Events, kind: int, data: bytes) -> bool:
+    numbers = events.of_type(kind)
+    for number in numbers:
+        events.set(number, data)
+    return bool(numbers)

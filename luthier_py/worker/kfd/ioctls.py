@@ -1,6 +1,6 @@
 """What /dev/kfd is asked: numbers, names and arguments.
 
-Source: linux/kfd_ioctl.h (1.13), and the header that ROCm 5.2's driver and thunk share for numbers from 0x80 on.
+Source: linux/kfd_ioctl.h (1.15), and the header that ROCm 5.2's driver and thunk share for numbers from 0x80 on.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from luthier_py.worker.kfd.layout import StructLayout
 
 KFD, DRM = ord("K"), ord("d")
-VERSION = 1, 13
+VERSION = 1, 15
 NUMBERS = {*range(0x01, 0x27), *range(0x80, 0x8A)}  # that drivers know, with a function or without one
 ENOTSUPP = 524  # of the kernel's own errors, which programs see for a type of queue that there is not
 MIN_RING_BYTES = 1024  # KFD_MIN_QUEUE_RING_SIZE

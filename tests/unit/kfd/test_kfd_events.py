@@ -36,6 +36,24 @@ def test_a_wait_ends_by_its_event_or_by_its_time(tmp_path: Path) -> None:
     assert drive(text, tmp_path, before=EVENTS).splitlines() == ["1 1", "0 1 0 0", "1", "EINVAL EINVAL"]
 
 
+def test_who_says_how_often_it_was_set_misses_nothing(tmp_path: Path) -> None:
+    """Ages of events, from version 1.14 on: a wait is over at once where it was set since, whoever has seen that."""
+    text = """
+    def wait_since(age, milliseconds):
+        row = bytearray(struct.pack("<Q32xII", age, event, 0))
+        at = (ctypes.c_char * len(row)).from_buffer(row)
+        result = ioctl(kfd, 0x0c, "QIIII", ctypes.addressof(at), 1, 0, milliseconds, 0)[4]
+        return result, struct.unpack_from("<Q", row)[0]
+    event = create(1)
+    print(wait_since(1, 0))
+    signal(event), signal(event)
+    print(wait_since(1, 1000), wait_since(1, 1000), wait_since(3, 0), wait([event], 0))
+    signal(event)
+    print(wait_since(3, 1000), wait_since(0, 0))
+    """
+    assert drive(text, tmp_path, before=EVENTS).splitlines() == ["(1, 1)", "(0, 3) (0, 3) (1, 3) 1", "(0, 4) (1, 0)"]
+
+
 def test_all_who_wait_are_woken_and_nobody_else_later(tmp_path: Path) -> None:
     text = """
     def woken(seconds):

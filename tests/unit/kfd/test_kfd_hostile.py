@@ -8,7 +8,7 @@ from driven import drive
 from test_kfd_queues import AQL
 
 GOES_ON = "print(ioctl(kfd, 0x01, 'II', 0, 0))\n"
-ALIVE = "(1, 13)"
+ALIVE = "(1, 15)"
 
 
 def test_rings_of_another_size_than_a_power_of_two_are_refused(tmp_path: Path) -> None:

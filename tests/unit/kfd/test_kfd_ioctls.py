@@ -52,7 +52,7 @@ def test_versions_apertures_and_clocks(tmp_path: Path) -> None:
     after = ioctl(kfd, 0x05, "QQQQII", 0, 0, 0, 0, 0, 0)  # node 0 has clocks too
     print(before[0] < after[0], before[3])
     """
-    assert drive(text, tmp_path).splitlines() == ["(1, 13)", "1 4096 1 2 0x7fffffffffff", "1", "True 1000000000"]
+    assert drive(text, tmp_path).splitlines() == ["(1, 15)", "1 4096 1 2 0x7fffffffffff", "1", "True 1000000000"]
 
 
 def test_what_is_not_there_fails_as_in_the_driver(tmp_path: Path) -> None:

@@ -86,12 +86,15 @@ def test_pages_that_cannot_be_shared_are_refused(tmp_path: Path) -> None:
 
 
 def test_pages_of_a_file_are_shared_by_its_name(tmp_path: Path) -> None:
-    """Whatever that is; a file behind whose name another one is, or which is shorter, is refused."""
+    """Whatever that is, or by a descriptor; a file that has neither, or is shorter, is refused."""
     text = """
-    def mapped(path, pages):
+    def mapped(path, pages, close=True):
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         os.ftruncate(file, 2 * PAGE)
-        return libc.mmap(None, pages * PAGE, 3, mmap.MAP_SHARED, file, 0)
+        got = libc.mmap(None, pages * PAGE, 3, mmap.MAP_SHARED, file, 0)
+        if close:
+            os.close(file)
+        return got
     def register(address, pages):
         return Memory(kfd, drm, address, pages * PAGE, USERPTR | WRITABLE)
     device = Memory(kfd, drm, ARENA + (4 << 20), PAGE)
@@ -102,14 +105,15 @@ def test_pages_of_a_file_are_shared_by_its_name(tmp_path: Path) -> None:
     print(os.pread(os.open("a file (deleted)", os.O_RDONLY), 4, PAGE), ctypes.c_uint32.from_address(own + PAGE).value)
     user.free()
     print(ctypes.c_uint32.from_address(own + PAGE).value)
-    gone = mapped("a file", 2)
-    os.unlink("a file")
-    print(refused(register, gone, 2), refused(register, mapped("short", 3), 3), refused(register, mapped("\\n", 2), 2))
+    gone, there = mapped("a file", 2), mapped("another file", 2, False)
+    os.unlink("a file"), os.unlink("another file")
+    print(register(there, 2).handle > 0, refused(register, gone, 2), refused(register, mapped("short", 3), 3),
+          refused(register, mapped("\\n", 2), 2))
     print(register(own, 2).handle > 0)
     """
     text = f"import os\nos.chdir({str(tmp_path)!r})\n" + dedent(text)
     assert drive(text, tmp_path, before=COPY).splitlines() == [
-        f"{b'M' + bytes(3)} 77", "77", "EFAULT EFAULT EFAULT", "True"]
+        f"{b'M' + bytes(3)} 77", "77", "True EFAULT EFAULT EFAULT", "True"]
 
 
 def test_a_child_has_copies_of_its_own_and_a_device_of_its_own(tmp_path: Path) -> None:
@@ -122,14 +126,14 @@ def test_a_child_has_copies_of_its_own_and_a_device_of_its_own(tmp_path: Path) -
         ctypes.memset(own, 2, PAGE)
         assert refused(ioctl, kfd, 0x01, "II", 0, 0) in ("ENOTTY", "EINVAL", "EIO"), "the parent's"
         again = os.open("/dev/kfd", os.O_RDWR)
-        assert ioctl(again, 0x01, "II", 0, 0) == (1, 13)
+        assert ioctl(again, 0x01, "II", 0, 0) == (1, 15)
         mine = Memory(again, os.open("/dev/dri/renderD128", os.O_RDWR), ARENA + (4 << 20), PAGE)
         mine.word(0).value = 5
         os._exit(mine.word(0).value)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), ctypes.string_at(own, 1).hex())
     print(ioctl(kfd, 0x01, "II", 0, 0))
     """
-    assert drive(text, tmp_path, before=COPY).splitlines() == ["5 01", "(1, 13)"]
+    assert drive(text, tmp_path, before=COPY).splitlines() == ["5 01", "(1, 15)"]
 
 
 def test_nothing_is_lost_that_others_write_while_pages_are_exchanged(tmp_path: Path) -> None:

@@ -246,4 +246,4 @@ def test_queues_come_and_go_on_several_threads(tmp_path: Path) -> None:
         thread.join()
     print(lost, ioctl(kfd, 0x01, "II", 0, 0))
     """
-    assert drive(text, tmp_path, before=AQL).splitlines() == ["[] (1, 13)"]
+    assert drive(text, tmp_path, before=AQL).splitlines() == ["[] (1, 15)"]

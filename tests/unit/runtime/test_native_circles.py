@@ -16,14 +16,14 @@ from luthier_py.runtime import hip, hiprtc
 from luthier_py.runtime.hip import table
 from luthier_py.runtime.kfd import protocol as kfd_protocol
 from luthier_py.runtime.native import protocol as native_protocol
-from luthier_py.runtime.native.build import HOLD, NATIVE, RUNTIME_ROOT, TRACED, compile_sources
+from luthier_py.runtime.native.build import HOLD, MAPPED, NATIVE, RUNTIME_ROOT, TRACED, compile_sources
 from luthier_py.runtime.tool import COMMON_TOOL_SOURCES
 
 LIBRARIES = {
-    "hip": (True, [*hiprtc.HIPRTC_SOURCES, HOLD, TRACED]),
+    "hip": (True, [*hiprtc.HIPRTC_SOURCES, HOLD, MAPPED, TRACED]),
     "preload": (False, [hip.HERE / "image.c", *COMMON_TOOL_SOURCES]),
     "hsa": (False, [*COMMON_TOOL_SOURCES]),
-    "kfd": (False, [HOLD]),
+    "kfd": (False, [HOLD, MAPPED]),
     "roctx": (False, [TRACED]),
 }
 """By the room that a library has most sources of: whether HIP is its own, and what else it is made of."""

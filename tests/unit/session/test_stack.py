@@ -101,10 +101,10 @@ def test_nothing_is_missing_where_a_worker_served(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(("variable", "chosen"), [
-    ("DEBUG_HIP_MEM_POOL_VMHEAP", "0"), ("HSA_ENABLE_IPC_MODE_LEGACY", "1")])
+    ("DEBUG_HIP_MEM_POOL_VMHEAP", "0"), ("HIP_VMEM_MANAGE_SUPPORT", "0"), ("HSA_ENABLE_IPC_MODE_LEGACY", "1")])
 def test_newer_releases_do_without_a_newer_driver(variable: str, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """HIP 7.2's pools without virtual memory, and memory of several processes without DMA-BUFs; unless somebody asks
-    for them."""
+    """HIP 7.2's pools, and HIP as a whole, without virtual memory management, and memory of several processes without
+    DMA-BUFs; unless somebody asks for them."""
     monkeypatch.setattr("platform.system", lambda: "Linux")
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setattr("luthier_py.runtime.kfd.device_library", lambda: "library")

@@ -17,6 +17,12 @@ def test_both_see_what_either_writes(programs: Programs, stacked: Stacked, tmp_p
     assert len(done.profile) == 4
 
 
+def test_on_our_runtime(programs: Programs, stacked: Stacked, tmp_path: Path) -> None:
+    """The same executable, whose workers map the file."""
+    done = stacked.on_ours(programs.hip(PROGRAM), tmp_path / "shared")
+    assert (done.code, done.out, done.err) == (0, "PASSED\n", "") and len(done.profile) == 4
+
+
 @pytest.mark.parametrize("level", ["hip", "hsa"])
 def test_under_a_tool(level: str, programs: Programs, stacked: Stacked, tmp_path: Path) -> None:
     """It has a worker for each process, and one verdict of the first."""

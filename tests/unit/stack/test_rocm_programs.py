@@ -17,8 +17,9 @@ from stacked_programs import Done, Programs, Stacked, executed, reported, some
 
 NAMES = (
     "bitonic_sort", "cooperative", "devices", "grid_sync", "histogram", "jacobi", "lud_diagonal", "managed_memory",
-    "nbody", "nearest_neighbour", "printing", "reduction", "rocm/device_malloc", "rocm/graph", "rocm/pageable",
-    "rocm/rtc", "scan", "softmax", "symbols", "threads", "transpose", "vector_add", "walsh_transform",
+    "managed_ranges", "nbody", "nearest_neighbour", "printing", "reduction", "registered_files", "rocm/device_malloc",
+    "rocm/graph", "rocm/pageable", "rocm/rtc", "scan", "softmax", "symbols", "threads", "transpose", "vector_add",
+    "walsh_transform",
 )  # fmt: skip
 WAITING = {"cooperative", "grid_sync", "printing", "rocm/device_malloc"}  # for others, as often as chance has it
 GRAPH = "rocm/graph"  # a tool has one result for all launches of a kernel in a graph
@@ -28,8 +29,8 @@ PLAIN = "instr_count", "opcode_histogram"
 CASES = [(name, PLAIN[place % 2]) for place, name in enumerate(COUNTED)]
 CASES += [(name, "lds_bank_conflicts") for name in WITH_LDS]
 ALWAYS = {  # each asks ROCm for something else; what others compute is above the same calls
-    *WAITING, GRAPH, "devices", "histogram", "managed_memory", "rocm/pageable", "rocm/rtc", "symbols", "threads",
-    "vector_add",
+    *WAITING, GRAPH, "devices", "histogram", "managed_memory", "managed_ranges", "registered_files", "rocm/pageable",
+    "rocm/rtc", "symbols", "threads", "vector_add",
 }  # fmt: skip
 ON_BOTH = {"histogram", "symbols", "threads"}
 UNDER_A_TOOL = {case for case in CASES if case[0] in {"devices", "managed_memory", "rocm/rtc", "symbols"}}

@@ -1,0 +1,64 @@
+/* Pages of files that several processes may have mapped (MAP_SHARED), registered: they stay the file's, which the arena shows at
+ * their place, here and in the worker. So kernels of all processes that have registered them see the same bytes. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pinned.h"
+
+/* What is mapped where a range begins. */
+static bool find_mapping(struct range pages, struct mapping *found)
+{
+    FILE *maps = open_mappings();
+    bool there = false;
+    while (maps && !there && next_mapping(maps, found))
+        there = found->start <= pages.start && pages.start < found->end;
+    if (maps)
+        fclose(maps);
+    return there;
+}
+
+static bool is_arena(const struct mapping *found)
+{
+    struct stat status;
+    return fstat(device_arena_file(), &status) == 0 && status.st_ino == found->inode;
+}
+
+bool file_find(struct range pages, struct shared_file *file)
+{
+    struct mapping found;
+    return pages.start < pages.end && find_mapping(pages, &found) && !is_arena(&found) &&
+           find_shared_file(pages.start, pages.end, &found, file);
+}
+
+bool file_is_there(struct range pages, const struct shared_file *file)
+{
+    struct mapping found;
+    if (!find_mapping(pages, &found) || found.kind != 's')
+        return false;
+    if (!*file->name)
+        return is_arena(&found);
+    return found.inode == file->inode && found.offset + (pages.start - found.start) == file->offset;
+}
+
+/* The worker gets it from a descriptor, which stands for the file whatever becomes of its name. */
+hipError_t file_enter(struct range pages, const struct shared_file *file)
+{
+    char name[64];
+    struct stat status;
+    int descriptor = open(file->name, O_RDWR | O_CLOEXEC);
+    hipError_t error = hipErrorInvalidValue;
+    if (descriptor >= 0 && fstat(descriptor, &status) == 0 && status.st_ino == file->inode) {
+        snprintf(name, sizeof name, "/proc/%d/fd/%d", (int)getpid(), descriptor);
+        error = mapping_enter(device_address(pages.start), pages.end - pages.start, name, file->offset);
+    }
+    if (descriptor >= 0)
+        close(descriptor);
+    return error;
+}
+
+hipError_t file_leave(struct range pages)
+{
+    return pages.start < pages.end ? mapping_leave(device_address(pages.start), pages.end - pages.start) : hipSuccess;
+}
