@@ -102,6 +102,10 @@ class BankModel:
     def service(self, way: Way, dwords: int) -> LaneGroups:
         return (self.reads if way is Way.READ else self.writes)[dwords - 1]
 
+    def least(self, access: LdsAccess, wave_size: int) -> int:
+        """Cycles of an access without conflicts."""
+        return len(access.offsets_bytes) * self.service(access.way, access.dwords).count(wave_size)
+
 
 @dataclass(frozen=True, slots=True)
 class LdsAccess:

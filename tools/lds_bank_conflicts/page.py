@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from luthier_py import LaunchResult, Tool
 from luthier_py.report import plots
 from luthier_py.report.annotated import Beside, listing, source_table, told_first
-from luthier_py.report.columns import comma_separated
+from luthier_py.report.columns import comma_separated, idle_line
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.sources import SourceFolder
-from luthier_py.tool import encoded
+from luthier_py.tool import encoded, loop_of
 
 from .advice import advice_text
 from .results import SUMS
@@ -43,7 +43,7 @@ def _plot(rows: Iterable[Numbers], count: int) -> Picture:
 def _page(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], pictures: list[Picture], folder: SourceFolder
           ) -> Page:
     total, by_pc = report["total"], {row["pc"]: row for row in report["instructions"]}
-    kernel, counted = tool.selection.shown(launch.kernel), launch.notes
+    kernel, counted = tool.selection.short(launch.kernel), launch.notes
     shape = ("work-groups x work-items", f"{launch.grid} x {launch.block}")
     facts = (
         shape if report["launches"] == 1 else ("launches", str(report["launches"])),
@@ -61,18 +61,22 @@ def _page(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], pictures:
     notes += [] if plots.available() else ["Install luthier-py[plot] for a plot of the worst instructions."]
     notes += folder.not_shown(files)
     notes += [f"Left out: {row['instruction']} at {row['pc']:#x}, as {row['why']}." for row in report["left_out"]]
+    ran = [row for row in by_pc.values() if row["accesses"]]
+    notes += [f"{line.strip()}." for line in idle_line(len(by_pc) - len(ran))]
     panes = [pane for pane in (sources, listings) if pane]
-    return Page(f"LDS bank conflicts of {kernel}", facts, [_summary(by_pc.values())], pictures, notes, panes)
+    return Page(f"LDS bank conflicts of {kernel}", facts, [_summary(ran)], pictures, notes, panes,
+                tool.selection.whole(launch.kernel))
 
 
-def _summary(rows: Iterable[Numbers]) -> HtmlTable:
-    most = _most(rows)
+def _summary(rows: Collection[Numbers]) -> HtmlTable:
+    most, inside = _most(rows), any(map(loop_of, rows))
     found = tuple(
-        HtmlRow((f"{row['pc']:#x}", *_cells(row), f"{row['instruction']}  {row['source'] or ''}"), _heat(row, most),
-            link=f"pc{row['pc']:x}")
+        HtmlRow((f"{row['pc']:#x}", *_cells(row), *[loop_of(row)] * inside,
+                 f"{row['instruction']}  {row['source'] or ''}".rstrip()), _heat(row, most), link=f"pc{row['pc']:x}")
         for row in rows
     )  # fmt: skip
-    return HtmlTable("LDS instructions", ("pc", *COLUMNS, "instruction"), found, code=len(COLUMNS) + 1)
+    columns = ("pc", *COLUMNS, *["loop"] * inside)
+    return HtmlTable("LDS instructions", (*columns, "instruction"), found, code=len(columns))
 
 
 def _by_line(file: str, rows: Iterable[Numbers]) -> dict[int, Beside]:
