@@ -138,13 +138,13 @@ class MemoryDivergence(Tool):
         notes: Accesses = launch.notes
         values = np.reshape(launch[notes.counts], (-1, ROW)).tolist()
         rows = [_row(*site, counts) for site, counts in zip(notes.sites, values, strict=False)]
-        return _summed(rows, left_out_rows(notes.left_out))
+        return _summed(sorted(rows, key=lambda row: (-row["lines"], row["pc"])), left_out_rows(notes.left_out))
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         total = report["total"]
         head = f"{self.headline(launch)}, {total['bytes']} bytes asked for, {_percents(total)}"
         columns = ("executions", "lanes", "bytes", "lines", "each", *(f"of {size}" for size in SEGMENTS))
-        ran = sorted((row for row in report["instructions"] if row["executions"]), key=lambda row: -row["lines"])
+        ran = [row for row in report["instructions"] if row["executions"]]
         rows = [(*_cells(row), f"{row['pc']:#x}", loop_of(row), row["instruction"], row["source"]) for row in ran]
         lines = [head, aligned((*columns, "pc", "loop", "instruction", "source"), rows, left=3),
                  *idle_line(len(report["instructions"]) - len(ran))]

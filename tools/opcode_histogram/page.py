@@ -49,10 +49,9 @@ def _kinds(report: Numbers) -> HtmlTable:
     """A column for each kind, a row for the kernel and for each loop."""
     kinds = list(report["kinds"])
     rows = [("whole kernel", report), *((f"loop {row['header']:#x}", row) for row in _hottest(report))]
-    made = [HtmlRow((str(row["instructions"]), *(percent(row["kinds"].get(kind, 0) / max(row["instructions"], 1))
-                                                 for kind in kinds), name)) for name, row in rows]
-    return HtmlTable("Kinds of instructions", ("instructions", *map(KINDS.__getitem__, kinds), "part"), tuple(made),
-                     len(kinds) + 1)
+    made = [HtmlRow((name, str(row["instructions"]), *(percent(row["kinds"].get(kind, 0) / max(row["instructions"], 1))
+                                                       for kind in kinds))) for name, row in rows]
+    return HtmlTable("Kinds of instructions", ("part", "instructions", *map(KINDS.__getitem__, kinds)), tuple(made), 0)
 
 
 def _opcodes(report: Numbers) -> HtmlTable:

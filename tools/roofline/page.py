@@ -88,8 +88,8 @@ def _files(rows: Iterable[Numbers]) -> list[str]:
 
 def _table(level: str, rows: Sequence[Numbers], peaks: Peaks) -> HtmlTable:
     most = max((row["flops"] for row in rows), default=0)
-    found = tuple(HtmlRow((*_cells(row, peaks), title(row)), row["flops"] / most if most else 0.0) for row in rows)
-    return HtmlTable(level.capitalize(), (*COLUMNS, level.removesuffix("s")), found, code=len(COLUMNS))
+    found = tuple(HtmlRow((title(row), *_cells(row, peaks)), row["flops"] / most if most else 0.0) for row in rows)
+    return HtmlTable(level.capitalize(), (level.removesuffix("s"), *COLUMNS), found, code=0)
 
 
 def _source(file: str, source: SourceFile, rows: Iterable[Numbers], peaks: Peaks) -> HtmlTable:
