@@ -3,6 +3,7 @@ loop in which all happens, buffers, and code that does not run."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,6 +79,14 @@ def test_bank_conflicts_are_told_by_loop(clang: str, tmp_path: Path) -> None:
     page = files["lds_bank_conflicts.html"]
     assert f"loop {worst['loop']}, {IN_LOOP} instructions" in page and f"behind loop {worst['loop']}" in page
     assert f'data-start="loop{int(worst["loop"], 16):x}"' in page and page.count("offset:4</td>") == 1
+
+
+def test_a_page_without_conflicts_begins_at_the_most_cycles(clang: str, tmp_path: Path,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "BODY", BODY.replace("v_lshlrev_b32 v2, 7", "v_lshlrev_b32 v2, 2"))
+    done, files = ran(clang, tmp_path, "lds_bank_conflicts")
+    assert done.report["total"]["conflict_cycles"] == 0
+    assert f'data-start="loop{int(done.report["instructions"][0]["loop"], 16):x}"' in files["lds_bank_conflicts.html"]
 
 
 def test_worst_memory_accesses_are_first(clang: str, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from luthier_py.report.sources import SourceFolder
 from luthier_py.tool import encoded, loop_of
 
 from .advice import advice_text
-from .results import SUMS
+from .results import SUMS, ordered
 
 COLUMNS = ("accesses", "cycles", "conflict-free", "conflicts", "worst")
 Numbers = Mapping[str, Any]
@@ -32,8 +32,8 @@ def files_of(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], worst:
     return files
 
 
-def _plot(rows: Iterable[Numbers], count: int) -> Picture:
-    worst = sorted(rows, key=lambda row: (-row["conflict_cycles"], row["pc"]))[:count]
+def _plot(rows: list[dict[str, Any]], count: int) -> Picture:
+    worst = ordered(rows, worst_first=True)[:count]
     parts = {name: [row[f"{name}_cycles".replace("-", "_")] for row in worst] for name in ("conflict-free", "conflict")}
     labels = [f"{row['pc']:#x} {row['instruction'].split()[0]}" for row in worst]
     title = "LDS cycles of the worst instructions"
@@ -53,8 +53,8 @@ def _page(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], pictures:
     files = _files(by_pc.values())
     sources = told_first(source_table(file, source, COLUMNS[:-1], _by_line(file, by_pc.values()))
                          for file in files if (source := folder.source(file)).lines)
-    most = _most(by_pc.values())
-    beside = {pc: Beside(_cells(row), _heat(row, most)) for pc, row in by_pc.items()}
+    beside = {pc: Beside(_cells(row), heat)
+              for (pc, row), heat in zip(by_pc.items(), _heats(by_pc.values()), strict=True)}
     listings = [listing(function, counted.lines, folder, COLUMNS, beside)
                 for function in counted.reached(launch.kernel)]
     notes = [line[0].upper() + line[1:] + "." for line in advice_text(report)]
@@ -69,11 +69,11 @@ def _page(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], pictures:
 
 
 def _summary(rows: Collection[Numbers]) -> HtmlTable:
-    most, inside = _most(rows), any(map(loop_of, rows))
+    inside = any(map(loop_of, rows))
     found = tuple(
         HtmlRow((f"{row['pc']:#x}", *_cells(row), *[loop_of(row)] * inside,
-                 f"{row['instruction']}  {row['source'] or ''}".rstrip()), _heat(row, most), link=f"pc{row['pc']:x}")
-        for row in rows
+                 f"{row['instruction']}  {row['source'] or ''}".rstrip()), heat, link=f"pc{row['pc']:x}")
+        for row, heat in zip(rows, _heats(rows), strict=True)
     )  # fmt: skip
     columns = ("pc", *COLUMNS, *["loop"] * inside)
     return HtmlTable("LDS instructions", (*columns, "instruction"), found, code=len(columns))
@@ -86,8 +86,8 @@ def _by_line(file: str, rows: Iterable[Numbers]) -> dict[int, Beside]:
         name, _, line = (row["source"] or "").rpartition(":")
         if name == file:
             sums.setdefault(int(line), Counter()).update({key: row[key] for key in SUMS})
-    most = _most(sums.values())
-    return {line: Beside(_cells({**row, "worst_way": 0})[:-1], _heat(row, most)) for line, row in sums.items()}
+    return {line: Beside(_cells({**row, "worst_way": 0})[:-1], heat)
+            for (line, row), heat in zip(sums.items(), _heats(sums.values()), strict=True)}
 
 
 def _files(rows: Iterable[Numbers]) -> list[str]:
@@ -99,9 +99,8 @@ def _cells(row: Numbers) -> tuple[str, ...]:
     return (*map(str, numbers), f"{row['worst_way']}-way" if row["worst_way"] else "")
 
 
-def _most(rows: Iterable[Numbers]) -> int:
-    return max((row["conflict_cycles"] for row in rows), default=0)
-
-
-def _heat(row: Numbers, most: int) -> float:
-    return row["conflict_cycles"] / most if most else 0.0
+def _heats(rows: Collection[Numbers]) -> list[float]:
+    """By what conflicts cost; where nothing conflicts, by all cycles."""
+    cost = "conflict_cycles" if any(row["conflict_cycles"] for row in rows) else "cycles"
+    most = max((row[cost] for row in rows), default=0)
+    return [row[cost] / most if most else 0.0 for row in rows]
