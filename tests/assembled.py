@@ -31,6 +31,7 @@ k:
  .amdhsa_next_free_vgpr {vgprs}
  .amdhsa_next_free_sgpr 40
  .amdhsa_private_segment_fixed_size {private}
+ .amdhsa_group_segment_fixed_size {lds}
  {more}
 .end_amdhsa_kernel
 .amdgpu_metadata
@@ -40,7 +41,7 @@ amdhsa.kernels:
   - .name: k
     .symbol: k.kd
     .kernarg_segment_size: 8
-    .group_segment_fixed_size: 0
+    .group_segment_fixed_size: {lds}
     .private_segment_fixed_size: {private}
     .kernarg_segment_align: 8
     .wavefront_size: {wave}
@@ -54,13 +55,13 @@ amdhsa.kernels:
 
 
 def assembled(clang: str, folder: Path, gpu: str, body: str, vgprs: int = 32, private: int = 0,
-              wave: int | None = None) -> bytes:
+              wave: int | None = None, lds: int = 0) -> bytes:
     """Waves of 32 lanes from gfx10 on, where nothing else is said."""
     wave = wave or min(target(gpu).wave_sizes)
     more = [f".amdhsa_wavefront_size32 {int(wave == 32)}"] * (target(gpu).generation >= 10)
     more += [f".amdhsa_accum_offset {-(-vgprs // 4) * 4}"] * target(gpu).has_agprs * (gpu != "gfx908")
     (folder / "k.s").write_text(
-        _TEXT.format(gpu=gpu, body=body, vgprs=vgprs, private=private, wave=wave, more="\n ".join(more)))
+        _TEXT.format(gpu=gpu, body=body, vgprs=vgprs, private=private, wave=wave, lds=lds, more="\n ".join(more)))
     subprocess.run([clang, "-x", "assembler", "-target", "amdgcn-amd-amdhsa", f"-mcpu={gpu}", folder / "k.s",
                     "-o", folder / "k.co", *["-mwavefrontsize64"] * (wave > min(target(gpu).wave_sizes))], check=True)
     return (folder / "k.co").read_bytes()

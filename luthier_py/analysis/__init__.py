@@ -11,9 +11,10 @@ from luthier_py.analysis.frames import Frame, Frames, source_frames
 from luthier_py.analysis.graphs import block_graph, call_graph, post_dominators
 from luthier_py.analysis.line_ranges import LineRange, line_ranges
 from luthier_py.analysis.lines import SourceLine, SourceLines, line_order, source_lines
-from luthier_py.analysis.loops import Loop, dominators, line_of_loop, loops_of
+from luthier_py.analysis.loops import Loop, dominators, innermost_loops, line_of_loop, loops_of
 from luthier_py.analysis.missing_waits import MissingWait, missing_waits
 from luthier_py.analysis.paths import Adding, Arc, Paths, paths
+from luthier_py.analysis.private import with_private_memory
 from luthier_py.analysis.regions import OUTSIDE, Flow, Spanning, estimated, going_round, spanning
 from luthier_py.analysis.registers import initial_registers, touched
 from luthier_py.analysis.sharing import sharing
@@ -26,6 +27,7 @@ __all__ = [
     "Frames", "GivenLaunch", "LineRange", "Loop", "MissingWait", "Paths", "Pending", "Reaching", "SourceLine",
     "SourceLines", "Spanning", "Steps", "analyse", "block_graph", "call_graph", "coming", "depends_on_mode",
     "dominators", "edges_of", "estimated", "fields_unlike_plain", "foretell", "going_round", "initial_registers",
-    "line_of_loop", "line_order", "line_ranges", "live_notes", "loops_of", "missing_waits", "paths",
+    "innermost_loops", "line_of_loop", "line_order", "line_ranges", "live_notes", "loops_of", "missing_waits", "paths",
     "post_dominators", "sharing", "source_frames", "source_lines", "spanning", "steps_of", "touched", "trip_count",
+    "with_private_memory",
 ]

@@ -69,6 +69,14 @@ def loops_of(function: Function) -> tuple[Loop, ...]:
     return tuple(sorted(found, key=lambda loop: (loop.header.address, -len(loop.blocks))))
 
 
+def innermost_loops(function: Function) -> dict[Block, Loop]:
+    """Of each block that is in a loop, the smallest one."""
+    found: dict[Block, Loop] = {}
+    for loop in sorted(loops_of(function), key=lambda loop: -len(loop.blocks)):
+        found.update(dict.fromkeys(loop.blocks, loop))
+    return found
+
+
 def line_of_loop(loop: Loop, lines: SourceLines) -> SourceLine | None:
     """The line of a loop. Compilers give that of `for` or `while` to what goes back to the header; the header itself
     begins with any line of the body."""

@@ -103,6 +103,10 @@ class BankModel:
         """How an access of ``dwords`` in each lane, from 1 to 4, is served."""
         return (self.reads if way is Way.READ else self.writes)[dwords - 1]
 
+    def least(self, access: LdsAccess, wave_size: int) -> int:
+        """Cycles of an access without conflicts."""
+        return len(access.offsets_bytes) * self.service(access.way, access.dwords).count(wave_size)
+
 
 @dataclass(frozen=True, slots=True)
 class LdsAccess:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from luthier_py.analysis import Loop, innermost_loops
 from luthier_py.analysis.lines import SourceLines
+from luthier_py.errors import how_many
 from luthier_py.ir import Function
-from luthier_py.names import demangled
+from luthier_py.names import demangled, shortened
 from luthier_py.report.html import HtmlRow, HtmlTable
 from luthier_py.report.sources import SourceFile, SourceFolder
 
@@ -28,10 +30,16 @@ def listing(
     function: Function, lines: SourceLines, folder: SourceFolder, columns: tuple[str, ...],
     beside: Mapping[int, Beside],
 ) -> HtmlTable:
-    """A function's disassembly, with its source lines as headings; branches lead to where they go."""
-    rows, before, nothing = [], None, Beside(("",) * len(columns))
-    here = {instr.pc for instr in function.instrs}
+    """A function's disassembly, with its source lines and loops as headings; branches lead to where they go. It starts
+    at the loop of the first of its hottest instructions, if these are the hottest of all."""
+    rows, before, nothing = list[HtmlRow](), None, Beside(("",) * len(columns))
+    here, loops, around = {instr.pc for instr in function.instrs}, innermost_loops(function), None
+    start = next((instr for instr in function.instrs if beside.get(instr.pc, nothing).heat >= 1.0), None)
     for instr in function.instrs:
+        loop = loops.get(function.block(instr.pc))
+        if loop is not around:
+            rows.append(_loop_heading(instr.pc, loop, around))
+        around = loop
         source, numbers = lines.at(instr.pc), beside.get(instr.pc, nothing)
         if source is not None and source != before:
             rows.append(HtmlRow((f"{source}  {folder.source(source.file).line(source.line)}",), heading=True))
@@ -40,8 +48,23 @@ def listing(
         jump = f"pc{target:x}" if target in here else ""
         rows.append(HtmlRow((f"{instr.pc:#x}", *numbers.cells, text), numbers.heat, name=f"pc{instr.pc:x}", jump=jump,
                             line="" if source is None else str(source)))
-    title = f"Disassembly of {demangled(function.name)}"
-    return HtmlTable(title, ("pc", *columns, "instruction"), tuple(rows), len(columns) + 1)
+    title = f"Disassembly of {shortened(demangled(function.name), function.name)}"
+    hottest = None if start is None else loops.get(function.block(start.pc))
+    name = "" if start is None else f"pc{start.pc:x}" if hottest is None else f"loop{hottest.header.address:x}"
+    return HtmlTable(title, ("pc", *columns, "instruction"), tuple(rows), len(columns) + 1, start=name)
+
+
+def _loop_heading(pc: int, loop: Loop | None, before: Loop | None) -> HtmlRow:
+    """Where control comes to another loop, or out of one, as far as code lies in a row."""
+    if loop is None:
+        assert before is not None
+        return HtmlRow((f"behind loop {before.header.address:#x}",), heading=True)
+    name, count = f"{loop.header.address:#x}", sum(len(block.instrs) for block in loop.blocks)
+    inside = "" if loop.parent is None else f", in loop {loop.parent.header.address:#x}"
+    if loop.header.address != pc:
+        return HtmlRow((f"loop {name}{inside}, more of it",), heading=True)
+    text = f"loop {name}, {how_many(count, 'instruction')}{inside}"
+    return HtmlRow((text,), heading=True, name=f"loop{loop.header.address:x}")
 
 
 def source_table(

@@ -7,17 +7,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
+from luthier_py.errors import how_many
+
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")  # how they begin (OWASP, "CSV Injection")
 
 
 def aligned(header: Sequence[str], rows: Iterable[Sequence[Any]], left: int, first: int = 0) -> str:
     """Lines of columns as wide as they need to be; the ``first`` and the last ``left`` columns are texts, the others
-    numbers."""
+    numbers. Columns of texts that nothing stands in are left out."""
     cells = [list(map(str, row)) for row in (header, *rows)]
+    texts = [*range(first), *range(len(header) - left, len(header))]
+    empty = {at for at in texts if len(cells) > 1 and not any(row[at] for row in cells[1:])}
+    left, first = (len([at for at in side if at not in empty]) for side in (texts[first:], texts[:first]))
+    header, *rows = cells = [[cell for at, cell in enumerate(row) if at not in empty] for row in cells]
     widths = [max(len(row[at]) for row in cells) for at in range(len(header))]
     adjust = [str.ljust] * first + [str.rjust] * (len(header) - first - left) + [str.ljust] * left
     lines = ("  ".join(put(cell, w) for put, cell, w in zip(adjust, row, widths, strict=True)) for row in cells)
     return "\n".join(line.rstrip() for line in lines)
+
+
+def idle_line(count: int) -> Iterator[str]:
+    """What a table of instructions says of those that it leaves out, as they did nothing."""
+    if count:
+        yield f"  {how_many(count, 'more instruction')} did not run"
 
 
 def percent(part: float | None) -> str:

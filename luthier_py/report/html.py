@@ -53,6 +53,7 @@ class HtmlTable:
     rows: tuple[HtmlRow, ...]
     code: int
     note: str = ""
+    start: str = ""  # name of the row that is shown first where the table is longer than its pane
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """``panes``: tables that stand side by side, under the others; the page then has the window's height."""
+    """``panes``: tables that stand side by side, under the others; the page then has the window's height. ``whole``:
+    the name of which the title has a short form."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
@@ -81,6 +83,7 @@ class Page:
     pictures: Sequence[Picture] = ()
     notes: Sequence[str] = ()
     panes: Sequence[Sequence[HtmlTable]] = ()
+    whole: str = ""
 
 
 def render(page: Page) -> str:

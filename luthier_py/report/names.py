@@ -6,10 +6,11 @@ gives no name twice, and none that file systems which do not tell case apart wou
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+
+from luthier_py.names import digest
 
 LONGEST = 100  # characters, which are bytes
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
@@ -36,5 +37,4 @@ def file_name(text: str) -> str:
     name = _UNSAFE.sub("_", text)[:LONGEST]
     if name == text and text and not text.startswith((".", "-")):
         return name
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{name.lstrip('.-') or 'name'}-{digest}"
+    return f"{name.lstrip('.-') or 'name'}-{digest(text)}"

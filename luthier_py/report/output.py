@@ -66,6 +66,7 @@ class Output:
         self.stream = sys.stderr if stream is None else stream
         self._rows = SpooledRows(tool.selection.output)
         self._columns: dict[str, None] = {}
+        self._named: set[str] = set()  # kernels whose whole names were told
         self._launches: dict[tuple[tuple[str, ...], str, int], Launches] = {}  # kernels may have one name
         self._so_far, seconds = SoFar(tool), tool.selection.live if in_time else 0.0
         self.live = LiveTable(self._so_far, self.stream, seconds) if seconds else None
@@ -84,7 +85,7 @@ class Output:
         elif self.tool.tells_end:
             self._so_far.add(result, report)
         if self.wants_texts:
-            self._say(path, text)
+            self._say(path, text and self._naming(result.kernel) + text)
         elif path is not None:
             self._keep_row(result, report, path.suffix == ".csv")
         if folder is not None:
@@ -93,6 +94,12 @@ class Output:
             if key not in self._launches:
                 self._launches[key] = Launches(result, self._objects)
             self._launches[key].append(result, report)
+
+    def _naming(self, kernel: str) -> str:
+        """The first time a line with the whole name of a kernel whose short one texts have."""
+        name = "" if kernel in self._named else self.tool.selection.whole(kernel)
+        self._named.add(kernel)
+        return f"{self.tool.selection.short(kernel)} is {name}\n" if name else ""
 
     def _say(self, path: Path | None, text: str) -> None:
         """Nothing where the tool has nothing to say."""

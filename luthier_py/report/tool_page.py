@@ -7,17 +7,18 @@ What a report says of source lines itself (`lines`) stands there alone: a row of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from luthier_py.analysis.lines import SourceLine, SourceLines, source_lines
+from luthier_py.errors import how_many
 from luthier_py.report.annotated import Beside, listing, source_table, told_first
 from luthier_py.report.cfg import cfg_svg, flow_counts, kernel_functions
 from luthier_py.report.html import SVG, HtmlRow, HtmlTable, Page, Picture
 from luthier_py.report.plain import Json, flat, is_number
 from luthier_py.report.sources import SourceFolder
 from luthier_py.report.tallies import ADDRESSES, AddedUp, NumberName, numbers_of
-from luthier_py.tool import Declaration, LaunchResult, Tool, amount_at, as_data, declared_at
+from luthier_py.tool import CountsBy, Declaration, LaunchResult, RowsBy, Tool, amount_at, as_data, declared_at
 
 MOST_COLUMNS = 8
 PLACES = ("pc", "branch", "header")  # where a row belongs
@@ -38,13 +39,14 @@ def tool_page(tool: Tool, launch: LaunchResult, report: Any) -> Page | None:
     texts = {instr.pc: program.isa.text(instr.inst, instr.pc) for function in functions for instr in function.instrs}
     kinds = {name: None if tool.amounts is None else declared_at(tool.amounts, (name,)) for name in lists}
     rows = [(row, kinds[name]) for name, members in lists.items() for row in members if _address(row) in texts]
-    names = list(dict.fromkeys(name for row, _ in rows for name in numbers_of(row)))
+    names = sorted(dict.fromkeys(name for row, _ in rows for name in numbers_of(row)), key=_rank(kinds.values()))
     columns = tuple(names[:MOST_COLUMNS])
     by_pc = _put_together((_address(row), row, kind) for row, kind in rows)
     beside = _beside(by_pc, columns)
     placed = [*_told_of_lines(tool, data)] or [
         (line, row, kind) for row, kind in rows if (line := _line(row, lines)) is not None]
-    of_lines = tuple(dict.fromkeys(name for _, row, _ in placed for name in numbers_of(row)))[:MOST_COLUMNS]
+    of_lines = tuple(sorted(dict.fromkeys(name for _, row, _ in placed for name in numbers_of(row)),
+                            key=_rank(kind for _, _, kind in placed)))[:MOST_COLUMNS]
     files = sorted({line.file for line, _, _ in placed})
     sources = told_first(source_table(file, source, of_lines, _beside(_of_file(placed, file), of_lines))
                          for file in files if (source := folder.source(file)).lines)
@@ -52,14 +54,15 @@ def tool_page(tool: Tool, launch: LaunchResult, report: Any) -> Page | None:
     notes = [*folder.not_shown(files)]
     if left_out := names[MOST_COLUMNS:]:
         notes.append(f"Not shown, but in {tool.name}.json: {', '.join(left_out)}.")
-    tables = [_table(name, members, texts, lines) for name, members in lists.items()]
+    tables = [_table(name, members, texts, lines, kinds[name]) for name, members in lists.items()]
     shape = ("work-groups x work-items", f"{launch.grid} x {launch.block}")
     facts = (("target", program.obj.target.name), *([shape] if launch.launches == 1 else []),
              ("launches", str(launch.launches)), *_facts(data))
-    title = f"{tool.name} of {tool.selection.shown(launch.kernel)}"
+    title = f"{tool.name} of {tool.selection.short(launch.kernel)}"
     counts, drawn = flow_counts([data], functions), kernel_functions(program, program.kernel(launch.kernel))
     pictures = [Picture("control flow", cfg_svg(drawn, counts, lines).encode(), form=SVG)] if counts else []
-    return Page(title, facts, tables, pictures, notes, [pane for pane in (sources, code) if pane])
+    panes = [pane for pane in (sources, code) if pane]
+    return Page(title, facts, tables, pictures, notes, panes, tool.selection.whole(launch.kernel))
 
 
 def _lists(data: Any) -> Iterator[tuple[str, list[Json]]]:
@@ -68,6 +71,13 @@ def _lists(data: Any) -> Iterator[tuple[str, list[Json]]]:
         rows = value if isinstance(value, list) else []
         if rows and all(isinstance(row, dict) and _address(row) is not None for row in rows):
             yield name, rows
+
+
+def _rank(kinds: Iterable[Declaration | None]) -> Callable[[str], int]:
+    """The order of columns, of which not all have room: parts of a number, as of a histogram, are last."""
+    parts = {name for kind in kinds if isinstance(kind, RowsBy)
+             for name, column in kind.columns.items() if isinstance(column, CountsBy)}
+    return lambda name: 2 if name.partition(".")[0] in parts else int("." in name)
 
 
 def _address(row: Mapping[str, Any]) -> int | None:
@@ -122,24 +132,32 @@ def _beside(numbers: Mapping[int, Mapping[str, float]], columns: Sequence[str]) 
             for key, row in numbers.items()}
 
 
-def _table(name: str, rows: Sequence[Json], texts: Mapping[int, str], lines: SourceLines) -> HtmlTable:
-    """As the report has it; the first column of numbers is the heat."""
-    flattened = [flat(row) for row in rows]
-    columns = [key for key in dict.fromkeys(key for row in flattened for key in row)
-               if key not in (*TEXTS, *PLACES) and not any(isinstance(row.get(key), list) for row in flattened)]
-    columns = columns[:MOST_COLUMNS]
+def _table(
+    name: str, rows: Sequence[Json], texts: Mapping[int, str], lines: SourceLines, kind: Declaration | None
+) -> HtmlTable:
+    """As the report has it, without what never happened; the first column of numbers is the heat."""
+    flattened = [flat(row) for row in rows if any(numbers_of(row).values())] or list(map(flat, rows))
+    idle = len(rows) - len(flattened)
+    found = dict.fromkeys(key for row in flattened for key in row)
+    columns = [key for key in sorted(found, key=_rank([kind])) if key not in (*TEXTS, *PLACES)
+               and any(row.get(key) not in (None, "") for row in flattened)
+               and not any(isinstance(row.get(key), list) for row in flattened)]
+    sourced = any(_line(row, lines) for row in flattened)
+    columns = [key for key in columns if key != "loop" or not sourced][:MOST_COLUMNS]
     amounts = [key for key in columns if key not in ADDRESSES]
     hot = next((key for key in amounts if any(is_number(row.get(key)) for row in flattened)), "")
     most = max((row[hot] for row in flattened if is_number(row.get(hot))), default=0)
-    found = []
+    made: list[HtmlRow] = []
     for row in flattened:
         pc = _address(row)
         assert pc is not None
         line = str(_line(row, lines) or "")
         heat = row[hot] / most if most and is_number(row.get(hot)) else 0.0
-        cells = (f"{pc:#x}", *(_cell(key, row.get(key)) for key in columns), texts.get(pc, ""), line)
-        found.append(HtmlRow(cells, heat, link=f"pc{pc:x}" if pc in texts else "", line=line))
-    return HtmlTable(name.replace("_", " "), ("pc", *columns, "instruction", "source"), tuple(found), len(columns) + 1)
+        cells = (f"{pc:#x}", *(_cell(key, row.get(key)) for key in columns), texts.get(pc, ""), *[line] * sourced)
+        made.append(HtmlRow(cells, heat, link=f"pc{pc:x}" if pc in texts else "", line=line))
+    note = f"Without {how_many(idle, 'row')} whose numbers are all 0; the data have them." if idle else ""
+    return HtmlTable(name.replace("_", " "), ("pc", *columns, "instruction", *["source"] * sourced), tuple(made),
+                     len(columns) + 1, note)
 
 
 def _cell(column: str, value: Any) -> str:

@@ -203,7 +203,7 @@ class Verdict:
         return " ".join(f"{name}={Option.show(values[name])}" for name in chosen)
 
     def _listed(self, kernels: set[str]) -> str:
-        names = sorted(map(self.tool.selection.shown, kernels))
+        names = sorted(map(self.tool.selection.short, kernels))
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
         return f"{_many(len(names), 'kernel')} {', '.join(names[:SHOWN])}{more}"
 
@@ -250,7 +250,7 @@ class Verdict:
         told = {name: count for name, count in self.records.items() if count.pushed or name != PRINTED.attribute}
         parts += [f"{name}: {count}" for name, count in told.items()]
         lines = [f"verdict: {'; '.join(parts)}"]
-        shown = self.tool.selection.shown
+        shown = self.tool.selection.short
         for reason in dict.fromkeys(self.refused.values()):
             names = {name for name, why in self.refused.items() if why == reason}
             lines.append(f"  refused: {shown(*names) if len(names) == 1 else self._listed(names)}: {reason}")

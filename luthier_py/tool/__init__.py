@@ -63,6 +63,7 @@ from luthier_py.tool.places import (
     left_out_lines,
     left_out_of,
     left_out_rows,
+    loop_of,
     place_text,
     reason,
 )
@@ -125,7 +126,7 @@ __all__ = [
     "bf16", "bits_below", "bool_", "bounds", "channel", "combined", "computed", "declared_at", "declared_numbers",
     "destination", "device", "encoded", "f16", "f32", "f64", "grid_size", "group_and_wave", "hardware_register",
     "holds", "hook", "i8", "i16", "i32", "i64", "intrinsic", "intrinsics", "is_outside", "json_text", "kernel_argument",
-    "lane_id", "lanes_of", "lds", "lds_size", "left_out_lines", "left_out_of", "left_out_rows", "load_tool",
+    "lane_id", "lanes_of", "lds", "lds_size", "left_out_lines", "left_out_of", "left_out_rows", "load_tool", "loop_of",
     "made_tool", "mask_of", "number_waves", "opcode_id", "paths_of", "place_text", "ptr", "reason", "scratch", "share",
     "site_id", "source", "taken_lanes", "tools", "u8", "u16", "u32", "u64", "unwritten", "visit", "wave_in_group",
     "wave_in_launch", "wave_size", "waves_in_group", "worked_out", "workgroup_id", "workgroup_in_launch",

@@ -178,7 +178,7 @@ class Tool:
 
     def headline(self, launch: LaunchResult) -> str:
         """How a line about a launch begins."""
-        name = self.selection.shown(launch.kernel)
+        name = self.selection.short(launch.kernel)
         within = f" - in {' > '.join(launch.ranges)}" if launch.ranges else ""
         if launch.launches > 1:
             return f"{launch.launches} launches until {launch.index} - {name}{within}"
@@ -248,6 +248,8 @@ class Tool:
         """What to keep of a launch where files are asked for: content by file name; by default its data and text. A
         page with source and code is added, ``NAME.html``, where rows of the report have addresses and none is given."""
         data, text = json_text(report, f"the report of {self.name}"), self.text(launch, report)
+        if text and (name := self.selection.whole(launch.kernel)):
+            text = f"{self.selection.short(launch.kernel)} is {name}\n{text}"
         return {f"{self.name}.json": encoded(f"{data}\n"), f"{self.name}.txt": encoded(f"{text}\n")}
 
 

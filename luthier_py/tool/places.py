@@ -11,19 +11,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from luthier_py.analysis import source_frames, source_lines
+from luthier_py.analysis import Loop, innermost_loops, source_frames, source_lines
 from luthier_py.errors import EditConflict, HookError
-from luthier_py.ir import Function, Instr, Program
+from luthier_py.ir import Block, Function, Instr, Program
+
+NAMED = 8  # instructions that a line for people names
 
 
 @dataclass(frozen=True, slots=True)
 class InstrPlace:
-    """An instruction. ``line``: file and line of the source, where they are known."""
+    """An instruction. ``line``: file and line of the source, where they are known. ``loop``: where the innermost loop
+    begins that it is in; libraries' kernels of matrices have no lines."""
 
     pc: int
     text: str
     function: str
     line: str | None
+    loop: int | None = None
 
     def facts(self) -> dict[str, Any]:
         """The begin of a row of findings, with the keys that the emulator's checks have."""
@@ -31,7 +35,9 @@ class InstrPlace:
 
     def row(self) -> dict[str, Any]:
         """The begin of a row of counts."""
-        return {"pc": self.pc, "instruction": self.text, "function": self.function, "source": self.line or ""}
+        loop = "" if self.loop is None else f"{self.loop:#x}"
+        return {"pc": self.pc, "instruction": self.text, "function": self.function, "source": self.line or "",
+                "loop": loop}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,7 @@ class InstrPlaces:
         """``inlined``: lines begin with that of the kernel, and go on into what was inlined there."""
         self._program, self._lines = program, (source_frames if inlined else source_lines)(program.obj)
         self._left_out: list[Omission] = []
+        self._loops: dict[Function, Mapping[Block, Loop]] = {}
 
     @property
     def left_out(self) -> tuple[Omission, ...]:
@@ -62,7 +69,11 @@ class InstrPlaces:
     def of(self, instr: Instr) -> InstrPlace:
         """The place of an instruction."""
         text, function = self._program.isa.text(instr.inst), self._program.function_of(instr)
-        return InstrPlace(instr.pc, text, function.name, self._lines.text_at(instr.pc))
+        if function not in self._loops:
+            self._loops[function] = innermost_loops(function)
+        loop = self._loops[function].get(function.block(instr.pc))
+        around = None if loop is None else loop.header.address
+        return InstrPlace(instr.pc, text, function.name, self._lines.text_at(instr.pc), around)
 
     def leave_out(self, what: Instr | Function, why: str) -> None:
         """Name what is not looked at."""
@@ -103,10 +114,16 @@ def place_text(row: Mapping[str, Any]) -> str:
     return f"{row['pc']:#x} {row['instruction']}" + (f" [{row['line']}]" if row["line"] else "")
 
 
+def loop_of(row: Mapping[str, Any]) -> str:
+    """Where the instruction of a row of counts is, if its source is not known."""
+    return "" if row["source"] else str(row["loop"])
+
+
 def left_out_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Lines for people, one for each reason."""
     found: dict[str, dict[str, None]] = {}
     for row in rows:
         found.setdefault(row["why"], {})[row["instruction"] or row["function"]] = None
     for why, names in found.items():
-        yield f"  left out, as {why}: {', '.join(sorted(names))}"
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        yield f"  left out, as {why}: {', '.join(sorted(names)[:NAMED])}{more}"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from luthier_py.errors import Invalid, Unsupported, did_you_mean
-from luthier_py.names import demangled
+from luthier_py.names import demangled, shortened
 from luthier_py.storage import check_file, check_folder
 from luthier_py.tool.filters import parse_filter
 from luthier_py.tool.options import Option
@@ -149,6 +149,14 @@ class Selection:
     def shown(self, symbol: str) -> str:
         """A kernel's name for people."""
         return symbol if self.mangled_names else demangled(symbol)
+
+    def short(self, symbol: str) -> str:
+        """The same where there is little room; mangled names are whole, for programs that read them."""
+        return symbol if self.mangled_names else shortened(demangled(symbol), symbol)
+
+    def whole(self, symbol: str) -> str:
+        """The name of which ``short`` leaves something out; empty where it leaves out nothing."""
+        return "" if self.short(symbol) == self.shown(symbol) else self.shown(symbol)
 
 
 def numbered(name: str, program: int) -> str:

@@ -22,6 +22,7 @@ from luthier_py.session.demo import launch_of
 from luthier_py.session.run import Launch, run_instrumented, run_original
 from luthier_py.session.specs import parse_argument
 from luthier_py.tool import load_tool
+from luthier_py.tools.lds_bank_conflicts.advice import advice_text
 
 PAGE = Path(__file__).parents[2] / "docs" / "bank-conflicts.md"
 
@@ -113,3 +114,12 @@ def test_launches_are_combined() -> None:
     assert [each["cycles"] for each in both["remedies"]] == [512, 512] and both["causes"] == one["causes"]
     mixed = tool.combined([one, {**free, "instructions": one["instructions"][:1]}])
     assert mixed["remedies"][0]["cycles"] == 256 + one["instructions"][0]["cycles"]
+
+
+def test_instructions_with_the_same_cause_are_told_together() -> None:
+    rows = [{"pc": pc, "instruction": f"{opcode} v{pc}, v9"} for pc, opcode in (
+        (1, "ds_read_b32"), (2, "ds_read_b64"), (3, "ds_read_b32"), (4, "ds_read_b32"))]
+    report = {"instructions": rows, "causes": [{"pc": row["pc"], "text": "why"} for row in rows], "remedies": [],
+              "total": {"cycles": 8, "conflict_free_cycles": 4}}
+    assert list(advice_text(report))[:-1] == [
+        "0x1 ds_read_b32 v1, v9 and 2 more ds_read_b32: why", "0x2 ds_read_b64 v2, v9: why"]

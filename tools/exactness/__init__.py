@@ -12,7 +12,7 @@ from luthier_py.analysis.differing import Decision, differing
 from luthier_py.ir import Instr
 from luthier_py.isa.semantics.readers.freedoms import Freedom
 from luthier_py.tool import ANY, SUM, InstrPlace, InstrPlaces, RowsBy, Stretch, combined, place_text
-from luthier_py.tools.opcode_histogram import OpcodeHistogram, Parts
+from luthier_py.tools.opcode_histogram.blocks import BlockCounts, Parts
 
 NAN = frozenset({Freedom.NAN})
 
@@ -47,7 +47,7 @@ class Findings:
     unknown: tuple[str, ...]
 
 
-class Exactness(OpcodeHistogram):
+class Exactness(BlockCounts):
     """Executed instructions that were exact, those with a documented freedom, and what the latter decided."""
 
     name = "exactness"

@@ -13,7 +13,7 @@ from luthier_py.ir import Block, Program
 from luthier_py.tool import SAME, SUM, Amount, OfSeveral, RowsBy, Stretch, combined
 from luthier_py.tools.hot_blocks.forms import dot
 from luthier_py.tools.hot_blocks.traces import traces
-from luthier_py.tools.opcode_histogram import OpcodeHistogram, Parts
+from luthier_py.tools.opcode_histogram.blocks import BlockCounts, Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Blocks:
     """How many instructions are of each source line."""
 
 
-class HotBlocks(OpcodeHistogram):
+class HotBlocks(BlockCounts):
     """Executions and instructions of each block, with its code and where control goes from it; and traces."""
 
     name = "hot_blocks"

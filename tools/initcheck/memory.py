@@ -121,7 +121,8 @@ def look_at_reads(m: Mutator, known: Allocations, out: Any, wave: Any) -> ReadSi
     counts = Variable(u64, max(len(found), 1), name="InitCheck.counts")
     for instr in found:
         with places.unless_refused(instr):
-            given = (known, counts[len(reads)], out, len(reads), wave, address(instr), -(-followed(m, instr) // 4))
+            dwords = -(-followed(m, instr, buffers=False) // 4)
+            given = known, counts[len(reads)], out, len(reads), wave, address(instr), dwords
             if is_flat(m, instr):
                 m.before(instr, look_flat, *given)
             else:

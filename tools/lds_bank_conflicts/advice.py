@@ -72,11 +72,15 @@ def _summed(remedy: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> di
 
 
 def advice_text(report: Mapping[str, Any]) -> Iterator[str]:
-    """Lines for people; causes in the order of the report's instructions."""
-    causes = {cause["pc"]: cause["text"] for cause in report.get("causes", ())}
+    """Lines for people, one for all instructions of an opcode with the same cause; in the order of the report's
+    instructions."""
+    causes, alike = {cause["pc"]: cause["text"] for cause in report.get("causes", ())}, dict[Any, list[Any]]()
     for row in report["instructions"]:
         if row["pc"] in causes:
-            yield f"{row['pc']:#x} {row['instruction']}: {causes[row['pc']]}"
+            alike.setdefault((row["instruction"].split()[0], causes[row["pc"]]), []).append(row)
+    for (opcode, text), (first, *others) in alike.items():
+        more = f" and {len(others)} more {opcode}" if others else ""
+        yield f"{first['pc']:#x} {first['instruction']}{more}: {text}"
     now, free = report["total"]["cycles"], report["total"]["conflict_free_cycles"]
     for remedy in report.get("remedies", ()):
         left = "no conflict is left" if remedy["cycles"] <= free else f"{remedy['cycles'] / free:.3g}x"

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from luthier_py import LaunchResult, Tool
 from luthier_py.report import plots
 from luthier_py.report.annotated import Beside, listing, source_table, told_first
-from luthier_py.report.columns import comma_separated
+from luthier_py.report.columns import comma_separated, idle_line
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.sources import SourceFolder
-from luthier_py.tool import encoded
+from luthier_py.tool import encoded, loop_of
 
 from .advice import advice_text
-from .results import SUMS
+from .results import SUMS, ordered
 
 COLUMNS = ("accesses", "cycles", "conflict-free", "conflicts", "worst")
 Numbers = Mapping[str, Any]
@@ -32,8 +32,8 @@ def files_of(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], worst:
     return files
 
 
-def _plot(rows: Iterable[Numbers], count: int) -> Picture:
-    worst = sorted(rows, key=lambda row: (-row["conflict_cycles"], row["pc"]))[:count]
+def _plot(rows: list[dict[str, Any]], count: int) -> Picture:
+    worst = ordered(rows, worst_first=True)[:count]
     parts = {name: [row[f"{name}_cycles".replace("-", "_")] for row in worst] for name in ("conflict-free", "conflict")}
     labels = [f"{row['pc']:#x} {row['instruction'].split()[0]}" for row in worst]
     title = "LDS cycles of the worst instructions"
@@ -43,7 +43,7 @@ def _plot(rows: Iterable[Numbers], count: int) -> Picture:
 def _page(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], pictures: list[Picture], folder: SourceFolder
           ) -> Page:
     total, by_pc = report["total"], {row["pc"]: row for row in report["instructions"]}
-    kernel, counted = tool.selection.shown(launch.kernel), launch.notes
+    kernel, counted = tool.selection.short(launch.kernel), launch.notes
     shape = ("work-groups x work-items", f"{launch.grid} x {launch.block}")
     facts = (
         shape if report["launches"] == 1 else ("launches", str(report["launches"])),
@@ -53,26 +53,30 @@ def _page(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], pictures:
     files = _files(by_pc.values())
     sources = told_first(source_table(file, source, COLUMNS[:-1], _by_line(file, by_pc.values()))
                          for file in files if (source := folder.source(file)).lines)
-    most = _most(by_pc.values())
-    beside = {pc: Beside(_cells(row), _heat(row, most)) for pc, row in by_pc.items()}
+    beside = {pc: Beside(_cells(row), heat)
+              for (pc, row), heat in zip(by_pc.items(), _heats(by_pc.values()), strict=True)}
     listings = [listing(function, counted.lines, folder, COLUMNS, beside)
                 for function in counted.reached(launch.kernel)]
     notes = [line[0].upper() + line[1:] + "." for line in advice_text(report)]
     notes += [] if plots.available() else ["Install luthier-py[plot] for a plot of the worst instructions."]
     notes += folder.not_shown(files)
     notes += [f"Left out: {row['instruction']} at {row['pc']:#x}, as {row['why']}." for row in report["left_out"]]
+    ran = [row for row in by_pc.values() if row["accesses"]]
+    notes += [f"{line.strip()}." for line in idle_line(len(by_pc) - len(ran))]
     panes = [pane for pane in (sources, listings) if pane]
-    return Page(f"LDS bank conflicts of {kernel}", facts, [_summary(by_pc.values())], pictures, notes, panes)
+    return Page(f"LDS bank conflicts of {kernel}", facts, [_summary(ran)], pictures, notes, panes,
+                tool.selection.whole(launch.kernel))
 
 
-def _summary(rows: Iterable[Numbers]) -> HtmlTable:
-    most = _most(rows)
+def _summary(rows: Collection[Numbers]) -> HtmlTable:
+    inside = any(map(loop_of, rows))
     found = tuple(
-        HtmlRow((f"{row['pc']:#x}", *_cells(row), f"{row['instruction']}  {row['source'] or ''}"), _heat(row, most),
-            link=f"pc{row['pc']:x}")
-        for row in rows
+        HtmlRow((f"{row['pc']:#x}", *_cells(row), *[loop_of(row)] * inside,
+                 f"{row['instruction']}  {row['source'] or ''}".rstrip()), heat, link=f"pc{row['pc']:x}")
+        for row, heat in zip(rows, _heats(rows), strict=True)
     )  # fmt: skip
-    return HtmlTable("LDS instructions", ("pc", *COLUMNS, "instruction"), found, code=len(COLUMNS) + 1)
+    columns = ("pc", *COLUMNS, *["loop"] * inside)
+    return HtmlTable("LDS instructions", (*columns, "instruction"), found, code=len(columns))
 
 
 def _by_line(file: str, rows: Iterable[Numbers]) -> dict[int, Beside]:
@@ -82,8 +86,8 @@ def _by_line(file: str, rows: Iterable[Numbers]) -> dict[int, Beside]:
         name, _, line = (row["source"] or "").rpartition(":")
         if name == file:
             sums.setdefault(int(line), Counter()).update({key: row[key] for key in SUMS})
-    most = _most(sums.values())
-    return {line: Beside(_cells({**row, "worst_way": 0})[:-1], _heat(row, most)) for line, row in sums.items()}
+    return {line: Beside(_cells({**row, "worst_way": 0})[:-1], heat)
+            for (line, row), heat in zip(sums.items(), _heats(sums.values()), strict=True)}
 
 
 def _files(rows: Iterable[Numbers]) -> list[str]:
@@ -95,9 +99,8 @@ def _cells(row: Numbers) -> tuple[str, ...]:
     return (*map(str, numbers), f"{row['worst_way']}-way" if row["worst_way"] else "")
 
 
-def _most(rows: Iterable[Numbers]) -> int:
-    return max((row["conflict_cycles"] for row in rows), default=0)
-
-
-def _heat(row: Numbers, most: int) -> float:
-    return row["conflict_cycles"] / most if most else 0.0
+def _heats(rows: Collection[Numbers]) -> list[float]:
+    """By what conflicts cost; where nothing conflicts, by all cycles."""
+    cost = "conflict_cycles" if any(row["conflict_cycles"] for row in rows) else "cycles"
+    most = max((row[cost] for row in rows), default=0)
+    return [row[cost] / most if most else 0.0 for row in rows]

@@ -10,8 +10,8 @@ from luthier_py import LaunchResult, Variable
 from luthier_py.analysis.lines import SourceLines
 from luthier_py.ir import Function, Instr, Program
 from luthier_py.isa.lds_banks import LdsAccess, bank_model
-from luthier_py.report.columns import aligned
-from luthier_py.tool import MOST, SUM, Amounts, InstrPlace, Omission, RowsBy, left_out_lines
+from luthier_py.report.columns import aligned, idle_line
+from luthier_py.tool import MOST, SUM, Amounts, InstrPlace, Omission, RowsBy, left_out_lines, loop_of
 
 Report = dict[str, Any]
 SUMS: Amounts = {
@@ -61,12 +61,10 @@ class Sites:
         """Of the site with a number, by name."""
         accesses, conflicts = values[2 * self.turnout_rows[site]], 2 * self.conflict_rows[site]
         access = self.sites[site].access
-        service = bank_model(self.program.obj.target).service(access.way, access.dwords)
-        passes = len(access.offsets_bytes)
-        free = accesses * passes * service.count(self.program.isa.wave_size)
+        free = accesses * bank_model(self.program.obj.target).least(access, self.program.isa.wave_size)
         return {
             "accesses": accesses,
-            "cycles": free + values[conflicts] * passes,
+            "cycles": free + values[conflicts] * len(access.offsets_bytes),
             "conflict_free_cycles": free,
             "worst_way": values[conflicts + 1] + 1 if accesses else 0,
         }
@@ -96,7 +94,8 @@ def report_of(launch: LaunchResult, worst_first: bool) -> Report:
 
 
 def ordered(rows: list[Report], worst_first: bool) -> list[Report]:
-    return sorted(rows, key=lambda row: (-row["conflict_cycles"] if worst_first else 0, row["pc"]))
+    costs = ("conflict_cycles", "cycles") if worst_first else ()
+    return sorted(rows, key=lambda row: (*(-row[name] for name in costs), row["pc"]))
 
 
 def _row(site: Site, numbers: dict[str, int]) -> dict[str, Any]:
@@ -117,12 +116,14 @@ def text_of(headline: str, report: Mapping[str, Any]) -> str:
         f"cycles {total['cycles']}, without conflicts {total['conflict_free_cycles']} "
         f"({report['target']}: banks of {report['bank_model']})"
     ]
-    header = ("accesses", "cycles", "conflict-free", "conflicts", "worst", "pc", "instruction", "source")
+    ran = [row for row in report["instructions"] if row["accesses"]]
+    header = ("accesses", "cycles", "conflict-free", "conflicts", "worst", "pc", "loop", "instruction", "source")
     rows = [
         (
             row["accesses"], row["cycles"], row["conflict_free_cycles"], row["conflict_cycles"],
-            f"{row['worst_way']}-way", f"{row['pc']:#x}", row["instruction"], row["source"] or "",
+            f"{row['worst_way']}-way", f"{row['pc']:#x}", loop_of(row), row["instruction"], row["source"] or "",
         )
-        for row in report["instructions"]
+        for row in ran
     ]  # fmt: skip
-    return "\n".join([*lines, aligned(header, rows, left=2), *left_out_lines(report["left_out"])])
+    lines += [aligned(header, rows, left=3), *idle_line(len(report["instructions"]) - len(ran))]
+    return "\n".join([*lines, *left_out_lines(report["left_out"])])

@@ -33,7 +33,7 @@ from luthier_py.intrinsics import (
     popcount,
     read_lane,
 )
-from luthier_py.report.columns import aligned, percent
+from luthier_py.report.columns import aligned, idle_line, percent
 from luthier_py.tool import (
     SUM,
     Amounts,
@@ -44,6 +44,7 @@ from luthier_py.tool import (
     RowsBy,
     left_out_lines,
     left_out_rows,
+    loop_of,
     worked_out,
 )
 
@@ -137,15 +138,17 @@ class MemoryDivergence(Tool):
         notes: Accesses = launch.notes
         values = np.reshape(launch[notes.counts], (-1, ROW)).tolist()
         rows = [_row(*site, counts) for site, counts in zip(notes.sites, values, strict=False)]
-        return _summed(rows, left_out_rows(notes.left_out))
+        return _summed(sorted(rows, key=lambda row: (-row["lines"], row["pc"])), left_out_rows(notes.left_out))
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         total = report["total"]
         head = f"{self.headline(launch)}, {total['bytes']} bytes asked for, {_percents(total)}"
         columns = ("executions", "lanes", "bytes", "lines", "each", *(f"of {size}" for size in SEGMENTS))
-        rows = [(*_cells(row), f"{row['pc']:#x}", row["instruction"], row["source"]) for row in report["instructions"]]
-        lines = [head, aligned((*columns, "pc", "instruction", "source"), rows, left=2)]
-        for row in report["instructions"]:
+        ran = [row for row in report["instructions"] if row["executions"]]
+        rows = [(*_cells(row), f"{row['pc']:#x}", loop_of(row), row["instruction"], row["source"]) for row in ran]
+        lines = [head, aligned((*columns, "pc", "loop", "instruction", "source"), rows, left=3),
+                 *idle_line(len(report["instructions"]) - len(ran))]
+        for row in ran:
             if len(row["histogram"]) > 1:
                 times = (f"{count} of {number}" for number, count in row["histogram"].items())
                 lines.append(f"  {row['pc']:#x}, executions by lines: {', '.join(times)}")

@@ -2,183 +2,96 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from luthier_py import (
-    COUNT_WARP_LEVEL,
-    EXCLUDE_PRED_OFF,
-    EXEC,
-    LaunchResult,
-    Mutator,
-    Tool,
-    Variable,
-    WaveVariable,
-    sgpr,
-    u32,
-    u64,
-)
-from luthier_py.analysis import Edge
-from luthier_py.ir import Function, Kernel
-from luthier_py.tool import SUM, Amounts, Counted, CountsBy, Following, Stretch
-from luthier_py.tools.instr_count.hooks import flush_threads, start
-from luthier_py.tools.opcode_histogram.hooks import (
-    add,
-    count,
-    count_if_active,
-    count_lanes,
-    flush_four,
-    flush_marks,
-    mark,
-)
+from luthier_py import LaunchResult, Mutator
+from luthier_py.analysis import loops_of
+from luthier_py.ir import Function
+from luthier_py.tool import SUM, CountsBy, RowsBy, Stretch
+from luthier_py.tools.opcode_histogram.blocks import BlockCounts, Parts
 
-MARKS, NUMBERS = 2, 12  # wave variables at most
+from .page import files_of, parts_of
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What is noted of some stretches. Their executions are counted one by one, or follow from counters."""
+class LoopBlocks:
+    """A loop, by the address of its header, with those of its blocks."""
 
-    noted: tuple[Any, ...]
-    counters: tuple[int, ...]
-    following: Following | None = None
-    edges: tuple[Edge, ...] = ()
-
-    def executions(self, counts: Sequence[int]) -> Sequence[int]:
-        own = [counts[number] for number in self.counters]
-        return own if self.following is None else self.following.executions(own)
-
-    def taken(self, counts: Sequence[int]) -> Sequence[int]:
-        """How often each edge was taken."""
-        own = [counts[number] for number in self.counters]
-        return () if self.following is None else self.following.taken(own)
+    function: str
+    header: int
+    blocks: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What the counters of one program mean."""
+class Counts:
+    """What of a program was counted, and its loops."""
 
-    parts: tuple[Part, ...]
-    executions: Variable
-
-    def by_pc(self, launch: LaunchResult) -> Counter[int]:
-        """How often each instruction ran, where `note` keeps addresses."""
-        found, counts = Counter[int](), launch[self.executions]
-        for part in self.parts:
-            for number, pcs in zip(part.executions(counts), part.noted, strict=True):
-                found.update(dict.fromkeys(pcs, int(number)))
-        return found
+    counted: Parts
+    loops: tuple[LoopBlocks, ...]
 
 
-def functions_of(m: Mutator, kernels: Iterable[Kernel]) -> Iterable[Function]:
-    return dict.fromkeys(function for kernel in kernels for function in m.functions(kernel))
-
-
-class OpcodeHistogram(Tool):
+class OpcodeHistogram(BlockCounts):
     """Executions of each opcode, from counters of few blocks: those of others follow."""
 
     name = "opcode_histogram"
-    amounts: ClassVar[Amounts | None] = {
-        "instructions": SUM.of("executed instructions"), "opcodes": CountsBy("executions", most_first=True)}
-    per_wave = COUNT_WARP_LEVEL
-    active_only = EXCLUDE_PRED_OFF
-    with_edges: ClassVar[bool] = False  # whether ways between blocks are counted, too
-
-    threads = WaveVariable(u32)  # that the wave was launched with
+    amounts = {
+        "instructions": SUM.of("executed instructions"), "opcodes": CountsBy("executions", most_first=True),
+        "kinds": CountsBy("executions by kind of instruction", most_first=True),
+        "loops": RowsBy(("header",), {"instructions": SUM.of("executed instructions"),
+                                      "kinds": CountsBy("executions by kind of instruction", most_first=True)}),
+    }  # fmt: skip
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)
         self.total = 0
-        own = type(self).__name__
-        self.marks = [WaveVariable(u64, f"{own}.ran{number}") for number in range(MARKS)]
-        self.numbers = [WaveVariable(u64, f"{own}.count{number}") for number in range(NUMBERS)]
-
-    def executions_of(self, counters: int) -> Variable:
-        return Variable(u64, max(counters, 1), name=f"{type(self).__name__}.executions")
 
     def note(self, stretch: Stretch) -> Any:
         """What to keep of a stretch, for the report."""
-        return len(stretch), Counter(mnemonic for instr in stretch.instrs for mnemonic in instr.op.mnemonics)
+        opcodes = Counter(mnemonic for instr in stretch.instrs for mnemonic in instr.op.mnemonics)
+        return stretch.block.address, opcodes, Counter(instr.kind.value for instr in stretch.instrs)
 
     def instrument(self, m: Mutator) -> Any:
-        """Parts, here."""
-        return self.counted_parts(m)
-
-    def counted_parts(self, m: Mutator) -> Parts:
-        if self.active_only:
-            return self.count_stretches(m)
-        if not self.per_wave:
-            for kernel in m.kernels:
-                m.at_entry(kernel, start, into=self.threads)
-        components = [(kernels, [m.counting(f, edges=self.with_edges) for f in functions_of(m, kernels)])
-                      for kernels in m.components()]
-        executions = self.executions_of(sum(len(c.counters) for _, countings in components for c in countings))
-        parts: list[Part] = []
-        first = 0
-        for kernels, countings in components:
-            counters = [counted for counting in countings for counted in counting.counters]
-            counters.sort(key=lambda counted: (counted.again, -counted.often))
-            self.count_all(m, kernels, counters, executions, first)
-            numbers = {counter: number for number, counter in enumerate(counters, first)}
-            for counting in countings:
-                own = tuple(numbers[counted] for counted in counting.counters)
-                parts.append(Part(tuple(map(self.note, counting.stretches)), own, counting.following,
-                                  counting.edges))
-            first += len(counters)
-        return Parts(tuple(parts), executions)
-
-    def count_stretches(self, m: Mutator) -> Parts:
-        """Lanes come and go: each stretch with the same ones is counted for itself."""
-        counting = count_if_active if self.per_wave else count_lanes
-        lanes = (1 << m.program.isa.wave_size) - 1
-        stretches = [s for function in m.functions() for block in m.blocks(function) for s in m.stretches(block)]
-        executions = self.executions_of(len(stretches))
-        for number, stretch in enumerate(stretches):
-            m.at_stretch(stretch, counting, executions[number], sgpr(EXEC, 2), lanes, anywhere=True)
-        return Parts((Part(tuple(map(self.note, stretches)), tuple(range(len(stretches)))),), executions)
-
-    def count_all(
-        self, m: Mutator, kernels: Sequence[Kernel], counters: Sequence[Counted], executions: Variable, first: int
-    ) -> None:
-        """Where registers are free, what runs once in a wave is a bit in one, and what runs more often is added up in
-        one, the most frequent first. The others are counted in memory at once."""
-        threads: Any = 1 if self.per_wave else self.threads
-        width, free = m.program.isa.wave_size, m.spare_scalars(kernels) // 2
-        again = sum(counted.again for counted in counters)
-        once = min(len(counters) - again, width * min(free, MARKS))
-        kept = min(again, free - -(-once // width), NUMBERS) if once == len(counters) - again else 0
-        for at, counter in enumerate(counters):
-            if at < once:
-                m.at_counted(counter, mark, self.marks[at // width], 1 << at % width, into=self.marks[at // width])
-            elif at < once + kept:
-                m.at_counted(counter, add, self.numbers[at - once], into=self.numbers[at - once])
-            else:
-                m.at_counted(counter, count, executions[first + at], threads)
-        for kernel in kernels:
-            for at in range(0, once, width):
-                m.at_exit(kernel, flush_marks, executions[first + at], self.marks[at // width], threads)
-            for at in range(0, kept, 4):
-                some = self.numbers[at : min(at + 4, kept)]
-                for number, one in enumerate(some if len(some) < 4 else ()):
-                    m.at_exit(kernel, flush_threads, executions[first + once + at + number], one, threads)
-                if len(some) == 4:
-                    m.at_exit(kernel, flush_four, executions[first + once + at], *some, threads)
+        """Counts, here."""
+        return Counts(self.counted_parts(m), _loops(m.functions()))
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
         """A dual instruction is one, and of both its opcodes."""
-        opcodes, instructions = Counter[str](), 0
-        found: Parts = launch.notes
-        counts = launch[found.executions]
-        for part in found.parts:
-            for executions, (length, each) in zip(part.executions(counts), part.noted, strict=True):
-                opcodes.update({mnemonic: n * executions for mnemonic, n in each.items() if executions})
-                instructions += length * executions
-        self.total += instructions
-        return {"instructions": int(instructions), "opcodes": dict(opcodes.most_common())}
+        opcodes, notes = Counter[str](), launch.notes
+        by_block: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        counts = launch[notes.counted.executions]
+        for part in notes.counted.parts:
+            for executions, (block, each, kinds) in zip(part.executions(counts), part.noted, strict=True):
+                if executions:
+                    opcodes.update({mnemonic: n * int(executions) for mnemonic, n in each.items()})
+                    by_block[block].update({kind: n * int(executions) for kind, n in kinds.items()})
+        kinds = sum(by_block.values(), Counter[str]())
+        self.total += kinds.total()
+        rows = [_row(loop, sum((by_block[block] for block in loop.blocks if block in by_block), Counter[str]()))
+                for loop in notes.loops]
+        return {"instructions": kinds.total(), "opcodes": dict(opcodes.most_common()),
+                "kinds": dict(kinds.most_common()), "loops": [row for row in rows if row["instructions"]]}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        opcodes = report["opcodes"]
         head = f"{self.headline(launch)}, kernel instructions {report['instructions']}, total instructions {self.total}"
-        return "\n".join([head, *(f"  {mnemonic} = {n}" for mnemonic, n in opcodes.items())])
+        lines = [f"  {name}: {', '.join(told)}" for name, told in parts_of(report)]
+        return "\n".join([head, *lines, *(f"  {mnemonic} = {n}" for mnemonic, n in report["opcodes"].items())])
+
+    def rows(self, report: Any) -> Sequence[Any]:
+        """One, without what has rows itself."""
+        return [{name: value for name, value in report.items() if name != "loops"}]
+
+    def files(self, launch: LaunchResult, report: dict[str, Any]) -> Mapping[str, bytes]:
+        return {**super().files(launch, report), **files_of(self, launch, report)}
+
+
+def _loops(functions: Iterable[Function]) -> tuple[LoopBlocks, ...]:
+    return tuple(LoopBlocks(function.name, loop.header.address, frozenset(block.address for block in loop.blocks))
+                 for function in functions for loop in loops_of(function))
+
+
+def _row(loop: LoopBlocks, kinds: Counter[str]) -> dict[str, Any]:
+    return {"header": loop.header, "function": loop.function, "instructions": kinds.total(),
+            "kinds": dict(kinds.most_common())}

@@ -25,10 +25,11 @@ from luthier_py import (
     u32,
     u64,
 )
+from luthier_py.analysis import with_private_memory
 from luthier_py.errors import HookError
 from luthier_py.intrinsics import active_mask, ballot, is_lds, is_private, push
 from luthier_py.ir import Instr
-from luthier_py.isa import AccessKind, Space
+from luthier_py.isa import AccessKind, AddressForm, Space
 from luthier_py.isa.barriers import meets_the_grid
 from luthier_py.isa.coherence import acquires, is_coherent
 from luthier_py.tool import Entry, InstrPlace, InstrPlaces
@@ -153,10 +154,19 @@ def trace_memory(m: Mutator, places: InstrPlaces, out: Any, wave: Any, came: Any
     return sites
 
 
-def followed(m: Mutator, instr: Instr) -> int:
-    """How many bytes an access has that is one of memory, in one place, or a flat one; else HookError."""
+def followed(m: Mutator, instr: Instr, buffers: bool = True) -> int:
+    """How many bytes an access has that is one of memory, in one place, or a flat one; else HookError. Without
+    ``buffers`` theirs are left out, too: hooks do not read where numbers lead."""
     found = instr.memory
-    if found is None or found.bytes is None or len(found.offsets) != 1 or (
-            not found.of_wave and found.spaces != Space.GLOBAL and not is_flat(m, instr)):
+    if found is None or found.bytes is None or len(found.offsets) != 1 or not (
+            found.of_wave or found.spaces == Space.GLOBAL or is_flat(m, instr)
+            or buffers and _of_buffer_alone(m, instr)):
         raise HookError("it may access private memory or LDS, or its width is not known")
     return found.bytes
+
+
+def _of_buffer_alone(m: Mutator, instr: Instr) -> bool:
+    """Whether it is a buffer's, in a kernel that has no private memory, which could be one, too."""
+    found = instr.memory
+    return found is not None and found.form is AddressForm.BUFFER and not found.spaces & ~(
+        Space.GLOBAL | Space.SCRATCH) and m.program.function_of(instr) not in with_private_memory(m.program)

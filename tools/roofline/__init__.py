@@ -23,7 +23,7 @@ from luthier_py.intrinsics import atomic_max, clock
 from luthier_py.report.sources import SourceFolder
 from luthier_py.tool import Clock, Stretch
 from luthier_py.tool.filters import parse_filter
-from luthier_py.tools.opcode_histogram import OpcodeHistogram, Parts
+from luthier_py.tools.opcode_histogram.blocks import BlockCounts, Parts
 from luthier_py.tools.opcode_histogram.hooks import count_lanes
 
 from .page import files_of
@@ -53,7 +53,7 @@ def end(times: ptr[u64]) -> None:
     atomic_max(times, clock())
 
 
-class Roofline(OpcodeHistogram):
+class Roofline(BlockCounts):
     """Flops by type, bytes and arithmetic intensity of a kernel's lines, loops, functions and chosen regions."""
 
     name = "roofline"

@@ -11,9 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from luthier_py.analysis import line_order
-from luthier_py.report.columns import aligned
+from luthier_py.isa import instruction_set, target
+from luthier_py.isa.peaks import Peaks, peaks_of
+from luthier_py.names import shortened
+from luthier_py.report.columns import aligned, percent
 from luthier_py.tool import SUM, Amounts, CountsBy, Omission, RowsBy, share
 
+from .limits import Limits, limits_of
 from .work import COUNTED, FLOPS, GLOBAL, Site, Sites
 
 LEVELS = ("regions", "functions", "loops", "lines")
@@ -90,13 +94,46 @@ def text_of(headline: str, report: Row) -> str:
     if cycles:
         lines.append(f"  {cycles} cycles with the tool: {total['flops'] / cycles:.2f} flops and "
                      f"{total['global_bytes'] / cycles:.2f} bytes per cycle")
-    table = [(level.removesuffix("s"), row) for level in LEVELS for row in report[level]]
+    peaks = peaks_for(report)
+    if told := limit_text(limits_of(total, peaks)):
+        lines.append(f"  {told}")
+    table = [(level.removesuffix("s"), row) for level in LEVELS for row in ran(report, level)]
     if table:
-        header = ("instructions", "flops", "loaded", "stored", "atomic", "LDS", "flops/byte", "", "")
+        header = ("instructions", "flops", "loaded", "stored", "atomic", "LDS", "flops/byte", "of peak", "limit",
+                  "", "")
         cells = [(row["instructions"], row["flops"], *(row[name] for name in GLOBAL.values()), row["lds_bytes"],
-                  shown(row["intensity"]), level, title(row)) for level, row in table]
-        lines += [f"  {line}" for line in aligned(header, cells, 2).splitlines()]
+                  shown(row["intensity"]), *limit_cells(limits_of(row, peaks)), level, title(row))
+                 for level, row in table]
+        lines += [f"  {line}" for line in aligned(header, cells, 3).splitlines()]
     return "\n".join([*lines, *(f"  {line}" for line in doubts(report))])
+
+
+def ran(report: Mapping[str, Any], level: str) -> list[Row]:
+    """What of a level did something; loops and functions that have most instructions first. What has no line at all is
+    no row: the whole kernel is one."""
+    rows = [row for row in report[level] if row["instructions"]]
+    if level == "lines" and not any(row["source"] for row in rows):
+        return []
+    return sorted(rows, key=lambda row: -row["instructions"]) if level in ("functions", "loops") else rows
+
+
+def peaks_for(report: Mapping[str, Any]) -> Peaks:
+    return peaks_of(instruction_set(target(report["target"])))
+
+
+def limit_text(limits: Limits) -> str:
+    """Where most of the time goes at best; empty where nothing is computed or moved."""
+    if not limits.unit:
+        return ""
+    cycles = ", ".join(f"{unit} {round(count)}" for unit, count in limits.cycles.items())
+    share = limits.share_of_peak
+    most = "" if share is None else f"at most {percent(share)} of peak flops, "
+    return f"cycles that one compute unit needs at least: {cycles}; {most}limited by {limits.unit}"
+
+
+def limit_cells(limits: Limits) -> tuple[str, str]:
+    """What part of the peak can be had, and what stands in the way."""
+    return percent(limits.share_of_peak), limits.unit
 
 
 def doubts(report: Mapping[str, Any]) -> list[str]:
@@ -122,7 +159,7 @@ def flat(report: Row) -> list[Row]:
 def title(row: Mapping[str, Any]) -> str:
     """The name of a region or function; the place of a loop or line, as far as it is known."""
     if "name" in row:
-        return str(row["name"])
+        return shortened(str(row["name"]))
     return row["source"] or (f"0x{row['header']:x}" if "header" in row else NO_LINE)
 
 

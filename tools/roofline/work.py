@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from luthier_py.analysis import Frames, LineRange, Loop, line_ranges, loops_of, source_frames
+from luthier_py.analysis import Frames, LineRange, Loop, line_ranges, loops_of, source_frames, with_private_memory
 from luthier_py.ir import Function, Instr, Program
 from luthier_py.isa import AccessKind, InstructionClass, OpFlag, Space
+from luthier_py.isa.lds_banks import bank_model, lds_access
 from luthier_py.isa.semantics.readers.work import once_in_a_wave
 from luthier_py.names import demangled
 from luthier_py.tool import InstrPlace
 
 GLOBAL = {AccessKind.LOAD: "bytes_loaded", AccessKind.STORE: "bytes_stored", AccessKind.ATOMIC: "bytes_atomic"}
 OTHERS = {Space.LDS: "lds_bytes", Space.SCRATCH: "private_bytes", Space.SCALAR: "scalar_bytes", Space.GDS: "gds_bytes"}
+LDS_CYCLES = "lds_cycles"  # of its banks, without conflicts
 UNSURE = "unsure_bytes"  # of flat instructions and, where there is private memory, of buffers
 FLOPS = "flops "  # and the type: what such quantities are called
-COUNTED = ("instructions", *GLOBAL.values(), *OTHERS.values(), UNSURE)  # what the others are called
+COUNTED = ("instructions", *GLOBAL.values(), *OTHERS.values(), UNSURE, LDS_CYCLES)  # what the others are called
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +60,7 @@ def sites_of(
     frames, tests = source_frames(program.obj), tuple(regions)
     sites: list[Site] = []
     places: list[LoopPlace] = []
-    private = _with_private_memory(program)
+    private = with_private_memory(program)
     for function, instrs in chosen.items():
         blocks = {function.block(instr.pc) for instr in instrs}
         ranges, loops = line_ranges(function, frames), [each for each in loops_of(function) if each.blocks & blocks]
@@ -68,15 +70,9 @@ def sites_of(
             block = function.block(instr.pc)
             inside = tuple(number for number, loop in enumerate(loops, first) if block in loop.blocks)
             of = tuple(number for number, test in enumerate(tests) if test(instr))
-            work = _work(instr, program.isa.wave_size, function in private)
+            work = _work(instr, program, function in private)
             sites.append(_site(program, instr, frames, ranges, inside, of, work))
     return Sites(tuple(sites), tuple(places))
-
-
-def _with_private_memory(program: Program) -> frozenset[Function]:
-    """Functions of kernels that have some."""
-    having = (kernel for kernel in program.kernels if kernel.record.private_bytes)
-    return frozenset(function for kernel in having for function in program.reachable(kernel.function))
 
 
 def _site(
@@ -98,16 +94,18 @@ def _around(loop: Loop, ranges: Mapping[int, LineRange]) -> str:
     return str(LineRange(inside[0].file, min(each.first for each in inside), max(each.last for each in inside)))
 
 
-def _work(instr: Instr, wave_size: int, private: bool) -> tuple[dict[str, int], dict[str, int], str]:
+def _work(instr: Instr, program: Program, private: bool) -> tuple[dict[str, int], dict[str, int], str]:
     """What it does in each active lane, and in the wave; and what is not certain of that. ``private``: whether its
     kernels have private memory."""
     in_lane: dict[str, int] = {}
     in_wave = {"instructions": 1}
     for type, count in instr.flops_by_type.items():
         if instr.kind is InstructionClass.MATRIX:  # in all lanes, whatever EXEC says
-            in_wave[FLOPS + type] = count * wave_size
+            in_wave[FLOPS + type] = count * program.isa.wave_size
         else:
             (in_wave if once_in_a_wave(instr.op) else in_lane)[FLOPS + type] = count
+    if (in_banks := lds_access(instr.inst)) is not None:
+        in_wave[LDS_CYCLES] = bank_model(program.obj.target).least(in_banks, program.isa.wave_size)
     access = instr.memory
     if access is None:
         return in_lane, in_wave, ""

@@ -94,5 +94,16 @@ function follow() {
   if (row.dataset.line) choose(row);
 }
 
+// A pane begins where most happens.
+function start() {
+  for (const pane of document.querySelectorAll(".pane")) {
+    const table = pane.querySelector("table[data-start]");
+    const row = table && document.getElementById(table.dataset.start);
+    if (!row || pane.scrollHeight <= pane.clientHeight) continue;
+    pane.scrollTop += row.getBoundingClientRect().top - pane.getBoundingClientRect().top - table.tHead.offsetHeight;
+  }
+}
+
 addEventListener("hashchange", follow);
+start();
 follow();

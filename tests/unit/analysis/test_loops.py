@@ -7,7 +7,7 @@ import random
 from every_case import check_all
 from synthetic import build
 
-from luthier_py.analysis import dominators, edges_of, loops_of
+from luthier_py.analysis import dominators, edges_of, innermost_loops, loops_of
 from luthier_py.ir import lift
 from luthier_py.isa import sgpr
 
@@ -89,3 +89,15 @@ def test_both_sides_of_a_branch_to_what_comes_next_are_edges():
     f = function([("s_cbranch_scc1", "on"), "on:", END])
     assert [(e.source.address, e.target.address, e.taken) for e in edges_of(f)] == [
         (f.address, f.address + 4, True), (f.address, f.address + 4, False)]
+
+
+def test_the_innermost_loop_of_each_block():
+    rng = random.Random(7)
+    for _ in range(40):
+        found = function(random_rows(rng))
+        loops, innermost = loops_of(found), innermost_loops(found)
+        for block in found.blocks:
+            around = [loop.header for loop in loops if block in loop.blocks]
+            own = innermost.get(block)
+            assert (own is None) == (not around)
+            assert own is None or own.depth == max(loop.depth for loop in loops if block in loop.blocks)

@@ -25,4 +25,4 @@ def test_whole_devices(name: str) -> None:
     peaks = peaks_of(instruction_set(target(name)))
     for type, teraflops in wanted.items():
         assert peaks.flops[type] * units * gigahertz / 1000 == pytest.approx(teraflops, rel=0.005), type
-    assert peaks.bytes == 64
+    assert peaks.bytes == 64 and peaks.lds_sets == (2 if name.startswith("gfx1") else 1)

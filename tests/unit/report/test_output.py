@@ -55,6 +55,15 @@ def test_the_terminal() -> None:
     assert stream.getvalue().splitlines()[1].startswith("luthier: verdict: 0 launches")
 
 
+def test_a_long_name_is_told_once() -> None:
+    tool, stream, long = Heads(), StringIO(), "gemm_" + "with_parameters_" * 20
+    output, short = Output(tool, stream), tool.selection.short(long)
+    for number in range(2):
+        output.launch(launch(number, long), {"n": 1}, tool.headline(launch(number, long)))
+    assert stream.getvalue().splitlines() == [
+        f"{short} is {long}", *(f"kernel {number} - {short} - #workgroups 8" for number in range(2))]
+
+
 def test_a_tool_that_says_nothing_writes_no_lines(tmp_path: Path) -> None:
     for options in ({}, {"luthier_output": str(tmp_path / "counts.txt")}):
         stream = StringIO()

@@ -79,6 +79,14 @@ def test_rows_and_headings() -> None:
     assert '<td class="code">s_cbranch_scc0 <a href="#pc10">0x10</a></td>' in page
 
 
+def test_a_short_title_has_its_whole_name_and_a_table_its_start() -> None:
+    rows = (HtmlRow(("loop 0x10",), heading=True, name="loop10"), HtmlRow(("0x10", "s_nop 0"), name="pc10"))
+    table = HtmlTable("t", ("pc", "instruction"), rows, 1, start="loop10")
+    page = render(Page("k...", (), panes=[[table]], whole="kernel"))
+    assert '<p class="whole">kernel</p>' in page and '<table data-start="loop10">' in page
+    assert '<tr class="heading" id="loop10">' in page
+
+
 def test_plots_are_png() -> None:
     assert available()
     png, again = (stacked_bars(["a", "b"], {"x": [1, 2], "y": [3, 4]}, "title", "cycles") for _ in range(2))
@@ -88,6 +96,9 @@ def test_plots_are_png() -> None:
 def test_columns_line_up() -> None:
     assert aligned(("n", "name"), [(1, "a"), (100, "bcd")], left=1) == "  n  name\n  1  a\n100  bcd"
     assert aligned(("n",), [], left=0) == "n"
+    rows = [(1, "", "a"), (2, "", "b")]
+    assert aligned(("n", "source", "text"), rows, left=2) == "n  text\n1  a\n2  b"  # nothing is known of sources
+    assert aligned(("n", "source", "text"), [], left=2) == "n  source  text"
 
 
 def test_csv_can_be_read_back() -> None:

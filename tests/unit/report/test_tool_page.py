@@ -21,7 +21,7 @@ from luthier_py.report.tool_page import tool_page
 from luthier_py.samples import FOLDER, sample
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_instrumented
-from luthier_py.tool import load_tool
+from luthier_py.tool import SUM, CountsBy, RowsBy, load_tool
 
 
 class Rows(Tool):
@@ -83,6 +83,35 @@ def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
     assert wide.notes == ["Not shown, but in Rows.json: n8, n9."] and len(wide.panes[1][0].columns) == 10
     elsewhere = page({"rows": [{"pc": 4, "count": 9}]})  # of no instruction that the kernel runs
     assert elsewhere.tables[0].rows[0].link == "" and "<script>" in render(elsewhere)
+
+
+def test_what_never_happened_is_in_the_listing_alone() -> None:
+    found = page({"rows": [{"pc": 0x1688, "loop": "0x1670", "count": 0}, {"pc": 0x1740, "loop": "", "count": 3}]})
+    [table] = found.tables
+    assert [row.cells[0] for row in table.rows] == ["0x1740"] and "1 row whose numbers are all 0" in table.note
+    assert "loop" not in table.columns and cells(found.panes[1][0], 1) == {"0x1688": "0", "0x1740": "3"}
+    idle = page({"rows": [{"pc": 0x1688, "count": 0}]}).tables[0]
+    assert len(idle.rows) == 1 and idle.note == ""
+
+
+def test_a_listing_has_loops_and_starts_at_the_hottest() -> None:
+    [code] = page({"rows": [{"pc": 0x1688, "count": 5}, {"pc": 0x1740, "count": 3}]}).panes[1]
+    named = [row.name for row in code.rows if row.heading and row.cells[0].startswith("loop ")]
+    assert named == ["loop1670", "loop1710"] and code.start == "loop1670"
+    [code] = page({"rows": [{"pc": 0x1600, "count": 5}]}).panes[1]
+    assert code.start == "pc1600"  # in no loop
+
+
+class Counting(Rows):
+    """Declares a histogram, which has as many columns as there are numbers."""
+
+    amounts = {"rows": RowsBy(("pc",), {"times": CountsBy(), "bytes": SUM})}
+
+
+def test_histograms_leave_room_for_sums() -> None:
+    row = {"pc": 0x1688, "times": {str(number): 1 for number in range(9)}, "bytes": 7, "share": {"32": 0.5}}
+    found = tool_page(Counting(LUTHIER_SOURCES=FOLDER), transposed(), {"rows": [row]})
+    assert found is not None and found.tables[0].columns[:4] == ("pc", "bytes", "share.32", "times.0")
 
 
 class Own(Rows):

@@ -11,6 +11,7 @@ import pytest
 from luthier_py import names
 from luthier_py.errors import Invalid, Unsupported
 from luthier_py.names import demangled, is_region
+from luthier_py.report.names import file_name
 from luthier_py.tool import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, Option, Selection, Tool, load_tool
 from luthier_py.tool.selection import COUNTING, NO_END
 
@@ -121,6 +122,18 @@ def test_names_of_kernels() -> None:
     assert Selection().shown(MANGLED) == PLAIN and Selection(mangled_names=True).shown(MANGLED) == MANGLED
     for plain in ("saxpy", "_Zwrong", "", "_Z"):
         assert demangled(plain) == plain
+
+
+def test_long_names_are_short_in_texts() -> None:
+    long = "Cijk_Ailk_Bljk_SB_" + "_".join(f"PARAMETER{number}" for number in range(90))
+    other, chosen = long + "_WGM8", Tool().selection
+    assert (chosen.short(MANGLED), chosen.whole(MANGLED)) == (PLAIN, "")
+    short = chosen.short(long)
+    assert short.startswith("Cijk_Ailk_Bljk_SB_PARAMETER0_PARAMETER1") and len(short) <= names.LONGEST
+    assert short != chosen.short(other) and chosen.whole(long) == long
+    assert file_name(long).endswith(f"-{short.rpartition('...')[2]}")  # the kernel's folder
+    assert Tool(MANGLED_NAMES=1).selection.short(long) == long
+    assert names.shortened("x" * 100, most=20) == "x" * 9 + "..." + names.digest("x" * 100)
 
 
 def test_names_with_halves() -> None:
