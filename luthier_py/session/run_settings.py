@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from luthier_py.releases.fetched import FetchedRelease
 
 EMULATOR = "emulator"
-GPU_GRANULARITY = 64 << 10
-"""Bytes. ROCm's libraries read what lies behind their buffers, without using it: allocations of a GPU lie in larger
-pieces of mapped memory (64 KiB are a fragment of its page tables)."""
+GPU_GRANULARITY = 2 << 20
+"""Bytes. ROCm's libraries read what lies behind their buffers, without using it (rocBLAS up to a whole tile, of 128
+rows): allocations of a GPU lie in larger pieces of mapped memory, which ROCr takes by so many bytes."""
 
 
 @dataclass(frozen=True, slots=True)

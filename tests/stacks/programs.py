@@ -30,17 +30,24 @@ LENIENT = ("-Wl,--allow-shlib-undefined",)
 @dataclass(frozen=True, slots=True)
 class Program:
     """``levels``: of the tools that can count it; ``waits``: how much it executes depends on when waves meet others;
-    ``ours``: our HIP runtime is enough for it; ``processes``: so many launch the same, and a verdict is of one."""
+    ``graphs``: it launches graphs, in which HIP's level has one count for all launches of a kernel; ``ours``: our HIP
+    runtime is enough for it; ``ours_counted``: the tool counts it there, too; ``outcomes``: what a line of its output
+    says of one of its tests; ``seconds``: what one run may take;
+    ``processes``: so many launch the same, and a verdict is of one."""
 
     name: str
     make: Callable[[Stack, Path, str], list[str]]
     levels: tuple[str, ...] = (HSA,)
     waits: bool = False
+    graphs: bool = False
     ours: bool = False
+    ours_counted: bool = False
     passed: str = r"PASSED\n\Z"
+    outcomes: str = ""
     environment: dict[str, str] = field(default_factory=dict)
     devices: int = 1
     processes: int = 1
+    seconds: int = 600
 
 
 def device_libraries() -> Path:
@@ -145,13 +152,15 @@ def llama(stack: Stack, output: Path, target: str) -> list[str]:
 
 
 def ggml(stack: Stack, output: Path, target: str) -> list[str]:
-    """ggml's own tests of matrix products, which compare with its CPU backend."""
+    """ggml's own tests of all its operations, which compare with its CPU backend, of the same numbers in each run."""
     program = stack.root / "usr/libexec/x86_64-linux-gnu/ggml/test-backend-ops"
     if not program.exists():
         raise RuntimeError("no such package")
+    numbers, source = output.with_suffix(".so"), Path(__file__).with_name("same_numbers.c")
+    build.run("cc", "-std=gnu11", "-O1", *WARNINGS, "-shared", "-fPIC", str(source), "-o", str(numbers))
     backends = next(stack.libraries.glob("ggml/backends*"))
-    return ["env", f"--chdir={backends}", str(program), "test", "-o", "MUL_MAT", "-b", "ROCm0",
-            "-p", r"m=16,n=[19],k=256,bs=\[1,1\],nr=\[1,1\]"]
+    words = "sh", "-c", 'cd "$0"; LD_PRELOAD="$1:$LD_PRELOAD"; export LD_PRELOAD; shift; exec "$@"'
+    return [*words, str(backends), str(numbers), str(program), "test", "-b", "ROCm0"]
 
 
 NO_ASSEMBLY = {"MIOPEN_DEBUG_GCN_ASM_KERNELS": "0"}  # Debian's MIOpen lacks sources of some: Conv_Winograd_Fury_*.s
@@ -193,9 +202,11 @@ def every(release: str, target: str) -> Iterator[Program]:
         for name in ("cupy_steps", "onnx_network", "openmm_forces"):
             yield Program(name, framework, (HIP, HSA), ours=True)
     if release == "rocm-6.4":
-        for numbers in ("f16", "Q8_0"):
-            yield Program(f"llama_tokens-{numbers}", llama, (HSA,), ours=True)  # it launches graphs
-        yield Program("ggml_operations", ggml, (HIP, HSA), ours=True, passed=r"(\d)/\1 backends passed")
+        how = {"levels": (HIP, HSA), "graphs": True, "ours": True, "ours_counted": True}
+        for numbers in ("f16", "Q8_0", "Q4_0"):
+            yield Program(f"llama_tokens-{numbers}", llama, **how)
+        yield Program("ggml_operations", ggml, **how, passed=r"(\d)/\1 backends passed", seconds=8 * 3600,
+                      outcomes=r"\): (?:\x1b\S*m)?(OK|FAIL|not supported)")
     if release != "rocm-5.2":
         yield Program("rocm-smi", monitor, (), passed=f"0x{pci_device(isa_target(target)):04x}")
     yield Program("clinfo", with_opencl, (), passed=rf"Device Name +{target}")

@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tomllib
-from programs import Program, every
+from programs import HIP, Program, every
 from stacks import NEEDS, Stack, stack_called
 
 from luthier_py.releases.fetched import VARIABLE as RELEASES
 
 HERE = Path(__file__).resolve().parent
 CLI = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec"]
-SECONDS, OURS, USUAL = 600, "ours", "gfx90a"
+OURS, USUAL = "ours", "gfx90a"
 CPU = {"BESIDE": "cpu", "JAX_PLATFORMS": "cpu"}
 INTRODUCTION = """# Releases of ROCm
 
@@ -40,7 +40,7 @@ of ROCm that `luthier fetch` brings, above the emulator, on gfx90a where no othe
 *alone*: the results are right. *hip*, *hsa*: so they are
 under `instr_count` at that level, every launch is instrumented, and the counts are the emulator's own for the run
 without a tool (where waves wait for each other, how often they look is chance: there counts are not compared).
-*ours*: the results are right on our HIP runtime with the release's other libraries.
+*ours*: the results are right on our HIP runtime with the release's other libraries; *ours hip*: under the tool, too.
 Packages of Debian's suites change, and so may this. What fails is looked at below (tests/stacks/known.toml).
 """
 COSTS = """
@@ -59,7 +59,7 @@ OWN = "__amd_rocclr_", "kernel@"  # ROCclr's copies and fills, and ROCr's, which
 
 class Done(NamedTuple):
     trouble: str  # empty where all is as it should be
-    launches: list[dict[str, Any]]
+    launches: list[tuple[str, int]]
     verdict: Any
     said: str = ""
     most_mib: int = 0  # of the program and the emulator together
@@ -78,16 +78,23 @@ def execute(program: Program, command: list[str], stack: str, device: str, level
         with Memory(folder) as memory:
             try:
                 done = subprocess.run(
-                    words, env=environment, capture_output=True, text=True, timeout=SECONDS, errors="replace"
+                    words, env=environment, capture_output=True, text=True, timeout=program.seconds,
+                    errors="replace"
                 )
             except subprocess.TimeoutExpired:
-                return Done(f"not done after {SECONDS} s", [], None)
-        rows = [json.loads(line) for line in profile.read_text().splitlines()] if profile.exists() else []
+                return Done(f"not done after {program.seconds} s", [], None)
+        rows = launches_in(profile) if profile.exists() else []
         found = json.loads(verdict.read_text()) if verdict.exists() else None
     passed = done.returncode == 0 and re.search(program.passed, done.stdout)
     trouble = "" if passed else f"code {done.returncode}: {last_words(done.stdout + done.stderr)}"
-    launches = [row for row in rows if not row["kernel"].startswith(OWN)]
-    return Done(trouble, launches, found, done.stdout, memory.most_mib)
+    return Done(trouble, rows, found, done.stdout, memory.most_mib)
+
+
+def launches_in(profile: Path) -> list[tuple[str, int]]:
+    """Kernels of the program, and what the emulator counted."""
+    with profile.open() as lines:
+        rows = [(row["kernel"], row["instructions"]) for row in map(json.loads, lines)]
+    return [row for row in rows if not row[0].startswith(OWN)]
 
 
 class Memory:
@@ -125,7 +132,7 @@ def last_words(text: str) -> str:
     return " / ".join(lines[-2:]).replace(f"{HERE.parents[1]}/", "")[-300:].replace("|", "\\|") or "nothing was said"
 
 
-def miscounted(program: Program, alone: Done, under: Done) -> str:
+def miscounted(program: Program, level: str, alone: Done, under: Done) -> str:
     """What the tool's verdict lacks."""
     verdict = under.verdict
     if verdict is None:
@@ -134,12 +141,24 @@ def miscounted(program: Program, alone: Done, under: Done) -> str:
         return f"{verdict['instrumented']} of {verdict['launches']} launches instrumented; {verdict['refused']}"
     if program.waits:
         return ""
-    counted = Counter((row["kernel"], row["report"]["instructions"]) for row in verdict["reports"] * program.processes)
-    executed = Counter((row["kernel"], row["instructions"]) for row in alone.launches)
+    summed = program.graphs and level == HIP
+    reports = verdict["reports"] * program.processes
+    counted = counts([(row["kernel"], row["report"]["instructions"]) for row in reports], summed)
+    executed = counts(alone.launches, summed)
     if counted == executed:
         return ""
     more, less = (sorted(rows.items())[:3] for rows in (counted - executed, executed - counted))
     return f"counts differ: {more} and not {less}"
+
+
+def counts(rows: list[tuple[str, int]], summed: bool) -> Counter[tuple[str, int]]:
+    """How often a kernel has executed so many instructions, or once, if ``summed``, how many in all."""
+    if not summed:
+        return Counter(rows)
+    sums: Counter[str] = Counter()
+    for kernel, instructions in rows:
+        sums[kernel] += instructions
+    return Counter(sums.items())
 
 
 def cost(program: Program, command: list[str], stack: str, device: str, alone: Done) -> list[float]:
@@ -163,14 +182,26 @@ def check(program: Program, stack: Stack, folder: Path, device: str, costs: dict
         return
     release, device = stack.fetched.name, device + f"*{program.devices}" * (program.devices > 1)
     alone = execute(program, command, release, device)
-    yield "alone", alone.trouble
+    yield with_outcomes("alone", program, alone), alone.trouble
     if taken := cost(program, command, release, device, alone):
         costs[program.name] = taken
     for level in program.levels if not alone.trouble else ():
         under = execute(program, command, release, device, level)
-        yield level, under.trouble or miscounted(program, alone, under)
-    if program.ours:
-        yield OURS, execute(program, command, release.replace("rocm", "luthier"), device).trouble
+        yield with_outcomes(level, program, under), under.trouble or miscounted(program, level, alone, under)
+    if not program.ours:
+        return
+    release = release.replace("rocm", "luthier")
+    alone = execute(program, command, release, device)
+    yield with_outcomes(OURS, program, alone), alone.trouble
+    if program.ours_counted and not alone.trouble:
+        under = execute(program, command, release, device, HIP)
+        yield with_outcomes(f"{OURS} {HIP}", program, under), under.trouble or miscounted(program, HIP, alone, under)
+
+
+def with_outcomes(column: str, program: Program, done: Done) -> str:
+    """A column's name with what the program said of its tests: alone (2 OK, 1 not supported)."""
+    found = Counter(re.findall(program.outcomes, done.said)) if program.outcomes else {}
+    return f"{column} ({', '.join(f'{many:,} {what}' for what, many in sorted(found.items()))})" if found else column
 
 
 def column(release: str, target: str) -> str:

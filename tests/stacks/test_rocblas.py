@@ -41,6 +41,6 @@ def test_rocblas_multiplies_and_is_counted(stacks, stack, level, target, product
     program, device = stacks.Program("rocblas", lambda *_: command), f"emulator:{target}"
     alone = stacks.execute(program, command, stack, device)
     assert not alone.trouble
-    assert any("Cijk" in launch["kernel"] for launch in alone.launches)  # a kernel of Tensile's
+    assert any("Cijk" in kernel for kernel, _ in alone.launches)  # a kernel of Tensile's
     under = stacks.execute(program, command, stack, device, level)
-    assert not under.trouble and not stacks.miscounted(program, alone, under)
+    assert not under.trouble and not stacks.miscounted(program, level, alone, under)

@@ -213,7 +213,7 @@ def test_what_is_no_program_is_said_as_without_it(release: FetchedRelease, tmp_p
 
 
 @pytest.mark.parametrize(("stack", "given", "expected"), [
-    ("luthier-6.4", {}, "65536"), ("luthier-6.4", {"LUTHIER_MEMORY_GRANULARITY": "1"}, "1"),
+    ("luthier-6.4", {}, "2097152"), ("luthier-6.4", {"LUTHIER_MEMORY_GRANULARITY": "1"}, "1"),
     ("luthier-6.4", {"LUTHIER_CHECK": "bounds"}, ""), ("luthier", {}, ""), ("rocm-6.4", {}, ""),
 ])
 def test_libraries_may_read_behind_their_buffers(
