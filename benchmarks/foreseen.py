@@ -170,7 +170,7 @@ def loop_rows(folder: Path) -> Iterator[list[str]]:
     data = made.read_bytes()
     for record in load(data).kernels:
         program = lift(load(data), [record.name])
-        foreseen = analyse(program).foreseen(program.kernel(record.name))
+        foreseen = analyse(program).find_launch_invariants(program.kernel(record.name))
         segment = struct.pack("<3Q", 1 << 20, TURNS, 64 * GROUPS).ljust(record.descriptor.kernarg_size, b"\0")
         given = GivenLaunch(segment, (GROUPS, 1, 1), (64, 1, 1))
         one, many = turn_by_turn(foreseen, given), foretell(foreseen, given)

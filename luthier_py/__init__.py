@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from luthier_py.exports import loaded_when_asked
+from luthier_py.exports import make_lazy_loader
 
 if TYPE_CHECKING:
     from luthier_py.errors import LuthierError
@@ -93,7 +93,7 @@ __all__ = [
     "u64", "u8", "vgpr", "wave_in_group", "wave_in_launch", "workgroup_id", "workgroup_in_launch", "workgroup_size",
     "workitem_id", "workitem_in_launch",
 ]
-__getattr__ = loaded_when_asked(__name__, {
+__getattr__ = make_lazy_loader(__name__, {
     "errors": "LuthierError",
     "isa": "EXEC M0 SCC VCC OpFlag Reg RegFile RegSet sgpr vgpr",
     "loader": "load",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 
 TOOL_MODULE = "luthier_tool_"
 """How modules are called that are made of a tool's file or folder."""
@@ -48,7 +48,7 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     return near[found[0]] if found else None
 
 
-def inlined_text(lines: Iterable[object]) -> str:
+def describe_inlining(lines: Iterable[object]) -> str:
     """The line of an instruction, and where that was inlined; nothing without lines."""
     return " inlined at ".join(map(str, lines))
 
@@ -68,14 +68,14 @@ class Location:
     def __str__(self) -> str:
         parts = []
         if self.kernel is not None:
-            parts.append(f"kernel {demangled(self.kernel)}")
+            parts.append(f"kernel {demangle(self.kernel)}")
         place = [] if self.pc is None else [f"pc 0x{self.pc:x}"]
         text = [] if self.text is None else [f"`{self.text}`"]
         if self.inserted:
             parts.append(f"{(text or ['code'])[0]} that the tool inserted{''.join(f' before {at}' for at in place)}")
         else:
             parts += place + text
-        lines = f" ({inlined_text(self.lines)})" if self.lines else ""
+        lines = f" ({describe_inlining(self.lines)})" if self.lines else ""
         return printable(", ".join(parts) + lines)
 
 

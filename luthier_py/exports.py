@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 
-def loaded_when_asked(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+def make_lazy_loader(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     """``modules``: names, with blanks between them, by the module below ``package`` that has them."""
     places = {name: module for module, names in modules.items() for name in names.split()}
 

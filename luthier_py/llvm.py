@@ -39,7 +39,7 @@ _HEADER_LINES = "; ModuleID", "source_filename", "target "
 
 
 @cache
-def binding() -> Any:
+def load_binding() -> Any:
     """llvmlite.binding, with all targets initialised and our options set."""
     with LOCK:
         import llvmlite.binding as llvm
@@ -58,7 +58,7 @@ def amdgpu_object(ir: str, cpu: str, wave_size: int) -> bytes:
     """
     with LOCK:
         machine = _amdgpu_machine(cpu, wave_size)
-        code: bytes = machine.emit_object(_optimised(ir, machine))
+        code: bytes = machine.emit_object(_optimise_module(ir, machine))
         return code
 
 
@@ -84,7 +84,7 @@ def apart(work: Callable[[], bytes], seconds: int = 0) -> bytes:
 
 def _lock_of_finalizers() -> AbstractContextManager[object]:
     """llvmlite's own: they take it without ours. Held while a process forks, nobody else has it in the child."""
-    found: AbstractContextManager[object] = getattr(binding().ffi.lib, "_lock", nullcontext())
+    found: AbstractContextManager[object] = getattr(load_binding().ffi.lib, "_lock", nullcontext())
     return found
 
 
@@ -111,12 +111,12 @@ def amdgpu_listing(ir: str, cpu: str, wave_size: int) -> str:
     """The same as text, which may have assembly in it."""
     with LOCK:
         machine = _amdgpu_machine(cpu, wave_size)
-        return str(machine.emit_assembly(_optimised(ir, machine)))
+        return str(machine.emit_assembly(_optimise_module(ir, machine)))
 
 
-def _optimised(ir: str, machine: Any) -> Any:
+def _optimise_module(ir: str, machine: Any) -> Any:
     """A module for an AMD GPU; the caller holds LOCK."""
-    llvm = binding()
+    llvm = load_binding()
     module = parse(_amdgpu_header(machine) + ir)
     tuning = llvm.create_pipeline_tuning_options(speed_level=2)
     tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_interleaving = False
@@ -127,7 +127,7 @@ def _optimised(ir: str, machine: Any) -> Any:
 
 def parse(ir: str) -> Any:
     """A verified module; Invalid says what LLVM does not like (the caller holds LOCK)."""
-    llvm = binding()
+    llvm = load_binding()
     try:
         module = llvm.parse_assembly(ir)
         module.verify()
@@ -138,13 +138,13 @@ def parse(ir: str) -> Any:
 
 def version() -> int:
     """LLVM's major version: it reads bitcode of this one and of older ones."""
-    return int(binding().llvm_version_info[0])
+    return int(load_binding().llvm_version_info[0])
 
 
 def bitcode_text(data: bytes) -> str:
     """A module as text, in which a number after % is a type's; Invalid says what LLVM does not like."""
     with LOCK:
-        llvm = binding()
+        llvm = load_binding()
         try:
             module = llvm.parse_bitcode(data)
         except RuntimeError as error:
@@ -158,7 +158,7 @@ def bitcode_text(data: bytes) -> str:
 def amdgpu_transformed(ir: str, cpu: str, wave_size: int, *names: str) -> str:
     """A module of ``amdgpu_cs`` functions after passes, whose ``names`` are llvmlite's."""
     with LOCK:
-        llvm = binding()
+        llvm = load_binding()
         machine = _amdgpu_machine(cpu, wave_size)
         module = parse(_amdgpu_header(machine) + ir)
         passes = llvm.create_new_module_pass_manager()
@@ -177,7 +177,7 @@ def _amdgpu_machine(cpu: str, wave_size: int) -> Any:
     features = "+wavefrontsize64,-wavefrontsize32" if wave_size == 64 else "+wavefrontsize32,-wavefrontsize64"
     features += ",-64-bit-literals"  # a constant that is filled in later is one dword
     features += ",+enable-flat-scratch"  # a stack is at an offset in each lane's memory, and needs no buffer
-    target = binding().Target.from_triple(_AMDGPU_TRIPLE)
+    target = load_binding().Target.from_triple(_AMDGPU_TRIPLE)
     return target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic")
 
 
@@ -188,7 +188,7 @@ class HostCode:
         """Link an object: ``exports`` are functions of it, ``imports`` addresses of what it calls."""
         with LOCK:
             linker = _current_linker()
-            library = binding().JITLibraryBuilder().add_object_img(code).add_current_process()
+            library = load_binding().JITLibraryBuilder().add_object_img(code).add_current_process()
             for name, address in imports.items():
                 library.import_symbol(name, address)
             for name in exports:
@@ -214,7 +214,7 @@ class Effort(Enum):
 def host_object(ir: str, effort: Effort) -> bytes:
     """Compile a module for this computer."""
     with LOCK:
-        llvm = binding()
+        llvm = load_binding()
         machine = _host_machine(0 if effort is Effort.FAST else 2)
         module = parse(f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n' + ir)
         if effort is Effort.OPTIMISE:
@@ -228,7 +228,7 @@ def host_object(ir: str, effort: Effort) -> bytes:
 @cache
 def host_identity() -> str:
     """What host code depends on beside its IR: LLVM's version and this processor."""
-    llvm = binding()
+    llvm = load_binding()
     return f"{llvm.llvm_version_info} {llvm.get_host_cpu_name()} {_host_features()}"
 
 
@@ -238,13 +238,13 @@ def _host_features() -> str:
     LLVM 22 (seen: 22.1.0 and 22.1.8, znver4 and skylake-avx512) makes wrong code there of select(k, a & m | b & ~m, a)
     with a constant m: a masked VPTERNLOG with the table of another order of its operands.
     """
-    features: str = binding().get_host_cpu_features().flatten()
+    features: str = load_binding().get_host_cpu_features().flatten()
     return f"{features},-avx512f" if "+avx512f" in features.split(",") else features
 
 
 @cache
 def _host_machine(level: int) -> Any:
-    llvm = binding()
+    llvm = load_binding()
     target = llvm.Target.from_default_triple()
     cpu, features = llvm.get_host_cpu_name(), _host_features()
     return target.create_target_machine(cpu=cpu, features=features, opt=level, reloc="pic", codemodel="small")
@@ -256,7 +256,7 @@ class _Linker:
     MOST = 64
 
     def __init__(self) -> None:
-        self.jit = binding().create_lljit_compiler(use_jit_link=True)
+        self.jit = load_binding().create_lljit_compiler(use_jit_link=True)
         self.made = self.users = 0
 
     @property
@@ -287,5 +287,5 @@ def _current_linker() -> _Linker:
 def text_section(code: bytes) -> bytes:
     """The machine code in an object file."""
     with LOCK:
-        sections = binding().ObjectFileRef.from_data(code).sections()
+        sections = load_binding().ObjectFileRef.from_data(code).sections()
         return b"".join(bytes(section.data()) for section in sections if section.is_text())

@@ -24,11 +24,11 @@ REGION = re.compile(r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_(.+)_l(\d+)(?:_(\d+))
 
 
 @cache
-def demangled(symbol: str) -> str:
+def demangle(symbol: str) -> str:
     """``_Z3addPfi`` is ``add(float*, int)``, ``__omp_offloading_fe00_2b_main_l14`` is ``main at line 14``."""
     if region := REGION.fullmatch(symbol):
         function, line, count = region.groups()
-        return f"{demangled(function)} at line {line}{f', region {int(count) + 1}' if count else ''}"
+        return f"{demangle(function)} at line {line}{f', region {int(count) + 1}' if count else ''}"
     return _by_library(symbol) or _with_newer_types(symbol) or symbol if symbol.startswith(PREFIX) else symbol
 
 

@@ -21,7 +21,7 @@ from luthier_py.inject.model import Patched
 from luthier_py.inject.resources import components
 from luthier_py.ir import Program, lift
 from luthier_py.jit import compile_hooks
-from luthier_py.link import Binding, Patch, bound, find_bindings, link, link_apart
+from luthier_py.link import Binding, Patch, apply_bindings, find_bindings, link, link_apart
 from luthier_py.loader import MEMORY, CodeObject, Given, load
 from luthier_py.proof import prove
 from luthier_py.tool import Edits, Place, Refusal, Tool, made_tool, visit
@@ -97,7 +97,7 @@ def instrument(
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def suspend_garbage_collection() -> Iterator[None]:
     """Without searches for garbage in cycles: nearly all that the stages make is used until the end, and going through
     it again and again is a third of the time of a large kernel."""
     collecting = gc.isenabled()
@@ -109,7 +109,7 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-@uncollected()
+@suspend_garbage_collection()
 def plan(
     code: Given, tool: Tool, name: str = MEMORY, kernels: Iterable[str] | None = None, watch: Watch | None = None
 ) -> Planned:
@@ -123,7 +123,7 @@ def plan(
     return Planned(obj, program, facts, edits, clock.seconds)
 
 
-@uncollected()
+@suspend_garbage_collection()
 def carry_out(
     planned: Planned, keep_going: bool = False, watch: Watch | None = None, apart: bool = False,
     seen: Seen | None = None,
@@ -145,25 +145,25 @@ def carry_out(
         clones = {row.name: row.clone for row in patched.report}
         check_wanted(patched.claim, wanted, payloads, program, clones, {each.kernel for each in patched.refused})
 
-    def made(wanted: Edits) -> Instrumented:
+    def build_copy(wanted: Edits) -> Instrumented:
         patched = clock.run("inject", inject, program, facts, wanted, payloads, keep_going,
                             seen or (lambda _, clone: clone), clock.part)
         patch = Patch(patched.chunks, patched.kernels, patched.variables)
         data = clock.run("link", link_apart if apart else link, planned.obj, patch)
         found = find_bindings(program.isa, patched.chunks, load(data, planned.obj.name)) if apart else ()
-        clock.run("check", check, patched, wanted, bound(data, found, 0))
+        clock.run("check", check, patched, wanted, apply_bindings(data, found, 0))
         return Instrumented(data, planned.obj, program, facts, edits, patched, clock.seconds, not compiled,
                             bindings=found)
 
     try:
-        return made(edits)
+        return build_copy(edits)
     except CheckFailed:
         if not keep_going:
             raise
-    return _made_of_parts(program, edits, made)
+    return _instrument_by_component(program, edits, build_copy)
 
 
-def _made_of_parts(program: Program, edits: Edits, made: Callable[[Edits], Instrumented]) -> Instrumented:
+def _instrument_by_component(program: Program, edits: Edits, made: Callable[[Edits], Instrumented]) -> Instrumented:
     """Kernels that share functions are tried for themselves; what can be proved is put together."""
     left, refused = edits, tuple[Refusal, ...]()
     for component in components(program, program.kernels):

@@ -21,7 +21,7 @@ import msgpack
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.ir import Instr, Program
 from luthier_py.isa import MODE, Inst, InstructionSet, OpFlag, Reg, RegFile, Space, sgpr, vgpr
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action, CrossLane
 from luthier_py.jit import Payload as Compiled
 from luthier_py.jit import PayloadKey
@@ -140,7 +140,7 @@ class _Wishes:
         compiled = self.payloads[key]
         if (call.payload, key) not in self.same:
             payload = self.claim.payloads[call.payload]
-            if payload != _claimed(key, compiled) or not (
+            if payload != _make_declared_payload(key, compiled) or not (
                     _is_as_made(payload, key.hook, compiled.source, self.isa) and _is_called_as_made(payload, key)):
                 yield "is not as it was compiled, or is said to be something else"
             self.same.add((call.payload, key))
@@ -167,7 +167,7 @@ class _Wishes:
         return None if isinstance(wanted, (int, float)) else wanted
 
 
-def _claimed(key: PayloadKey, compiled: Compiled) -> Payload:
+def _make_declared_payload(key: PayloadKey, compiled: Compiled) -> Payload:
     """A hook as its author declares it: what it is given when it runs, and what is in its code."""
     declared = list(zip(key.hook.signature.parameters, key.constants, strict=True))
     given = [parameter.type for parameter, constant in declared if constant is None]
@@ -199,7 +199,11 @@ def _is_as_made(payload: Payload, hook: Hook, source: Code | None, isa: Instruct
     results = [reg.index + k for reg in payload.results for k in range(reg.dwords)
                if called and reg.file is RegFile.SGPR]
     own, moves = kept[:len(kept) - len(results)], kept[len(kept) - len(results):]
-    if len(own) == 1 and meaning(own[0].op) is Action.NOTHING and all(OpFlag.WAIT in inst.op.flags for inst in body):
+    if (
+        len(own) == 1
+        and find_meaning(own[0].op) is Action.NOTHING
+        and all(OpFlag.WAIT in inst.op.flags for inst in body)
+    ):
         own = ()
     places = accumulate((inst.size_bytes for inst in own), initial=0)
     same = all(inst.raw == other.raw or called and _returns(other) and inst.branch_target(at) == end
@@ -229,10 +233,12 @@ def _is_called_as_made(payload: Payload, key: PayloadKey) -> bool:
     types, called = [each.type for each in declared.results], payload.stack is not None
     of_wave = sum(each.type.dwords for each in declared.results if called and not each.lane)
     return (payload.params, payload.results) == (
-        _seated(given, types, 4 * called, 0), _seated(declared.results, (), 4 * called, of_wave))
+        _assign_registers(given, types, 4 * called, 0), _assign_registers(declared.results, (), 4 * called, of_wave))
 
 
-def _seated(values: Sequence[Parameter], first: Collection[Type], scalars: int, vectors: int) -> tuple[Reg, ...]:
+def _assign_registers(
+    values: Sequence[Parameter], first: Collection[Type], scalars: int, vectors: int
+) -> tuple[Reg, ...]:
     """Registers of what is taken or given, from two numbers on: scalars, wide ones, and types that come ``first``."""
     found: dict[int, Reg] = {}
     at = {False: scalars, True: vectors}
@@ -244,11 +250,11 @@ def _seated(values: Sequence[Parameter], first: Collection[Type], scalars: int, 
 
 
 def _sets_mode(inst: Inst) -> bool:
-    return meaning(inst.op) is Action.SETREG_IMM and bool(inst.writes.sgpr >> MODE & 1)
+    return find_meaning(inst.op) is Action.SETREG_IMM and bool(inst.writes.sgpr >> MODE & 1)
 
 
 def _returns(inst: Inst) -> bool:
-    return meaning(inst.op) is Action.SETPC
+    return find_meaning(inst.op) is Action.SETPC
 
 
 def _writes(inst: Inst) -> int:
@@ -258,7 +264,7 @@ def _writes(inst: Inst) -> int:
 
 def _brings(inst: Inst, scalar: int, vector: int) -> bool:
     """Whether a scalar register gets what the first lane of a vector register has."""
-    return meaning(inst.op) is CrossLane.READ_FIRST and (inst["vdst" if inst.find("vdst") else "sdst"].reg,
+    return find_meaning(inst.op) is CrossLane.READ_FIRST and (inst["vdst" if inst.find("vdst") else "sdst"].reg,
                                                          inst["src0"].reg) == (sgpr(scalar), vgpr(vector))
 
 

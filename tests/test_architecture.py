@@ -59,7 +59,7 @@ TWINS = {
     **dict.fromkeys(("Device", "Effects", "Kind", "Lanes", "Operand", "Scalar", "Signature", "Type", "Value"),
                     "what a hook's author writes is not what the machine has; authors' names stay"),
 }
-FUNCTION_TWINS = {"header", "joined", "main", "rows_of"}
+FUNCTION_TWINS = {"header", "main", "rows_of"}
 """Public functions of one name in one room; none is exported by the room."""
 FILE_LINES = 400
 FUNCTION_LINES = 60

@@ -27,7 +27,7 @@ from luthier_py.link.hollow import hollow
 from luthier_py.loader import CodeObject, SectionType, load, open_code, read_code, unbundle
 from luthier_py.loader.elf import SYMBOL
 from luthier_py.loader.symbols import read_symbols
-from luthier_py.releases.fetched import fetched
+from luthier_py.releases.fetched import find_fetched_release
 
 TARGETS = ("gfx90a", "gfx942")
 TENSILE = ("rocblas", "hipblaslt")  # folders of such objects
@@ -39,7 +39,7 @@ def of_release(folder: Path, name: str, kernels: int, seed: int) -> list[Subject
     """``kernels`` of Tensile's, as many of each file as of others, and one of each object in a library."""
     kept = folder / f"{name}-{kernels}-{seed}.json"  # choosing them takes minutes
     if not kept.exists():
-        release = fetched(name)
+        release = find_fetched_release(name)
         if release is None:
             raise Invalid(f"{name} is not there: `luthier fetch {name}` brings it")
         chosen = [*_of_tensile(folder, release.libraries, kernels, seed),

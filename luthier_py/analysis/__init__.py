@@ -2,7 +2,7 @@
 
 from luthier_py.analysis.born import GivenLaunch
 from luthier_py.analysis.definitions import Definitions, Reaching
-from luthier_py.analysis.edges import Edge, coming, edges_of
+from luthier_py.analysis.edges import Edge, edges_of, group_edges_by_target
 from luthier_py.analysis.facts import Facts, analyse, live_notes
 from luthier_py.analysis.float_mode import PLAIN_MODE, depends_on_mode, fields_unlike_plain
 from luthier_py.analysis.foreseen import Foreseen
@@ -15,19 +15,71 @@ from luthier_py.analysis.loops import Loop, dominators, innermost_loops, line_of
 from luthier_py.analysis.missing_waits import MissingWait, missing_waits
 from luthier_py.analysis.paths import Adding, Arc, Paths, paths
 from luthier_py.analysis.private import with_private_memory
-from luthier_py.analysis.regions import OUTSIDE, Flow, Spanning, estimated, going_round, spanning
-from luthier_py.analysis.registers import initial_registers, touched
-from luthier_py.analysis.sharing import sharing
+from luthier_py.analysis.regions import (
+    OUTSIDE,
+    Flow,
+    Spanning,
+    build_spanning_tree,
+    estimate_frequencies,
+    find_cyclic_pieces,
+)
+from luthier_py.analysis.registers import collect_accessed_registers, initial_registers
+from luthier_py.analysis.sharing import group_sharing_kernels
 from luthier_py.analysis.steps import Steps, steps_of
 from luthier_py.analysis.trips import trip_count
 from luthier_py.analysis.waits import Pending
 
 __all__ = [
-    "OUTSIDE", "PLAIN_MODE", "Adding", "Arc", "Definitions", "Edge", "Facts", "Flow", "Foreseen", "Foretold", "Frame",
-    "Frames", "GivenLaunch", "LineRange", "Loop", "MissingWait", "Paths", "Pending", "Reaching", "SourceLine",
-    "SourceLines", "Spanning", "Steps", "analyse", "block_graph", "call_graph", "coming", "depends_on_mode",
-    "dominators", "edges_of", "estimated", "fields_unlike_plain", "foretell", "going_round", "initial_registers",
-    "innermost_loops", "line_of_loop", "line_order", "line_ranges", "live_notes", "loops_of", "missing_waits", "paths",
-    "post_dominators", "sharing", "source_frames", "source_lines", "spanning", "steps_of", "touched", "trip_count",
+    "OUTSIDE",
+    "PLAIN_MODE",
+    "Adding",
+    "Arc",
+    "Definitions",
+    "Edge",
+    "Facts",
+    "Flow",
+    "Foreseen",
+    "Foretold",
+    "Frame",
+    "Frames",
+    "GivenLaunch",
+    "LineRange",
+    "Loop",
+    "MissingWait",
+    "Paths",
+    "Pending",
+    "Reaching",
+    "SourceLine",
+    "SourceLines",
+    "Spanning",
+    "Steps",
+    "analyse",
+    "block_graph",
+    "call_graph",
+    "group_edges_by_target",
+    "depends_on_mode",
+    "dominators",
+    "edges_of",
+    "estimate_frequencies",
+    "fields_unlike_plain",
+    "foretell",
+    "find_cyclic_pieces",
+    "initial_registers",
+    "innermost_loops",
+    "line_of_loop",
+    "line_order",
+    "line_ranges",
+    "live_notes",
+    "loops_of",
+    "missing_waits",
+    "paths",
+    "post_dominators",
+    "group_sharing_kernels",
+    "source_frames",
+    "source_lines",
+    "build_spanning_tree",
+    "steps_of",
+    "collect_accessed_registers",
+    "trip_count",
     "with_private_memory",
 ]

@@ -116,12 +116,12 @@ class Affine:
             state = state._replace(values={place: known for place, known in state.values.items()
                                            if place[0] is RegFile.SGPR and not writes.sgpr >> place[1] & 1})
         elif writes:
-            state = self._written(state, inst)
+            state = self._transfer_writes(state, inst)
         if writes.sgpr:
-            state = self._masked(state, inst, instr.pc)
+            state = self._transfer_masks(state, inst, instr.pc)
         return state
 
-    def _written(self, state: State, inst: Inst) -> State:
+    def _transfer_writes(self, state: State, inst: Inst) -> State:
         ignores = OpFlag.IGNORES_EXEC in inst.op.flags
         found: dict[Dword, tuple[Known, int]] = {}
         for place, known in () if ignores else self._results(state, inst).items():
@@ -155,7 +155,7 @@ class Affine:
             self._evaluated[key] = evaluate(inst, lambda file, index: self._read(state, file, index))
         return self._evaluated[key]
 
-    def _masked(self, state: State, inst: Inst, pc: int) -> State:
+    def _transfer_masks(self, state: State, inst: Inst, pc: int) -> State:
         found = {assign.mask: _between(assign.table, tuple([_of(state, source) for source in assign.sources]),
                                        len(state.scopes))
                  for assign in assignments(inst, self._program.isa.wave_size)}

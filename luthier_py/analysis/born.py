@@ -67,7 +67,7 @@ class Box:
         """Lengths of the box's sides (waves of a work-group, then work-group ids in x, y and z), as numbers."""
         return {axis: Extent(side) for axis, side in zip(Axis, self.sides, strict=False)}
 
-    def halved(self, axis: Axis) -> tuple[Box, Box]:
+    def halve(self, axis: Axis) -> tuple[Box, Box]:
         """The box cut in two along ``axis``: the lower part has half the side, rounded down. The side must be 2 or
         more, or else the lower part is empty."""
         at = self.sides[axis] // 2
@@ -108,7 +108,7 @@ class Birth:
             found[RegFile.SGPR, _TTMP_X] = self._group((Axis.X, 1))
             found[RegFile.SGPR, _TTMP_YZ] = self._group((Axis.Y, 1), (Axis.Z, 1 << 16))
         found.update(((RegFile.VGPR, index), known) for index, known in enumerate(self._ids()))
-        mask = self._started()
+        mask = self._compute_initial_exec()
         for half in range(self._lanes // 32):
             found[RegFile.SGPR, EXEC + half] = DECIDED if mask is None else Sum(mask >> 32 * half & 0xFFFFFFFF)
         return found
@@ -175,7 +175,7 @@ class Birth:
             return Depends(frozenset({Axis.WAVE}))
         return Sum(tuple(rows[0]), ((Axis.WAVE, step),) if step else ())
 
-    def _started(self) -> int | None:
+    def _compute_initial_exec(self) -> int | None:
         """EXEC at the start."""
         if self._given is None or self._box is None:
             return None

@@ -124,7 +124,7 @@ def supergraph(program: Program) -> Graph:
                  frozenset(leaves), frozenset(arrives), _places(program, nodes))
 
 
-def seen_from(program: Program, graph: Graph) -> Graph:
+def rebase_graph(program: Program, graph: Graph) -> Graph:
     """The graph of a program in which other instructions stand for some of ``program``, whose places are its places."""
     seen = {function.code: code for function, code in zip(program.functions, graph.places.starts, strict=True)}
     return replace(graph, places=replace(graph.places, seen=seen))

@@ -24,16 +24,16 @@ def find_changes(graph: Graph) -> Changes:
     vector operands name."""
     reach = _reach({code.distinct for code in graph.places.starts})
 
-    def changing(distinct: Kinds) -> Array:
-        return distinct.masked(distinct.masks.writes, reach) | changes_modes(distinct)
+    def mark_changing_kinds(distinct: Kinds) -> Array:
+        return distinct.match_masks(distinct.masks.writes, reach) | changes_modes(distinct)
 
-    return graph.where(changing, Kinds.inst)
+    return graph.where(mark_changing_kinds, Kinds.inst)
 
 
 def changes_modes(distinct: Kinds) -> Array:
     """Kinds after which vector operands may mean other registers, or vector instructions be skipped."""
     found: Array = distinct.flags & OpFlag.INDEXES_REGISTERS.value != 0
-    return found | distinct.masked(distinct.masks.writes, 1 << MODE)
+    return found | distinct.match_masks(distinct.masks.writes, 1 << MODE)
 
 
 def _reach(kinds: set[Kinds]) -> int:

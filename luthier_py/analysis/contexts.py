@@ -57,10 +57,10 @@ class _Copying:
         body = kernel.function
         if not self._is_plain(body) or not 0 < len(self._of[body]) <= MOST_NODES:
             return Copies(EXIT, {}, {}, frozenset(), frozenset())
-        first = self._copied(body, None, (body,))
+        first = self._copy_function(body, None, (body,))
         return Copies(first, self._nodes, self._after, frozenset(self._calls), frozenset(self._apart - {body}))
 
-    def _copied(self, function: Function, back: Sequence[int] | None, inside: tuple[Function, ...]) -> int:
+    def _copy_function(self, function: Function, back: Sequence[int] | None, inside: tuple[Function, ...]) -> int:
         """The first node of a copy, which returns to ``back``; ``inside``: functions that it is called in, with it."""
         own, start = self._of[function], len(self._nodes)
         number = {node.index: start + place for place, node in enumerate(own)}
@@ -73,7 +73,7 @@ class _Copying:
             elif self._is_followed(node, inside):
                 behind = (back or (EXIT,)) if node.call.tail else after or (EXIT,)
                 self._after[number[node.index]] = tuple(
-                    [self._copied(callee, behind, (*inside, callee)) for callee in node.call.targets])
+                    [self._copy_function(callee, behind, (*inside, callee)) for callee in node.call.targets])
             else:
                 self._calls.add(number[node.index])
                 self._after[number[node.index]] = (*after, EXIT)
@@ -98,10 +98,10 @@ class _Copying:
     def _is_out_of_reach(self, function: Function) -> bool:
         """Whether there is code in which registers may be others than it says, or control that nobody knows."""
         graph, nodes = self._graph, {node.index: node for node in self._of[function]}
-        if function.incomplete or len(function.entries) != 1 or function.code.flagged(OpFlag.INDEXES_REGISTERS):
+        if function.incomplete or len(function.entries) != 1 or function.code.find_flagged(OpFlag.INDEXES_REGISTERS):
             return True
         distinct = function.code.distinct
-        modes = function.code.where(distinct.masked(distinct.masks.writes, 1 << MODE))
+        modes = function.code.where(distinct.match_masks(distinct.masks.writes, 1 << MODE))
         switched = (step(self._program.isa, instr_at(function.code, at).inst, START) for at in modes)
         if any(state.indexed or state.skipping for state in (*switched, *(self._states[index] for index in nodes))):
             return True

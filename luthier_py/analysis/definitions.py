@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from luthier_py.analysis.edges import coming, edges_of
+from luthier_py.analysis.edges import edges_of, group_edges_by_target
 from luthier_py.analysis.facts import Facts
 from luthier_py.ir import Block, CallSite, Function, Instr
 from luthier_py.isa import OpFlag, Reg, RegSet
@@ -43,8 +43,8 @@ class Definitions:
         self.function, self._facts, self._of_lane = function, facts, of_lane
         self._full = (1 << function.isa.wave_size) - 1
         self._instrs = {instr.at: instr for instr in function.instrs}
-        self._called = {site.instr.at: self._touched(site) for site in facts.program.calls(function)}
-        self._starts = self._solved()
+        self._called = {site.instr.at: self._collect_clobbers(site) for site in facts.program.calls(function)}
+        self._starts = self._solve_reaching()
 
     def reaching(self, instr: Instr, reg: Reg) -> Reaching:
         """What may have written ``reg``, or a part of it, last when ``instr`` begins."""
@@ -80,7 +80,7 @@ class Definitions:
                             found[at][instr.at] |= 1 << bit
         return found
 
-    def _touched(self, site: CallSite) -> RegSet | None:
+    def _collect_clobbers(self, site: CallSite) -> RegSet | None:
         """What a call may write; None for anything."""
         program = self._facts.program
         reached = {each for target in site.targets for each in program.reachable(target)}
@@ -110,9 +110,9 @@ class Definitions:
         for bit in _bits(inst.writes):
             state[bit] = (_of(state, bit) if kept.bits >> bit & 1 else frozenset()) | {instr.at}
 
-    def _solved(self) -> dict[Block, _State]:
+    def _solve_reaching(self) -> dict[Block, _State]:
         """What reaches the beginning of each block."""
-        function, before = self.function, coming(edges_of(self.function))
+        function, before = self.function, group_edges_by_target(edges_of(self.function))
         starts: dict[Block, _State] = {block: {} for block in function.blocks if block.address in function.entries}
         ends: dict[Block, _State] = {}
         after = {block: [function.block(address) for address in block.successors] for block in function.blocks}
@@ -122,7 +122,7 @@ class Definitions:
             states = [ends[edge.source] for edge in before.get(block, ()) if edge.source in ends]
             if block.address in function.entries:
                 states.append({})
-            starts[block] = _joined(states)
+            starts[block] = _join_states(states)
             end = dict(starts[block])
             for instr in block.instrs:
                 self._step(instr, end)
@@ -136,7 +136,7 @@ def _of(state: _State, bit: int) -> frozenset[int]:
     return state.get(bit) or state.get(_EVERYTHING, frozenset()) | {_OUTSIDE}
 
 
-def _joined(states: list[_State]) -> _State:
+def _join_states(states: list[_State]) -> _State:
     bits = {bit for state in states for bit in state}
     return {bit: frozenset().union(*(_of(state, bit) for state in states)) for bit in bits}
 

@@ -24,7 +24,7 @@ from operator import and_, or_
 
 from luthier_py.analysis.cfg import Graph, solve, supergraph
 from luthier_py.analysis.facts import Facts
-from luthier_py.analysis.sharing import sharing
+from luthier_py.analysis.sharing import group_sharing_kernels
 from luthier_py.ir import Instr, Program
 from luthier_py.isa import Inst, OpFlag
 from luthier_py.isa.instruction import MOVES, Space
@@ -32,7 +32,7 @@ from luthier_py.isa.private_buffers import private_resource
 from luthier_py.isa.registers import EXEC, SCALARS, set_bits
 from luthier_py.isa.semantics.readers.freedoms import VALUES, Freedom
 from luthier_py.isa.semantics.readers.lane_bits import ONE, ZERO, assignments, outcome
-from luthier_py.isa.semantics.readers.passing import Passing, RegBits, passing
+from luthier_py.isa.semantics.readers.passing import Passing, RegBits, compute_dataflow
 from luthier_py.loader.descriptor import KernelDescriptor
 from luthier_py.loader.initial import Initial, initial_places
 
@@ -80,12 +80,12 @@ class Differing:
     unknown: tuple[str, ...]
 
 
-def differing(program: Program, facts: Facts) -> Differing:
+def find_device_dependence(program: Program, facts: Facts) -> Differing:
     """Which instructions of ``program`` may give other results on another device, and where such a result decides a
     branch, an address or EXEC."""
     flow = _FreedomFlow(program, facts)
     flow.solve()
-    return flow.found()
+    return flow.collect_decisions()
 
 
 class _FreedomFlow:
@@ -94,13 +94,13 @@ class _FreedomFlow:
     def __init__(self, program: Program, facts: Facts) -> None:
         self.program, self.facts = program, facts
         self.graph: Graph = supergraph(program)
-        self.passing = cache(passing)
+        self.passing = cache(compute_dataflow)
         instrs = [instr for function in program.functions for instr in function.instrs]
         self.open = {instr: free for instr in instrs if (free := self._own(instr.inst))}
         self.sources = list(self.open)
         self.number = {instr: number for number, instr in enumerate(self.sources)}
         self.nans = sum(1 << _FIRST + 2 * number + 1 for number in range(len(self.sources)))
-        self.group = {function: number for number, kernels in enumerate(sharing(program, program.kernels))
+        self.group = {function: number for number, kernels in enumerate(group_sharing_kernels(program, program.kernels))
                       for kernel in kernels for function in program.reachable(kernel.function)}
         self.memory = [dict.fromkeys(SPACES, 0) for _ in range(len(self.group) + 1)]
         """Of each group, and of functions that no kernel is seen to reach."""
@@ -116,9 +116,9 @@ class _FreedomFlow:
         before: list[dict[Space, int]] = []
         while before != self.memory:
             before = [dict(each) for each in self.memory]
-            self.inputs, _ = solve(self.graph.successors, boundary, _joined, self._through)
+            self.inputs, _ = solve(self.graph.successors, boundary, _join_states, self._through)
 
-    def found(self) -> Differing:
+    def collect_decisions(self) -> Differing:
         self.decided = {}
         for index, state in enumerate(self.inputs):
             if state is not None:
@@ -142,7 +142,7 @@ class _FreedomFlow:
         if index in self.graph.kernels:
             descriptors = [kernel.record.descriptor for kernel in self.program.kernels
                            if kernel.function is node.function]
-            clean, resource = (self._given(descriptors, wanted) for wanted in (_GIVEN, _RESOURCE))
+            clean, resource = (self._find_initial_bits(descriptors, wanted) for wanted in (_GIVEN, _RESOURCE))
         elif index in self.graph.arrives:
             clean = resource = frozenset()
         else:
@@ -151,7 +151,7 @@ class _FreedomFlow:
         return dict.fromkeys(resource, _PRIVATE) | {
             bit: _FOREIGN for bit in set_bits(live) if bit not in clean and bit not in _EXEC_BITS}
 
-    def _given(self, descriptors: Iterable[KernelDescriptor], wanted: Iterable[Initial]) -> frozenset[int]:
+    def _find_initial_bits(self, descriptors: Iterable[KernelDescriptor], wanted: Iterable[Initial]) -> frozenset[int]:
         """Bits of registers that hold such values in all kernels with these descriptors."""
         places = [initial_places(self.program.isa.target, each) for each in descriptors]
         return frozenset(set_bits(reduce(and_, (
@@ -177,7 +177,7 @@ class _FreedomFlow:
                 state.pop(bit, None)
         seen = _all_lanes(state) if OpFlag.READS_OTHER_LANES in instr.op.flags else state
         address = _taint(seen, way.address)
-        loaded = self._accessed(instr, way, seen, address) if instr.op.spaces and instr.op.flags & MOVES else 0
+        loaded = self._transfer_access(instr, way, seen, address) if instr.op.spaces and instr.op.flags & MOVES else 0
         self._note(instr, Decides.BRANCH, _taint(seen, way.decides))
         self._note(instr, Decides.ADDRESS, address)
         results = [
@@ -199,7 +199,7 @@ class _FreedomFlow:
         bits = bool(kinds & VALUES) | (Freedom.NAN in kinds) << 1
         return bits << _FIRST + 2 * self.number[instr]
 
-    def _accessed(self, instr: Instr, way: Passing, state: _State, address: int) -> int:
+    def _transfer_access(self, instr: Instr, way: Passing, state: _State, address: int) -> int:
         """What an access of memory may give; what it stores is kept."""
         op = instr.op
         memory = self.memory[self.group.get(self.program.function_of(instr), -1)]
@@ -301,7 +301,7 @@ def _only_shrinks(inst: Inst, wave_size: int) -> bool:
                                   for source in each.sources)) == 0 for each in exec_after)
 
 
-def _joined(a: _State, b: _State) -> _State:
+def _join_states(a: _State, b: _State) -> _State:
     found = dict(a)
     for bit, taint in b.items():
         found[bit] = found.get(bit, 0) | taint

@@ -40,10 +40,10 @@ class Edge:
 def edges_of(function: Function) -> tuple[Edge, ...]:
     """By source, the way of a taken branch first."""
     blocks = {block.address: block for block in function.blocks}
-    return tuple(edge for block in function.blocks for edge in _leaving(block, blocks))
+    return tuple(edge for block in function.blocks for edge in _make_outgoing_edges(block, blocks))
 
 
-def _leaving(block: Block, blocks: Mapping[int, Block]) -> Iterable[Edge]:
+def _make_outgoing_edges(block: Block, blocks: Mapping[int, Block]) -> Iterable[Edge]:
     ways = [blocks[address] for address in block.successors]
     if block.ending is Ending.CONDITIONAL:
         return Edge(block, ways[0], True), Edge(block, ways[-1], False)
@@ -51,7 +51,7 @@ def _leaving(block: Block, blocks: Mapping[int, Block]) -> Iterable[Edge]:
     return [Edge(block, way, taken) for way in ways]
 
 
-def coming(edges: Iterable[Edge]) -> Mapping[Block, list[Edge]]:
+def group_edges_by_target(edges: Iterable[Edge]) -> Mapping[Block, list[Edge]]:
     """Edges by their targets."""
     found: defaultdict[Block, list[Edge]] = defaultdict(list)
     for edge in edges:

@@ -93,7 +93,7 @@ def usual_effects(distinct: Kinds) -> list[Effect]:
     return found
 
 
-def summarised(effects: Iterable[Effect]) -> Summary:
+def summarise_effects(effects: Iterable[Effect]) -> Summary:
     """Of instructions in a row, the first one first."""
     reads = kills = wave_reads = 0
     for read, kill, wave_read in effects:

@@ -16,12 +16,12 @@ from luthier_py.analysis.cfg import Graph, solve
 from luthier_py.analysis.changes import EXEC_BITS, Changes
 from luthier_py.ir import Block
 from luthier_py.isa import EXEC, MODE, Inst, InstructionSet, OperandKind, OpFlag, OpInfo, RegFile, Target
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action, Branch, Indexing, Switch
 from luthier_py.isa.semantics.readers.evaluate import evaluate
 from luthier_py.isa.semantics.readers.lane_bits import SOME, some_lanes
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, constant
-from luthier_py.isa.vector_modes import Turned, turned
+from luthier_py.isa.vector_modes import Turned, classify_mode_switch
 
 _EXEC_BIT = 1 << EXEC
 
@@ -86,7 +86,7 @@ def _ways_with_lanes(graph: Graph) -> set[tuple[int, int]]:
     """Nodes, and blocks that they go to only when some lane is active: s_cbranch_execz falls through, and
     s_cbranch_execnz jumps."""
     found: set[tuple[int, int]] = set()
-    branches = graph.where(lambda distinct: distinct.having(_branch_on_exec),
+    branches = graph.where(lambda distinct: distinct.match_ops(_branch_on_exec),
                            lambda distinct, kind: _branch_on_exec(distinct.op(kind)))
     for node, places in zip(graph.nodes, branches, strict=True):
         row = places[-1][1] if places else None
@@ -97,7 +97,7 @@ def _ways_with_lanes(graph: Graph) -> set[tuple[int, int]]:
 
 
 def _branch_on_exec(op: OpInfo) -> Branch | None:
-    row = meaning(op)
+    row = find_meaning(op)
     return row if isinstance(row, Branch) and row.register == "exec" else None
 
 
@@ -122,13 +122,13 @@ def step(isa: InstructionSet, inst: Inst, state: ExecState) -> ExecState:
 
 
 def _modes(target: Target, inst: Inst, state: ExecState) -> ExecState:
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if row in (Action.SETREG, Action.SETREG_IMM):
-        switch = turned(target, inst)
+        switch = classify_mode_switch(target, inst)
         skipping = Skipping.PERHAPS if switch is Turned.BOTH_ON else state.skipping
         return state if switch is Turned.NOT else state._replace(indexed=True, skipping=skipping)
     if row is Switch.SKIP:
-        return state._replace(skipping=_skipping_after(inst))
+        return state._replace(skipping=_compute_skipping_after(inst))
     if row is Switch.UPPER:
         return state._replace(indexed=inst["simm16"].value & 0xFF != 0)
     if row in (Indexing.ON, Switch.OPERANDS):
@@ -136,7 +136,7 @@ def _modes(target: Target, inst: Inst, state: ExecState) -> ExecState:
     return state._replace(indexed=False) if row is Indexing.OFF else state
 
 
-def _skipping_after(inst: Inst) -> Skipping:
+def _compute_skipping_after(inst: Inst) -> Skipping:
     """VSKIP = S0[S1[4:0]] (Vega ISA 12.4)."""
     value, bit = inst["src0"], inst["src1"]
     if value.kind is not OperandKind.CONSTANT:

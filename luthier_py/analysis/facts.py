@@ -12,17 +12,17 @@ from copy import copy
 from functools import cache, cached_property, lru_cache
 
 from luthier_py.analysis.affine import Affine
-from luthier_py.analysis.cfg import Graph, seen_from, supergraph
+from luthier_py.analysis.cfg import Graph, rebase_graph, supergraph
 from luthier_py.analysis.changes import EXEC_BITS, find_changes
 from luthier_py.analysis.execution import ExecState, Skipping, exec_states, step, stretches
 from luthier_py.analysis.foreseen import Foreseen, foresee
 from luthier_py.analysis.lanes import Lanes
 from luthier_py.analysis.liveness import Live, Liveness
 from luthier_py.analysis.program_effects import ProgramEffects
-from luthier_py.analysis.registers import initial_registers, touched
+from luthier_py.analysis.registers import collect_accessed_registers, initial_registers
 from luthier_py.analysis.waits import Pending, Waits
 from luthier_py.ir import Annotator, Block, Function, Instr, Kernel, Program
-from luthier_py.ir.edited import edited
+from luthier_py.ir.edited import replace_instructions
 from luthier_py.isa import NO_REGS, Inst, OpFlag, Reg, RegFile, RegSet
 from luthier_py.isa.semantics.readers.numbers import Number
 
@@ -38,8 +38,8 @@ class Facts:
         """``instead``: what stands for some instructions of ``program``, whose instructions are still the places;
         ``written``: registers that somebody else writes somewhere."""
         self.program = program
-        self._edited = edited(program, instead) if instead else program
-        self._graph: Graph = seen_from(program, supergraph(self._edited))
+        self._edited = replace_instructions(program, instead) if instead else program
+        self._graph: Graph = rebase_graph(program, supergraph(self._edited))
         self._changes = find_changes(self._graph)
         self._foreign = written.sgpr | written.sgpr >> 1  # masks, by their first registers
         self._states = exec_states(program.isa, self._graph, self._changes, self._foreign)
@@ -62,7 +62,7 @@ class Facts:
         for instr, regs in before.items():
             reads[self._graph.places[instr]] |= regs
         for instr, regs in after.items():
-            for following in self._following(instr):
+            for following in self._find_successors(instr):
                 reads[following] |= regs
         for instr, regs in taken.items():
             reads[self._target(instr), 0] |= regs
@@ -74,7 +74,7 @@ class Facts:
         facts._reads = reads
         return facts
 
-    def _following(self, instr: Instr) -> Iterable[tuple[int, int]]:
+    def _find_successors(self, instr: Instr) -> Iterable[tuple[int, int]]:
         """Where control may come next in the same function, by node; for a call, once it has returned."""
         node, place = self._graph.places[instr]
         if place + 1 < len(self._graph.nodes[node]):
@@ -225,19 +225,19 @@ class Facts:
 
     def _stretch_ends(self, function: Function) -> list[int]:
         distinct = function.code.distinct
-        writers = function.code.where(distinct.masked(distinct.masks.writes, EXEC_BITS))
+        writers = function.code.where(distinct.match_masks(distinct.masks.writes, EXEC_BITS))
         return sorted({*writers, *(site.instr.at for site in self.program.calls(function))})
 
     # -- before a launch ------------------------------------------------------------------------
 
-    def foreseen(self, kernel: Kernel) -> Foreseen:
+    def find_launch_invariants(self, kernel: Kernel) -> Foreseen:
         """What of a kernel's control flow arguments, ids and constants decide; nothing where instructions are replaced.
         """
         return foresee(self.program, self._graph, self._states, self._liveness, kernel)
 
     def touched(self, functions: Iterable[Function]) -> RegSet:
         """Registers that any instruction of ``functions`` may read or write."""
-        return touched(functions)
+        return collect_accessed_registers(functions)
 
     def initial(self, kernel: Kernel) -> RegSet:
         """Registers that hold something when a wave of ``kernel`` starts."""

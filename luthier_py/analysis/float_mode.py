@@ -13,7 +13,7 @@ from operator import or_
 
 from luthier_py.ir import Function
 from luthier_py.isa import MODE, Inst, Target
-from luthier_py.isa.vector_modes import field_bits, float_fields, written_mode
+from luthier_py.isa.vector_modes import compute_written_mode_bits, field_bits, float_fields
 from luthier_py.loader import KernelDescriptor
 
 PLAIN_MODE = 0x3F0
@@ -26,7 +26,7 @@ def fields_unlike_plain(
 ) -> tuple[int, ...]:
     """Fields of MODE that may not hold what ``PLAIN_MODE`` has there, somewhere in ``functions``."""
     started = (descriptor.mode(target) ^ PLAIN_MODE for descriptor in descriptors)
-    written = (written_mode(inst) for function in functions for inst in _writers(function))
+    written = (compute_written_mode_bits(inst) for function in functions for inst in _writers(function))
     other = reduce(or_, started, 0) | reduce(or_, written, 0)
     return tuple(field for field in float_fields(target) if field_bits(field) & other)
 
@@ -40,4 +40,4 @@ def depends_on_mode(inst: Inst) -> bool:
 def _writers(function: Function) -> Iterator[Inst]:
     """Instructions that write MODE."""
     code = function.code
-    return map(code.inst, code.where(code.distinct.masked(code.distinct.masks.writes, 1 << MODE)))
+    return map(code.inst, code.where(code.distinct.match_masks(code.distinct.masks.writes, 1 << MODE)))

@@ -25,14 +25,14 @@ from luthier_py.analysis.cfg import Graph, solve
 from luthier_py.analysis.changes import EXEC_BITS
 from luthier_py.analysis.contexts import Copies, copies_of
 from luthier_py.analysis.execution import ExecState
-from luthier_py.analysis.lanes import EXEC_BIT, MOST_STATES, LaneState, following, only
+from luthier_py.analysis.lanes import EXEC_BIT, MOST_STATES, LaneState, only, transfer_lane_state
 from luthier_py.analysis.liveness import Liveness
 from luthier_py.analysis.meets import EXIT, Meets
 from luthier_py.ir import Instr, Kernel, Program
 from luthier_py.isa import EXEC, VCC, Inst, Operand, OperandKind, OpFlag, Reg, RegFile
 from luthier_py.isa.accesses import AddressForm, memory_access
 from luthier_py.isa.registers import SCC
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Branch
 from luthier_py.isa.semantics.memory import ScalarLoad
 from luthier_py.isa.semantics.readers.evaluate import Dword
@@ -107,9 +107,9 @@ class Foreseen:
     """By addresses of functions: the pieces, all of ``pcs``, that end with their calls."""
 
 
-def given_results(inst: Inst, read: ReadInBox, foresight: Foresight, birth: Birth) -> Mapping[Dword, InBox]:
+def evaluate_results(inst: Inst, read: ReadInBox, foresight: Foresight, birth: Birth) -> Mapping[Dword, InBox]:
     """What is known of what an instruction writes."""
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if not isinstance(row, ScalarLoad):
         return {} if OpFlag.IGNORES_EXEC in inst.op.flags and inst.writes.vectors else foresight.results(inst, read)
     access, target = memory_access(inst), inst["sdst"].reg
@@ -141,7 +141,7 @@ def foresee(
     meets = Meets(copies.after)
     if not copies.nodes or not meets.all_end:
         return Foreseen(kernel.record, program.obj.target, program.isa.wave_size, EXIT)
-    return _Solution(program, liveness, kernel, copies, meets).foreseen()
+    return _Solution(program, liveness, kernel, copies, meets).find_launch_invariants()
 
 
 class _Solution:
@@ -158,14 +158,14 @@ class _Solution:
         self._heads: Mapping[int, Knowing] = {}
         self._ends: Mapping[int, Knowing] = {}
 
-    def foreseen(self) -> Foreseen:
+    def find_launch_invariants(self) -> Foreseen:
         found = {EXIT}
         while not found <= self._hidden | {EXIT} or not self._heads:
             self._hidden |= found - {EXIT}
-            self._heads, self._ends = self._solved()
+            self._heads, self._ends = self._solve_nodes()
             found = {each for index in self._heads if self._forks(index) for each in self._meets.between(index)}
-        stops = needed({index: self._stop(index) for index in self._heads if index not in self._hidden})
-        first = self._landing(self._first)
+        stops = prune_steps({index: self._stop(index) for index in self._heads if index not in self._hidden})
+        first = self._resolve_target(self._first)
         return Foreseen(self._kernel.record, self._target, self._lanes, first, stops, heads(stops, first),
                         *self._places(stops))
 
@@ -186,7 +186,7 @@ class _Solution:
             address: frozenset(places) for address, places in entered.items()
             if places <= pcs and address not in callees}
 
-    def _solved(self) -> tuple[Mapping[int, Knowing], Mapping[int, Knowing]]:
+    def _solve_nodes(self) -> tuple[Mapping[int, Knowing], Mapping[int, Knowing]]:
         """What is known at the head and at the end of each node that control comes to."""
         numbers = list(self._nodes)
         place = {index: number for number, index in enumerate(numbers)}
@@ -204,24 +204,24 @@ class _Solution:
         node = self._nodes[index]
         if index in self._copies.calls:
             return Knowing({}, (None,) * (self._lanes // 32), _ANYHOW)
-        state = _copied(state)
+        state = _copy_state(state)
         for place, instr in enumerate(node.instrs):
             state, _ = self._over(index, place, instr, state)
         return state
 
     def _over(self, index: int, place: int, instr: Instr, state: Knowing) -> tuple[Knowing, Deciding | None]:
-        """What is known changes in place: see `_copied`."""
+        """What is known changes in place: see `_copy_state`."""
         inst = instr.inst
         if not inst.writes:
             return state, None
         read = _reader(state.values)
-        found = {} if index in self._hidden else given_results(inst, read, self._foresight, self._birth)
+        found = {} if index in self._hidden else evaluate_results(inst, read, self._foresight, self._birth)
         results, whole = dict[Dword, InBox](), set[Dword]()
         for reg in inst.writes:
             what, known = (reg.file, reg.index), found.get((reg.file, reg.index))
             if known is not None and reg.file is not RegFile.SGPR:
                 if self._liveness.inside(self._nodes[index].index)[place + 1].inactive & reg.bits:
-                    known = self._foresight.merged(known, state.values.get(what), read)
+                    known = self._foresight.merge_lanes(known, state.values.get(what), read)
                 else:
                     whole.add(what)
             if not (known is None or axes_of(known) & ADDRESSES
@@ -240,7 +240,7 @@ class _Solution:
         if not inst.writes.sgpr & MASKS:
             return state
         assigns = assignments(inst, self._lanes)
-        ways = frozenset(each for way in state.ways for each in following(assigns, -1, way))
+        ways = frozenset(each for way in state.ways for each in transfer_lane_state(assigns, -1, way))
         if len(ways) > MOST_STATES:
             ways = frozenset(only(each, EXEC_BIT | _GHOST_BIT) for each in ways)
         if not inst.writes.sgpr & EXEC_BITS:
@@ -261,18 +261,18 @@ class _Solution:
     def _branch(self, index: int) -> Branch | None:
         """That at the end of a node, if the launch decides it."""
         node = self._nodes[index]
-        row = meaning(node.instrs[-1].inst.op)
+        row = find_meaning(node.instrs[-1].inst.op)
         if node.call is not None or not isinstance(row, Branch) or len(self._after[index]) != 2:
             return None
         known = self._foresight.decision(row, _reader(self._ends[index].values))
         return row if known is not None and not axes_of(known) & ADDRESSES else None
 
-    def _landing(self, target: int) -> int:
+    def _resolve_target(self, target: int) -> int:
         """Where control is known to be next, on its way to a node."""
         return self._meets.next(target, self._hidden) if target in self._hidden else target
 
     def _stop(self, index: int) -> Stop:
-        node, state = self._nodes[index], _copied(self._heads[index])
+        node, state = self._nodes[index], _copy_state(self._heads[index])
         parts: list[Part] = []
         steps: list[Deciding] = []
         pc, known = node.instrs[0].pc, self._exec_known(state)
@@ -283,7 +283,7 @@ class _Solution:
                 parts.append(Part(pc, known, tuple(steps)))
                 pc, known, steps = instr.end, self._exec_known(state), []
         branch = self._branch(index)
-        ways = tuple(map(self._landing, self._after[index]))
+        ways = tuple(map(self._resolve_target, self._after[index]))
         if branch is None and len(ways) > 1:
             ways = (self._meets.next(index, self._hidden),)
         return Stop(node.instrs[0].pc, tuple(parts), branch, ways)
@@ -307,7 +307,7 @@ def heads(stops: Mapping[int, Stop], first: int) -> frozenset[int]:
     return frozenset(found)
 
 
-def needed(stops: Mapping[int, Stop]) -> dict[int, Stop]:
+def prune_steps(stops: Mapping[int, Stop]) -> dict[int, Stop]:
     """With those steps alone out of which something comes to a branch or to EXEC."""
     live = dict.fromkeys(stops, 0)
     found = dict(stops)
@@ -321,7 +321,7 @@ def needed(stops: Mapping[int, Stop]) -> dict[int, Stop]:
                 wanted |= EXEC_BITS | 3 << VCC | 1 << SCC
             parts = []
             for part in reversed(stop.parts):
-                wanted, steps = _wanted_before(part.steps, wanted | EXEC_BITS)
+                wanted, steps = _slice_steps(part.steps, wanted | EXEC_BITS)
                 parts.append(replace(part, steps=steps))
             found[index] = replace(stop, parts=tuple(reversed(parts)), wanted=wanted)
             if wanted != live[index]:
@@ -329,7 +329,7 @@ def needed(stops: Mapping[int, Stop]) -> dict[int, Stop]:
     return found
 
 
-def _wanted_before(steps: Sequence[Deciding], wanted: int) -> tuple[int, tuple[Deciding, ...]]:
+def _slice_steps(steps: Sequence[Deciding], wanted: int) -> tuple[int, tuple[Deciding, ...]]:
     kept = []
     for each in reversed(steps):
         gives = reduce(or_, (Reg(file, index).bits for file, index in each.results), 0)
@@ -341,7 +341,7 @@ def _wanted_before(steps: Sequence[Deciding], wanted: int) -> tuple[int, tuple[D
     return wanted, tuple(reversed(kept))
 
 
-def _copied(state: Knowing) -> Knowing:
+def _copy_state(state: Knowing) -> Knowing:
     """For going through a node, which is done more than once from one head."""
     return state._replace(values=dict(state.values))
 

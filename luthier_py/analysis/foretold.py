@@ -63,7 +63,7 @@ def foretell(foreseen: Foreseen, given: GivenLaunch) -> Foretold:
             axis = max(varies.axes & box.axes.keys(), key=lambda each: box.sides[each], default=None)
             if axis is None or box.sides[axis] == 1:
                 raise Unsupported(f"kernel {name}: what decides its way has no number") from None
-            todo += box.halved(axis)
+            todo += box.halve(axis)
         except TooLong:
             raise Unsupported(f"kernel {name}: this launch is too long to be foreseen") from None
         else:

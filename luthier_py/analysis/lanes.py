@@ -88,7 +88,10 @@ class Lanes:
         self._graph = graph
         self._places = [[place for place, _ in each] for each in changes]
         matters = _matters(graph, _shapes(isa, changes), foreign)
-        crossing, kept = cache(_crossing), cache(_kept)  # code repeats itself, and nodes are visited again
+        crossing, kept = (
+            cache(_compute_crossing),
+            cache(_project_states),
+        )  # code repeats itself, and nodes are visited again
 
         def flow(index: int, states: States) -> States:
             return crossing(matters[index], states.states).out
@@ -155,23 +158,23 @@ def _relevant_before(assigning: Assigning, relevant: int) -> int:
     return before | EXEC_BIT
 
 
-def _crossing(matters: Matters, states: frozenset[LaneState]) -> Crossing:
-    cuts, segments, moves = [], [], _staying(states)
+def _compute_crossing(matters: Matters, states: frozenset[LaneState]) -> Crossing:
+    cuts, segments, moves = [], [], _make_identity_moves(states)
     for number, assigning, relevant in matters.changes:
         after = _after(assigning.assigns, relevant, states)
-        moves, states = _composed(moves, after.moves), after.states
+        moves, states = _compose_moves(moves, after.moves), after.states
         if after.changes_exec:
             cuts.append(number)
             segments.append(moves)
-            moves = _staying(states)
+            moves = _make_identity_moves(states)
     return Crossing(tuple(cuts), (*segments, moves), tuple(sorted(states)), States(states, False))
 
 
-def _staying(states: Iterable[LaneState]) -> Moves:
+def _make_identity_moves(states: Iterable[LaneState]) -> Moves:
     return {state: (state,) for state in sorted(states)}
 
 
-def _composed(first: Moves, second: Moves) -> Moves:
+def _compose_moves(first: Moves, second: Moves) -> Moves:
     return {state: second[each[0]] if len(each) == 1 else tuple({s for e in each for s in second[e]})
             for state, each in first.items()}
 
@@ -185,14 +188,14 @@ class After(NamedTuple):
 
 
 def _after(assigns: tuple[Assign, ...], relevant: int, states: frozenset[LaneState]) -> After:
-    moves = {state: following(assigns, relevant, state) for state in states}
+    moves = {state: transfer_lane_state(assigns, relevant, state) for state in states}
     if len({after for each in moves.values() for after in each}) > MOST_STATES:
         moves = {state: tuple({only(after, EXEC_BIT) for after in each}) for state, each in moves.items()}
     return After(moves, frozenset(after for each in moves.values() for after in each),
                  any(after.active != state.active for state, each in moves.items() for after in each))
 
 
-def following(assigns: tuple[Assign, ...], relevant: int, state: LaneState) -> tuple[LaneState, ...]:
+def transfer_lane_state(assigns: tuple[Assign, ...], relevant: int, state: LaneState) -> tuple[LaneState, ...]:
     """States that a lane may be in after a change; two if EXEC is not known."""
     known, value = state
     for assign in assigns:
@@ -217,7 +220,7 @@ def only(state: LaneState, masks: int) -> LaneState:
     return LaneState(state.known & masks, state.value & masks)
 
 
-def _kept(states: frozenset[LaneState], masks: int) -> States:
+def _project_states(states: frozenset[LaneState], masks: int) -> States:
     return States(frozenset([only(state, masks) for state in states]), False)
 
 

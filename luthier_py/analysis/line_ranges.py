@@ -57,8 +57,8 @@ def line_ranges(function: Function, frames: Frames) -> Mapping[int, LineRange]:
     for address, targets in after.items():
         for target in targets:
             before[target].append(address)
-    low = _carried(known, before, min)
-    high = _carried({address: lines[::-1] for address, lines in known.items()}, after, max)
+    low = _propagate_lines(known, before, min)
+    high = _propagate_lines({address: lines[::-1] for address, lines in known.items()}, after, max)
     found = {}
     for block in function.blocks:
         for instr, *ends in zip(block.instrs, low[block.address], high[block.address][::-1], strict=True):
@@ -72,7 +72,7 @@ def _own(frames: Frames, pc: int) -> SourceLine | None:
     return around[-1].line if around else frames.lines.at(pc)
 
 
-def _carried(
+def _propagate_lines(
     known: Mapping[int, Lines], coming: Mapping[int, Sequence[int]], choose: Callable[[Iterable[int]], int]
 ) -> dict[int, Lines]:
     """Lines of each block's instructions, in the direction in which ``known`` has them, with what is carried to those
@@ -91,10 +91,10 @@ def _carried(
                 arriving[address], changed = arrived, True
                 if address in through:
                     leaving[address] = arrived
-    return {address: _filled(lines, arriving[address]) for address, lines in known.items()}
+    return {address: _fill_missing_lines(lines, arriving[address]) for address, lines in known.items()}
 
 
-def _filled(lines: Lines, last: int | None) -> Lines:
+def _fill_missing_lines(lines: Lines, last: int | None) -> Lines:
     found = []
     for line in lines:
         last = last if line is None else line

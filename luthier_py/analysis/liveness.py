@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from luthier_py.analysis.cfg import solve
 from luthier_py.analysis.changes import EXEC_BITS
-from luthier_py.analysis.effects import Effect, Summary, pack, summarised
+from luthier_py.analysis.effects import Effect, Summary, pack, summarise_effects
 from luthier_py.analysis.lanes import Crossing, Lanes, only
 from luthier_py.analysis.program_effects import ProgramEffects
 from luthier_py.isa import RegSet
@@ -74,7 +74,7 @@ class Liveness:
         self.reads: defaultdict[int, dict[int, int]] = defaultdict(dict)  # by node and place
         for (index, place), regs in reads.items():
             self.reads[index][place] = pack(regs)
-        self._turns, self._entered = cache(_turns), cache(_entered)
+        self._turns, self._entered = cache(_turns), cache(_map_end_states)
         self.ways = [self._ways(index) for index in range(len(self.graph.nodes))]
         boundary: list[Flowing | None] = []
         for node in self.graph.nodes:
@@ -89,7 +89,7 @@ class Liveness:
         turns, bounds = self._turns(self.lanes.crossings[index]), self.lanes.bounds(index)
         if index in self.reads:
             effects = self._effects_inside(index)
-            summaries = [summarised(effects[start:end]) for start, end in bounds]
+            summaries = [summarise_effects(effects[start:end]) for start, end in bounds]
         else:
             summaries = self.effects.summaries(index, bounds)
         return [Passage(*turn, summary, *bound)
@@ -125,7 +125,7 @@ class Liveness:
         effects = self._effects_inside(index)
         for way in self.ways[index]:
             end = _before_change(way, end)
-            live = _joined(way, end)
+            live = _merge_lane_states(way, end)
             if not found:
                 found.append(live)
             for each in reversed(effects[way.start : way.end]):
@@ -138,7 +138,7 @@ class Liveness:
         """The first of `inside`, alone."""
         head, first = self.heads[index], self.ways[index][-1]
         assert head is not None  # every node has a boundary
-        live, (reads, _, wave_reads) = _joined(first, head), first.summary
+        live, (reads, _, wave_reads) = _merge_lane_states(first, head), first.summary
         return Live(live.active | reads | EXEC_BITS, live.inactive | wave_reads)
 
     def at_heads(self, indices: Iterable[int]) -> Live:
@@ -159,7 +159,7 @@ def _turns(crossing: Crossing) -> list[tuple[list[tuple[int, ...]] | None, list[
     return found
 
 
-def _entered(before: Crossing, crossing: Crossing, relevant: int) -> list[int] | None:
+def _map_end_states(before: Crossing, crossing: Crossing, relevant: int) -> list[int] | None:
     """For each state at the end of a node the one at the head of the next, -1 for any; None if all are the same."""
     number = {state: place for place, state in enumerate(crossing.segments[0])}
     found = [number.get(only(state, relevant), -1) for state in before.ends]
@@ -188,7 +188,7 @@ def _through(way: Passage, end: Flowing) -> Flowing:
     return Flowing(((end.scalars | kills) ^ kills | reads) & SCALARS, vectors)
 
 
-def _joined(way: Passage, end: Flowing) -> Live:
+def _merge_lane_states(way: Passage, end: Flowing) -> Live:
     active, inactive = end.scalars, 0
     for live, is_active in zip(end.vectors, way.active, strict=True):
         if is_active:

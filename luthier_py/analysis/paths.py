@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from luthier_py.analysis.regions import OUTSIDE, spanning
+from luthier_py.analysis.regions import OUTSIDE, build_spanning_tree
 
 Arc = tuple[int, int]
 """From node to node; to OUTSIDE where control leaves."""
@@ -51,7 +51,7 @@ class Paths:
 
     def along(self, number: int) -> tuple[int, tuple[int, ...]]:
         """The first node of a path, and its arcs."""
-        behind, leaving, found = len(self.starts), _leaving(self.arcs), list[int]()
+        behind, leaving, found = len(self.starts), _group_arcs_by_source(self.arcs), list[int]()
         start = self._last(range(behind), number)
         number, node = number - self.values[start], self.starts[start]
         while not found or not self.ends(found[-1]):
@@ -64,15 +64,15 @@ class Paths:
         """The last one whose value is not above ``number``; they ascend."""
         return max(piece for piece in pieces if self.values[piece] <= number)
 
-    def adding(self, often: Sequence[float]) -> Adding:
+    def place_increments(self, often: Sequence[float]) -> Adding:
         """What to add on arcs, least on those that run most ``often``. What ends or begins a path adds for nothing."""
-        behind, leaving = len(self.starts), _leaving(self.arcs)
+        behind, leaving = len(self.starts), _group_arcs_by_source(self.arcs)
         onward = {node: [behind + arc for arc in arcs] for node, arcs in leaving.items()}
         flow = [onward[start] for start in self.starts]
         flow += [[OUTSIDE] if self.ends(arc) else onward[to] for arc, (_, to) in enumerate(self.arcs)]
         preference = [inf if start in self.entries else -1.0 for start in self.starts]
         preference += [-1.0 if self.ends(arc) else often[arc] for arc in range(len(self.arcs))]
-        found = spanning([*flow, range(behind)], preference).weights(self.values)
+        found = build_spanning_tree([*flow, range(behind)], preference).weights(self.values)
         begins = {start: found.get(piece, 0) % NUMBERS for piece, start in enumerate(self.starts)}
         return Adding(tuple(found.get(behind + arc, 0) % NUMBERS for arc in range(len(self.arcs))),
                       tuple(begins[to] if arc in self.cut else 0 for arc, (_, to) in enumerate(self.arcs)))
@@ -80,16 +80,16 @@ class Paths:
 
 def paths(nodes: int, arcs: Sequence[Arc], entries: Sequence[int], must_cut: Collection[int] = ()) -> Paths:
     """Every node has an arc that leaves it."""
-    leaving, onward = _leaving(arcs), _ONWARD
+    leaving, onward = _group_arcs_by_source(arcs), _ONWARD
     order, back = _order(nodes, [*entries, *range(nodes)], arcs, leaving)
     while True:
-        found = _numbered(arcs, tuple(entries), {*back, *must_cut}, order, leaving, onward)
+        found = _number_paths(arcs, tuple(entries), {*back, *must_cut}, order, leaving, onward)
         if found.total <= NUMBERS:
             return found
         onward >>= 4
 
 
-def _numbered(arcs: Sequence[Arc], entries: tuple[int, ...], cut: set[int], order: Iterable[int],
+def _number_paths(arcs: Sequence[Arc], entries: tuple[int, ...], cut: set[int], order: Iterable[int],
               leaving: Mapping[int, Sequence[int]], onward: int) -> Paths:
     """``order``: each node behind those that arcs lead to from it, but for those that are cut."""
     many: dict[int, int] = {}
@@ -111,7 +111,7 @@ def _numbered(arcs: Sequence[Arc], entries: tuple[int, ...], cut: set[int], orde
     return Paths(tuple(arcs), entries, frozenset(cut), starts, (*first, *values), total)
 
 
-def _leaving(arcs: Sequence[Arc]) -> Mapping[int, Sequence[int]]:
+def _group_arcs_by_source(arcs: Sequence[Arc]) -> Mapping[int, Sequence[int]]:
     found: defaultdict[int, list[int]] = defaultdict(list)
     for arc, (node, _) in enumerate(arcs):
         found[node].append(arc)

@@ -13,9 +13,9 @@ import numpy as np
 
 from luthier_py.analysis.cfg import Graph
 from luthier_py.analysis.changes import Changes, changes_modes
-from luthier_py.analysis.effects import Effect, Summary, effect, everything, summarised, usual_effects
+from luthier_py.analysis.effects import Effect, Summary, effect, everything, summarise_effects, usual_effects
 from luthier_py.analysis.execution import ExecState, step
-from luthier_py.analysis.registers import owned
+from luthier_py.analysis.registers import collect_owned_registers
 from luthier_py.ir import Program
 from luthier_py.isa import OpFlag
 from luthier_py.isa.columns import Kinds
@@ -27,13 +27,13 @@ class ProgramEffects:
 
     def __init__(self, program: Program, graph: Graph, states: Sequence[ExecState], changes: Changes) -> None:
         self.isa, self.graph, self._states, self._changes = program.isa, graph, states, changes
-        self.owned = {f: regs & everything(program.isa) for f, regs in owned(program).items()}
+        self.owned = {f: regs & everything(program.isa) for f, regs in collect_owned_registers(program).items()}
         numbers: dict[Effect, int] = {}
         usual = {distinct: np.array([numbers.setdefault(each, len(numbers)) for each in usual_effects(distinct)], int)
                  for distinct in {code.distinct for code in graph.places.starts}}
         self._usual = list(numbers)
         self._numbers = {code: usual[code.distinct][code.kinds] for code in graph.places.starts}
-        self._summary = cache(self._summarised)
+        self._summary = cache(self._summarise_numbers)
         self._first_lane = graph.where(_reads_first_lane, Kinds.inst)
         self._modes = graph.where(changes_modes, Kinds.inst)
 
@@ -54,13 +54,13 @@ class ProgramEffects:
         """For each of some stretches of a node."""
         if self._first_lane[index] or self._in_modes(index):
             effects = self.inside(index)
-            return [summarised(effects[start:end]) for start, end in bounds]
+            return [summarise_effects(effects[start:end]) for start, end in bounds]
         node = self.graph.nodes[index]
         numbers = self._numbers[node.function.code][node.start : node.stop]
         return [self._summary(numbers[start:end].tobytes()) for start, end in bounds]
 
-    def _summarised(self, numbers: bytes) -> Summary:
-        return summarised([self._usual[number] for number in np.frombuffer(numbers, int).tolist()])
+    def _summarise_numbers(self, numbers: bytes) -> Summary:
+        return summarise_effects([self._usual[number] for number in np.frombuffer(numbers, int).tolist()])
 
     def _in_modes(self, index: int) -> bool:
         state = self._states[index]

@@ -79,7 +79,7 @@ class Spanning:
         return [groups.setdefault(label or -1 - piece, len(groups)) for piece, label in enumerate(labels)]
 
 
-def spanning(flow: Flow, preference: Sequence[float]) -> Spanning:
+def build_spanning_tree(flow: Flow, preference: Sequence[float]) -> Spanning:
     """Counts as few pieces as can be, those with the lowest ``preference`` for not being counted."""
     pieces = len(preference)
     joined = [*range(2 * pieces), OUTSIDE]  # starts and ends of pieces, in groups
@@ -95,7 +95,7 @@ def spanning(flow: Flow, preference: Sequence[float]) -> Spanning:
                 beside[end].append(piece)
         else:
             counted.append(piece)
-    return Spanning(pieces, tuple(sorted(counted)), ends, tuple(_grown(ends, beside)))
+    return Spanning(pieces, tuple(sorted(counted)), ends, tuple(_grow_spanning_tree(ends, beside)))
 
 
 def _group(joined: list[int], number: int) -> int:
@@ -113,7 +113,9 @@ def _join(joined: list[int], a: int, b: int) -> bool:
     return first != second
 
 
-def _grown(ends: Sequence[tuple[int, int]], beside: Mapping[int, list[int]]) -> Iterable[tuple[int, int, int]]:
+def _grow_spanning_tree(
+    ends: Sequence[tuple[int, int]], beside: Mapping[int, list[int]]
+) -> Iterable[tuple[int, int, int]]:
     seen: set[int] = set()
     for root in beside:
         todo = [] if root in seen else [root]
@@ -128,7 +130,7 @@ def _grown(ends: Sequence[tuple[int, int]], beside: Mapping[int, list[int]]) -> 
                     yield piece, near, far
 
 
-def estimated(flow: Flow) -> list[float]:
+def estimate_frequencies(flow: Flow) -> list[float]:
     """About how often each piece runs: loops go round some times, branches go either way. Pieces are in the order of
     their addresses."""
     pieces = len(flow) - 1
@@ -151,7 +153,7 @@ def estimated(flow: Flow) -> list[float]:
     return runs[:pieces]
 
 
-def going_round(flow: Flow) -> list[bool]:
+def find_cyclic_pieces(flow: Flow) -> list[bool]:
     """Whether each piece may run again after it has run (Tarjan, 1972)."""
     following = [[b for b in targets if b != OUTSIDE] for targets in flow[:-1]]
     pieces = len(following)

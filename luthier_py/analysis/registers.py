@@ -1,7 +1,7 @@
 """Registers of whole functions, and those that a wave starts with.
 
-In: functions, or a kernel's descriptor. Out: sets of registers. Invariant: what is not in `touched` no instruction
-of the functions reads or writes, named or implied; EXEC and MODE always count as touched.
+In: functions, or a kernel's descriptor. Out: sets of registers. Invariant: no instruction of the functions
+reads or writes, named or implied, what is not in `collect_accessed_registers`; EXEC and MODE always count as touched.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from luthier_py.analysis.effects import everything, pack
 from luthier_py.ir import Function, Program
 from luthier_py.isa import EXEC, M0, MODE, Inst, OpFlag, RegSet, Target, sgpr, vgpr
 from luthier_py.isa.registers import SCALARS
-from luthier_py.isa.vector_modes import Turned, turned
+from luthier_py.isa.vector_modes import Turned, classify_mode_switch
 from luthier_py.loader import KernelDescriptor
 from luthier_py.loader.initial import initial_count
 
 _ALWAYS = RegSet.of(sgpr(EXEC, 2), sgpr(MODE))
 
 
-def touched(functions: Iterable[Function]) -> RegSet:
+def collect_accessed_registers(functions: Iterable[Function]) -> RegSet:
     """Registers that any instruction of ``functions`` may read or write; all, if one of them is not known whole."""
     found = _ALWAYS
     for function in functions:
@@ -39,12 +39,12 @@ def touched(functions: Iterable[Function]) -> RegSet:
 
 
 def _makes_relative(target: Target, inst: Inst) -> bool:
-    switch = turned(target, inst)
+    switch = classify_mode_switch(target, inst)
     indexes = OpFlag.INDEXES_REGISTERS in inst.op.flags and switch not in (Turned.SKIP_ON, Turned.SKIP_OFF)
     return indexes or switch in (Turned.BOTH_ON, Turned.RELATIVE_ON)
 
 
-def owned(program: Program) -> dict[Function, int]:
+def collect_owned_registers(program: Program) -> dict[Function, int]:
     """For each function the registers, packed, of the waves that run it: what an index can reach, or code elsewhere.
 
     An index beyond what a kernel has allocated is the program's error; it means another register in a clone that
@@ -53,13 +53,13 @@ def owned(program: Program) -> dict[Function, int]:
     target, every = program.obj.target, everything(program.isa)
     found: dict[Function, int] = {}
     for kernel in program.kernels:
-        regs = allocated(target, kernel.record.descriptor)
+        regs = compute_allocated_registers(target, kernel.record.descriptor)
         for function in program.reachable(kernel.function):
             found[function] = found.get(function, SCALARS) | regs
     return {function: found.get(function, every) for function in program.functions}
 
 
-def allocated(target: Target, descriptor: KernelDescriptor) -> int:
+def compute_allocated_registers(target: Target, descriptor: KernelDescriptor) -> int:
     """Registers, packed, that a wave of a kernel has; all vector registers where it may get more while it runs."""
     whole = (1 << target.vgpr_limit) - 1
     if descriptor.enable_dynamic_vgpr or descriptor.enable_dynamic_vgpr_rsrc3:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from luthier_py.ir import Function, Kernel, Program
 
 
-def sharing(program: Program, kernels: Iterable[Kernel]) -> tuple[tuple[Kernel, ...], ...]:
+def group_sharing_kernels(program: Program, kernels: Iterable[Kernel]) -> tuple[tuple[Kernel, ...], ...]:
     """``kernels``, those together that share functions, directly or by others."""
     groups: list[tuple[list[Kernel], set[Function]]] = []
     for kernel in kernels:

@@ -34,8 +34,13 @@ class Steps:
 
 def steps_of(function: Function) -> dict[int, Steps]:
     """By block, of loops of one block."""
-    moved = {block.address: found for block in function.blocks
-             if block.address in block.successors and len(block.successors) == 2 and (found := _moved(block))}
+    moved = {
+        block.address: found
+        for block in function.blocks
+        if block.address in block.successors
+        and len(block.successors) == 2
+        and (found := _find_induction_register(block))
+    }
     coming: dict[int, list[Block]] = defaultdict(list)
     for block in function.blocks if moved else ():
         for to in block.successors:
@@ -56,7 +61,7 @@ def _between(function: Function, out: Edge, coming: Sequence[Block], index: int,
     return Steps(sgpr(index), step, tuple(ends), out)
 
 
-def _moved(block: Block) -> tuple[int, int] | None:
+def _find_induction_register(block: Block) -> tuple[int, int] | None:
     """The register that the way out of a loop depends on, and what each turn adds to it."""
     insts = [instr.inst for instr in block.instrs] if block.instrs[-1].inst.reads.sgpr & _SCC else []
     writers = [inst for inst in insts if inst.writes.sgpr]

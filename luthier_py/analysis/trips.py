@@ -13,7 +13,7 @@ from luthier_py.analysis.definitions import Definitions
 from luthier_py.analysis.loops import Loop
 from luthier_py.ir import Instr
 from luthier_py.isa import SCC, OpFlag, Reg, RegFile, RegSet, sgpr
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Branch
 from luthier_py.isa.semantics.readers.evaluate import evaluate
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number
@@ -26,11 +26,11 @@ def trip_count(loop: Loop, definitions: Definitions) -> int | None:
     if len(loop.backs) != 1 or len(loop.exits) != 1 or loop.begins or loop.exits[0].source is not loop.backs[0].source:
         return None
     block, back = loop.backs[0].source, loop.backs[0]
-    row = meaning(back.instr.op)
+    row = find_meaning(back.instr.op)
     if not isinstance(row, Branch) or row.register != "scc":
         return None
     goes_on = back.taken != row.if_zero  # the value of SCC with which control comes back
-    deciding = _deciding(list(block.instrs))
+    deciding = _slice_branch_condition(list(block.instrs))
     registers = RegSet(_reads(deciding)).scalars
     outside = [instr for each in loop.blocks if each is not block for instr in each.instrs]
     changing = [instr for instr in (*outside, *block.instrs) if instr.inst.writes.overlaps(registers - _FLAG)]
@@ -40,13 +40,13 @@ def trip_count(loop: Loop, definitions: Definitions) -> int | None:
     state = {reg.index: _constant_at(loop, definitions, reg) for reg in registers if reg.index != SCC}
     if None in state.values():
         return None
-    return _followed(deciding, {index: value for index, value in state.items() if value is not None}, goes_on)
+    return _simulate_trips(deciding, {index: value for index, value in state.items() if value is not None}, goes_on)
 
 
 _FLAG = RegSet.of(sgpr(SCC))
 
 
-def _deciding(instrs: list[Instr]) -> list[Instr]:
+def _slice_branch_condition(instrs: list[Instr]) -> list[Instr]:
     """Of a block those instructions that make what its branch depends on."""
     wanted, found = _FLAG.bits, []
     for instr in reversed(instrs[:-1]):
@@ -86,7 +86,7 @@ def _number(known: Known) -> int | None:
     return known.constant if isinstance(known, Number) and known.uniform else None
 
 
-def _followed(deciding: list[Instr], state: dict[int, int], goes_on: bool) -> int | None:
+def _simulate_trips(deciding: list[Instr], state: dict[int, int], goes_on: bool) -> int | None:
     """Turn by turn."""
     for turn in range(1, MOST + 1):
         for instr in deciding:

@@ -22,11 +22,11 @@ def volume(sides: Mapping[Axis, Extent]) -> int:
     """The innermost axis is summed over first."""
     number: Polynomial = {(): Fraction(1)}
     for axis, side in reversed(tuple(sides.items())):
-        number = _summed(number, axis, side)
+        number = _sum_over_axis(number, axis, side)
     return int(number.get((), 0))
 
 
-def _summed(over: Polynomial, axis: Axis, side: Extent) -> Polynomial:
+def _sum_over_axis(over: Polynomial, axis: Axis, side: Extent) -> Polynomial:
     """The sum over the places of a side."""
     powers = max((product.count(axis) for product in over), default=0)
     sums = _power_sums({(): Fraction(side.base), **{(other,): Fraction(times) for other, times in side.terms}}, powers)

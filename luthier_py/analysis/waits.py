@@ -97,11 +97,11 @@ class Pending:
 def wait_for(isa: InstructionSet, pending: Pending, regs: RegSet) -> tuple[Inst, ...]:
     """The instructions that make ``regs`` ready: one s_waitcnt, or one per counter of a target that splits them."""
     counts = pending.counts_for(regs) if regs else {}
-    return _waiting(isa, tuple(counts.items())) if counts else ()
+    return _make_wait_insts(isa, tuple(counts.items())) if counts else ()
 
 
 @cache
-def _waiting(isa: InstructionSet, counts: tuple[tuple[Counter, int], ...]) -> tuple[Inst, ...]:
+def _make_wait_insts(isa: InstructionSet, counts: tuple[tuple[Counter, int], ...]) -> tuple[Inst, ...]:
     return tuple(isa.waits(dict(counts)))
 
 
@@ -111,7 +111,7 @@ class Waits:
     def __init__(self, isa: InstructionSet, graph: Graph, flat_as_memory: bool = False) -> None:
         """``flat_as_memory``: FLAT is taken to end in memory, and so in order, as compilers may know that it does."""
         self.graph = graph
-        self.events = graph.where(lambda distinct: distinct.having(_counts),
+        self.events = graph.where(lambda distinct: distinct.match_ops(_counts),
                                   lambda distinct, kind: _event(isa, distinct.inst(kind), flat_as_memory))
         unknown = Queue((), everything(isa))
         boundary: list[Queues | None] = [None] * len(graph.nodes)
@@ -181,9 +181,9 @@ def _after(event: Event, queues: Queues) -> Queues:
     """What is pending after an instruction."""
     found = list(queues)
     for place, count in event.waits:
-        found[place] = _waited(found[place], count)
+        found[place] = _apply_wait(found[place], count)
     for place, regs, in_order in event.issues:
-        found[place] = _issued(found[place], regs, in_order)
+        found[place] = _apply_issue(found[place], regs, in_order)
     return tuple(found)
 
 
@@ -197,11 +197,11 @@ def _in_order(inst: Inst, counter: Counter) -> bool:
     return counter is Counter.LGKM and OpFlag.LDS in op.flags
 
 
-def _waited(queue: Queue, count: int) -> Queue:
+def _apply_wait(queue: Queue, count: int) -> Queue:
     return Queue(queue.ages[:count], queue.unordered) if count else EMPTY
 
 
-def _issued(queue: Queue, regs: int, in_order: bool) -> Queue:
+def _apply_issue(queue: Queue, regs: int, in_order: bool) -> Queue:
     if not in_order:
         return Queue(queue.ages, queue.unordered | regs)
     if not regs and not queue.ages:

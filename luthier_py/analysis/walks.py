@@ -20,7 +20,7 @@ from functools import cache
 from typing import TypeAlias
 
 from luthier_py.analysis.born import Birth, Varies
-from luthier_py.analysis.foreseen import Deciding, Foreseen, given_results
+from luthier_py.analysis.foreseen import Deciding, Foreseen, evaluate_results
 from luthier_py.analysis.meets import EXIT
 from luthier_py.isa import EXEC, Reg, RegFile
 from luthier_py.isa.semantics.readers.evaluate import Dword
@@ -35,7 +35,7 @@ from luthier_py.isa.semantics.readers.sums import (
     Sum,
     Sums,
     axes_of,
-    combined,
+    combine_terms,
     lanewise,
 )
 
@@ -97,7 +97,7 @@ class Turning:
             if isinstance(known, Sum) and place in self.steps:
                 step = self.steps[place]
                 base = lanewise(lambda value, by=step * count.base: value + by, known.base)
-                found[place] = combined(32, base, (known, 1), (Sum(0, count.terms), step))
+                found[place] = combine_terms(32, base, (known, 1), (Sum(0, count.terms), step))
             else:
                 found[place] = Depends(axes_of(known) | {axis for axis, _ in count.terms})
         return found
@@ -109,7 +109,7 @@ class Turning:
             if isinstance(known, Sum):
                 moved = sum(factor * where.get(axis, 0) for axis, factor in known.terms)
                 terms = tuple(term for term in known.terms if term[0] in ADDRESSES)
-                known = combined(32, lanewise(lambda value, by=moved: value + by, known.base), (Sum(0, terms), 1))
+                known = combine_terms(32, lanewise(lambda value, by=moved: value + by, known.base), (Sum(0, terms), 1))
             found[place] = known
         return replace(self, values=found)
 
@@ -143,7 +143,7 @@ class Walk:
             self._arrive(at)
             at = self._pass(at)
 
-    def _held(self, head: int) -> Values | None:
+    def _collect_deciding_values(self, head: int) -> Values | None:
         """What decides anything from here on, if all of it is known."""
         wanted, found = self._course.foreseen.stops[head].wanted, dict[Dword, Sum | Depends]()
         for place, known in self._values.items():
@@ -158,14 +158,14 @@ class Walk:
             return
         while at in self._arrivals and next(reversed(self._arrivals)) != at:
             self._arrivals.popitem()
-        before, now = self._arrivals.get(at), self._held(at)
+        before, now = self._arrivals.get(at), self._collect_deciding_values(at)
         if before is not None and now is not None:
             self._rounds[at] += 1
             if self._rounds[at] >= FEW_TURNS and self._rounds[at].bit_count() == 1:  # seldom, if nothing comes of it
-                now = self._tried(at, before, now)
+                now = self._try_leap(at, before, now)
         self._arrivals[at] = now
 
-    def _tried(self, head: int, before: Values, now: Values) -> Values:
+    def _try_leap(self, head: int, before: Values, now: Values) -> Values:
         """As `_leap`, as long as it is worth it."""
         most, begun = self._course.most, self._course.stops
         self._course.most = min(most, begun + 2 * self._stands_for + GUESSES - self._guessed)
@@ -187,7 +187,7 @@ class Walk:
         if count is None:
             return now
         try:
-            walk = self._proved(loop, self._sides, count)
+            walk = self._prove_loop(loop, self._sides, count)
         except Varies as varies:
             wide = frozenset(axis for axis in varies.axes if self._sides.get(axis, Extent(1)) != Extent(1))
             if wide:
@@ -214,14 +214,14 @@ class Walk:
 
         def holds(count: int) -> bool:
             try:
-                self._proved(loop, sides, Extent(count))
+                self._prove_loop(loop, sides, Extent(count))
             except Varies:
                 return False
             return count <= MOST_TURNS
 
         return greatest(holds, near)
 
-    def _proved(self, loop: Turning, sides: Mapping[Axis, Extent], count: Extent) -> Walk:
+    def _prove_loop(self, loop: Turning, sides: Mapping[Axis, Extent], count: Extent) -> Walk:
         """One turn that is all of them; raises Varies."""
         axis = TURNS[len(self._turns)]
         start, end = (loop.further(Extent(turns, ((axis, 1),))) for turns in (0, 1))
@@ -249,12 +249,12 @@ class Walk:
         return stop.ways[way]
 
     def _do(self, step: Deciding) -> None:
-        found = given_results(step.inst, self._read, self._foresight, self._course.birth)
+        found = evaluate_results(step.inst, self._read, self._foresight, self._course.birth)
         new: dict[Dword, InBox] = {}
         for place in step.results:
             known = found.get(place)
             if place[0] is not RegFile.SGPR and place not in step.whole:
-                known = self._foresight.merged(known, self._values.get(place), self._read)
+                known = self._foresight.merge_lanes(known, self._values.get(place), self._read)
             new[place] = known
         self._values.update(new)
         for half in range(self._course.foreseen.lanes // 32):

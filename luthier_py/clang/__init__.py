@@ -4,7 +4,7 @@ In: an environment, a processor, sources. Out: what a child process made of them
 code objects that are there.
 """
 
-from luthier_py.clang.running import inputs_key, run_clang, working_folder
+from luthier_py.clang.running import create_working_folder, inputs_key, run_clang
 from luthier_py.clang.search import Search, Toolchain
 
-__all__ = ["Search", "Toolchain", "inputs_key", "run_clang", "working_folder"]
+__all__ = ["Search", "Toolchain", "inputs_key", "run_clang", "create_working_folder"]

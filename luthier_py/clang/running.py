@@ -22,7 +22,7 @@ _TRACING = "-sys-header-deps", "-MT", "output", "-dependency-file"
 
 
 @contextmanager
-def working_folder(who: str) -> Iterator[Path]:
+def create_working_folder(who: str) -> Iterator[Path]:
     """LuthierError, which begins with ``who``, for what the system refuses there: a full disk, a compiler that went,
     too long arguments."""
     try:

@@ -93,7 +93,7 @@ class Search:
 
     def linker(self, compiler: Path) -> Path | None:
         """The compiler knows best, and then it is in one of these folders."""
-        named = Path(_said(str(compiler), "-print-prog-name=ld.lld").partition("\n")[0])
+        named = Path(_query_compiler(str(compiler), "-print-prog-name=ld.lld").partition("\n")[0])
         if named.is_absolute() and named.exists():
             return named
         folders = [compiler.parent, compiler.resolve().parent, *self._path()]
@@ -155,18 +155,18 @@ class Search:
 
 def processors(compiler: str) -> frozenset[str]:
     """Those for which it compiles; none if it has no such target, or is no compiler."""
-    said = _said(compiler, "--target=amdgcn-amd-amdhsa", "-print-supported-cpus")
+    said = _query_compiler(compiler, "--target=amdgcn-amd-amdhsa", "-print-supported-cpus")
     return frozenset(word for word in re.findall(r"^\s+(\S+)$", said, re.M) if word.startswith("gfx"))
 
 
 def compiler_version(compiler: str) -> int:
     """Clang's major version; 0 where it does not say."""
-    found = re.search(r"clang version (\d+)", _said(compiler, "--version"))
+    found = re.search(r"clang version (\d+)", _query_compiler(compiler, "--version"))
     return int(found[1]) if found is not None else 0
 
 
 @cache
-def _said(compiler: str, *arguments: str) -> str:
+def _query_compiler(compiler: str, *arguments: str) -> str:
     """On stdout, then on stderr; nothing if it fails."""
     command = [compiler, *arguments]
     try:

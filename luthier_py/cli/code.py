@@ -78,13 +78,13 @@ def _draw(file: Path, kernel: str, counts: Path | None, target: str | None, outp
     from luthier_py.isa import parse_target_id
     from luthier_py.loader import load, read_code
     from luthier_py.report.cfg import has_flow, kernel_svg
-    from luthier_py.session.files import counted_in, symbol_of
+    from luthier_py.session.files import read_reports, symbol_of
     from luthier_py.storage import write_file
 
     name = symbol_of(file, kernel)
     obj = load(read_code(file, parse_target_id(target) if target else None, name), str(file))
     obj.kernel(name)
-    reports = [] if counts is None else counted_in(counts, name)
+    reports = [] if counts is None else read_reports(counts, name)
     if counts is not None and not has_flow(reports):
         raise Invalid(f"{counts} has no counts of blocks or of the ways between them; -t hot_blocks and "
                       "-t branch_edges write some")
@@ -130,31 +130,31 @@ def instrument(
     as_json: AsJson = False,
 ) -> None:
     """Write a copy of FILE with instrumented clones of its kernels beside the originals."""
-    from luthier_py.cli.waiting import waiting
+    from luthier_py.cli.waiting import show_progress
     from luthier_py.isa import parse_target_id
     from luthier_py.loader import read_code
     from luthier_py.pipeline import instrument as run_pipeline
-    from luthier_py.report.instrumented import instrumented_facts, instrumented_table
-    from luthier_py.report.remedies import advising
+    from luthier_py.report.instrumented import build_instrumented_table, collect_instrumented_facts
+    from luthier_py.report.remedies import suggest_remedies
     from luthier_py.session.files import symbol_of
     from luthier_py.storage import write_file
     from luthier_py.tool import LAUNCHES, OUTPUT
 
     with aside():
-        tool, loaded = choice.loaded()
+        tool, loaded = choice.load()
         if pointless := sorted(loaded.given & {*LAUNCHES, *OUTPUT}):
             what = "is about launches, and this makes none; give it to run or exec"
             raise Invalid(f"option {', '.join(pointless)}: {what}")
         kernel = kernel and symbol_of(file, kernel)
         code = read_code(file, parse_target_id(target) if target else None, kernel)
-        with advising(code, loaded), waiting(not as_json) as bar:
+        with suggest_remedies(code, loaded), show_progress(not as_json) as bar:
             watch = bar.stage if bar is not None else None
             chosen = None if kernel is None else [kernel]
             made = run_pipeline(code, loaded, str(file), chosen, keep_going=keep_going, watch=watch)
     path = output or file.with_suffix(f".luthier{file.suffix}")
     write_file(path, made.data)
-    facts = instrumented_facts(made, str(path))
-    show(facts if as_json else instrumented_table(facts), as_json)
+    facts = collect_instrumented_facts(made, str(path))
+    show(facts if as_json else build_instrumented_table(facts), as_json)
     if tool != NO_TOOL:
         _check_inserted(loaded, made)
 
@@ -178,7 +178,7 @@ def explain(
     from luthier_py.storage import write_file
 
     with aside():
-        loaded = choice.loaded()[1]
+        loaded = choice.load()[1]
         kernel = kernel and symbol_of(file, kernel)
         code = read_code(file, parse_target_id(target) if target else None, kernel)
         found = explaining.explain(code, loaded, str(file), None if kernel is None else [kernel], keep_going)

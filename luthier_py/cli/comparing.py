@@ -71,13 +71,13 @@ def check(
     For example: luthier check --budget budget.toml --device emulator:TARGET -- ./app arguments
     """
     from luthier_py.report.budget import budget_facts, budget_lines, judge
-    from luthier_py.session.budget import measuring, read_budget, write_budget
+    from luthier_py.session.budget import make_measuring, read_budget, write_budget
 
     if (budget is None) == (write is None):
         raise Invalid("give --budget FILE.toml to hold a program to it, or --write FILE.toml to write one")
     if write is not None and as_json:
         raise Invalid("--json prints the verdict of --budget; --write has none")
-    run = measuring(command, device, stack, level)
+    run = make_measuring(command, device, stack, level)
     if write is not None:
         print_all(write_budget(write, run))
         return

@@ -77,13 +77,13 @@ class ComparedResults:
 
     def subjects(self, what: list[str]) -> list[Subject]:
         """Recorded launches by their suffix, or one program."""
-        from luthier_py.session.faults.campaign import recorded_subjects
+        from luthier_py.session.faults.campaign import read_recorded_subjects
         from luthier_py.session.faults.program import ProgramCheck, ProgramSubject
 
         if what[0].endswith(SUFFIX):
             if self.results or self.check:
                 raise Invalid("--results and --check are of a program; of a recorded launch all memory is compared")
-            return [*recorded_subjects([*map(Path, what)], self.tolerance)]
+            return [*read_recorded_subjects([*map(Path, what)], self.tolerance)]
         if self.tolerance:
             raise Invalid("--tolerance is of recorded launches; give a program a --check that allows as much")
         if self.results and self.check:

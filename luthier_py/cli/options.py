@@ -116,7 +116,7 @@ class ToolChoice:
     option: ToolOptions = None
     lines: LinesOption = None
 
-    def scripted(self, otherwise: str | None = None) -> tuple[str | None, list[str] | None]:
+    def resolve_script(self, otherwise: str | None = None) -> tuple[str | None, list[str] | None]:
         """The tool and its options, where a script may stand for them (docs/one-liners.md)."""
         choices = ("-t", self.tool), ("-e", self.script), ("-f", self.script_file)
         if len(given := [name for name, value in choices if value]) > 1:
@@ -128,12 +128,12 @@ class ToolChoice:
         return (SCRIPT, [f"file={self.script_file.absolute()}", *options]) if self.script_file else (
             self.tool or otherwise, options)
 
-    def loaded(self) -> tuple[str, Tool]:
+    def load(self) -> tuple[str, Tool]:
         """Its name, and the tool; Invalid without one."""
         from luthier_py.tool import load_tool
 
-        tool, options = self.scripted()
-        return required(tool), load_tool(required(tool), pairs(options, self.lines))
+        tool, options = self.resolve_script()
+        return require_tool(tool), load_tool(require_tool(tool), pairs(options, self.lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class LaunchChoice:
     check: CheckOption = None
     error_exitcode: ErrorExitCode = 0
 
-    def given(self) -> dict[str, object]:
+    def collect_settings(self) -> dict[str, object]:
         """As `run_settings` takes them."""
         return {"--time-limit": self.time_limit, "--instruction-limit": self.instruction_limit, "--clock": self.clock,
                 "--schedule": self.schedule, "--check": self.check}
@@ -165,14 +165,14 @@ class ToolFiles:
         return {"LUTHIER_OUTPUT": self.output, "LUTHIER_REPORT": self.report}
 
 
-def required(tool: str | None) -> str:
+def require_tool(tool: str | None) -> str:
     """The tool of a command that makes no sense without one."""
     if not tool:
         raise Invalid("there is no tool; give one with -t, or say what to do with -e (docs/one-liners.md)")
     return tool
 
 
-def echoed_tool(name: str, options: dict[str, str]) -> Tool:
+def load_and_echo_tool(name: str, options: dict[str, str]) -> Tool:
     """The tool; its options are told on stderr."""
     from luthier_py.tool import load_tool
 
@@ -221,9 +221,9 @@ def pairs(
             raise Invalid(f"option {key} is given twice")
         given[key] = value
     if lines:
-        from luthier_py.tool.filters import narrowed
+        from luthier_py.tool.filters import narrow_filter
 
         key = next((key for key in given if key.upper() == "INSTRUMENT"), "INSTRUMENT")
         wanted = " | ".join(f"lines = {each}" for each in lines)
-        given[key] = narrowed(given.get(key, ""), wanted)
+        given[key] = narrow_filter(given.get(key, ""), wanted)
     return given

@@ -22,8 +22,8 @@ from luthier_py.cli.options import (
     ToolChoice,
     ToolFiles,
     check_settings,
-    echoed_tool,
-    required,
+    load_and_echo_tool,
+    require_tool,
     tool_options,
 )
 from luthier_py.cli.parameters import ByName, ByPlace
@@ -59,11 +59,11 @@ def record(
     """
     from luthier_py.session.recording import record_program
     from luthier_py.session.run_settings import run_settings
-    from luthier_py.worker.recording import RecordSettings, parse_kernels, parse_launches, told
+    from luthier_py.worker.recording import RecordSettings, describe_recorded_launch, parse_kernels, parse_launches
 
     chosen = RecordSettings(output, parse_kernels("--kernels", kernels), parse_launches("--launches", launches))
     done = record_program(command, run_settings(device, {"--time-limit": time_limit}, stack, record=chosen))
-    for line in (*done.executed.hints, *map(told, done.files)):
+    for line in (*done.executed.hints, *map(describe_recorded_launch, done.files)):
         say(line)
     if not done.launches:
         say("no launch was recorded: none was chosen, or the program launched nothing")
@@ -97,13 +97,13 @@ def replay(
     from luthier_py.session.run_settings import run_settings
     from luthier_py.worker.findings import say_summary
 
-    tool, option = choice.scripted(NO_TOOL)
-    settings = run_settings(device, how.given())
+    tool, option = choice.resolve_script(NO_TOOL)
+    settings = run_settings(device, how.collect_settings())
     options = tool_options(tool != NO_TOOL, option, choice.lines, **results.options())
     check_settings(settings, tool or NO_TOOL, options, how.error_exitcode)
     if len(files) > 1 and (results.output or results.report):
         raise Invalid("--output and --report have one launch's; give one FILE with them")
-    rows = [one_replay(file, required(tool), options, settings, kernel_from, tolerance) for file in files]
+    rows = [one_replay(file, require_tool(tool), options, settings, kernel_from, tolerance) for file in files]
     show({"replays": rows} if as_json else replay_table(rows), as_json)
     findings = sum(len(row.get("findings", ())) for row in rows)
     say_summary(settings.launch.checks, len(rows), findings)
@@ -126,7 +126,7 @@ def one_replay(file: Path, tool: str, options: dict[str, str], settings: RunSett
 
     try:
         with aside():
-            loaded = echoed_tool(tool, options) if tool != NO_TOOL else None
+            loaded = load_and_echo_tool(tool, options) if tool != NO_TOOL else None
             done = replay_file(file, loaded, settings, kernel_from, tolerance)
             files = save_all(done.done, done.record.kernel)[1]
     except (LuthierError, OSError) as error:

@@ -33,9 +33,9 @@ from luthier_py.cli.options import (
     ToolOptions,
     TraceOption,
     check_settings,
-    echoed_tool,
+    load_and_echo_tool,
     pairs,
-    required,
+    require_tool,
     tool_options,
 )
 from luthier_py.cli.parameters import ByName, ByPlace
@@ -72,7 +72,7 @@ def run(
     For example: luthier run saxpy.co --kernel saxpy --grid 4 --block 256 -t instr_count u32=1000 f32=0.7
     in:f32[1000]=random:1 inout:f32[1000]=random:2
     """
-    from luthier_py.cli.waiting import waiting
+    from luthier_py.cli.waiting import show_progress
     from luthier_py.report.launched import launch_table
     from luthier_py.session.facts import launch_facts
     from luthier_py.session.files import symbol_of
@@ -82,15 +82,15 @@ def run(
     from luthier_py.session.specs import parse_argument
     from luthier_py.worker.findings import say_summary
 
-    tool, option = choice.scripted(NO_TOOL)
-    settings = run_settings(device, how.given(), shuffle=shuffle, record=record, times=trace is not None)
+    tool, option = choice.resolve_script(NO_TOOL)
+    settings = run_settings(device, how.collect_settings(), shuffle=shuffle, record=record, times=trace is not None)
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
                     tuple(map(parse_argument, arguments or [])), lds)
     options = tool_options(tool != NO_TOOL, option, choice.lines, **files.options())
     check_settings(settings, tool or NO_TOOL, options, how.error_exitcode)
     with aside():
-        loaded = echoed_tool(required(tool), options) if tool != NO_TOOL else None
-        with waiting(not as_json) as bar:
+        loaded = load_and_echo_tool(require_tool(tool), options) if tool != NO_TOOL else None
+        with show_progress(not as_json) as bar:
             done = launch_file(file, launch, loaded, settings, bar)
         others = shuffle_file(file, launch, settings, done)
         saved = save_all(done, launch.kernel, save, record, trace)
@@ -98,7 +98,7 @@ def run(
     show(facts if as_json else launch_table(facts), as_json)
     say_summary(settings.launch.checks, 1, len(findings_of(done)))
     found = findings_of(done) or done.found_by_tool or (others is not None and others.others)
-    end_run(done, required(tool), how.error_exitcode if found else ExitCode.OK)
+    end_run(done, require_tool(tool), how.error_exitcode if found else ExitCode.OK)
 
 
 @app.command_of("exec", context_settings={"allow_interspersed_args": False})
@@ -132,8 +132,8 @@ def execute(
     from luthier_py.session.run_settings import run_settings
     from luthier_py.worker.findings import say_summary
 
-    tool, option = choice.scripted()
-    settings = run_settings(device, how.given(), stack, shuffle, times=trace is not None)
+    tool, option = choice.resolve_script()
+    settings = run_settings(device, how.collect_settings(), stack, shuffle, times=trace is not None)
     options = tool_options(tool is not None, option, choice.lines, LUTHIER_KERNELS=kernels, LUTHIER_RANGE=in_range,
                            LUTHIER_OWN_KERNELS="1" if own_kernels else None, LUTHIER_LIVE=str(live or ""),
                            **files.options())
@@ -184,14 +184,14 @@ def build(
     For example: luthier build instr_count -o count.so && LD_PRELOAD=./count.so ./app arguments
     """
     from luthier_py.runtime.native.build import loads_from
-    from luthier_py.session.levels import loading
+    from luthier_py.session.levels import make_load_setting
     from luthier_py.session.observation import build_tool
 
-    name, option = ToolChoice(tool, script, script_file, option).scripted()
-    path = output or Path(f"{Path(required(name)).stem}.so")
+    name, option = ToolChoice(tool, script, script_file, option).resolve_script()
+    path = output or Path(f"{Path(require_tool(name)).stem}.so")
     with aside():
-        build_tool(required(name), pairs(option, lines), path, level)
-    print(loading(level, path.resolve()))
+        build_tool(require_tool(name), pairs(option, lines), path, level)
+    print(make_load_setting(level, path.resolve()))
     if not loads_from(path.resolve()):
         say("programs load it under a name without spaces, colons, semicolons and $: at these the loader splits names")
 

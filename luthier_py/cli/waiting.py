@@ -34,7 +34,7 @@ class Bar:
         """Show a stage of instrumenting, with ``done`` of ``total`` steps; the pipeline calls it."""
         self._progress.update(self._task, description=f"instrumenting: {name}", completed=done, total=total)
 
-    def launching(self, device: Device) -> None:
+    def launch(self, device: Device) -> None:
         """Show from now on how many work-groups of a launch on ``device`` have begun; only the emulator says so."""
         self._device = device
 
@@ -49,7 +49,7 @@ class Bar:
 
 
 @contextmanager
-def waiting(wanted: bool = True, console: Console | None = None, after: float = AFTER) -> Iterator[Bar | None]:
+def show_progress(wanted: bool = True, console: Console | None = None, after: float = AFTER) -> Iterator[Bar | None]:
     """A bar, or None where there is nobody to look at it."""
     console = console or Console(stderr=True)
     if not (wanted and console.is_terminal):

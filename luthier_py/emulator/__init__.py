@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from luthier_py.exports import loaded_when_asked
+from luthier_py.exports import make_lazy_loader
 
 if TYPE_CHECKING:
     from luthier_py.emulator.devices.device import EmulatorDevice
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from luthier_py.emulator.waves.profile import LaunchProfile
 
 __all__ = ["EmulatorDevice", "LaunchCycles", "LaunchOptions", "LaunchProfile", "PacketDevice"]
-__getattr__ = loaded_when_asked(__name__, {
+__getattr__ = make_lazy_loader(__name__, {
     "waves.cycle_account": "LaunchCycles",
     "devices.device": "EmulatorDevice",
     "options.launch_options": "LaunchOptions",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from luthier_py.errors import CheckFailed, HookError
-from luthier_py.inject.claimed import claimed_payload
+from luthier_py.inject.claimed import build_payload_claim
 from luthier_py.isa import InstructionSet
 from luthier_py.jit import Payload, PayloadKey, makes_pointers
 from luthier_py.proof.payloads import summary
@@ -24,7 +24,7 @@ def check_addresses(isa: InstructionSet, payloads: Mapping[PayloadKey, Payload])
         if not makes_pointers(key, isa):
             continue
         try:
-            summary(isa, claimed_payload(key, payload))
+            summary(isa, build_payload_claim(key, payload))
         except CheckFailed as error:
             if " touches " in error.message:
                 raise HookError(f"{key.hook.place}: {error}: {_INSTEAD}") from error

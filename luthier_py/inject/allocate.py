@@ -148,7 +148,7 @@ def fragment_groups(instrs: Sequence[Inst], extra: Iterable[Reg], general: RegSe
         key=lambda t: (t[0], t[1], -t[2]),
     )
     banks = {o.reg for inst in instrs if is_dual(inst.op) for o in inst.operands if o.reg is not None}
-    halves = {reg.index for inst in instrs for reg in _named_by_halves(inst)}
+    halves = {reg.index for inst in instrs for reg in _find_low_half_regs(inst)}
     groups: list[Group] = []
     for file, index, dwords in spans:
         align = BANKS if file is RegFile.VGPR and Reg(file, index, dwords) in banks else tuple_alignment(file, dwords)
@@ -162,7 +162,7 @@ def fragment_groups(instrs: Sequence[Inst], extra: Iterable[Reg], general: RegSe
     return groups
 
 
-def _named_by_halves(inst: Inst) -> Iterator[Reg]:
+def _find_low_half_regs(inst: Inst) -> Iterator[Reg]:
     """Vector registers that an operand names of which the number has a bit less."""
     halves = {info.name for info in inst.op.operands if info.kind in LOW_HALVES}
     for operand in inst.operands if halves else ():

@@ -20,10 +20,10 @@ from typing import TypeAlias
 from luthier_py.analysis import Facts, fields_unlike_plain
 from luthier_py.errors import Location, LuthierError, OutOfRegisters, Unsupported
 from luthier_py.inject import resources
-from luthier_py.inject.birth import enlarged, initially
-from luthier_py.inject.claimed import claimed_function, claimed_payload
+from luthier_py.inject.birth import enable_initial_state, initially
+from luthier_py.inject.claimed import build_function_claim, build_payload_claim
 from luthier_py.inject.clauses import dissolve
-from luthier_py.inject.clone import cloned
+from luthier_py.inject.clone import clone_function
 from luthier_py.inject.fragment import Fragment, general_registers, prepare
 from luthier_py.inject.items import Clone, Keeper, Own
 from luthier_py.inject.layout import lay_out, source_map
@@ -102,7 +102,7 @@ def inject(
         claim=Claim(
             tuple(function for part in parts for function in part.claim.functions),
             {old: new for part in parts for old, new in part.claim.kernels.items()},
-            tuple(claimed_payload(key, payload) for key, payload in payloads.items()),
+            tuple(build_payload_claim(key, payload) for key, payload in payloads.items()),
             {v.name: v.size_bytes for v in edits.variables},
             {v.name: v.data for v in edits.tables},
             {v.name: v.initial for v in edits.variables if v.initial is not None},
@@ -136,7 +136,7 @@ def _one_by_one(calls: Mapping[str, list[Insertion]], made: Callable[[list[Inser
 def _check_own_registers(program: Program, function: Function) -> None:
     """A copy has more registers, and other code."""
     code, target = function.code, program.isa.target
-    for at in code.where(code.distinct.having(may_see_inserted_code)):
+    for at in code.where(code.distinct.match_ops(may_see_inserted_code)):
         if why := sees_inserted_code((instr := instr_at(code, at)).inst, target):
             raise Unsupported(f"{why}; leave the kernel out",
                               Location(function.name, instr.pc, program.isa.text(instr.inst)))
@@ -150,7 +150,7 @@ def _check_component(program: Program, component: Component) -> None:
             raise Unsupported(message, Location(function.name, function.address))
         _check_own_registers(program, function)
     for kernel in component.kernels:
-        if shared := kernel.record.descriptor.shared_vgprs(program.isa.target):
+        if shared := kernel.record.descriptor.count_shared_vgprs(program.isa.target):
             raise Unsupported(f"both halves of its waves share {shared} vector registers (.amdhsa_shared_vgpr_count), "
                               "whose numbers a copy with more registers would change; leave the kernel out",
                               Location(kernel.name, kernel.record.entry))
@@ -167,15 +167,17 @@ def _component(
         named |= inst.reads | inst.writes
     names = {f.address: f.name + CLONE_SUFFIX for f in component.functions}
 
-    def made(orders: Orders) -> tuple[Calls, list[Clone], list[NewKernel]]:
+    def build_clones(orders: Orders) -> tuple[Calls, list[Clone], list[NewKernel]]:
         part("place")
-        calls, starts = _served(program, facts, insertions, fragments, component, named, orders)
+        calls, starts = _place_with_private_fallback(program, facts, insertions, fragments, component, named, orders)
         first = prologues(program.isa, facts, starts, calls.homes, len(calls.private) > 0)
-        clones = _passed(program, component.functions, names, first, calls, changed, seen, part)
-        touched = {f: resources.used_by([clone]) for f, clone in zip(component.functions, clones, strict=True)}
+        clones = _run_passes(program, component.functions, names, first, calls, changed, seen, part)
+        touched = {
+            f: resources.collect_used_registers([clone]) for f, clone in zip(component.functions, clones, strict=True)
+        }
         return calls, clones, [_new_kernel(program, kernel, start, touched, names) for kernel, start in starts.items()]
 
-    calls, clones, kernels = _with_room(program, component, made)
+    calls, clones, kernels = _with_room(program, component, build_clones)
     part("layout")
     placed = [lay_out(program.isa, clone, names) for clone in clones]
     sizes = {f: (f.size_bytes, len(p.chunk.code)) for f, p in zip(component.functions, placed, strict=True)}
@@ -203,7 +205,7 @@ def _component(
         variables=(),
         maps=tuple(map(source_map, component.functions, placed)),
         claim=Claim(
-            tuple(claimed_function(function, part, calls, kept)
+            tuple(build_function_claim(function, part, calls, kept)
                   for function, part in zip(component.functions, placed, strict=True)),
             {old.name: new.name for old, new in zip(component.kernels, kernels, strict=True)}, (), {},
         ),
@@ -231,12 +233,12 @@ def _with_room(
                          f"{kernel.record.max_workitems} leave too few", Location(kernel.name))
 
 
-def _served(
+def _place_with_private_fallback(
     program: Program, facts: Facts, insertions: list[Insertion], fragments: Fragments, component: Component,
     named: RegSet, orders: Orders,
 ) -> tuple[Calls, dict[Kernel, KernelDescriptor]]:
-    """As `_placed`, with private memory where that is needed."""
-    needing = _needing(insertions, fragments)
+    """As `_place_calls`, with private memory where that is needed."""
+    needing = _find_private_memory_users(insertions, fragments)
     memory = private_memory(program, component, max(needing.values(), default=0))
     for hook, frame_bytes in needing.items():
         if why := _without(hook, frame_bytes, memory):
@@ -245,11 +247,11 @@ def _served(
         memory = replace(memory, least_cells=1)
     else:
         try:
-            return _placed(program, facts, insertions, fragments, component, named, None, orders)
+            return _place_calls(program, facts, insertions, fragments, component, named, None, orders)
         except OutOfRegisters:
             pass
     try:
-        return _placed(program, facts, insertions, fragments, component, named, memory, orders)
+        return _place_calls(program, facts, insertions, fragments, component, named, memory, orders)
     except OutOfRegisters as error:
         if not memory.obstacle:
             raise
@@ -274,7 +276,7 @@ def _check_there_are(program: Program, facts: Facts, insertions: list[Insertion]
             raise OutOfRegisters(message, Location(kernel.name, insertion.instr.pc))
 
 
-def _needing(insertions: list[Insertion], fragments: Fragments) -> dict[Hook, int]:
+def _find_private_memory_users(insertions: list[Insertion], fragments: Fragments) -> dict[Hook, int]:
     """Hooks that touch private memory, and how many bytes of it are their stack."""
     found: dict[Hook, int] = {}
     for insertion in insertions:
@@ -293,7 +295,7 @@ def _without(hook: Hook, frame_bytes: int, memory: Private) -> str:
     return f"{wants}, and the kernel has none of its own" if reads and not memory.start else ""
 
 
-def _placed(
+def _place_calls(
     program: Program, facts: Facts, insertions: list[Insertion], fragments: Fragments, component: Component,
     named: RegSet, private: Private | None, orders: Orders,
 ) -> tuple[Calls, dict[Kernel, KernelDescriptor]]:
@@ -303,7 +305,7 @@ def _placed(
     used: set[Keeper] = {
         v for i in insertions for v in (*i.runtime_args, *i.into) if isinstance(v, (Entry, WaveVariable))}
     used |= set(Own) if available and target.scratch_in_buffers else set()
-    starts = {k: enlarged(target, k, used, available) for k in component.kernels}
+    starts = {k: enable_initial_state(target, k, used, available) for k in component.kernels}
     if available or any(isinstance(value, Entry) for value in used):
         born = (each for kernel, start in starts.items() for each in (kernel.record.descriptor, start))
         named |= reduce(or_, (initially(target, each) for each in born))
@@ -312,7 +314,7 @@ def _placed(
     private = private.with_homes(homes) if private is not None else None
     float_fields = fields_unlike_plain(
         target, (k.record.descriptor for k in component.kernels), component.functions)
-    general = general_registers(program.isa) - resources.kept_for(homes.values())
+    general = general_registers(program.isa) - resources.collect_reserved_registers(homes.values())
     policies = cheap_policies(program, facts, component, general - named, orders) if private is None else every_policy(
         program, facts, component, general - named, private, orders)
     frame = 0 if private is None else private.frame
@@ -320,14 +322,14 @@ def _placed(
     calls = Calls(program.isa, sites, homes, fragments, frame)
     for insertion in insertions:
         calls.add(insertion)
-    calls.private = range(0) if private is None else private.used(calls.cells)
+    calls.private = range(0) if private is None else private.compute_used_range(calls.cells)
     if not calls.private:
-        return calls, {k: enlarged(target, k, used) for k in component.kernels}
+        return calls, {k: enable_initial_state(target, k, used) for k in component.kernels}
     return calls, {k: start.replace(private_segment_fixed_size=calls.private.stop, enable_private_segment=1,
                                     uses_dynamic_stack=0) for k, start in starts.items()}
 
 
-def _passed(
+def _run_passes(
     program: Program, functions: Sequence[Function], names: Mapping[int, str],
     first: Mapping[Function, Prologue], calls: Calls, changed: Changed, seen: Seen, part: Begins,
 ) -> list[Clone]:
@@ -338,7 +340,7 @@ def _passed(
     for function in functions:
         indirect = {site.instr.pc for site in program.calls(function) if site.indirect}
         entries = first[function].entries if function.kernel else function.entries
-        clone = seen("clone", cloned(program, function, names[function.address], entries, names,
+        clone = seen("clone", clone_function(program, function, names[function.address], entries, names,
                                      changed.get(function, {})))
         clone = seen("weave", weave(isa, clone, *(calls.items[place] for place in Place)))
         clone = seen("look_up", look_up(isa, clone, indirect, pointed, calls.sites.before_call))
@@ -359,7 +361,7 @@ def _new_kernel(
     """``start``: its descriptor, with what its waves are born with; ``touched``: registers of each clone."""
     target, old = program.obj.target, kernel.record
     used = reduce(or_, (touched[function] for function in program.reachable(kernel.function)))
-    descriptor = resources.grown(target, start, used)
+    descriptor = resources.grow_register_counts(target, start, used)
     metadata = {
         key: max(count, new) for key, new in resources.counts(target, descriptor, used).items()
         if isinstance(count := old.metadata.get(key), int)

@@ -17,7 +17,7 @@ from luthier_py.errors import OutOfRegisters
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.items import Home, InSlot, Keeper, Own, part
 from luthier_py.inject.preloads import loads_arguments, loads_of, without_preloads
-from luthier_py.inject.slots import based, in_all_lanes, moves, need_base
+from luthier_py.inject.slots import emit_base_setup, in_all_lanes, moves, need_base
 from luthier_py.ir import Kernel
 from luthier_py.isa import SCC, TTMP0, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, Target, glue, sgpr, vgpr
 from luthier_py.loader import KernelDescriptor
@@ -37,12 +37,14 @@ _VCC = sgpr(VCC, 2)  # nothing is in it when a wave starts, but the kernel or a 
 TakePair = Callable[[], Reg]  # a pair of registers in which nothing is
 
 
-def enlarged(target: Target, kernel: Kernel, kept: Iterable[Keeper], private: bool = False) -> KernelDescriptor:
+def enable_initial_state(
+    target: Target, kernel: Kernel, kept: Iterable[Keeper], private: bool = False
+) -> KernelDescriptor:
     """Its descriptor with all enabled that is kept of a wave's birth, and that ``private`` memory needs. Arguments are
     not preloaded where they leave no room for that; OutOfRegisters where it is too much all the same."""
     descriptor = kernel.record.descriptor
     entries = [each for each in kept if isinstance(each, Entry)]
-    wanted = [_SOURCES[each] for each in entries if each in _SOURCES and not _architected(target, each)]
+    wanted = [_SOURCES[each] for each in entries if each in _SOURCES and not _is_architected(target, each)]
     if private:
         wanted += [Initial.SCRATCH_WAVE_OFFSET, *[Initial.FLAT_SCRATCH_INIT] * (target.scratch_base is not None),
                    *[Initial.PRIVATE_SEGMENT_BUFFER] * target.scratch_in_buffers]
@@ -57,7 +59,7 @@ def enlarged(target: Target, kernel: Kernel, kept: Iterable[Keeper], private: bo
     return found.replace(enable_vgpr_workitem_id=_AXES - 1) if Entry.FIRST_WORKITEM in entries else found
 
 
-def _architected(target: Target, entry: Entry) -> bool:
+def _is_architected(target: Target, entry: Entry) -> bool:
     return target.architected_sgprs and entry in (
         Entry.WORKGROUP_ID_X, Entry.WORKGROUP_ID_Y, Entry.WORKGROUP_ID_Z)
 
@@ -90,25 +92,25 @@ def begun(
         if isinstance(keeper, Own):
             found += _private_resource(isa, home, new, two())
         elif isinstance(keeper, WaveVariable):
-            found += _filled(isa, home, [0] * home.dwords)
+            found += _fill_location(isa, home, [0] * home.dwords)
         elif keeper is Entry.FIRST_WORKITEM:
             found += _first_workitem(isa, home, two())
-        elif _architected(isa.target, keeper):
+        elif _is_architected(isa.target, keeper):
             found += _group_id(isa, home, keeper, two)
         else:
             source = new[_SOURCES[keeper]]
-            found += _filled(isa, home, [part(source, k) for k in range(source.dwords)])
+            found += _fill_location(isa, home, [part(source, k) for k in range(source.dwords)])
     if carriers:
         start = spare.take(RegFile.SGPR) if need_base(isa, carriers) else None
         saves = moves(isa, tuple(carriers.values()), tuple(slots), start)[0]
-        found += in_all_lanes(isa, spare.take(RegFile.SGPR, 2), [*based(isa, slots, start), *saves])
+        found += in_all_lanes(isa, spare.take(RegFile.SGPR, 2), [*emit_base_setup(isa, slots, start), *saves])
     if isa.target.packed_work_item_ids and before.enable_vgpr_workitem_id < after.enable_vgpr_workitem_id:
         ids = (1 << _ID_BITS * (before.enable_vgpr_workitem_id + 1)) - 1
-        found.append(glue.masked(isa, vgpr(0), ids))
+        found.append(glue.mask_bits(isa, vgpr(0), ids))
     if flag is not None and any(inst.writes.overlaps(RegSet.of(_SCC)) for inst in found):
         found = [glue.copy(isa, flag, _SCC), *found, glue.set_flag(isa, flag)]
     loads = loads_of(isa, before) if loads_arguments(before, after) else []
-    return [*found, *_moved_back(isa, old, new), *loads]
+    return [*found, *_emit_moves_back(isa, old, new), *loads]
 
 
 def scratch_base(isa: InstructionSet, new: Mapping[Initial, Reg], place: Reg, two: TakePair) -> list[Inst]:
@@ -126,16 +128,16 @@ def _private_resource(isa: InstructionSet, home: Reg | LaneOf, new: Mapping[Init
     whole, offset = new[Initial.PRIVATE_SEGMENT_BUFFER], new[Initial.SCRATCH_WAVE_OFFSET]
     low, high = part(two, 0), part(two, 1)
     return [glue.add(isa, low, part(whole, 0), offset), glue.add_with_carry(isa, high, part(whole, 1), 0),
-            *_filled(isa, home, [low, high, part(whole, 2), part(whole, 3)])]
+            *_fill_location(isa, home, [low, high, part(whole, 2), part(whole, 3)])]
 
 
-def _moved_back(isa: InstructionSet, old: Mapping[Initial, Reg], new: Mapping[Initial, Reg]) -> Iterator[Inst]:
+def _emit_moves_back(isa: InstructionSet, old: Mapping[Initial, Reg], new: Mapping[Initial, Reg]) -> Iterator[Inst]:
     for value, place in old.items():
         for k in range(place.dwords if new.get(value, place) != place else 0):  # what is not preloaded will be loaded
             yield glue.copy(isa, part(place, k), part(new[value], k))
 
 
-def _filled(isa: InstructionSet, home: Reg | LaneOf, values: Sequence[Reg | int]) -> list[Inst]:
+def _fill_location(isa: InstructionSet, home: Reg | LaneOf, values: Sequence[Reg | int]) -> list[Inst]:
     if isinstance(home, LaneOf):
         return [glue.to_lane(isa, home.reg, home.first + k, value) for k, value in enumerate(values)]
     if all(isinstance(value, int) for value in values):
@@ -152,17 +154,17 @@ def _first_workitem(isa: InstructionSet, home: Reg | LaneOf, two: Reg) -> list[I
         to, other = part(two, 0), part(two, 1)
         found = [glue.first_lane(isa, to, vgpr(0))]
         for axis in range(1, _AXES):
-            found += [glue.first_lane(isa, other, vgpr(axis)), glue.shifted_left(isa, other, other, _ID_BITS * axis),
-                      glue.united(isa, to, to, other)]
-    return found if to == home else [*found, *_filled(isa, home, [to])]
+            found += [glue.first_lane(isa, other, vgpr(axis)), glue.shift_left(isa, other, other, _ID_BITS * axis),
+                      glue.or_bits(isa, to, to, other)]
+    return found if to == home else [*found, *_fill_location(isa, home, [to])]
 
 
 def _group_id(isa: InstructionSet, home: Reg | LaneOf, entry: Entry, two: TakePair) -> list[Inst]:
     """Where the hardware has them in trap registers (AMDGPUUsage, "Initial Kernel Execution State")."""
     x, yz = sgpr(TTMP0 + 9), sgpr(TTMP0 + 7)
     if entry is Entry.WORKGROUP_ID_X:
-        return _filled(isa, home, [x])
+        return _fill_location(isa, home, [x])
     low = entry is Entry.WORKGROUP_ID_Y
     spare = part(two(), 0)
     made = glue.lower_half(isa, spare, yz) if low else glue.upper_half(isa, spare, yz)
-    return [made, *_filled(isa, home, [spare])]
+    return [made, *_fill_location(isa, home, [spare])]

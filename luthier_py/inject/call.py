@@ -39,7 +39,7 @@ from luthier_py.inject.items import (
     part,
 )
 from luthier_py.inject.sites import Site
-from luthier_py.inject.slots import Carriers, carried, offset_for_wave
+from luthier_py.inject.slots import Carriers, allocate_carriers, offset_for_wave
 from luthier_py.inject.spills import Spills
 from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
 from luthier_py.isa.vector_modes import field_bits, mode_field
@@ -200,14 +200,14 @@ class Caller:
         """What lives in slots comes into registers."""
         kept = [self.homes[value] for value in (*self.insertion.runtime_args, *self.insertion.into)
                 if isinstance(value, (Entry, WaveVariable))]
-        self.carriers = carried(self.isa, kept, self.pool, self.site)
+        self.carriers = allocate_carriers(self.isa, kept, self.pool, self.site)
         for inst in self.carriers.brought if self.carriers is not None else ():
             self.emit(inst)
 
     def take_back(self) -> None:
         """What was changed of it goes where it lives."""
         changed = [self.homes[value] for value in self.insertion.into if isinstance(value, WaveVariable)]
-        for inst in self.carriers.taken_back(changed) if self.carriers is not None else ():
+        for inst in self.carriers.emit_write_back(changed) if self.carriers is not None else ():
             self.emit(inst)
 
     def move(self, to: Home, source: Home) -> None:
@@ -255,7 +255,7 @@ class Caller:
         """The hook's code; its inner branches name labels, so that `relax` may move them."""
         labels = {to: Label() for to in self.fragment.jumps.values()}
         self.insts = instructions(self.isa, self.fragment, placement)
-        insts = filled(self.isa, self.fragment, self.insertion, self.insts)
+        insts = fill_holes(self.isa, self.fragment, self.insertion, self.insts)
         for start, stop in pairwise(self.fragment.cuts):
             self.items += [labels[start]] if start in labels else []
             if start in self.fragment.jumps:
@@ -296,14 +296,16 @@ class Caller:
                 left[to] = aside
 
 
-def filled(isa: InstructionSet, fragment: Fragment, insertion: Insertion, insts: tuple[Inst, ...]) -> tuple[Inst, ...]:
+def fill_holes(
+    isa: InstructionSet, fragment: Fragment, insertion: Insertion, insts: tuple[Inst, ...]
+) -> tuple[Inst, ...]:
     """A hook's code with the constants of one call in the literals that are for them."""
     holes = fragment.payload.holes
     if not holes:
         return insts
     code = list(insts)
     for hole in holes:
-        code[hole.instr] = with_literal(isa, code[hole.instr], hole.filled(insertion.hook, insertion.args))
+        code[hole.instr] = with_literal(isa, code[hole.instr], hole.compute_dword(insertion.hook, insertion.args))
     return tuple(code)
 
 
@@ -326,7 +328,7 @@ class Pattern:
 
     def again(self, isa: InstructionSet, fragment: Fragment, insertion: Insertion, edit: Edit) -> list[Item]:
         """The items of another call."""
-        insts, labels = filled(isa, fragment, insertion, self.insts), defaultdict[Label | None, Label](Label)
+        insts, labels = fill_holes(isa, fragment, insertion, self.insts), defaultdict[Label | None, Label](Label)
         items: list[Item] = []
         for item in self.items:
             if isinstance(item, Run):

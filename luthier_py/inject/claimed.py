@@ -41,7 +41,7 @@ def _value(argument: RuntimeArg, kept: Mapping[Keeper, int | str]) -> Value:
     return argument
 
 
-def claimed_function(
+def build_function_claim(
     source: Function, placed: Placed, calls: Calls, kept: Mapping[Keeper, int | str]
 ) -> ClonedFunction:
     """``kept``: numbers of wave variables, and names of what waves are born with."""
@@ -75,7 +75,7 @@ def _calls(placed: Placed, calls: Calls, kept: Mapping[Keeper, int | str]) -> It
             calls.numbers[key], insertion.order, at, site.instr.pc, SIDES[site.place],
             tuple(_value(argument, kept) for argument in insertion.runtime_args),
             tuple(Kept(kept[to]) if isinstance(to, WaveVariable) else to for to in insertion.into),
-            tuple(hole.filled(insertion.hook, insertion.args) for hole in calls.fragments[key].payload.holes),
+            tuple(hole.compute_dword(insertion.hook, insertion.args) for hole in calls.fragments[key].payload.holes),
         )
 
 
@@ -106,20 +106,31 @@ def _of(item: Single) -> tuple[int, int]:
     return item.origin.pc, item.origin.inst.size_bytes
 
 
-def claimed_payload(key: PayloadKey, payload: Payload) -> ClaimedPayload:
+def build_payload_claim(key: PayloadKey, payload: Payload) -> ClaimedPayload:
     """``payload`` in its own registers."""
     parameters = key.hook.signature.parameters
     given = [(_depth(each.type), constant) for each, constant in zip(parameters, key.constants, strict=True)]
     ends = list(accumulate(inst.size_bytes for inst in payload.instrs))
     return ClaimedPayload(
-        key.hook.name, b"".join(inst.raw for inst in payload.instrs), tuple(slot.reg for slot in payload.params),
-        tuple(slot.reg for slot in payload.results), tuple(depth for depth, constant in given if constant is None),
-        tuple(_pointed(parameter.type) for parameter, constant in zip(parameters, key.constants, strict=True)
-              if constant is None), _EXEC[key.hook.lanes],
+        key.hook.name,
+        b"".join(inst.raw for inst in payload.instrs),
+        tuple(slot.reg for slot in payload.params),
+        tuple(slot.reg for slot in payload.results),
+        tuple(depth for depth, constant in given if constant is None),
+        tuple(
+            _compute_pointee_bytes(parameter.type)
+            for parameter, constant in zip(parameters, key.constants, strict=True)
+            if constant is None
+        ),
+        _EXEC[key.hook.lanes],
         max((depth for depth, constant in given if constant is not None), default=0),
-        tuple(ends[hole.instr] - 4 for hole in payload.holes), payload.stack, payload.frame_bytes,
-        *_near(parameters, key.constants), payload.resource,
-        PLAIN_MODE if key.hook.mode is FloatMode.OWN else None, isinstance(key.hook.function, Assembly),
+        tuple(ends[hole.instr] - 4 for hole in payload.holes),
+        payload.stack,
+        payload.frame_bytes,
+        *_near(parameters, key.constants),
+        payload.resource,
+        PLAIN_MODE if key.hook.mode is FloatMode.OWN else None,
+        isinstance(key.hook.function, Assembly),
     )
 
 
@@ -138,6 +149,6 @@ def _depth(type: Type) -> int:
     return 1 + _depth(type.element) if isinstance(type, Pointer) and not isinstance(type, NearPointer) else 0
 
 
-def _pointed(type: Type) -> int:
+def _compute_pointee_bytes(type: Type) -> int:
     """Bytes of what a pointer points to."""
     return type.element.size_bytes if isinstance(type, Pointer) else 0

@@ -22,7 +22,7 @@ from luthier_py.ir.model import instr_at
 from luthier_py.isa import Inst, InstructionSet, OpFlag
 from luthier_py.isa.glue import add, add_with_carry, subtract, subtract_with_borrow, with_long_literal
 from luthier_py.isa.own_waits import ends_of_hardware_waits, with_hardware_waits
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action
 from luthier_py.isa.wave_registers import gives_back_vectors
 
@@ -32,7 +32,7 @@ _HALVES = {  # of an address, by whether the distance is subtracted, and whether
 }
 
 
-def cloned(
+def clone_function(
     program: Program, function: Function, name: str, entries: Sequence[int], beside: Collection[int],
     instead: Mapping[int, Inst],
 ) -> Clone:
@@ -40,7 +40,7 @@ def cloned(
     addresses of the functions whose clones direct calls go to. ``instead``: by address, what stands for instructions.
     """
     code = function.code
-    reached = _reached(function, entries)
+    reached = _find_reachable_blocks(function, entries)
     blocks = [block for block in function.blocks if block.address in reached]
     labels = {block.address: Label(block.address) for block in blocks}
     apart = _Apart(program, function, labels, beside, instead).items()
@@ -60,7 +60,7 @@ def cloned(
     return Clone(function.address, name, tuple(items), labels)
 
 
-def _reached(function: Function, entries: Sequence[int]) -> Collection[int]:
+def _find_reachable_blocks(function: Function, entries: Sequence[int]) -> Collection[int]:
     """Addresses of blocks."""
     if tuple(entries) == function.entries:
         return {block.address for block in function.blocks}
@@ -90,7 +90,7 @@ class _Apart:
         """What stands for them, by address."""
         found: dict[int, tuple[Item, ...]] = {}
         code = self.function.code
-        for instr in (instr_at(code, at) for at in code.flagged(OpFlag.CLAUSE)):
+        for instr in (instr_at(code, at) for at in code.find_flagged(OpFlag.CLAUSE)):
             found[instr.pc] = (Single(instr.inst, instr),)
         for instr in (instr_at(code, at) for at in ends_of_hardware_waits(code, self.isa.target)):
             waits = with_hardware_waits(self.isa, instr.inst)
@@ -98,7 +98,7 @@ class _Apart:
                 raise Unsupported("a register says here whether hardware waits for operands (WAVE_SCHED_MODE), on "
                                   "which inserted code relies; leave the kernel out", self.where(instr))
             found[instr.pc] = (Single(waits, instr),)
-        messages = code.where(code.distinct.having(lambda op: meaning(op) is Action.SENDMSG))
+        messages = code.where(code.distinct.match_ops(lambda op: find_meaning(op) is Action.SENDMSG))
         for instr in (instr_at(code, at) for at in messages):
             if gives_back_vectors(instr.inst, self.isa.target):
                 found[instr.pc] = (Single(instr.inst, instr),)
@@ -116,13 +116,13 @@ class _Apart:
             base = behind.setdefault(builder.getpc.pc, Label())
             found[builder.getpc.pc] = Single(builder.getpc.inst, builder.getpc), base
             for instr in dict.fromkeys((builder.lo, builder.hi)):
-                found[instr.pc] = (self.rebuilt(instr, builder, base),)
+                found[instr.pc] = (self.make_relocatable(instr, builder, base),)
         for pc, inst in self.instead.items():
             instr = instr_at(code, int(code.pcs.searchsorted(pc)))
             found[pc] = (Single(inst, instr, Edit(Cause.INSTEAD, point=pc)),)
         return found
 
-    def rebuilt(self, instr: Instr, builder: PcBuilder, base: Label) -> Single:
+    def make_relocatable(self, instr: Instr, builder: PcBuilder, base: Label) -> Single:
         """``instr`` with a literal that link fills in, and what it refers to."""
         to, source = instr.inst["sdst"].reg, instr.inst["src0"].reg
         assert to is not None and source is not None

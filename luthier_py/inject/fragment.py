@@ -48,7 +48,7 @@ def prepare(isa: InstructionSet, payload: Payload) -> Fragment:
         payload, tuple(fragment_groups(payload.instrs, slots, general)),
         (payload.reads | payload.writes | RegSet.of(*slots)) & general, payload.writes & general, jumps,
         tuple(sorted(cuts)), any(inst.op.flags & VECTOR for inst in payload.instrs), _afar(payload),
-        tuple(map(_named, payload.instrs)),
+        tuple(map(_collect_operand_regs, payload.instrs)),
     )
 
 
@@ -75,7 +75,7 @@ def settle(
         banned |= RegSet.of(*(reg for shift in shifts if (reg := shift["src0"].reg) is not None))
 
 
-def _named(inst: Inst) -> tuple[tuple[str, tuple[RegFile, int]], ...]:
+def _collect_operand_regs(inst: Inst) -> tuple[tuple[str, tuple[RegFile, int]], ...]:
     return tuple((o.name, (o.reg.file, o.reg.index)) for o in inst.operands if o.reg is not None)
 
 
@@ -90,15 +90,15 @@ def _instructions(
 ) -> tuple[Inst, ...]:
     new = dict(renamed)
     return tuple([
-        _renamed(isa, inst, tuple([new.get(reg, reg[1]) for _, reg in named]))
+        _rename_registers(isa, inst, tuple([new.get(reg, reg[1]) for _, reg in named]))
         for inst, named in zip(fragment.payload.instrs, fragment.operands, strict=True)
     ])
 
 
 @lru_cache(maxsize=1 << 16)
-def _renamed(isa: InstructionSet, inst: Inst, indices: tuple[int, ...]) -> Inst:
+def _rename_registers(isa: InstructionSet, inst: Inst, indices: tuple[int, ...]) -> Inst:
     """``inst`` with new register indices, one for each operand that is a register."""
-    new = dict(zip((name for name, _ in _named(inst)), indices, strict=True))
+    new = dict(zip((name for name, _ in _collect_operand_regs(inst)), indices, strict=True))
     return isa.with_registers(inst, lambda operand: new[operand.name])
 
 

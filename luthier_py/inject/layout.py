@@ -47,7 +47,7 @@ def lay_out(isa: InstructionSet, clone: Clone, names: Mapping[int, str]) -> Plac
             if item.reference is not None:
                 kind, target, base = item.reference.kind, item.reference.target, at[item.reference.base]
                 if target.label is not None:
-                    code[-kind.size_bytes :] = kind.stored(at[target.label] - base)
+                    code[-kind.size_bytes :] = kind.encode_distance(at[target.label] - base)
                 else:
                     fixups.append(Fixup(len(code) - kind.size_bytes, kind, _name(target, names), target.offset, base))
     return Placed(clone, Chunk(clone.name, bytes(code), tuple(fixups), ENTRY_ALIGN_BYTES, _origins(clone, starts)),

@@ -22,7 +22,7 @@ def keeps_base(program: Program, component: Component, base: Reg) -> bool:
 def _count(function: Function, base: Reg) -> int:
     """Instructions that write there."""
     distinct = function.code.distinct
-    return len(function.code.where(distinct.masked(distinct.masks.writes, base.bits)))
+    return len(function.code.where(distinct.match_masks(distinct.masks.writes, base.bits)))
 
 
 def _set_up(program: Program, kernel: Kernel, base: Reg) -> int:
@@ -51,7 +51,7 @@ class _Sums:
 
     def through(self, inst: Inst) -> None:
         to = inst.find("sdst")
-        made = None if to is None or to.reg is None else self.made(inst, to.reg)
+        made = None if to is None or to.reg is None else self.match_half(inst, to.reg)
         self.carry = made == 0 or self.carry and not inst.writes.overlaps(RegSet.of(sgpr(SCC)))
         for index in [each for each in {**self.born, **self.sums} if inst.writes.sgpr >> each & 1]:
             self.born.pop(index, None)
@@ -59,7 +59,7 @@ class _Sums:
         if made is not None and to is not None and to.reg is not None:
             self.sums[to.reg.index] = made
 
-    def made(self, inst: Inst, to: Reg) -> int | None:
+    def match_half(self, inst: Inst, to: Reg) -> int | None:
         """The half of the sum that an instruction makes."""
         where = {name: sgpr(index) for index, name in self.born.items()}
         if to.dwords != 1:

@@ -30,7 +30,7 @@ class FixupKind(Enum):
     def size_bytes(self) -> int:
         return 8 if self is FixupKind.REL64 else 4
 
-    def stored(self, distance: int) -> bytes:
+    def encode_distance(self, distance: int) -> bytes:
         """The bytes that are stored, little-endian, where target + addend - base is ``distance`` bytes."""
         shift = 32 if self in (FixupKind.REL32_HI, FixupKind.BACK32_HI) else 0
         distance = -distance if self in (FixupKind.BACK32_LO, FixupKind.BACK32_HI) else distance

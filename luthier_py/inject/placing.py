@@ -56,12 +56,12 @@ class Calls:
             vector = (fragment.vector or floats or not all(isinstance(home, Reg) for home in kept)
                       or any(slot.reg.file is not RegFile.SGPR for slot in slots))
             self.needs[form] = self.sites.needs(insertion, arguments, fragment.payload, vector)
-        site, items, allotted = self.placed(insertion, fragment, self.needs[form])
+        site, items, allotted = self.place_call(insertion, fragment, self.needs[form])
         self.items[site.place][site.instr.pc] += items
         self.made.append((insertion, site, key))
         self.allotted.append(allotted)
 
-    def placed(self, insertion: Insertion, fragment: Fragment, needs: Needs) -> tuple[Site, list[Item], Allotted]:
+    def place_call(self, insertion: Insertion, fragment: Fragment, needs: Needs) -> tuple[Site, list[Item], Allotted]:
         """The first site that has registers enough, and the items there; one that needs none that cost waves, if there
         is such a site."""
         refusal: OutOfRegisters | None = None
@@ -75,14 +75,14 @@ class Calls:
                     continue
                 here = self.sites.once_loaded(site, needs) if policy.waits else site
                 try:
-                    items, allotted = self.called(insertion, fragment, needs, here, policy)
+                    items, allotted = self.emit_call(insertion, fragment, needs, here, policy)
                     return here, items, allotted
                 except OutOfRegisters as error:
                     refusal = refusal if len(tried) > 1 else error
         assert refusal is not None
         raise refusal
 
-    def called(
+    def emit_call(
         self, insertion: Insertion, fragment: Fragment, needs: Needs, site: Site, policy: Policy
     ) -> tuple[list[Item], Allotted]:
         """The items of a call at one site: as others have it that are like it there."""

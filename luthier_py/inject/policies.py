@@ -64,7 +64,7 @@ class Private:
         return () if self.obstacle or self.in_lanes else tuple(
             PrivateCell(self.start + CELL_BYTES * number, self.resource) for number in range(self.kept, MOST_CELLS))
 
-    def used(self, cells: int) -> range:
+    def compute_used_range(self, cells: int) -> range:
         """What there is of it, with so many dwords for registers."""
         if self.frame_bytes:
             return range(self.start, self.frame + self.frame_bytes)
@@ -77,10 +77,10 @@ def private_memory(program: Program, component: Component, frame_bytes: int) -> 
     start = max(record.private_bytes for record in records)
     if target.scratch_base is not None and not keeps_base(program, component, target.scratch_base):
         return Private(start, "it sets FLAT_SCRATCH to something of its own")
-    return Private(_aligned(start), frame_bytes=_aligned(frame_bytes))
+    return Private(_align_stack_size(start), frame_bytes=_align_stack_size(frame_bytes))
 
 
-def _aligned(size_bytes: int) -> int:
+def _align_stack_size(size_bytes: int) -> int:
     return -(-size_bytes // STACK_ALIGN_BYTES) * STACK_ALIGN_BYTES
 
 

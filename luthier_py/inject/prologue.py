@@ -20,7 +20,7 @@ from luthier_py.inject.birth import begun, initially, spare_at_birth
 from luthier_py.inject.fragment import general_registers
 from luthier_py.inject.items import Cause, Clone, Edit, Home, Item, Keeper, Single
 from luthier_py.inject.preloads import entries_of
-from luthier_py.inject.resources import kept_for
+from luthier_py.inject.resources import collect_reserved_registers
 from luthier_py.ir import Function, Kernel
 from luthier_py.isa import SCC, Inst, InstructionSet, RegFile, RegSet, glue, sgpr
 from luthier_py.loader import KernelDescriptor
@@ -48,7 +48,7 @@ def prologues(
     for kernel, start in starts.items():
         entries = entries_of(kernel, start)
         live = reduce(or_, (facts.live_before(kernel.function.block(entry).instrs[0]) for entry in entries))
-        taken = initially(isa.target, start) | kept_for(homes.values())
+        taken = initially(isa.target, start) | collect_reserved_registers(homes.values())
         spare = Pool(spare_at_birth(general_registers(isa), live, taken), partial(Location, kernel.name))
         flag = spare.take(RegFile.SGPR) if live.overlaps(RegSet.of(sgpr(SCC))) else None
         prologue = Prologue(entries, begun(isa, kernel.record.descriptor, start, homes, spare, private, flag))
@@ -67,12 +67,12 @@ def with_prologue(isa: InstructionSet, clone: Clone, prologue: Prologue) -> Clon
         if entries != (clone.original,):
             stub.append(Single(glue.jump(isa), edit=_EDIT, jump=clone.labels[entry]))
             if entry != entries[-1]:
-                stub += _padding(isa, entries[1] - entries[0] - sum(single.size_bytes for single in stub))
+                stub += _make_padding(isa, entries[1] - entries[0] - sum(single.size_bytes for single in stub))
         items += stub
     return replace(clone, items=(*items, *clone.items))
 
 
-def _padding(isa: InstructionSet, size_bytes: int) -> list[Single]:
+def _make_padding(isa: InstructionSet, size_bytes: int) -> list[Single]:
     if size_bytes < 0:
         raise OutOfRegisters("too much is kept for each wave of a kernel with preloaded arguments; use fewer "
                              "wave variables, or values of its birth")

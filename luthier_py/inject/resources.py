@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from luthier_py.analysis import Facts, sharing
+from luthier_py.analysis import Facts, group_sharing_kernels
 from luthier_py.errors import Location, OutOfRegisters, Unsupported
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.fragment import general_registers
@@ -44,7 +44,7 @@ class Component:
 def components(program: Program, wanted: Iterable[Kernel]) -> list[Component]:
     """Kernels grouped so that no function belongs to two groups."""
     return [Component(kernels, by_address({f for kernel in kernels for f in program.reachable(kernel.function)}))
-            for kernels in sharing(program, wanted)]
+            for kernels in group_sharing_kernels(program, wanted)]
 
 
 def wave_homes(
@@ -94,7 +94,7 @@ def _in_lanes(
     return homes
 
 
-def kept_for(homes: Iterable[Home]) -> RegSet:
+def collect_reserved_registers(homes: Iterable[Home]) -> RegSet:
     """Registers that nobody else may use."""
     holders = (home if isinstance(home, Reg) else home.reg if isinstance(home, LaneOf) else home.slot for home in homes)
     return RegSet.of(*(holder for holder in holders if isinstance(holder, Reg)))
@@ -111,7 +111,7 @@ def _check_calls(program: Program, component: Component) -> None:
                 )
 
 
-def used_by(clones: Iterable[Clone]) -> RegSet:
+def collect_used_registers(clones: Iterable[Clone]) -> RegSet:
     """Registers that some item names; what the application's own indexes reach is there already."""
     named = 0
     for clone in clones:
@@ -125,7 +125,7 @@ def used_by(clones: Iterable[Clone]) -> RegSet:
     return RegSet(named)
 
 
-def grown(target: Target, descriptor: KernelDescriptor, used: RegSet) -> KernelDescriptor:
+def grow_register_counts(target: Target, descriptor: KernelDescriptor, used: RegSet) -> KernelDescriptor:
     """``descriptor`` with room for all registers in ``used``; AGPRs that it had stay, wherever they start now."""
     had = descriptor.agpr_count(target)
     if target.unified_agprs and used.vgpr.bit_length() > descriptor.accum_offset:
@@ -135,7 +135,7 @@ def grown(target: Target, descriptor: KernelDescriptor, used: RegSet) -> KernelD
     wanted = counts(target, descriptor, used)
     if wanted[".sgpr_count"] > descriptor.sgpr_count(target):
         descriptor = descriptor.with_sgpr_count(target, wanted[".sgpr_count"])
-    if wanted[".vgpr_count"] > descriptor.named_vgpr_count(target):
+    if wanted[".vgpr_count"] > descriptor.count_addressable_vgprs(target):
         descriptor = descriptor.with_vgpr_count(target, wanted[".vgpr_count"])
     return descriptor
 
@@ -184,7 +184,9 @@ def _limit(
 
     def costs(index: int) -> bool:
         used = RegSet.of(Reg(file, index, 1)) | beside
-        return any(occupancy(target, grown(target, old, used | own)).waves < waves for old, own, waves in limits)
+        return any(
+            occupancy(target, grow_register_counts(target, old, used | own)).waves < waves for old, own, waves in limits
+        )
 
     return bisect_left(range(general.mask(file).bit_length()), True, key=costs)
 

@@ -33,7 +33,7 @@ from luthier_py.isa.columns import Columns
 from luthier_py.isa.glue import MOST_IN_GROUP, group_size
 from luthier_py.isa.hazards import goes_on, only_waits, states_of
 from luthier_py.isa.hazards_cured import Cured
-from luthier_py.isa.owed import NOTHING, Missing, Owed, missing, possible
+from luthier_py.isa.owed import NOTHING, Missing, Owed, find_missing_mitigations, possible
 from luthier_py.isa.scan import Array
 
 _EDIT = Edit(Cause.WAIT)
@@ -71,7 +71,7 @@ def settle_seams(isa: InstructionSet, clones: Sequence[Clone]) -> list[Clone]:
     owing = _Owing(isa, clones)
     calls = any(op.flags & OpFlag.CALL for op in owing.ops)
     outside = _anything(owing, clones) if calls or len(clones) > 1 else NO_DEBTS
-    return [_settled(isa, clone, _Walk(owing, clone, outside).waits()) for clone in clones]
+    return [_insert_waits(isa, clone, _Walk(owing, clone, outside).waits()) for clone in clones]
 
 
 class _Owing:
@@ -84,7 +84,7 @@ class _Owing:
         self.ops = {code.distinct.isa.op(row) for code in codes for row in np.unique(code.rows).tolist()}
         self.ops |= {inst.op for inst, _ in apart}
         self.inserted = possible(isa, self.ops)
-        self.application = self.inserted.met_by(isa, (inst for inst, inserted in apart if inserted))
+        self.application = self.inserted.select_consumed_by(isa, (inst for inst, inserted in apart if inserted))
         self._own: dict[tuple[Inst, bool], Owed] = {}
         self.codes = {code: _Code(self, code) for code in codes}
 
@@ -101,7 +101,7 @@ class _Code:
     def __init__(self, owing: _Owing, code: Columns) -> None:
         self.isa, self.code, self.distinct, rows = owing.isa, code, code.distinct, owing.application
         self.used = np.unique(code.kinds).tolist()
-        may = self.distinct.having(lambda op: rows.owed_by(self.isa, op))
+        may = self.distinct.match_ops(lambda op: rows.can_arise_from(self.isa, op))
         own = {kind: owing.own(self.distinct.inst(kind), False) for kind in self.used if may[kind]}
         ends = self.distinct.flags & (OpFlag.CALL | OpFlag.TERMINATOR).value != 0
         self.always = code.where(ends | self.of({kind for kind, owed in own.items() if owed.chains}))
@@ -117,7 +117,7 @@ class _Code:
     def states(self) -> list[int]:
         """Wait states before each place."""
         of_kind = np.ones(len(self.distinct), np.int64)
-        for kind in np.flatnonzero(self.distinct.having(only_waits)).tolist():
+        for kind in np.flatnonzero(self.distinct.match_ops(only_waits)).tolist():
             of_kind[kind] = states_of(self.distinct.inst(kind))
         found: list[int] = np.append(0, np.cumsum(of_kind[self.code.kinds])).tolist()
         return found
@@ -125,7 +125,7 @@ class _Code:
     @cached_property
     def broken(self) -> list[int]:
         """Where no clause goes on."""
-        return self.code.where(self.distinct.having(lambda op: not goes_on(self.isa, op)))
+        return self.code.where(self.distinct.match_ops(lambda op: not goes_on(self.isa, op)))
 
     def window(self, item: Slice) -> int:
         """From where on the end of a slice may still owe wait states; -1 if what is owed before it may be among them.
@@ -138,16 +138,16 @@ class _Code:
             start = min(start, self.broken[number] if number >= 0 else -1)
         return start if start >= item.start else -1
 
-    def following(self, at: int, debts: Debts, window: int) -> int:
+    def find_next_relevant(self, at: int, debts: Debts, window: int) -> int:
         """The first place from ``at`` on that does something."""
         if debts.inserted.states or debts.application.states:
             return at
         found = min(_next(self.always, at), _next(self.owing, max(at, window)))
         for key in debts.application.chains.keys() | debts.inserted.chains.keys():
-            found = min(found, _next(self.touching(key[:2]), at))
+            found = min(found, _next(self.find_pattern_changes(key[:2]), at))
         return found
 
-    def touching(self, key: tuple[Cured, int]) -> list[int]:
+    def find_pattern_changes(self, key: tuple[Cured, int]) -> list[int]:
         """Where a chain with so many links becomes another one, or is over."""
         if key not in self.touched:
             kinds = {kind for kind in self.used if touches(self.isa, *key, self.distinct.inst(kind))}
@@ -163,7 +163,7 @@ def _next(places: list[int], at: int) -> int:
 MissingWaits = dict[Item, dict[int, Missing]]  # what is missing before instructions, by item and number in its code
 
 
-def _settled(isa: InstructionSet, clone: Clone, waits: MissingWaits) -> Clone:
+def _insert_waits(isa: InstructionSet, clone: Clone, waits: MissingWaits) -> Clone:
     items: list[Item] = []
     for item in clone.items:
         for place, lacks in sorted(waits.get(item, {}).items()):
@@ -245,11 +245,11 @@ class _Walk:
         window = code.window(item)
         if window >= 0:
             debts = Debts(Owed({}, debts.application.chains), debts.inserted)
-        at = code.following(item.start, debts, window)
+        at = code.find_next_relevant(item.start, debts, window)
         while at < item.stop:
             inst = item.inst(at)
             debts = _behind(inst, self.step(item, at, inst, False, debts), self.outside)
-            at = code.following(at + 1, debts, window)
+            at = code.find_next_relevant(at + 1, debts, window)
         return debts
 
     def through_run(self, item: Run, debts: Debts) -> Debts:
@@ -260,7 +260,9 @@ class _Walk:
             if not before:
                 break
             inst, both = item.inst(at), (before.inserted, before.application)
-            if missing(self.isa, both, inst) or any(each.carried(self.isa, inst) for each in both):
+            if find_missing_mitigations(self.isa, both, inst) or any(
+                each.extend_patterns(self.isa, inst) for each in both
+            ):
                 return self.along(item, debts)
             before = before.behind(self.isa, inst)
         key = id(item.insts), item.start, item.stop
@@ -269,10 +271,10 @@ class _Walk:
         first, owed = self.alone[key]
         if first is not item:
             for at, lacks in self.found.get(first, {}).items():
-                self.lacking(item, at, lacks)
+                self.record_missing_waits(item, at, lacks)
         return before.join(owed)
 
-    def lacking(self, item: Item, at: int, lacks: Missing) -> None:
+    def record_missing_waits(self, item: Item, at: int, lacks: Missing) -> None:
         waits = self.found.setdefault(item, {})
         waits[at] = lacks.join(waits.get(at, lacks))
 
@@ -286,14 +288,14 @@ class _Walk:
         isa, owing = self.isa, self.owing.own(inst, inserted)
         if not (owing or debts):
             return debts
-        lacks = missing(isa, (debts.inserted, *[debts.application] * inserted), inst)
+        lacks = find_missing_mitigations(isa, (debts.inserted, *[debts.application] * inserted), inst)
         application, new = debts.application, debts.inserted
         if lacks:
-            self.lacking(item, at, lacks)
+            self.record_missing_waits(item, at, lacks)
             for wait in lacks.instructions(isa, inst):
                 application, new = application.behind(isa, wait), new.behind(isa, wait)
         left = debts.become(application, new)
-        return left.behind(isa, inst).join(_made(isa, inst, inserted, owing, left))
+        return left.behind(isa, inst).join(_compute_new_hazards(isa, inst, inserted, owing, left))
 
 
 def _behind(inst: Inst, debts: Debts, outside: Debts) -> Debts:
@@ -304,9 +306,9 @@ def _behind(inst: Inst, debts: Debts, outside: Debts) -> Debts:
     return NO_DEBTS if flags & OpFlag.TERMINATOR and not flags & OpFlag.CONDITIONAL else debts
 
 
-def _made(isa: InstructionSet, inst: Inst, inserted: bool, owing: Owed, debts: Debts) -> Debts:
+def _compute_new_hazards(isa: InstructionSet, inst: Inst, inserted: bool, owing: Owed, debts: Debts) -> Debts:
     """What an instruction owes, alone or as one more link of what came before."""
-    application, new = debts.application.carried(isa, inst), debts.inserted.carried(isa, inst)
+    application, new = debts.application.extend_patterns(isa, inst), debts.inserted.extend_patterns(isa, inst)
     if inserted:
         return NO_DEBTS.become(NOTHING, owing.join(application).join(new))
     return NO_DEBTS.become(owing.join(application), new)
@@ -322,7 +324,7 @@ def _anything(owing: _Owing, clones: Iterable[Clone]) -> Debts:
     while True:
         more = debts
         for inst, inserted in places:
-            if made := _made(owing.isa, inst, inserted, owing.own(inst, inserted), debts):
+            if made := _compute_new_hazards(owing.isa, inst, inserted, owing.own(inst, inserted), debts):
                 more = more.join(made)
         if more == debts:
             return debts

@@ -58,9 +58,9 @@ class Site:
     def pool(self, policy: Policy) -> Pool:
         """What a call may destroy here."""
         busy = self.busy if policy.slots else self.busy.scalars if policy.borrows else RegSet()
-        return Pool(self.free & policy.registers, self.where, lambda file: self.taken(policy, file), busy=busy)
+        return Pool(self.free & policy.registers, self.where, lambda file: self.describe_usage(policy, file), busy=busy)
 
-    def taken(self, policy: Policy, file: RegFile) -> str:
+    def describe_usage(self, policy: Policy, file: RegFile) -> str:
         """What the registers of a file hold here."""
         live, pending = (regs.mask(file).bit_count() for regs in (self.live, self.pending - self.live))
         loads = f", {pending} are still being loaded" if pending else ""
@@ -141,24 +141,34 @@ class Sites:
 
     def once_loaded(self, site: Site, needs: Needs) -> Site:
         """The same place behind a wait for all that loads will write."""
-        pending = self.pending(site.instr, site.place)
+        pending = self.find_pending(site.instr, site.place)
         free, busy = needs.general - site.live, needs.general & site.live
         return replace(site, pending=RegSet(), free=free, busy=busy,
                        wait=wait_for(self.program.isa, pending, pending.registers))
 
-    def pending(self, instr: Instr, place: Place) -> Pending:
+    def find_pending(self, instr: Instr, place: Place) -> Pending:
         """Loads that are outstanding at the place. Where a branch is taken: as behind it."""
         return self.facts.pending_before(instr) if place is Place.BEFORE else self.facts.pending_after(instr)
 
     def site(self, point: Point, live: RegSet, needs: Needs) -> Site:
         """All that is known at a place; ``live``: as :meth:`live` gives it."""
         instr, place = point
-        pending = self.pending(instr, place)
+        pending = self.find_pending(instr, place)
         loading, wait = pending.registers, wait_for(self.program.isa, pending, needs.ready)
-        return Site(instr, place, lambda: self.where(instr), live, loading, needs.general - (live | loading),
-                    (needs.general & live) - loading, lambda: self.resting(point), wait, self.float_fields)
+        return Site(
+            instr,
+            place,
+            lambda: self.where(instr),
+            live,
+            loading,
+            needs.general - (live | loading),
+            (needs.general & live) - loading,
+            lambda: self.find_dead_in_all_lanes(point),
+            wait,
+            self.float_fields,
+        )
 
-    def resting(self, point: Point) -> RegSet | None:
+    def find_dead_in_all_lanes(self, point: Point) -> RegSet | None:
         """General registers that the application needs in no lane at the place; None where no vector code may stand."""
         instr, place = point
         if self.facts.obstacle(instr, after=place is not Place.BEFORE):

@@ -24,7 +24,7 @@ def need_base(isa: InstructionSet, slots: Iterable[SpillSlot]) -> bool:
     return bool(cells) and (isa.target.scratch_needs_base or max(cells) >= NEAR_BYTES)
 
 
-def based(isa: InstructionSet, slots: Iterable[SpillSlot], base: Reg | None) -> list[Inst]:
+def emit_base_setup(isa: InstructionSet, slots: Iterable[SpillSlot], base: Reg | None) -> list[Inst]:
     """What makes ``base`` hold from where their offsets count, if they need it."""
     return [] if base is None else [glue.copy(isa, base, offset_for_wave(isa, _start(slots)))]
 
@@ -79,19 +79,19 @@ class Carriers:
     def brought(self) -> list[Inst]:
         """Instructions that load the carriers from their slots, in all lanes."""
         loads = moves(self.isa, tuple(self.of.values()), tuple(self.of), self.base)[1]
-        return in_all_lanes(self.isa, self.keep, [*based(self.isa, self.of, self.base), *loads])
+        return in_all_lanes(self.isa, self.keep, [*emit_base_setup(self.isa, self.of, self.base), *loads])
 
-    def taken_back(self, changed: Iterable[Home]) -> list[Inst]:
+    def emit_write_back(self, changed: Iterable[Home]) -> list[Inst]:
         """Those of which something is ``changed``."""
         slots = tuple(dict.fromkeys(home.slot for home in changed if isinstance(home, InSlot)))
         if not slots:
             return []
         base = self.base if need_base(self.isa, slots) else None
         saves = moves(self.isa, [self.of[slot] for slot in slots], slots, base)[0]
-        return in_all_lanes(self.isa, self.keep, [*based(self.isa, slots, base), *saves])
+        return in_all_lanes(self.isa, self.keep, [*emit_base_setup(self.isa, slots, base), *saves])
 
 
-def carried(isa: InstructionSet, homes: Iterable[Home], pool: Pool, site: Site) -> Carriers | None:
+def allocate_carriers(isa: InstructionSet, homes: Iterable[Home], pool: Pool, site: Site) -> Carriers | None:
     """For those of ``homes`` that are in slots. A register that somebody needs in any lane is borrowed."""
     slots = tuple(dict.fromkeys(home.slot for home in homes if isinstance(home, InSlot)))
     if not slots:

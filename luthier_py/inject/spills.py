@@ -19,7 +19,7 @@ from luthier_py.errors import OutOfRegisters
 from luthier_py.inject.allocate import Policy, Pool
 from luthier_py.inject.items import Edit, Item, Label, PrivateCell, Single, SpillSlot
 from luthier_py.inject.sites import Site
-from luthier_py.inject.slots import based, in_all_lanes, moves, need_base
+from luthier_py.inject.slots import emit_base_setup, in_all_lanes, moves, need_base
 from luthier_py.isa import M0, SCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
 
 _M0 = sgpr(M0)
@@ -71,7 +71,7 @@ class Spills:
         if own_exec:
             keep = self.pool.take(RegFile.SGPR, 2)
             saves, loads = (in_all_lanes(isa, keep, each) for each in (saves, loads))
-        self.around(self.singles([*based(isa, slots, base), *saves]), self.singles(loads))
+        self.around(self.singles([*emit_base_setup(isa, slots, base), *saves]), self.singles(loads))
 
     def next_slots(self, count: int) -> tuple[SpillSlot, ...]:
         """The policy's next ``count`` slots; OutOfRegisters if there are not so many left."""
@@ -108,7 +108,7 @@ class Spills:
         isa, slots = self.isa, self.next_slots(1)
         self.kept.append((carrier, slots[0]))
         free = Pool(self.pool.free, self.pool.where, self.pool.why)
-        save, load = self.based_moves(carrier, slots, free)
+        save, load = self.emit_based_moves(carrier, slots, free)
         keep = free.lowest(RegFile.SGPR, 2)
         if keep is not None:
             self.around(*(self.singles(in_all_lanes(isa, keep, each)) for each in (save, load)))
@@ -123,7 +123,7 @@ class Spills:
         else:
             self.around(*map(self.on_either_way, twice))
 
-    def based_moves(self, carrier: Reg, slots: Sequence[SpillSlot], free: Pool) -> Iterator[list[Inst]]:
+    def emit_based_moves(self, carrier: Reg, slots: Sequence[SpillSlot], free: Pool) -> Iterator[list[Inst]]:
         """Into its slot, and back. Where every scalar is in use, M0 keeps one that holds the address meanwhile."""
         isa = self.isa
         base = free.lowest(RegFile.SGPR) if need_base(isa, slots) else None
@@ -133,7 +133,7 @@ class Spills:
         if base is None and need_base(isa, slots):
             base = free.take(RegFile.SGPR)  # says why there is none
         for each in moves(isa, [carrier], slots, base):
-            found = [*based(isa, slots, base), *each]
+            found = [*emit_base_setup(isa, slots, base), *each]
             yield found if victim is None else [glue.copy(isa, _M0, victim), *found, glue.copy(isa, victim, _M0)]
 
     def on_either_way(self, insts: Sequence[Inst]) -> list[Item]:

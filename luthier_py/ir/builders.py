@@ -85,7 +85,7 @@ class _Known:
     made: Mapping[Instr, int]
     touched: Touched
 
-    def lost(self, instr: Instr, state: TagsAt) -> int:
+    def find_clobbered(self, instr: Instr, state: TagsAt) -> int:
         """SGPRs that need not be after a call what they were before it."""
         if OpFlag.INDIRECT in instr.op.flags:
             goes = _goes(instr.inst, state)
@@ -99,7 +99,7 @@ class _Known:
 
 def find_chains(code: Columns, start: int, stop: int) -> Iterator[Chain]:
     """Chains in straight-line code, places ``start`` to ``stop``."""
-    for at in code.flagged(OpFlag.GETS_PC, start, stop):
+    for at in code.find_flagged(OpFlag.GETS_PC, start, stop):
         chain = _chain(code, start, at, stop)
         if chain is not None:
             yield chain
@@ -122,20 +122,20 @@ def _chain(code: Columns, first: int, start: int, stop: int) -> Chain | None:
         if to == pair and not sign and (whole := summand.number(pair, 1)) is not None:
             if whole != inst["src1"].value % (1 << 64):
                 return None  # a difference, for which no other literal is made
-            return _made(getpc, (add := instr_at(code, at), add), pair, whole, 1, offsets)
+            return _make_chain(getpc, (add := instr_at(code, at), add), pair, whole, 1, offsets)
         if to == low and not sign:
             found = [(each, number) for each in (1, -1) if (number := summand.number(low, each)) is not None]
             if not found:
                 return None
             lo, (sign, distance) = instr_at(code, at), found[0]
         elif to == high and sign and (upper := summand.number(high, sign)) is not None:
-            return _made(getpc, (lo, instr_at(code, at)), pair, distance + (upper << 32), sign, offsets)
+            return _make_chain(getpc, (lo, instr_at(code, at)), pair, distance + (upper << 32), sign, offsets)
         elif to != high or sign or not _keeps(inst, high, getpc.end >> 32):
             return None  # the upper half comes zero-extended on some targets, and is extended by its sign then
     return None
 
 
-def _made(
+def _make_chain(
     getpc: Instr, sums: tuple[Instr, Instr], pair: Reg, distance: int, sign: int, offsets: KnownNumbers
 ) -> Chain:
     made_by = tuple(instr_at(offsets.code, at) for at in sorted(offsets.made))
@@ -158,7 +158,7 @@ def _other(inst: Inst, offsets: KnownNumbers, at: int) -> dict[int, int]:
 
 
 def _keeps(inst: Inst, reg: Reg, value: int) -> bool:
-    return _evaluated(inst, {reg.index: value}) == {reg.index: value}
+    return _evaluate_inst(inst, {reg.index: value}) == {reg.index: value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +186,13 @@ class _Summand:
     def _sum(self, to: Reg, start: int, carry: int) -> tuple[int, int | None] | None:
         """What it makes of ``start``, and the carry that it leaves."""
         halves = {to.index + half: start >> 32 * half & _DWORD for half in range(to.dwords)}
-        found = _evaluated(self.inst, {**self.numbers, **halves, SCC: carry})
+        found = _evaluate_inst(self.inst, {**self.numbers, **halves, SCC: carry})
         if found is None or not halves.keys() <= found.keys() <= {*halves, SCC}:
             return None
         return sum(found[to.index + half] << 32 * half for half in range(to.dwords)), found.get(SCC)
 
 
-def _evaluated(inst: Inst, known: Mapping[int, int]) -> dict[int, int] | None:
+def _evaluate_inst(inst: Inst, known: Mapping[int, int]) -> dict[int, int] | None:
     """What it writes, in numbers; None if that is not known."""
     def read(file: RegFile, index: int) -> Known:
         return constant(known[index]) if file is RegFile.SGPR and index in known else UNIFORM
@@ -207,12 +207,12 @@ def follow(
     code: Columns, blocks: Sequence[Block], entries: Iterable[int], function: bool, touched: Touched,
 ) -> ChainUses:
     """Where the chains of a function end up. ``function``: it has a return address."""
-    if not code.flagged(OpFlag.INDIRECT | OpFlag.GETS_PC):
+    if not code.find_flagged(OpFlag.INDIRECT | OpFlag.GETS_PC):
         return ChainUses((), {}, frozenset())
     chains = tuple(chain for block in blocks for chain in find_chains(code, block.start, block.stop))
     known = _Known(chains, {chain.hi: number for number, chain in enumerate(chains)}, touched)
     start: TagsAt = {RETURN_ADDRESS + half: frozenset({half}) for half in (0, 1)} if function else {}
-    touching = _touching(code, blocks, chains, start)
+    touching = _collect_touching_instrs(code, blocks, chains, start)
     states = {entry: dict(start) for entry in entries}
     todo = sorted(states) if blocks else []
     by_address = {block.address: block for block in blocks}
@@ -220,7 +220,7 @@ def follow(
     while todo:
         patience -= 1
         if patience < 0:
-            nowhere, jumps = Goes(frozenset(), False, True), code.flagged(OpFlag.INDIRECT)
+            nowhere, jumps = Goes(frozenset(), False, True), code.find_flagged(OpFlag.INDIRECT)
             return ChainUses(chains, {instr_at(code, at): nowhere for at in jumps}, frozenset(range(len(chains))))
         block = by_address[todo.pop()]
         state = dict(states[block.address])
@@ -232,7 +232,7 @@ def follow(
     return _uses(touching, known, states)
 
 
-def _touching(
+def _collect_touching_instrs(
     code: Columns, blocks: Sequence[Block], chains: Sequence[Chain], start: TagsAt
 ) -> dict[int, tuple[Instr, ...]]:
     """By block the instructions that touch a register in which something of interest may ever be."""
@@ -257,9 +257,9 @@ def _step(state: TagsAt, instr: Instr, known: _Known) -> None:
     number = known.made.get(instr)
     if number is None and not state:
         return
-    values = [state.get(reg, _NOTHING) for reg in _moved(inst)]
+    values = [state.get(reg, _NOTHING) for reg in _find_copied_sgprs(inst)]
     if inst.op.flags & OpFlag.CALL:
-        lost = known.lost(instr, state)
+        lost = known.find_clobbered(instr, state)
         for reg in [reg for reg in state if reg < KEPT_BY_CALLS and lost >> reg & 1]:
             state[reg] |= _NOTHING
     for reg in [reg for reg in state if inst.writes.sgpr >> reg & 1]:
@@ -276,7 +276,7 @@ def _step(state: TagsAt, instr: Instr, known: _Known) -> None:
             state[start + offset] = tags
 
 
-def _moved(inst: Inst) -> range:
+def _find_copied_sgprs(inst: Inst) -> range:
     """SGPRs that a plain move copies to its destination."""
     source = inst.find("src0")  # s_movk_i32 copies an immediate
     return _sgprs(source) if source is not None and copies(inst.op) else range(0)
@@ -313,7 +313,7 @@ def _uses(
                 goes[instr] = found = _goes(inst, state)
                 if found.other or found.returns or len(found.chains) > 1:
                     escaping |= found.chains
-            elif not _moved(inst):
+            elif not _find_copied_sgprs(inst):
                 for reg, tags in state.items():
                     if inst.reads.sgpr >> reg & 1:
                         escaping |= {tag // 2 - 1 for tag in tags if tag > 1}

@@ -92,12 +92,12 @@ def _descent(code: FunctionBytes) -> _Descent:
     ends = columns.where(stops)
     if len(columns) and columns.pcs[-1] + columns.size(-1) > code.end and ends[-1:] != [len(columns) - 1]:
         ends.append(len(columns) - 1)
-    return _Descent(code, columns.pcs.tolist(), [*ends, len(columns)], _told(columns, ends, code.end))
+    return _Descent(code, columns.pcs.tolist(), [*ends, len(columns)], _find_direct_exits(columns, ends, code.end))
 
 
-def _told(columns: Columns, ends: Sequence[int], behind: int) -> dict[int, Exit]:
+def _find_direct_exits(columns: Columns, ends: Sequence[int], behind: int) -> dict[int, Exit]:
     """Of the ends, those that say themselves where control goes. ``behind`` is the first address after the code."""
-    columns = columns.taken(np.array(ends, np.int64))
+    columns = columns.select_places(np.array(ends, np.int64))
     flags, following, distances = columns.flags, columns.pcs + columns.sizes, columns.distinct.distances[columns.kinds]
     plain = (flags & OpFlag.FORKS.value == 0) & (following <= behind)
     stop, branch, conditional = (flags & flag.value != 0 for flag in (OpFlag.END, OpFlag.BRANCH, OpFlag.CONDITIONAL))
@@ -193,7 +193,7 @@ def _blocks(descent: _Descent) -> tuple[Columns, tuple[Block, ...]]:
     runs = sorted((start, min(end + 1, len(pcs))) for end, start in descent.reached.items())
     starts = [start for start, _ in runs]
     gaps = [runs[0][0], *(b[0] - a[1] for a, b in pairwise(runs))]  # before each run
-    columns = _taken(descent.code.columns, runs, any(gaps[1:]))
+    columns = _select_segments(descent.code.columns, runs, any(gaps[1:]))
     leaders = sorted(descent.leaders)
     left_out = np.cumsum(gaps)[np.searchsorted(starts, leaders, side="right") - 1].tolist()
     numbers = np.searchsorted(descent.ends, leaders).tolist()
@@ -208,7 +208,7 @@ def _blocks(descent: _Descent) -> tuple[Columns, tuple[Block, ...]]:
     return columns, tuple(blocks)
 
 
-def _taken(swept: Columns, runs: Sequence[tuple[int, int]], gaps: bool) -> Columns:
+def _select_segments(swept: Columns, runs: Sequence[tuple[int, int]], gaps: bool) -> Columns:
     if not gaps:
-        return swept.taken(slice(runs[0][0], runs[-1][1]))
-    return swept.taken(np.concatenate([np.arange(start, stop) for start, stop in runs]))
+        return swept.select_places(slice(runs[0][0], runs[-1][1]))
+    return swept.select_places(np.concatenate([np.arange(start, stop) for start, stop in runs]))

@@ -34,7 +34,7 @@ from luthier_py.ir.model import (
     by_address,
     instr_at,
 )
-from luthier_py.ir.touched import EVERYTHING, touched_by, with_callees
+from luthier_py.ir.touched import EVERYTHING, collect_touched_scalars, with_callees
 from luthier_py.isa import InstructionSet, OpFlag, instruction_set
 from luthier_py.isa.columns import Columns, read_columns
 from luthier_py.loader import CodeObject, KernelRecord
@@ -79,7 +79,7 @@ def lift(obj: CodeObject, kernels: Iterable[str] | None = None) -> Program:
         todo = _callees(found, todo)
         if not todo:
             _settle(found)
-            todo = _pointed(found)
+            todo = _find_indirect_callees(found)
     return _program(found, records)
 
 
@@ -98,7 +98,7 @@ def _settle(found: _Discovery) -> None:
         callees = {address: {target for call in calls for target in call.targets}
                    for address, calls in found.calls.items() if calls}
         called = set[int]().union(*callees.values())
-        alone = {address: _touched_alone(found, address) for address in called}
+        alone = {address: _collect_own_touched(found, address) for address in called}
         touched = {address: mask | found.touched.get(address, 0)
                    for address, mask in with_callees(alone, callees).items()}
         more = {address for address, mask in touched.items() if mask != found.touched.get(address, 0)}
@@ -109,13 +109,13 @@ def _settle(found: _Discovery) -> None:
             _follow(found, found.functions[address])
 
 
-def _touched_alone(found: _Discovery, address: int) -> int:
+def _collect_own_touched(found: _Discovery, address: int) -> int:
     """What a function touches but for what those do that it calls, if they are known."""
     function = found.functions[address]
     if function.incomplete or _calls_others(found, address):
         return EVERYTHING
     if address not in found.alone:
-        found.alone[address] = touched_by(function.code)
+        found.alone[address] = collect_touched_scalars(function.code)
     return found.alone[address]
 
 
@@ -124,13 +124,15 @@ def _calls_others(found: _Discovery, address: int) -> bool:
     return any(call.other for call in found.calls[address])
 
 
-def _pointed(found: _Discovery) -> dict[int, InstructionSet]:
+def _find_indirect_callees(found: _Discovery) -> dict[int, InstructionSet]:
     """Functions that are not lifted yet and that calls through pointers may reach."""
     isa = next((function.isa for address, function in found.functions.items() if _calls_others(found, address)), None)
-    return {} if isa is None else {each: isa for each in sorted(_taken(found)) if each not in found.functions}
+    return (
+        {} if isa is None else {each: isa for each in sorted(_find_address_taken(found)) if each not in found.functions}
+    )
 
 
-def _taken(found: _Discovery) -> frozenset[int]:
+def _find_address_taken(found: _Discovery) -> frozenset[int]:
     """Addresses of functions that function pointers may hold: of symbols, or of what a call goes to."""
     extents = found.extents
     return extents.pointers | {builder.value for function in found.functions.values()
@@ -182,7 +184,7 @@ def _lift_function(found: _Discovery, swept: FunctionBytes) -> None:
     if second and any(r.entry == address and r.descriptor.kernarg_preload_length for r in found.obj.kernels):
         entries = (address, address + second)
     descent = descend(swept, entries, kernel)
-    code, blocks = (swept.columns.taken(slice(0)), ()) if isinstance(descent, str) else descent
+    code, blocks = (swept.columns.select_places(slice(0)), ()) if isinstance(descent, str) else descent
     problem = descent if isinstance(descent, str) else None
     _follow(found, Function(extents.name(address), address, kernel, isa, entries, code, blocks, (), problem))
 
@@ -200,7 +202,7 @@ def _follow(found: _Discovery, function: Function) -> None:
 def _problem(code: Columns, blocks: tuple[Block, ...], flow: ChainUses) -> str | None:
     """Why the function may not be edited, although all its code is known."""
     started = {chain.getpc.at for chain in flow.chains}
-    unknown = [at for at in code.flagged(OpFlag.GETS_PC) if at not in started]
+    unknown = [at for at in code.find_flagged(OpFlag.GETS_PC) if at not in started]
     if not unknown and not flow.goes and all(block.ending is not Ending.INDIRECT for block in blocks):
         return None
     for block in blocks:
@@ -226,7 +228,7 @@ def _as_found(block: Block, chains: tuple[Chain, ...], goes: Goes) -> bool:
 
 
 def _calls(code: Columns, blocks: tuple[Block, ...], flow: ChainUses) -> Iterable[_Call]:
-    leaving = code.flagged(OpFlag.CALL | OpFlag.INDIRECT)
+    leaving = code.find_flagged(OpFlag.CALL | OpFlag.INDIRECT)
     starts = [block.start for block in blocks] if leaving else []
     for instr in (instr_at(code, at) for at in leaving):
         goes = flow.goes.get(instr)
@@ -260,7 +262,7 @@ def _builders(blocks: tuple[Block, ...], flow: ChainUses) -> Iterable[PcBuilder]
 
 def _program(found: _Discovery, records: Iterable[KernelRecord]) -> Program:
     functions = by_address(found.functions.values())
-    taken = _taken(found)
+    taken = _find_address_taken(found)
     pointed = tuple(f for f in functions if f.address in taken)
     sites: dict[Function, tuple[CallSite, ...]] = {}
     for function in functions:

@@ -18,12 +18,12 @@ from luthier_py.isa import Inst, InstructionSet
 from luthier_py.isa.columns import Columns, read_columns
 
 
-def edited(program: Program, instead: Mapping[Instr, Inst]) -> Program:
+def replace_instructions(program: Program, instead: Mapping[Instr, Inst]) -> Program:
     """Functions that nothing changes in are those of the program."""
     changes: dict[Columns, dict[int, Inst]] = defaultdict(dict)
     for instr, inst in instead.items():
         changes[instr.code][instr.at] = inst
-    new = {f: _with_code(f, _changed(program.isa, f.code, changes[f.code])) if f.code in changes else f
+    new = {f: _with_code(f, _replace_in_code(program.isa, f.code, changes[f.code])) if f.code in changes else f
            for f in program.functions}
     sites = {new[f]: tuple(replace(site, targets=tuple(new[to] for to in site.targets)) for site in sites)
              for f, sites in program.call_sites.items()}
@@ -32,7 +32,7 @@ def edited(program: Program, instead: Mapping[Instr, Inst]) -> Program:
                    kernels=tuple(replace(kernel, function=new[kernel.function]) for kernel in program.kernels))
 
 
-def _changed(isa: InstructionSet, code: Columns, changes: Mapping[int, Inst]) -> Columns:
+def _replace_in_code(isa: InstructionSet, code: Columns, changes: Mapping[int, Inst]) -> Columns:
     behind = np.flatnonzero(code.pcs[1:] != (code.pcs + code.sizes)[:-1]) + 1
     cuts = sorted({0, len(code), *behind.tolist(), *changes, *(at + 1 for at in changes)})
     pieces = [(int(code.pcs[start]), changes[start].raw if start in changes else code.raw(start, stop))

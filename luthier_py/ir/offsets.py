@@ -31,12 +31,12 @@ class KnownNumbers:
         distinct, kinds = self.code.distinct, self.code.kinds
         for place in range(at - 1, self.first - 1, -1):
             if distinct.masks.writes[kinds[place]] >> reg & 1:
-                return self._made(place).get(reg)
+                return self._evaluate_at(place).get(reg)
             if distinct.op(kinds[place]).flags & OpFlag.CALL:
                 return None
         return None
 
-    def _made(self, place: int) -> dict[int, int]:
+    def _evaluate_at(self, place: int) -> dict[int, int]:
         inst = self.code.inst(place)
         if place in self.made or len(self.made) >= PATIENCE or OpFlag.SALU not in inst.op.flags:
             return self.made.get(place, {})

@@ -20,7 +20,7 @@ from luthier_py.isa.registers import SCALARS
 EVERYTHING = SCALARS
 
 
-def touched_by(code: Columns) -> int:
+def collect_touched_scalars(code: Columns) -> int:
     """Scalar registers that some instruction of ``code`` may read or write."""
     masks, kinds = code.distinct.masks, np.unique(code.kinds).tolist()
     return reduce(or_, (masks.reads[kind] | masks.writes[kind] for kind in kinds), 0) & SCALARS

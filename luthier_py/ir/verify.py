@@ -15,7 +15,7 @@ STAYS = (Ending.FALLTHROUGH, Ending.BRANCH, Ending.CONDITIONAL)  # endings with 
 
 def verify(program: Program) -> None:
     """Raises CheckFailed at the first claim that does not hold."""
-    _ascending(program, [function.address for function in program.functions], "functions")
+    _check_ascending(program, [function.address for function in program.functions], "functions")
     for kernel in program.kernels:
         _require(kernel.function in program.functions, "kernel body is not among the functions", kernel.function, None)
         _require(kernel.record.entry == kernel.function.address, "kernel entry", kernel.function, None)
@@ -28,7 +28,7 @@ def _require(claim: bool, what: str, function: Function, pc: int | None) -> None
         raise CheckFailed(f"the IR is inconsistent: {what}", Location(function.name, pc))
 
 
-def _ascending(program: Program, addresses: list[int], what: str) -> None:
+def _check_ascending(program: Program, addresses: list[int], what: str) -> None:
     if any(a >= b for a, b in zip(addresses, addresses[1:], strict=False)):
         raise CheckFailed(f"the IR of {program.obj.name} is inconsistent: {what} do not ascend")
 
@@ -37,7 +37,7 @@ def _check_function(program: Program, function: Function) -> None:
     starts = {block.address for block in function.blocks}
     _require(bool(function.blocks) or function.incomplete is not None, "no blocks", function, function.address)
     _require(not starts or set(function.entries) <= starts, "an entry is not a block", function, function.address)
-    _ascending(program, [block.address for block in function.blocks], f"blocks of {function.name}")
+    _check_ascending(program, [block.address for block in function.blocks], f"blocks of {function.name}")
     for block, following in zip(function.blocks, function.blocks[1:], strict=False):
         _require(block.end <= following.address, "blocks overlap", function, following.address)
     for block in function.blocks:

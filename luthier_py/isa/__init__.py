@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from luthier_py.exports import loaded_when_asked
+from luthier_py.exports import make_lazy_loader
 from luthier_py.isa.target import MAX_WORKITEMS, Target, target, target_of_mach, targets
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ __all__ = [
     "Space", "Target", "TargetId", "agpr", "class_of", "constant_of", "instruction_set", "memory_access",
     "parse_target_id", "part_of", "sgpr", "target", "target_of_mach", "targets", "vgpr",
 ]
-__getattr__ = loaded_when_asked(__name__, {
+__getattr__ = make_lazy_loader(__name__, {
     "accesses": "AccessKind AddressForm MemoryAccess memory_access",
     "classes": "InstructionClass class_of",
     "instruction": "Access Counter Effects Inst Operand OperandInfo OperandKind OpFlag OpInfo Space",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, IntEnum, auto
 
 from luthier_py.isa.instruction import MOVES, SRC_NULL, Inst, Operand, OperandKind, OpFlag, OpInfo, Space
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.lds import ExchangeTwo, LoadToLds, LoadTwo, Permute, StoreTwo
 from luthier_py.isa.semantics.memory import Atomic, Load, ScalarAtomic, ScalarLoad, ScalarStore, Store
@@ -87,7 +87,7 @@ class MemoryAccess:
 def memory_access(inst: Inst) -> MemoryAccess | None:
     """What ``inst`` accesses."""
     op = inst.op
-    row = meaning(op)
+    row = find_meaning(op)
     if not (op.flags & _UNITS and op.flags & MOVES and op.spaces) or isinstance(row, Permute):
         return None
     stride = row.stride if isinstance(row, _PAIRS) else 0
@@ -129,7 +129,7 @@ def _bytes(row: object) -> int | None:
 
 
 def _with_address(inst: Inst, access: MemoryAccess) -> MemoryAccess:
-    op, named = inst.op, _named(inst)
+    op, named = inst.op, _map_operands(inst)
     form, base, vector, scalar = AddressForm.OTHER, None, named.get("vaddr"), named.get("soffset")
     indexed = offset_enabled = False
     if OpFlag.SMEM in op.flags:
@@ -154,7 +154,7 @@ def _with_address(inst: Inst, access: MemoryAccess) -> MemoryAccess:
                         offset_enabled)
 
 
-def _named(inst: Inst) -> dict[str, Operand]:
+def _map_operands(inst: Inst) -> dict[str, Operand]:
     """Operands that are there, by name: null adds nothing to an address."""
     return {operand.name: operand for operand in inst.operands if operand.kind is not OperandKind.ABSENT
             and not (operand.kind is OperandKind.SPECIAL and operand.value in SRC_NULL)}

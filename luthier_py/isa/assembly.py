@@ -23,8 +23,8 @@ from luthier_py.isa.parse_modifiers import (
     SPELLED,
     attribute,
     export_target,
+    find_printed_name,
     modifier,
-    printed_name,
 )
 from luthier_py.isa.parse_operands import Literal, half_in_field, operand_field
 from luthier_py.isa.registers import VCC, sgpr
@@ -158,7 +158,7 @@ class Parser:
         words = set(layout.words)
         op = draft.op
         op = draft.op
-        printed = {printed_name(self.target, op, place): info.name for place, info in enumerate(op.operands)}
+        printed = {find_printed_name(self.target, op, place): info.name for place, info in enumerate(op.operands)}
         for token in modifiers:
             if token.text in words:
                 words.discard(token.text)
@@ -220,7 +220,7 @@ class Parser:
     def _plain(self, draft: Draft, name: str, token: Token, labels: Mapping[str, int]) -> None:
         printer = _printer(draft.op, name)
         if printer.startswith("printExpSrc"):
-            return self._exported(draft, int(printer[-1]), token)
+            return self._parse_export_source(draft, int(printer[-1]), token)
         if printer in SPELLED:
             draft.fields[name] = SPELLED[printer](self.target, token)
         elif token.text in labels:
@@ -259,7 +259,7 @@ class Parser:
         for name, part in zip(names, parts):  # noqa: B905
             draft.fields[name] = operand_field(self.target, draft.op, draft.literal, name, part)
 
-    def _exported(self, draft: Draft, number: int, token: Token) -> None:
+    def _parse_export_source(self, draft: Draft, number: int, token: Token) -> None:
         compressed = bool(draft.fields.get("compr"))
         if token.text == "off" or compressed and number % 2:
             return

@@ -10,7 +10,7 @@ from enum import Flag, auto
 
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action
 
 GROUPS, TRAP, CLUSTERS, CLUSTER_TRAP = -1, -2, -3, -4
@@ -44,7 +44,7 @@ def barrier_number(inst: Inst) -> int | None:
 
 def barrier_part(inst: Inst) -> BarrierPart:
     """At the barrier that the work-group has without a name; nothing at others."""
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if row is Action.BARRIER:
         return BarrierPart.COMES | BarrierPart.WAITS
     if row not in _HALVES or barrier_number(inst) != GROUPS:
@@ -54,9 +54,9 @@ def barrier_part(inst: Inst) -> BarrierPart:
 
 def meets_elsewhere(inst: Inst) -> bool:
     """Whether a wave comes to, or waits at, a barrier that has a name, or is not of its work-group."""
-    return meets_the_grid(inst) or meaning(inst.op) in _HALVES and not barrier_part(inst)
+    return meets_the_grid(inst) or find_meaning(inst.op) in _HALVES and not barrier_part(inst)
 
 
 def meets_the_grid(inst: Inst) -> bool:
     """Whether a wave comes to, and waits at, a barrier at which waves of several work-groups meet."""
-    return meaning(inst.op) is Action.GWS_BARRIER
+    return find_meaning(inst.op) is Action.GWS_BARRIER

@@ -19,7 +19,7 @@ Chains: TypeAlias = dict[tuple[Cured, int, int], RegSet]  # row, links made, cou
 
 
 @cache
-def cured_rows(isa: InstructionSet) -> tuple[Cured, ...]:
+def select_mitigated_hazards(isa: InstructionSet) -> tuple[Cured, ...]:
     """The hazards of a target and wave size."""
     return tuple(row for row in CURED if row.where(isa))
 
@@ -30,13 +30,13 @@ def possible_chains(isa: InstructionSet, ops: Collection[OpInfo]) -> frozenset[C
         links = row.links[1:] if row.settled_at_calls else row.links
         return all(any(side.takes_part(op) for op in ops) for side in (*(link.side for link in links), row.consumed))
 
-    return frozenset(row for row in cured_rows(isa) if has(row))
+    return frozenset(row for row in select_mitigated_hazards(isa) if has(row))
 
 
 @cache
 def _rows(isa: InstructionSet, op: OpInfo) -> tuple[frozenset[tuple[Cured, int]], frozenset[Cured]]:
     """Links that an operation may be, by number, and hazards that it may run into."""
-    rows = cured_rows(isa)
+    rows = select_mitigated_hazards(isa)
     return (frozenset((row, k) for row in rows for k, link in enumerate(row.links) if link.side.takes_part(op)),
             frozenset(row for row in rows if row.consumed.takes_part(op)))
 
@@ -47,15 +47,15 @@ def begun_by(isa: InstructionSet, op: OpInfo) -> frozenset[Cured]:
     return frozenset(row for row, number in _rows(isa, op)[0] if not number)
 
 
-def started(isa: InstructionSet, inst: Inst) -> Chains:
+def start_patterns(isa: InstructionSet, inst: Inst) -> Chains:
     """Chains that begin with ``inst``."""
     found: Chains = {(row, 1, 0): regs for row in begun_by(isa, inst.op)
                      if (regs := row.links[0].side.registers(inst))}
     itself = {key: regs for key, regs in found.items() if key[0].by_itself}
-    return found | carried(isa, itself, inst) if itself else found
+    return found | extend_patterns(isa, itself, inst) if itself else found
 
 
-def carried(isa: InstructionSet, chains: Chains, inst: Inst) -> Chains:
+def extend_patterns(isa: InstructionSet, chains: Chains, inst: Inst) -> Chains:
     """Those of ``chains`` of which ``inst`` is the next link, with that link."""
     found: Chains = {}
     links = _links(isa, inst)
@@ -76,21 +76,21 @@ def _links(isa: InstructionSet, inst: Inst) -> dict[tuple[Cured, int], RegSet]:
 def joins(isa: InstructionSet, inst: Inst) -> dict[tuple[Cured, int], RegSet]:
     """Links that ``inst`` may be behind others, by number, and its registers in them; what would come to harm is one
     more."""
-    return _links(isa, inst) | {(row, len(row.links)): regs for row, regs in _consumed(isa, inst).items()}
+    return _links(isa, inst) | {(row, len(row.links)): regs for row, regs in _find_consumed_hazards(isa, inst).items()}
 
 
 def touches(isa: InstructionSet, row: Cured, made: int, inst: Inst) -> bool:
     """Whether chains with so many links may be others behind ``inst``, or run into it."""
-    ended, counted = _passed(row, made, inst)
+    ended, counted = _compute_link_effect(row, made, inst)
     return bool(ended or counted or (row, made) in joins(isa, inst))
 
 
-def left(chains: Chains, inst: Inst) -> Chains:
+def drop_ended_patterns(chains: Chains, inst: Inst) -> Chains:
     """What ``inst`` leaves of ``chains``, which is returned itself if that is all."""
     found, same = dict[tuple[Cured, int, int], RegSet](), True
     for key, regs in chains.items():
         row, made, count = key
-        ended, counted = _passed(row, made, inst)
+        ended, counted = _compute_link_effect(row, made, inst)
         if counted:
             count += counted
             key, same = (row, made, count), False
@@ -104,38 +104,38 @@ def left(chains: Chains, inst: Inst) -> Chains:
     return chains if same else found
 
 
-def joined(a: Chains, b: Chains) -> Chains:
+def join_patterns(a: Chains, b: Chains) -> Chains:
     """What is there where paths meet; ``a`` itself if ``b`` adds nothing."""
     more = {key: regs | a.get(key, NO_REGS) for key, regs in b.items() if not regs <= a.get(key, NO_REGS)}
     return {**a, **more} if more else a
 
 
 @lru_cache(maxsize=1 << 18)
-def _passed(row: Cured, made: int, inst: Inst) -> tuple[RegSet, int]:
+def _compute_link_effect(row: Cured, made: int, inst: Inst) -> tuple[RegSet, int]:
     """Behind so many links: the registers for which ``inst`` ends the chain, and how much it counts."""
     link = row.links[made - 1]
     return link.ended(inst), row.counted(inst) if link.reach is not None else 0
 
 
-def met(isa: InstructionSet, chains: Chains, inst: Inst) -> set[Cured]:
+def find_triggered_hazards(isa: InstructionSet, chains: Chains, inst: Inst) -> set[Cured]:
     """Hazards that ``inst`` runs into."""
-    consumed = _consumed(isa, inst)
+    consumed = _find_consumed_hazards(isa, inst)
     return {row for (row, made, _), regs in chains.items()
             if made == len(row.links) and row in consumed and regs.overlaps(consumed[row])} if consumed else set()
 
 
 @lru_cache(maxsize=1 << 16)
-def _consumed(isa: InstructionSet, inst: Inst) -> dict[Cured, RegSet]:
+def _find_consumed_hazards(isa: InstructionSet, inst: Inst) -> dict[Cured, RegSet]:
     """Hazards that ``inst`` may run into, and with which registers."""
     return {row: regs for row in _rows(isa, inst.op)[1] if (regs := row.consumed.registers(inst))}
 
 
 def cures_of(isa: InstructionSet, rows: Collection[Cured], inst: Inst) -> list[Inst]:
     """What must stand before ``inst``, which runs into ``rows``."""
-    texts = dict.fromkeys(row.cure(isa, inst) for row in cured_rows(isa) if row in rows)
-    return [_parsed(isa, text) for cure in texts for text in cure]
+    texts = dict.fromkeys(row.cure(isa, inst) for row in select_mitigated_hazards(isa) if row in rows)
+    return [_parse_inst(isa, text) for cure in texts for text in cure]
 
 
 @cache
-def _parsed(isa: InstructionSet, text: str) -> Inst:
+def _parse_inst(isa: InstructionSet, text: str) -> Inst:
     return isa.parse(text)

@@ -19,7 +19,7 @@ import numpy as np
 from luthier_py.errors import Malformed
 from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.decode import OperandMemo
-from luthier_py.isa.instruction import SETS_HARDWARE, Access, Inst, OperandKind, OpFlag, OpInfo, shown_by
+from luthier_py.isa.instruction import SETS_HARDWARE, Access, Inst, OperandKind, OpFlag, OpInfo, find_underlying_scalars
 from luthier_py.isa.registers import SCALARS
 from luthier_py.isa.scan import UNKNOWN, Array, Fields, Scan
 
@@ -59,12 +59,12 @@ class Kinds:
         """The row of the target's table that the kind is of. The kind must be an instruction, not UNKNOWN."""
         return self.isa.op(int(self.rows[kind]))
 
-    def having(self, said: Callable[[OpInfo], object]) -> Array:
+    def match_ops(self, said: Callable[[OpInfo], object]) -> Array:
         """Of which kinds the row is such that ``said`` says so."""
         rows = [row for row in np.unique(self.rows).tolist() if row != UNKNOWN and said(self.isa.op(row))]
         return np.isin(self.rows, rows)
 
-    def masked(self, masks: Sequence[int], wanted: int) -> Array:
+    def match_masks(self, masks: Sequence[int], wanted: int) -> Array:
         """Which kinds have any of ``wanted`` in their one of ``masks``."""
         return np.fromiter((mask & wanted != 0 for mask in masks), bool, len(self))
 
@@ -149,7 +149,7 @@ def _registers(slot: OperandMemo, value: int) -> tuple[int, int]:
     except Malformed:  # a literal
         return 0, 0
     if operand.reg is None:
-        return (shown_by(operand.value) if operand.kind is OperandKind.SPECIAL else 0), 0
+        return (find_underlying_scalars(operand.value) if operand.kind is OperandKind.SPECIAL else 0), 0
     mask = operand.reg.bits
     return mask if operand.access is not Access.WRITE else 0, mask if operand.access is not Access.READ else 0
 
@@ -205,11 +205,11 @@ class Columns:
         found: list[int] = (np.flatnonzero(of_kind[self.kinds[start:stop]]) + start).tolist()
         return found
 
-    def flagged(self, flags: OpFlag, start: int = 0, stop: int | None = None) -> list[int]:
+    def find_flagged(self, flags: OpFlag, start: int = 0, stop: int | None = None) -> list[int]:
         """Places whose instruction has any of ``flags``."""
         return self.where(self.distinct.flags & flags.value != 0, start, stop)
 
-    def taken(self, places: slice | Array) -> Columns:
+    def select_places(self, places: slice | Array) -> Columns:
         """Only those at ``places``."""
         return Columns(self.distinct, self.pcs[places], self.kinds[places])
 

@@ -14,7 +14,7 @@ from luthier_py.isa.accesses import memory_access
 from luthier_py.isa.classes import InstructionClass, class_of
 from luthier_py.isa.cycles import CycleModel, Pipe, Work, cycle_model
 from luthier_py.isa.instruction import Inst, OpFlag
-from luthier_py.isa.semantics import Lanes, Scalar, Signature, meaning
+from luthier_py.isa.semantics import Lanes, Scalar, Signature, find_meaning
 from luthier_py.isa.semantics.algebra import Kind
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Variants
@@ -50,7 +50,7 @@ def cost_of(target: Target, inst: Inst, wave_size: int) -> InstructionCost:
         return InstructionCost(work, held, held + model.matrix_extra, held, Pipe.MATRIX)
     if work in _UNITS:
         return InstructionCost(work, model.step, model.step, model.step, None)
-    held, ready = model.timing(work, wave_size)
+    held, ready = model.compute_timing(work, wave_size)
     if inst.op.base in (_IDLE, _SLEEP):
         count = inst["simm16"].value & (0xF if inst.op.base == _IDLE and target.generation < 12 else 0x7F)
         held = (count + 1) * model.step if inst.op.base == _IDLE else max(count * _SLEEP_CYCLES, model.step)
@@ -78,7 +78,7 @@ _PIPES = {Work.SCALAR: Pipe.SCALAR, Work.SCALAR_FLOAT: Pipe.SCALAR, Work.BRANCH:
 
 def work_of(inst: Inst) -> Work:
     """What ``inst`` is to the model."""
-    flags, row = inst.op.flags, meaning(inst.op)
+    flags, row = inst.op.flags, find_meaning(inst.op)
     for flag, work in _BY_FLAG:
         if flags & flag:
             return work
@@ -112,7 +112,7 @@ def _vector_work(inst: Inst, found: Signature | None) -> Work:
 
 
 def _matrix_cycles(model: CycleModel, inst: Inst) -> int:
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if isinstance(row, MixedMatrix):
         row = row.of(*((operand.value if operand else 0) for operand in map(inst.find, ("cbsz", "blgp"))))
     if isinstance(row, SparseMatrix):  # half of the products are none

@@ -103,7 +103,7 @@ class CycleModel:
     sources: str                           # of the numbers that have no Timing, by SOURCES' names
     assumed: str = ""                      # what of them is taken from a relative of the targets
 
-    def timing(self, work: Work, wave_size: int) -> tuple[int, int]:
+    def compute_timing(self, work: Work, wave_size: int) -> tuple[int, int]:
         """(held, ready) of vector or scalar work of a wave."""
         found = self.work[work]
         turns = max(wave_size // self.lanes, 1) if work in _BY_LANES else 1

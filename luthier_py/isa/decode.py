@@ -198,12 +198,12 @@ class Decoder:
                 found = [self._with_literal(form, slot, value, literal)
                          for slot, value in zip(form.slots, fields, strict=True)]
             if form.depends:
-                self._depending(form, found)
+                self._resolve_dependent_operands(form, found)
         except Malformed as error:
             raise Malformed(f"{form.op.mnemonic}: {error.message}") from None
         return tuple(found)
 
-    def _depending(self, form: Format, found: list[Operand]) -> None:
+    def _resolve_dependent_operands(self, form: Format, found: list[Operand]) -> None:
         """Operands of which others say how many registers they are, or which."""
         if form.image is not None:
             size_image(found, form.image, self.target)
@@ -313,12 +313,14 @@ def match_order(table: Table) -> list[list[tuple[int, dict[int, int]]]]:
     for key in sorted(groups, key=lambda key: (key[0], -key[1].bit_count(), key[1])):
         mask, rows = key[1], groups[key]
         prefixes = {value >> PREFIX_SHIFT & 0x1FF for value in rows}
-        for prefix in {match for value in prefixes for match in _matching(mask >> PREFIX_SHIFT & 0x1FF, value)}:
+        for prefix in {
+            match for value in prefixes for match in _enumerate_matching(mask >> PREFIX_SHIFT & 0x1FF, value)
+        }:
             order[prefix].append((mask, rows))
     return order
 
 
-def _matching(mask: int, value: int) -> list[int]:
+def _enumerate_matching(mask: int, value: int) -> list[int]:
     """All nine-bit numbers that agree with ``value`` where ``mask`` is set."""
     free = ~mask & 0x1FF
     found, part = [value], free

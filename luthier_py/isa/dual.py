@@ -43,18 +43,18 @@ def halves(inst: Inst) -> tuple[Inst, Inst]:
 
 def _half(inst: Inst, letter: str) -> Inst:
     op = _op(inst.op, letter)
-    return Inst(op, (), inst.literal, inst.raw, _owned(inst.operands, letter, op.base))
+    return Inst(op, (), inst.literal, inst.raw, _select_half_operands(inst.operands, letter, op.base))
 
 
 @cache
 def _op(op: OpInfo, letter: str) -> OpInfo:
     base = operations(op.base)[letter == "Y"]
-    operands = _owned(op.operands, letter, base)
+    operands = _select_half_operands(op.operands, letter, base)
     return replace(op, base=base, operands=operands,
                    format="VOP3" if "src0X_modifiers" in {each.name for each in op.operands} else "VOP2")
 
 
-def _owned(operands: tuple[_Named, ...], letter: str, base: str) -> tuple[_Named, ...]:
+def _select_half_operands(operands: tuple[_Named, ...], letter: str, base: str) -> tuple[_Named, ...]:
     """Those of one half, by the names and in the order that it has alone."""
     owned = [replace(each, name=name) for each in operands if (name := _own_name(each.name, letter))
              and (name not in _OF_SOME or base in _OF_SOME[name])]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 
-from luthier_py.isa.names import DATA_FORMATS, NUMBER_FORMATS, unified_formats
+from luthier_py.isa.names import DATA_FORMATS, NUMBER_FORMATS, list_unified_formats
 from luthier_py.isa.target import Target, targets
 
 
@@ -54,16 +54,16 @@ _FIRST_UNIFIED = 10
 @cache
 def resource_formats(generation: int) -> tuple[ElementFormat | None, ...]:
     """By the number in a resource's dword 3, from bit 12 on: 7 bits up to gfx10, later 6. None where there is none."""
-    names = unified_formats(_any_of(max(generation, _FIRST_UNIFIED)))
+    names = list_unified_formats(_any_of(max(generation, _FIRST_UNIFIED)))
     if generation >= _FIRST_UNIFIED:
-        found = [_named(name) for name in names]
+        found = [_parse_format(name) for name in names]
         return (*found, *[None] * ((64 if generation > _FIRST_UNIFIED else 128) - len(found)))
-    known = {name: _named(name) for name in names}
+    known = {name: _parse_format(name) for name in names}
     return tuple(UNBOUND if data == "INVALID" else known.get(f"{data}_{numbers}")
                  for data in DATA_FORMATS for numbers in NUMBER_FORMATS)
 
 
-def typed_format(generation: int, field: int) -> ElementFormat | None:
+def decode_typed_format(generation: int, field: int) -> ElementFormat | None:
     """Of a typed instruction's field ``format``."""
     code = field if generation >= _FIRST_UNIFIED else (field & 15) << 3 | field >> 4
     formats = resource_formats(generation)
@@ -74,6 +74,6 @@ def _any_of(generation: int) -> Target:
     return next(target for target in targets() if target.generation == generation)
 
 
-def _named(name: str) -> ElementFormat:
+def _parse_format(name: str) -> ElementFormat:
     data, _, numbers = name.rpartition("_")
     return ElementFormat(tuple(map(int, reversed(data.split("_")))), NumberFormat[numbers]) if data else UNBOUND

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from luthier_py.errors import Invalid
 from luthier_py.isa.constants import LITERAL, LITERAL64
 from luthier_py.isa.instruction import Inst, Operand, OperandInfo, OpInfo
-from luthier_py.isa.operands import ACCUMULATOR, HIGH_HALF, LOW_HALVES, NAMED_BY_HALVES, VECTOR, excluded
+from luthier_py.isa.operands import ACCUMULATOR, HIGH_HALF, LOW_HALVES, NAMED_BY_HALVES, VECTOR, is_excluded
 from luthier_py.isa.registers import M0, NAMED, Reg, RegFile
 from luthier_py.isa.target import Target
 
@@ -129,7 +129,7 @@ def _scalar_field(target: Target, op: OpInfo, info: OperandInfo, reg: Reg) -> in
     alignment = 1 if reg.dwords == 1 else 2 if reg.dwords == 2 else 4
     if reg.index % alignment:
         raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}, it must start at a multiple of {alignment}")
-    if excluded(info, reg.index) or not _is_scalar_operand(target, reg):
+    if is_excluded(info, reg.index) or not _is_scalar_operand(target, reg):
         raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}, no operand names it here")
     return target.m0_encoding if reg.index == M0 else reg.index
 

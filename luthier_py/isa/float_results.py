@@ -16,7 +16,7 @@ from luthier_py.isa.dual import halves
 from luthier_py.isa.instruction import Access, Inst, Operand, OperandKind, OpFlag, OpInfo
 from luthier_py.isa.operand_parts import OP_SEL, OP_SEL_HI, constant_of, part_of
 from luthier_py.isa.registers import Reg
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import Kind
 from luthier_py.isa.semantics.meaning import Dual, Lanes, Scalar, SignaturePart, Variants
 from luthier_py.isa.semantics.readers.composition import Composition, composition
@@ -80,7 +80,7 @@ def ends_division(op: OpInfo) -> bool:
 
 def float_results(inst: Inst) -> tuple[FloatResult, ...] | None:
     """Empty for what makes no floats in registers; None where it does, but where they lie is not known here."""
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if isinstance(row, Dual):
         found = [_of_row(half, alone) for half, alone in zip(halves(inst), row.rows, strict=True)]
         return None if None in found else tuple(each for part in found if part for each in part)
@@ -114,7 +114,7 @@ def _result(
 ) -> FloatResult:
     changed = any(_field(inst, name) for name in ("clamp", "omod"))
     taken = sorted(made.sources)
-    slots = _bound(inst, row)
+    slots = _bind_operands(inst, row)
     used = [each for each in taken if _is_float(row.signature.sources[each])]
     used = used[1:] if ends_division(inst.op) else used  # its special cases hang on denominator and numerator
     sources = [_source_part(inst, slots[each], row.signature.sources[each], number if mapped else None)
@@ -129,7 +129,7 @@ def _result(
     return FloatResult(place, known, renumbered or None, made.pole)  # type: ignore[arg-type]
 
 
-def _bound(inst: Inst, row: Lanes | Scalar) -> list[Operand | None]:
+def _bind_operands(inst: Inst, row: Lanes | Scalar) -> list[Operand | None]:
     """The operand of each source of the signature; one that the encoding has not is the destination's old value."""
     given = iter([operand for operand in inst.operands
                   if operand.name in _VALUES and (operand.name != "imm" or Access.READ in operand.access)])
@@ -150,7 +150,7 @@ def _source_part(inst: Inst, operand: Operand | None, slot: SignaturePart, eleme
         return None
     modifiers = _field(inst, f"{operand.name}_modifiers")
     if element is not None:
-        return _packed_part(inst, operand, slot, element, modifiers)
+        return _make_packed_part(inst, operand, slot, element, modifiers)
     kind, first = _format(slot), 0
     if slot.mixed and modifiers & OP_SEL_HI:
         kind, first = FloatFormat.BF16 if slot.name == "bmix" else FloatFormat.F16, 16 * bool(modifiers & OP_SEL)
@@ -165,7 +165,7 @@ def _source_part(inst: Inst, operand: Operand | None, slot: SignaturePart, eleme
     return FloatPart(kind, _dwords(operand.reg, 0, kind), first, negate, absolute)
 
 
-def _packed_part(inst: Inst, operand: Operand, slot: SignaturePart, element: int, modifiers: int) -> FloatPart:
+def _make_packed_part(inst: Inst, operand: Operand, slot: SignaturePart, element: int, modifiers: int) -> FloatPart:
     kind = _format(slot)
     high = bool(modifiers & (OP_SEL_HI if element else OP_SEL)) if inst.op.format == "VOP3P" else bool(element)
     if operand.name not in _VALUES:

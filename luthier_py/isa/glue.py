@@ -18,7 +18,7 @@ _FLAG = sgpr(SCC)
 
 
 @lru_cache(maxsize=1 << 16, typed=True)
-def _made(isa: InstructionSet, mnemonic: str, *operands: Reg | int) -> Inst:
+def _make_inst(isa: InstructionSet, mnemonic: str, *operands: Reg | int) -> Inst:
     return isa.make(mnemonic, *operands)
 
 
@@ -26,51 +26,51 @@ def copy(isa: InstructionSet, to: Reg, source: Reg | int) -> Inst:
     """``to`` := ``source``, one dword or two scalars; SCC becomes 0 or 1, scalars fill vector registers."""
     if to.file is RegFile.SGPR:
         if source == _FLAG:
-            return _made(isa, "s_cselect_b32", to, 1, 0)
-        return _made(isa, "s_mov_b64" if to.dwords == 2 else "s_mov_b32", to, source)
+            return _make_inst(isa, "s_cselect_b32", to, 1, 0)
+        return _make_inst(isa, "s_mov_b64" if to.dwords == 2 else "s_mov_b32", to, source)
     if isinstance(source, Reg) and source.file is RegFile.AGPR:
-        return _made(isa, "v_accvgpr_read_b32", to, source)
-    return _made(isa, "v_accvgpr_write_b32" if to.file is RegFile.AGPR else "v_mov_b32", to, source)
+        return _make_inst(isa, "v_accvgpr_read_b32", to, source)
+    return _make_inst(isa, "v_accvgpr_write_b32" if to.file is RegFile.AGPR else "v_mov_b32", to, source)
 
 
 def to_lane(isa: InstructionSet, to: Reg, lane: int, source: Reg | int) -> Inst:
     """One lane of a vector register := a scalar, whatever EXEC is."""
-    return _made(isa, "v_writelane_b32", to, source, lane)
+    return _make_inst(isa, "v_writelane_b32", to, source, lane)
 
 
 def from_lane(isa: InstructionSet, to: Reg, source: Reg, lane: int) -> Inst:
     """A scalar := one lane of a vector register, whatever EXEC is."""
-    return _made(isa, "v_readlane_b32", to, source, lane)
+    return _make_inst(isa, "v_readlane_b32", to, source, lane)
 
 
 def first_lane(isa: InstructionSet, to: Reg, source: Reg) -> Inst:
     """A scalar := what the lowest active lane has."""
-    return _made(isa, "v_readfirstlane_b32", to, source)
+    return _make_inst(isa, "v_readfirstlane_b32", to, source)
 
 
-def masked(isa: InstructionSet, reg: Reg, bits: int) -> Inst:
+def mask_bits(isa: InstructionSet, reg: Reg, bits: int) -> Inst:
     """A vector register without other bits than these."""
-    return _made(isa, "v_and_b32", reg, bits, reg)
+    return _make_inst(isa, "v_and_b32", reg, bits, reg)
 
 
-def shifted_left(isa: InstructionSet, to: Reg, source: Reg, by: int) -> Inst:
+def shift_left(isa: InstructionSet, to: Reg, source: Reg, by: int) -> Inst:
     """A scalar; destroys SCC, as do the next three."""
-    return _made(isa, "s_lshl_b32", to, source, by)
+    return _make_inst(isa, "s_lshl_b32", to, source, by)
 
 
-def united(isa: InstructionSet, to: Reg, source: Reg, other: Reg) -> Inst:
+def or_bits(isa: InstructionSet, to: Reg, source: Reg, other: Reg) -> Inst:
     """All bits of two scalars."""
-    return _made(isa, "s_or_b32", to, source, other)
+    return _make_inst(isa, "s_or_b32", to, source, other)
 
 
 def lower_half(isa: InstructionSet, to: Reg, source: Reg) -> Inst:
     """``to`` := bits 15:0 of a scalar; destroys SCC."""
-    return _made(isa, "s_and_b32", to, source, 0xFFFF)
+    return _make_inst(isa, "s_and_b32", to, source, 0xFFFF)
 
 
 def upper_half(isa: InstructionSet, to: Reg, source: Reg) -> Inst:
     """``to`` := bits 31:16 of a scalar; destroys SCC."""
-    return _made(isa, "s_lshr_b32", to, source, 16)
+    return _make_inst(isa, "s_lshr_b32", to, source, 16)
 
 
 def to_private(
@@ -110,89 +110,89 @@ def load_arguments(isa: InstructionSet, to: Reg, pointer: Reg, offset_bytes: int
 
 def set_flag(isa: InstructionSet, reg: Reg, number: int = 0) -> Inst:
     """SCC := whether ``reg`` is not ``number``."""
-    return _made(isa, "s_cmp_lg_u32", reg, number)
+    return _make_inst(isa, "s_cmp_lg_u32", reg, number)
 
 
 def flag(isa: InstructionSet, is_set: bool) -> Inst:
     """SCC := a number."""
-    return _made(isa, "s_cmp_eq_u32" if is_set else "s_cmp_lg_u32", 0, 0)
+    return _make_inst(isa, "s_cmp_eq_u32" if is_set else "s_cmp_lg_u32", 0, 0)
 
 
 def other_lanes(isa: InstructionSet) -> Inst:
     """EXEC := all lanes that are not active; destroys SCC."""
-    return _made(isa, "s_not_b64", sgpr(EXEC, 2), sgpr(EXEC, 2))
+    return _make_inst(isa, "s_not_b64", sgpr(EXEC, 2), sgpr(EXEC, 2))
 
 
 def program_counter(isa: InstructionSet, to: Reg) -> Inst:
     """``to`` := the address of what follows."""
-    return _made(isa, "s_getpc_b64", to)
+    return _make_inst(isa, "s_getpc_b64", to)
 
 
 def add(isa: InstructionSet, to: Reg, source: Reg, number: Reg | int = PLACEHOLDER) -> Inst:
     """Low half of a sum; destroys SCC, as do all sums and differences here."""
-    return _made(isa, "s_add_u32", to, source, number)
+    return _make_inst(isa, "s_add_u32", to, source, number)
 
 
 def add_with_carry(isa: InstructionSet, to: Reg, source: Reg, number: Reg | int = PLACEHOLDER) -> Inst:
     """High half of a sum: adds SCC, the carry that `add` of the low half has left."""
-    return _made(isa, "s_addc_u32", to, source, number)
+    return _make_inst(isa, "s_addc_u32", to, source, number)
 
 
 def subtract(isa: InstructionSet, to: Reg, source: Reg, other: Reg | int = PLACEHOLDER) -> Inst:
     """Low half of the difference ``source - other``; SCC becomes the borrow."""
-    return _made(isa, "s_sub_u32", to, source, other)
+    return _make_inst(isa, "s_sub_u32", to, source, other)
 
 
 def subtract_with_borrow(isa: InstructionSet, to: Reg, source: Reg, other: Reg | int = PLACEHOLDER) -> Inst:
     """High half of a difference: takes off SCC, the borrow that `subtract` of the low half has left."""
-    return _made(isa, "s_subb_u32", to, source, other)
+    return _make_inst(isa, "s_subb_u32", to, source, other)
 
 
 def with_long_literal(isa: InstructionSet, inst: Inst) -> Inst:
     """A sum of 64 bits, ``inst``, with a literal as wide."""
     to, source = inst["sdst"].reg, inst["src0"].reg
     assert to is not None and source is not None
-    return _made(isa, inst.op.mnemonic, to, source, PLACEHOLDER64)
+    return _make_inst(isa, inst.op.mnemonic, to, source, PLACEHOLDER64)
 
 
 def jump(isa: InstructionSet, distance_dwords: int = 0) -> Inst:
     """``distance_dwords`` from its end."""
-    return _made(isa, "s_branch", distance_dwords)
+    return _make_inst(isa, "s_branch", distance_dwords)
 
 
 def jump_if_flag(isa: InstructionSet) -> Inst:
     """A branch that is taken if SCC is 1; its displacement is to be filled in."""
-    return _made(isa, "s_cbranch_scc1", 0)
+    return _make_inst(isa, "s_cbranch_scc1", 0)
 
 
 def jump_if_no_lane(isa: InstructionSet) -> Inst:
     """A branch that is taken if EXEC is 0; its displacement is to be filled in."""
-    return _made(isa, "s_cbranch_execz", 0)
+    return _make_inst(isa, "s_cbranch_execz", 0)
 
 
 def nothing(isa: InstructionSet) -> Inst:
     """``s_nop 0``: four bytes, one wait state."""
-    return _made(isa, "s_nop", 0)
+    return _make_inst(isa, "s_nop", 0)
 
 
 def times_one(isa: InstructionSet, reg: Reg) -> Inst:
     """A scalar register becomes what it is, SCC stays: a product, of which nothing is known."""
-    return _made(isa, "s_mul_i32", reg, reg, 1)
+    return _make_inst(isa, "s_mul_i32", reg, reg, 1)
 
 
 def keep_mode(isa: InstructionSet, to: Reg, field: int) -> Inst:
     """``to`` := a field of MODE (vector_modes.mode_field)."""
-    return _made(isa, "s_getreg_b32", to, field)
+    return _make_inst(isa, "s_getreg_b32", to, field)
 
 
 def set_mode(isa: InstructionSet, field: int, source: Reg | int) -> Inst:
     """A field of MODE (vector_modes.mode_field) := the low bits of a scalar, or of a literal behind the instruction."""
-    return _made(isa, "s_setreg_b32" if isinstance(source, Reg) else "s_setreg_imm32_b32", field, source)
+    return _make_inst(isa, "s_setreg_b32" if isinstance(source, Reg) else "s_setreg_imm32_b32", field, source)
 
 
 def set_scratch_base(isa: InstructionSet, half: int, source: Reg) -> Inst:
     """A half of where private memory is, as a hardware register has it."""
-    return _made(isa, "s_setreg_b32", FLAT_SCR_LO + half | 31 << 11, source)
+    return _make_inst(isa, "s_setreg_b32", FLAT_SCR_LO + half | 31 << 11, source)
 
 
 MOST_IN_GROUP = 63  # S_CLAUSE, SIMM16[5:0] + 1 (RDNA ISA); 63 is no group

@@ -19,7 +19,7 @@ from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.instruction import Inst, OperandKind, OpFlag, OpInfo
 from luthier_py.isa.registers import EXEC, M0, NO_REGS, VCC, RegFile, RegSet, sgpr
 from luthier_py.isa.target import Target
-from luthier_py.isa.vector_modes import named_mode_field
+from luthier_py.isa.vector_modes import decode_mode_field
 
 _EXEC = RegSet.of(sgpr(EXEC, 2))
 _VCC = RegSet.of(sgpr(VCC, 2))
@@ -68,7 +68,7 @@ def _kind(flags: OpFlag, but: OpFlag = OpFlag.NONE) -> Callable[[OpInfo], bool]:
     return lambda op: bool(op.flags & flags) and not op.flags & but
 
 
-def _named(*bases: str) -> Callable[[OpInfo], bool]:
+def _match_bases(*bases: str) -> Callable[[OpInfo], bool]:
     return lambda op: op.base in bases
 
 
@@ -116,9 +116,9 @@ _VALU = _kind(OpFlag.VALU)
 _PLAIN_VALU = _kind(OpFlag.VALU, but=OpFlag.MATRIX)
 _VMEM = _kind(OpFlag.VMEM)
 _MATRIX = _kind(OpFlag.MATRIX)
-_SETREG = _named("S_SETREG_B32", "S_SETREG_IMM32_B32")
-_LANE_ACCESS = _named("V_READLANE_B32", "V_WRITELANE_B32", "V_READFIRSTLANE_B32")
-_ACC_READ, _ACC_WRITE = _named("V_ACCVGPR_READ_B32"), _named("V_ACCVGPR_WRITE_B32")
+_SETREG = _match_bases("S_SETREG_B32", "S_SETREG_IMM32_B32")
+_LANE_ACCESS = _match_bases("V_READLANE_B32", "V_WRITELANE_B32", "V_READFIRSTLANE_B32")
+_ACC_READ, _ACC_WRITE = _match_bases("V_ACCVGPR_READ_B32"), _match_bases("V_ACCVGPR_WRITE_B32")
 _TRAPSTS = RegSet.by_file(sgpr=1 << 3)
 _USES_VECTORS = _kind(OpFlag.VALU | _MEMORY)
 _VALU_SCALARS = Side(_VALU, lambda i: _scalars(i.writes))
@@ -128,7 +128,7 @@ def _reads_m0_specially(op: OpInfo) -> bool:
     return bool(op.flags & (OpFlag.INDEXES_REGISTERS | _MEMORY)) or op.base in ("S_SENDMSG", "S_SENDMSGHALT")
 
 
-def _added(inst: Inst) -> RegSet:
+def _find_source_c(inst: Inst) -> RegSet:
     """The third source of a matrix operation."""
     reg = inst["src2"].reg
     return NO_REGS if reg is None else RegSet.of(reg)
@@ -198,41 +198,75 @@ def _must_not_be_replayed(inst: Inst) -> bool:
     return OpFlag.MAY_STORE in inst.op.flags or _destroys(inst)
 
 
-_FMA64 = _named("V_FMA_F64", "V_FMAC_F64", "V_ADD_F64", "V_MUL_F64", "V_MAX_F64", "V_MIN_F64")
+_FMA64 = _match_bases("V_FMA_F64", "V_FMAC_F64", "V_ADD_F64", "V_MUL_F64", "V_MAX_F64", "V_MIN_F64")
 
 HAZARDS = (
     Hazard("VALU writes SGPR or EXEC, VMEM reads it", 5, _VALU_SCALARS, Side(_VMEM, lambda i: _scalars(i.reads))),
     Hazard("VALU writes VCC, v_div_fmas", 4, _writes(_VALU, _VCC), _always(_divides, _VCC)),
-    Hazard("VALU writes SGPR, lane select", 4, _VALU_SCALARS,
-           Side(_named("V_READLANE_B32", "V_WRITELANE_B32"), _lane_select)),
+    Hazard(
+        "VALU writes SGPR, lane select",
+        4,
+        _VALU_SCALARS,
+        Side(_match_bases("V_READLANE_B32", "V_WRITELANE_B32"), _lane_select),
+    ),
     Hazard("VGPR is written, DPP reads it", 2, _writes(_any), _reads(_kind(OpFlag.DPP))),
     Hazard("VALU writes EXEC, DPP", 5, _writes(_VALU, _EXEC), _always(_kind(OpFlag.DPP), _EXEC)),
-    Hazard("s_setreg, s_getreg", 2, Side(_SETREG, _hardware_register),
-           Side(_named("S_GETREG_B32"), _hardware_register)),
+    Hazard(
+        "s_setreg, s_getreg",
+        2,
+        Side(_SETREG, _hardware_register),
+        Side(_match_bases("S_GETREG_B32"), _hardware_register),
+    ),
     Hazard("s_setreg, s_setreg", 2, Side(_SETREG, _hardware_register), Side(_SETREG, _hardware_register)),
-    Hazard("s_setreg of MODE, s_set_vgpr_msb", 1, Side(_SETREG, lambda i: _ANY if named_mode_field(i) else NO_REGS),
-           _always(_named("S_SET_VGPR_MSB"), _ANY), lambda target: True),  # LLVM, pull request 184904: it would be lost
+    Hazard(
+        "s_setreg of MODE, s_set_vgpr_msb",
+        1,
+        Side(_SETREG, lambda i: _ANY if decode_mode_field(i) else NO_REGS),
+        _always(_match_bases("S_SET_VGPR_MSB"), _ANY),
+        lambda target: True,
+    ),  # LLVM, pull request 184904: it would be lost
     Hazard("SALU writes M0, special reader", 1, _writes(_kind(OpFlag.SALU), _M0), Side(_any, _m0_reader)),
     Hazard("wide store, VALU overwrites data", 1, Side(_stores, _wide_store_data), _writes(_VALU)),
     Hazard("wide store, VALU overwrites data", 2, Side(_stores, _wide_store_data), _writes(_VALU), _is_gfx940),
-    Hazard("s_setreg of TRAPSTS, s_rfe", 1, Side(_SETREG, lambda i: _hardware_register(i) & _TRAPSTS),
-           _always(_named("S_RFE_B64"), _TRAPSTS)),
+    Hazard(
+        "s_setreg of TRAPSTS, s_rfe",
+        1,
+        Side(_SETREG, lambda i: _hardware_register(i) & _TRAPSTS),
+        _always(_match_bases("S_RFE_B64"), _TRAPSTS),
+    ),
     Hazard("VALU writes VGPR, matrix reads it", 2, _writes(_PLAIN_VALU), _reads(_MATRIX)),
     Hazard("VALU writes EXEC, matrix", 4, _writes(_PLAIN_VALU, _EXEC), _always(_MATRIX, _EXEC)),
     Hazard("matrix result, any use", MATRIX_RESULT, _writes(_MATRIX), _touches(_USES_VECTORS)),
-    Hazard("matrix that is added, VALU overwrites it", MATRIX_SOURCE_C, Side(_MATRIX, _added), _writes(_PLAIN_VALU)),
+    Hazard(
+        "matrix that is added, VALU overwrites it", MATRIX_SOURCE_C, Side(_MATRIX, _find_source_c), _writes(_PLAIN_VALU)
+    ),
     Hazard("f64 matrix, f64 arithmetic", 2, _always(is_double_matrix, _ANY), _always(_FMA64, _ANY)),
     Hazard("VALU writes VGPR, v_accvgpr_write", 2, _writes(_PLAIN_VALU), _reads(_ACC_WRITE), _is_gfx908),
     Hazard("VALU writes EXEC, v_accvgpr_write", 4, _writes(_PLAIN_VALU, _EXEC), _always(_ACC_WRITE, _EXEC), _is_gfx908),
-    Hazard("v_accvgpr_write, its register is used", 3, _writes(_ACC_WRITE),
-           _touches(lambda op: _MATRIX(op) or _ACC_READ(op) or _ACC_WRITE(op)), _is_gfx908),
+    Hazard(
+        "v_accvgpr_write, its register is used",
+        3,
+        _writes(_ACC_WRITE),
+        _touches(lambda op: _MATRIX(op) or _ACC_READ(op) or _ACC_WRITE(op)),
+        _is_gfx908,
+    ),
     Hazard("v_accvgpr_read, memory reads its register", 2, _writes(_ACC_READ), _reads(_kind(_MEMORY)), _is_gfx908),
-    Hazard("DOT result, any use", 3, _writes(_kind(OpFlag.DOT)), _touches(_USES_VECTORS),
-           lambda target: target.unified_agprs),
+    Hazard(
+        "DOT result, any use",
+        3,
+        _writes(_kind(OpFlag.DOT)),
+        _touches(_USES_VECTORS),
+        lambda target: target.unified_agprs,
+    ),
     Hazard("TRANS result, VALU", 1, _writes(_kind(OpFlag.TRANS)), _reads(_VALU), _is_gfx940),
     Hazard("shifted result, VALU", 1, _writes(_shifts_result), _touches(_VALU), _is_gfx940),
-    Hazard("VALU writes SGPR, VALU reads it", 2, _VALU_SCALARS, Side(_VALU, lambda i: _scalars(i.reads) - _EXEC),
-           _is_gfx940),
+    Hazard(
+        "VALU writes SGPR, VALU reads it",
+        2,
+        _VALU_SCALARS,
+        Side(_VALU, lambda i: _scalars(i.reads) - _EXEC),
+        _is_gfx940,
+    ),
     Hazard("VALU writes EXEC, lane access", 4, _writes(_VALU, _EXEC), _always(_LANE_ACCESS, _EXEC), _is_gfx940),
     Hazard("VALU writes VGPR, lane read", 1, _writes(_VALU), _reads(_LANE_ACCESS), _is_gfx940),
     Hazard("VALU writes VGPR, v_permlane", 2, _writes(_VALU), _reads(_permutes), _is_gfx950),
@@ -257,40 +291,40 @@ def goes_on(isa: InstructionSet, op: OpInfo) -> bool:
     return any(row.clause for row in rows_of(isa, op)[0])
 
 
-def produced(isa: InstructionSet, inst: Inst) -> OwedStates:
+def find_produced_hazards(isa: InstructionSet, inst: Inst) -> OwedStates:
     """What ``inst`` owes to whatever comes right behind it."""
     return {(row, row.states): regs for row in rows_of(isa, inst.op)[0] if (regs := row.produced.registers(inst))}
 
 
-def missing_states(isa: InstructionSet, owed: OwedStates, inst: Inst) -> int:
+def compute_missing_states(isa: InstructionSet, owed: OwedStates, inst: Inst) -> int:
     """Wait states that are missing where ``inst`` comes next; 0 when it may follow at once."""
-    meets = consumed(isa, inst) if owed else {}
+    meets = find_consumed_hazards(isa, inst) if owed else {}
     return max((states for (row, states), regs in owed.items()
                 if row in meets and regs.overlaps(meets[row]) and not row.needs - regs), default=0) if meets else 0
 
 
 @lru_cache(maxsize=1 << 16)
-def consumed(isa: InstructionSet, inst: Inst) -> dict[Hazard, RegSet]:
+def find_consumed_hazards(isa: InstructionSet, inst: Inst) -> dict[Hazard, RegSet]:
     """Hazards that ``inst`` may run into, and with which registers."""
     return {row: regs for row in rows_of(isa, inst.op)[1] if (regs := row.consumed.registers(inst))}
 
 
-def waited(owed: OwedStates, states: int) -> OwedStates:
+def elapse_wait_states(owed: OwedStates, states: int) -> OwedStates:
     """What is left after so many wait states; waiting ends every clause."""
     return {(row, left - states): regs for (row, left), regs in owed.items() if left > states and not row.clause}
 
 
-def passed(isa: InstructionSet, owed: OwedStates, inst: Inst) -> OwedStates:
+def advance_hazards(isa: InstructionSet, owed: OwedStates, inst: Inst) -> OwedStates:
     """What instructions before ``inst`` owe behind it."""
     if not owed:
         return owed
     producing = rows_of(isa, inst.op)[0]
     kept = {(row, left): regs | row.produced.registers(inst) & row.needs if row.needs else regs
             for (row, left), regs in owed.items() if row.clause and row in producing}
-    return waited(owed, states_of(inst)) | kept
+    return elapse_wait_states(owed, states_of(inst)) | kept
 
 
-def joined(a: OwedStates, b: OwedStates) -> OwedStates:
+def join_hazards(a: OwedStates, b: OwedStates) -> OwedStates:
     """What is owed where paths meet; ``a`` itself if ``b`` adds nothing."""
     more = {key: regs | a.get(key, NO_REGS) for key, regs in b.items() if not regs <= a.get(key, NO_REGS)}
     return {**a, **more} if more else a

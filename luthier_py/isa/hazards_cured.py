@@ -139,7 +139,7 @@ def _is(flags: OpFlag, but: OpFlag = OpFlag.NONE) -> Callable[[Inst], bool]:
     return lambda inst: bool(inst.op.flags & flags) and not inst.op.flags & but
 
 
-def _named(*bases: str) -> Callable[[Inst], bool]:
+def _match_bases(*bases: str) -> Callable[[Inst], bool]:
     return lambda inst: inst.op.base in bases
 
 
@@ -219,7 +219,7 @@ _VALU_READS_SCALARS = Side(_kind(OpFlag.VALU | OpFlag.CALL | OpFlag.INDIRECT), _
 _COMMITTED = (_is(OpFlag.SMEM), _is(OpFlag.VMEM, but=OpFlag.FLAT))  # they clear what scalar results leave open
 
 
-def _replayed(name: str, counter: Counter, takes_part: Callable[[OpInfo], bool]) -> Cured:
+def _make_replay_hazard(name: str, counter: Counter, takes_part: Callable[[OpInfo], bool]) -> Cured:
     """``counter``: at 0, such operations are done, and none is to come again. What accesses memory itself comes again
     behind them."""
     def over(inst: Inst) -> bool:
@@ -289,7 +289,7 @@ CURED = (
           _texts("s_nop 0")),
     Cured("atomic in memory, s_denorm_mode (checkFPAtomicToDenormModeHazard)", _version((10, 1), (10, 3)),
           (Link(Side(lambda op: OpFlag.ATOMIC in op.flags and OpFlag.VMEM in op.flags, lambda i: _ALL),
-                _when(_is(OpFlag.VALU), _named(*_MEMORY_WAITS)), 2),),
+                _when(_is(OpFlag.VALU), _match_bases(*_MEMORY_WAITS)), 2),),
           Side(lambda op: op.base == "S_DENORM_MODE", lambda i: _ALL), _texts("s_nop 2"), states_of),
     Cured("transcendental result, VALU (fixVALUTransUseHazard)", _version((11, 0)),
           (Link(Side(_kind(OpFlag.TRANS), lambda i: _vectors(i.writes)), _VECTORS_DONE, 5),),
@@ -327,10 +327,10 @@ CURED = (
     Cured("s[102:103] are written, then the base of scratch is read (fixScratchBaseForwardingHazard)", _GFX1250,
           (Link(Side(_ALU, lambda i: _scalars(i.writes)), _when(_waits(SA_SDST | VA_SDST)), 9),),
           Side(_any, _scratch_base), _counters(SA_SDST | VA_SDST), lambda i: int(bool(_scalars(i.writes)))),
-    _replayed("a scalar load", Counter.KM, _kind(OpFlag.SMEM)),
-    _replayed("a load", Counter.LOAD, lambda op: OpFlag.VMEM in op.flags and Counter.LOAD in op.counters),
-    _replayed("a store", Counter.STORE, lambda op: OpFlag.VMEM in op.flags and Counter.STORE in op.counters),
-    _replayed("another access", Counter.X, lambda op: OpFlag.VMEM in op.flags and not op.counters & (
+    _make_replay_hazard("a scalar load", Counter.KM, _kind(OpFlag.SMEM)),
+    _make_replay_hazard("a load", Counter.LOAD, lambda op: OpFlag.VMEM in op.flags and Counter.LOAD in op.counters),
+    _make_replay_hazard("a store", Counter.STORE, lambda op: OpFlag.VMEM in op.flags and Counter.STORE in op.counters),
+    _make_replay_hazard("another access", Counter.X, lambda op: OpFlag.VMEM in op.flags and not op.counters & (
         Counter.LOAD | Counter.STORE)),
     # The last cure, as it is a vector instruction that others may have to stand before.
     Cured("v_cmpx, v_permlane (fixVcmpxPermlaneHazards)", _version((10, 1), (11, 0), (11, 5), (12, 0), (12, 5)),

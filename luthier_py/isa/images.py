@@ -48,14 +48,14 @@ def size_image(found: list[Operand], image: ImageInfo, target: Target) -> None:
     places = [k for k, operand in enumerate(found) if operand.name.startswith("vaddr")]
     for k, operand in enumerate(found):
         if operand.name in ("vdata", "vdst") and data != image.data:
-            found[k] = _widened(operand, data, target)
+            found[k] = _widen_operand(operand, data, target)
     if image.separate:
         for k in places[addresses:]:
             found[k] = replace(found[k], kind=OperandKind.ABSENT, reg=None)
         if addresses > image.address:
-            found[places[-1]] = _widened(found[places[-1]], addresses - len(places) + 1, target)
+            found[places[-1]] = _widen_operand(found[places[-1]], addresses - len(places) + 1, target)
     elif addresses != image.address:
-        found[places[0]] = _widened(found[places[0]], addresses, target)
+        found[places[0]] = _widen_operand(found[places[0]], addresses, target)
 
 
 def _data_dwords(image: ImageInfo, values: dict[str, int]) -> int:
@@ -76,7 +76,7 @@ def _address_dwords(image: ImageInfo, dimension: Dimension, a16: bool) -> int:
     return dwords
 
 
-def _widened(operand: Operand, dwords: int, target: Target) -> Operand:
+def _widen_operand(operand: Operand, dwords: int, target: Target) -> Operand:
     if operand.reg is None:
         return operand
     first = operand.reg.index

@@ -36,7 +36,7 @@ def unlike(old: Inst, new: Inst) -> str | None:
     return why
 
 
-def standing_for(isa: InstructionSet, inst: Inst, given: RegSet = NO_REGS) -> Inst:
+def make_replacement(isa: InstructionSet, inst: Inst, given: RegSet = NO_REGS) -> Inst:
     """What stands where ``inst`` is taken away: nothing, or a wait for all that its kind may have on its way.
 
     ``given``: what others write in its place. Where these are scalar registers, which may be masks of lanes, something

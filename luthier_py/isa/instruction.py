@@ -277,7 +277,7 @@ FAIL_ENABLES = frozenset({"tfe", "lwe"})
 _READ, _WRITE = Access.READ, Access.WRITE
 
 
-def shown_by(source: int) -> int:
+def find_underlying_scalars(source: int) -> int:
     """Of the scalar file, what a source without a register of its own shows."""
     return _SHOWS.get(source, 0)
 
@@ -305,9 +305,9 @@ def effects_of(op: OpInfo, operands: tuple[Operand, ...]) -> Effects:
             if access is not _READ:
                 written |= bits
         elif operand.kind is OperandKind.SPECIAL:
-            read |= shown_by(operand.value)
+            read |= find_underlying_scalars(operand.value)
     if op.format == "MIMG":
-        read |= unnamed_addresses(operands)
+        read |= find_unnamed_addresses(operands)
     if op.base in SETS_HARDWARE:
         written = _hardware_registers(written, operands)
     writes = RegSet(written)
@@ -320,7 +320,7 @@ def effects_of(op: OpInfo, operands: tuple[Operand, ...]) -> Effects:
 _COORDINATES, _SAMPLED = 4, 13  # offset, bias, reference, six gradients, three coordinates, clamp
 
 
-def unnamed_addresses(operands: tuple[Operand, ...]) -> int:
+def find_unnamed_addresses(operands: tuple[Operand, ...]) -> int:
     """Vector registers that an image instruction may read behind the one that it names, as bits: up to gfx9 the
     resource says how many coordinates there are (Vega ISA, 8.2.4)."""
     named = {operand.name: operand.reg for operand in operands}

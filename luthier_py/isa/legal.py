@@ -31,7 +31,7 @@ def why_illegal(target: Target, inst: Inst) -> str | None:
         return f"reads more than {most} scalar registers or literals"
     if target.generation >= 12 and inst.op.base in ONE_DWORD_OF_SCALARS and (name := _upper_dword(inst)):
         return f"{name} is a scalar, of which only the lower dword is read: its op_sel and op_sel_hi must be 0"
-    return _shared_bank(target, inst) if inst.op.mnemonic.startswith("v_dual_") else None
+    return _find_bank_conflict(target, inst) if inst.op.mnemonic.startswith("v_dual_") else None
 
 
 def _upper_dword(inst: Inst) -> str | None:
@@ -63,7 +63,7 @@ def _scalar_sources(target: Target, inst: Inst) -> set[Reg | int]:
     return found
 
 
-def _shared_bank(target: Target, inst: Inst) -> str | None:
+def _find_bank_conflict(target: Target, inst: Inst) -> str | None:
     """Both halves of a dual instruction read at once: their operands must come from different banks."""
     first, second = (_vectors(inst, half) for half in "XY")
     moves = target.generation >= 12 and inst.op.base == "V_DUAL_MOV_B32_X_MOV_B32"  # their sources are cached

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from luthier_py.isa.float_results import FloatFormat
 from luthier_py.isa.instruction import Inst
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.matrix import BroadcastMatrix, Matrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Lanes, Situation, Variants
 from luthier_py.isa.semantics.readers.binding import sources
@@ -23,9 +23,9 @@ def loses_products(target: Target, kind: str) -> bool:
     return target.half_products_flush and kind in ("f16", "bf16")
 
 
-def lost_denormals(inst: Inst, target: Target) -> dict[str, FloatFormat]:
+def find_flushed_denormals(inst: Inst, target: Target) -> dict[str, FloatFormat]:
     """By operand; of a dword with 16-bit elements both."""
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if isinstance(row, SparseMatrix | BroadcastMatrix):
         row = row.matrix
     if isinstance(row, Matrix):

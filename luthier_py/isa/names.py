@@ -138,7 +138,7 @@ _GFX11_KEEPS = {"10_11_11": ("FLOAT",), "11_11_10": ("FLOAT",), "10_10_10_2": ("
 
 
 @cache
-def unified_formats(target: Target) -> tuple[str, ...]:
+def list_unified_formats(target: Target) -> tuple[str, ...]:
     """Names of MTBUF formats from gfx10 on, by number."""
     kept = _GFX11_KEEPS if target.generation >= 11 else {}
     return ("INVALID", *(f"{data}_{number}" for data, numbers in _UNIFIED for number in kept.get(data, numbers)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from luthier_py.isa.constants import LITERAL, constant_bits, width_of
 from luthier_py.isa.instruction import Inst, Operand, OperandKind
-from luthier_py.isa.semantics import Lanes, meaning
+from luthier_py.isa.semantics import Lanes, find_meaning
 from luthier_py.isa.semantics.algebra import F32
 from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.readers.binding import DESTINATIONS, sources, width
@@ -22,12 +22,12 @@ def constant_of(inst: Inst, operand: Operand) -> int:
     """What a constant is worth to the instruction: of MIX sources, which are f32 where op_sel_hi does not say that they
     are halves, all bits of it; their rows know the halves' type alone (RDNA 3 ISA, V_FMA_MIX_F32). Of packed f32 a
     literal is both numbers: only gfx1250 takes one (LLVM, hasPKF32InstsReplicatingLower32BitsOfScalarInput)."""
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if isinstance(row, Lanes) and inst.literal is not None and _is_pair(row) and (
             inst.fields[inst.operands.index(operand)] & 0x1FF == LITERAL):
         return inst.literal << 32 | inst.literal
     modifiers = inst.find(f"{operand.name}_modifiers")
-    if modifiers is None or modifiers.value & OP_SEL_HI or not _mixed(row):
+    if modifiers is None or modifiers.value & OP_SEL_HI or not _has_mixed_sources(row):
         return operand.value
     code = inst.fields[inst.operands.index(operand)] & 0xFF
     if code == LITERAL and inst.literal is not None:
@@ -39,7 +39,7 @@ def _is_pair(row: Lanes) -> bool:
     return any(slot.count == 2 and slot.type == F32 for slot in row.signature.sources)
 
 
-def _mixed(row: object) -> bool:
+def _has_mixed_sources(row: object) -> bool:
     return isinstance(row, Lanes) and any(slot.mixed for slot in row.signature.sources)
 
 
@@ -50,8 +50,8 @@ def part_of(inst: Inst, operand: Operand) -> tuple[int, int] | None:
     select = inst.find(f"{operand.name}_sel")
     if select is not None:
         return _SDWA_PARTS.get(select.value)
-    row = meaning(inst.op)
-    if _mixed(row) or not _is_half(inst, operand, row.typical if isinstance(row, Variants) else row):
+    row = find_meaning(inst.op)
+    if _has_mixed_sources(row) or not _is_half(inst, operand, row.typical if isinstance(row, Variants) else row):
         return None
     old = operand.name in DESTINATIONS  # op_sel of a destination is a bit of the first source's modifiers
     modifiers = inst.find("src0_modifiers" if old else f"{operand.name}_modifiers")

@@ -56,8 +56,8 @@ class OperandReader:
             "sdwa": self._sdwa, "sdwavcc": self._sdwa_vcc, "imm": self._immediate, "branch": self._branch,
             "dpp8fi": self._immediate, "kimm": self._literal_field, "v16": self._half, "v16lo": self._low_half,
             "src16": self._half_source, "src16lo": self._low_half_source, "dstY": self._vector,
-            "dpp": self._enumerated, "dpp64": self._enumerated, "select": self._enumerated,
-            "unused": self._enumerated,
+            "dpp": self._read_enumerated, "dpp64": self._read_enumerated, "select": self._read_enumerated,
+            "unused": self._read_enumerated,
         }
         controls = _dpp_controls(target)
         self.valid = {"dpp": controls, "dpp64": NEW_BROADCASTS if target.dpp64_broadcasts else controls,
@@ -78,7 +78,7 @@ class OperandReader:
     def _special(self, info: OperandInfo, kind: OperandKind, value: int) -> Operand:
         return Operand(info.name, kind, info.access, None, value, info.type)
 
-    def _reserved(self, info: OperandInfo, value: int) -> Malformed:
+    def _make_reserved_error(self, info: OperandInfo, value: int) -> Malformed:
         return Malformed(f"{info.name}: operand encoding {value} is reserved here")
 
     def _scalar(self, info: OperandInfo, value: int) -> Operand:
@@ -106,18 +106,18 @@ class OperandReader:
             return self._register(info, RegFile.SGPR, aligned, dwords)
         if self.first_ttmp <= value < M0:
             if aligned + dwords > M0 or dwords == 3:  # LLVM has no class of three trap registers
-                raise self._reserved(info, value)
+                raise self._make_reserved_error(info, value)
             return self._register(info, RegFile.SGPR, aligned, dwords)
         absent = Access.WRITE in info.access
         if value == self.null and (absent or dwords <= 2 or info.name == "sdata"):
             return self._special(info, OperandKind.ABSENT if absent else OperandKind.SPECIAL, value)
-        if excluded(info, M0 if value == self.m0 else value):
-            raise self._reserved(info, value)
+        if is_excluded(info, M0 if value == self.m0 else value):
+            raise self._make_reserved_error(info, value)
         if dwords == 1 and value == self.m0:
             return self._register(info, RegFile.SGPR, M0, 1)
         if (dwords == 1 and value & ~1 in self.pairs) or (dwords == 2 and value in self.pairs):
             return self._register(info, RegFile.SGPR, value, dwords)
-        raise self._reserved(info, value)
+        raise self._make_reserved_error(info, value)
 
     def _source(self, info: OperandInfo, value: int) -> Operand:
         if value & VECTOR:
@@ -125,14 +125,14 @@ class OperandReader:
         value &= 0xFF
         if is_constant(value):
             if info.type == "OPERAND_REGISTER":
-                raise self._reserved(info, value)
+                raise self._make_reserved_error(info, value)
             return self._special(info, OperandKind.CONSTANT, constant_bits(value, info.type))
         if self._is_read_only(value, info.dwords) and "S" in info.files:
             return self._special(info, OperandKind.SPECIAL, value)
         if value == SRC_LDS_DIRECT and "L" in info.files and info.dwords == 1 and not self.target.literals64:
             return self._special(info, OperandKind.SPECIAL, value)
         if "S" not in info.files:
-            raise self._reserved(info, value)
+            raise self._make_reserved_error(info, value)
         return self._scalar_register(info, value, info.dwords)
 
     def _accumulator_source(self, info: OperandInfo, value: int) -> Operand:
@@ -141,7 +141,7 @@ class OperandReader:
     def _vector(self, info: OperandInfo, value: int) -> Operand:
         file = RegFile.AGPR if value & ACCUMULATOR else RegFile.VGPR
         if "VA"[file - 1] not in info.files or file is RegFile.AGPR and info.kind == "av" and not self.shared_file:
-            raise self._reserved(info, value)
+            raise self._make_reserved_error(info, value)
         return self._register(info, file, value & 0xFF, info.dwords)
 
     def _accumulator(self, info: OperandInfo, value: int) -> Operand:
@@ -163,7 +163,7 @@ class OperandReader:
         if not value & VECTOR:
             return self._register(info, RegFile.VGPR, value, info.dwords)
         if value & 0xFF == LITERAL:
-            raise self._reserved(info, value)
+            raise self._make_reserved_error(info, value)
         return self._source(info, value & 0xFF)
 
     def _sdwa_vcc(self, info: OperandInfo, value: int) -> Operand:
@@ -174,9 +174,9 @@ class OperandReader:
             value -= 1 << info.signed
         return self._special(info, OperandKind.IMMEDIATE, value)
 
-    def _enumerated(self, info: OperandInfo, value: int) -> Operand:
+    def _read_enumerated(self, info: OperandInfo, value: int) -> Operand:
         if value not in self.valid[info.kind]:
-            raise self._reserved(info, value)
+            raise self._make_reserved_error(info, value)
         return self._special(info, OperandKind.IMMEDIATE, value)
 
     def _branch(self, info: OperandInfo, value: int) -> Operand:
@@ -193,7 +193,7 @@ def shows_sources(info: OperandInfo) -> bool:
     return info.kind == "sgpr" and info.name == "src0" and info.dwords == 1
 
 
-def excluded(info: OperandInfo, index: int) -> bool:
+def is_excluded(info: OperandInfo, index: int) -> bool:
     """Whether the operand leaves out a special register that scalar operands can name elsewhere."""
     if index == M0:
         return "m" in info.files

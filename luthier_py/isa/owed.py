@@ -37,18 +37,18 @@ class Owed:
         nothing."""
         if not self or not other:
             return other if other else self
-        states, links = hazards.joined(self.states, other.states), chains.joined(self.chains, other.chains)
+        states, links = hazards.join_hazards(self.states, other.states), chains.join_patterns(self.chains, other.chains)
         return self if states is self.states and links is self.chains else Owed(states, links)
 
     def behind(self, isa: InstructionSet, inst: Inst) -> Owed:
         """What ``inst`` leaves of it."""
-        states = hazards.passed(isa, self.states, inst) if self.states else self.states
-        links = chains.left(self.chains, inst) if self.chains else self.chains
+        states = hazards.advance_hazards(isa, self.states, inst) if self.states else self.states
+        links = chains.drop_ended_patterns(self.chains, inst) if self.chains else self.chains
         return self if states is self.states and links is self.chains else Owed(states, links)
 
-    def carried(self, isa: InstructionSet, inst: Inst) -> Owed:
+    def extend_patterns(self, isa: InstructionSet, inst: Inst) -> Owed:
         """Chains that go on with ``inst``."""
-        found = chains.carried(isa, self.chains, inst) if self.chains else None
+        found = chains.extend_patterns(isa, self.chains, inst) if self.chains else None
         return Owed({}, found) if found else NOTHING
 
 
@@ -87,11 +87,11 @@ class Possible:
     states: Mapping[Hazard, RegSet]
     chains: Mapping[tuple[Cured, int], RegSet]
 
-    def met_by(self, isa: InstructionSet, insts: Iterable[Inst]) -> Possible:
+    def select_consumed_by(self, isa: InstructionSet, insts: Iterable[Inst]) -> Possible:
         """Those of which one of ``insts`` would be the consumer, or of a chain a later link."""
         states, links = defaultdict[Hazard, RegSet](RegSet), defaultdict[tuple[Cured, int], RegSet](RegSet)
         for inst in insts:
-            for hazard, regs in hazards.consumed(isa, inst).items():
+            for hazard, regs in hazards.find_consumed_hazards(isa, inst).items():
                 states[hazard] |= regs
             for link, regs in chains.joins(isa, inst).items():
                 links[link] |= regs
@@ -102,14 +102,14 @@ class Possible:
 
     def own(self, isa: InstructionSet, inst: Inst) -> Owed:
         """What ``inst`` itself owes of them."""
-        rows, begun = hazards.rows_of(isa, inst.op)[0], chains.started(isa, inst) if self.chains else {}
+        rows, begun = hazards.rows_of(isa, inst.op)[0], chains.start_patterns(isa, inst) if self.chains else {}
         states = {(row, row.states): regs for row, met in self.states.items()
                   if row in rows and (regs := row.produced.registers(inst) & (met | row.needs))}
         links = {key: regs & met for key, regs in begun.items()
                  if (met := self.chains.get(key[:2])) is not None and regs.overlaps(met)}
         return Owed(states, links) if states or links else NOTHING
 
-    def owed_by(self, isa: InstructionSet, op: OpInfo) -> bool:
+    def can_arise_from(self, isa: InstructionSet, op: OpInfo) -> bool:
         """Whether instructions of ``op`` may owe any of them."""
         return (not self.states.keys().isdisjoint(hazards.rows_of(isa, op)[0])
                 or any(made == 1 and row in chains.begun_by(isa, op) for row, made in self.chains))
@@ -127,12 +127,15 @@ def possible(isa: InstructionSet, ops: Collection[OpInfo]) -> Possible:
                     {(row, made + 1): EVERY_REG for row in rows for made in range(len(row.links))})
 
 
-def missing(isa: InstructionSet, owed: Iterable[Owed], inst: Inst) -> Missing:
+def find_missing_mitigations(isa: InstructionSet, owed: Iterable[Owed], inst: Inst) -> Missing:
     """What must stand before ``inst``, where all of ``owed`` is owed."""
     found = NONE_MISSING
     for debt in owed:
         if debt:
-            states, rows = hazards.missing_states(isa, debt.states, inst), chains.met(isa, debt.chains, inst)
+            states, rows = (
+                hazards.compute_missing_states(isa, debt.states, inst),
+                chains.find_triggered_hazards(isa, debt.chains, inst),
+            )
             if states or rows:
                 found = found.join(Missing(states, frozenset(rows)))
     return found

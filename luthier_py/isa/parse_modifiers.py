@@ -22,8 +22,8 @@ from luthier_py.isa.names import (
     SYSTEM_OPERATIONS,
     VERSION_FLAGS,
     VERSIONS,
+    list_unified_formats,
     names_of,
-    unified_formats,
 )
 from luthier_py.isa.parse import INTEGER, BadText, Token, integer, integers, split
 from luthier_py.isa.target import Target
@@ -135,7 +135,7 @@ def _format(target: Target, token: Token) -> int:
         return integer(token)
     names = [part.text for part in split(token.text[1:-1], token.column + 1, ",")]
     if target.generation >= 10:
-        known = unified_formats(target)
+        known = list_unified_formats(target)
         name = names[0].removeprefix("BUF_FMT_")
         if len(names) == 1 and name in known:
             return known.index(name)
@@ -337,7 +337,7 @@ def export_target(target: Target, token: Token) -> int:
     return int(found.group(1)) if found else known[token.text]
 
 
-def printed_name(target: Target, op: OpInfo, place: int) -> str:
+def find_printed_name(target: Target, op: OpInfo, place: int) -> str:
     """The word that the printer writes for an operand, where that is not the operand's name."""
     printer = op.operands[place].printer
     kind, _, rest = printer.partition(":")

@@ -99,7 +99,7 @@ class Scanner:
             groups = tuple(self._groups(words, rows, first))
             bad = np.zeros(len(first), bool)
             for group in groups:
-                bad[group.positions[self._reserved(group)]] = True
+                bad[group.positions[self._find_reserved(group)]] = True
             wrong = places[bad[kinds]] if bad.any() else places[:0]
             if count and places[-1] + lengths[places[-1]] > count:
                 wrong = np.append(wrong, places[-1])
@@ -165,21 +165,21 @@ class Scanner:
                 op = self.decoder.format(row).op
                 yield Fields(op, positions, _extract(words, starts[positions], op))
 
-    def _reserved(self, group: Fields) -> Array:
+    def _find_reserved(self, group: Fields) -> Array:
         """Places in the group where a field has a value that the decoder refuses."""
         form = self.decoder.format(group.op.row)
         if form.image is not None or form.formats or form.shared_literal is not None:
-            return self._refused(form, group)
+            return self._find_refused(form, group)
         bad = np.zeros(len(group.positions), bool)
         for slot, values in zip(form.slots, group.values, strict=True):
             if slot.info.kind not in ("imm", "branch"):
-                bad |= self._asked(slot, values) == _RESERVED
+                bad |= self._classify_values(slot, values) == _RESERVED
         if self.decoder.target.literals64 and len(group.op.literals) > 1:
             sources = group.values[list(group.op.literals)]
             bad |= (sources == LITERAL).any(axis=0) & (sources == LITERAL64).any(axis=0)
         return np.flatnonzero(bad)
 
-    def _asked(self, slot: OperandMemo, values: Array) -> Array:
+    def _classify_values(self, slot: OperandMemo, values: Array) -> Array:
         known = self.answers.get(id(slot))
         if known is None:
             known = self.answers[id(slot)] = np.zeros(1 << 10, np.uint8)
@@ -188,7 +188,7 @@ class Scanner:
             known[value] = _RIGHT if _is_right(slot, value, self.decoder.target.literals64) else _RESERVED
         return known[values]
 
-    def _refused(self, form: Format, group: Fields) -> Array:
+    def _find_refused(self, form: Format, group: Fields) -> Array:
         """The same for rows whose operands depend on each other: ask the decoder."""
         bad = []
         for place, fields in enumerate(group.values.T.tolist()):

@@ -82,10 +82,10 @@ class _Place:
         found: list[str | None] = list(map(self._texts.get, map(self._key, values)))
         for number in [number for number, text in enumerate(found) if text is None]:
             text = self._texts.get(self._key(values[number]))
-            found[number] = self._filled(values[number], make(number), printer) if text is None else text
+            found[number] = self._compute_text(values[number], make(number), printer) if text is None else text
         return [text or "" for text in found]
 
-    def _filled(self, values: FieldValues, inst: Inst, printer: Printer) -> str:
+    def _compute_text(self, values: FieldValues, inst: Inst, printer: Printer) -> str:
         watched = Watched(inst)
         text = self._part(_WatchedLine(watched, printer.target))  # type: ignore[arg-type]  # all that handlers ask for
         more = watched.seen.difference(self._watches)

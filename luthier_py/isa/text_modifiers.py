@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from luthier_py.isa.errata import STORES_FROM_LDS
 from luthier_py.isa.instruction import Counter, Inst, OpFlag, OpInfo
-from luthier_py.isa.names import DATA_FORMATS, NUMBER_FORMATS, unified_formats
+from luthier_py.isa.names import DATA_FORMATS, NUMBER_FORMATS, list_unified_formats
 from luthier_py.isa.target import Target
 from luthier_py.isa.waitcnt import decode_waitcnt, read_waitcnt
 
@@ -123,12 +123,12 @@ def _hint(op: OpInfo, hint: int, scope: int) -> str:
 SOURCES = ("src0", "src1", "src2")
 
 
-def _packed(line: Line, name: str, bit: int, destination: bool = False, tied: bool = False) -> str:
+def _print_packed_modifier(line: Line, name: str, bit: int, destination: bool = False, tied: bool = False) -> str:
     """op_sel and its like: one bit of each source's modifiers, shown when one differs from the default."""
     op = line.inst.op
     names = {info.name for info in op.operands}
     values = [line.value(f"{source}_modifiers")
-              for source in (SOURCES if tied else _packed_sources(op, names))]
+              for source in (SOURCES if tied else _select_packed_sources(op, names))]
     bits = [int(bool(value & bit)) for value in values]
     high_by_default = bit == 8 and OpFlag.PACKED in op.flags
     if all(b == high_by_default for b in bits) and not (destination and values[0] & 8):
@@ -138,7 +138,7 @@ def _packed(line: Line, name: str, bit: int, destination: bool = False, tied: bo
     return f" {name}:[{','.join(map(str, bits))}]"
 
 
-def _packed_sources(op: OpInfo, names: set[str]) -> tuple[str, ...]:
+def _select_packed_sources(op: OpInfo, names: set[str]) -> tuple[str, ...]:
     """Sources in order; all three for WMMA, and where src1 is missing between two others."""
     if "src2" in names and ("src1" not in names or OpFlag.MATRIX in op.flags):
         return SOURCES
@@ -153,14 +153,14 @@ def _of_first_sources(line: Line, name: str, *bits: tuple[str, int]) -> str:
 
 # Operands without bits of their own, by name: they show bits of the source modifiers, or of the opcode.
 NAMED: dict[str, Callable[[Line], str]] = {
-    "op_sel": lambda line: _packed(line, "op_sel", 4),
-    "op_sel_with_dst": lambda line: _packed(line, "op_sel", 4, destination=True),
-    "op_sel_with_tied_dst": lambda line: _packed(line, "op_sel", 4, destination=True, tied=True),
+    "op_sel": lambda line: _print_packed_modifier(line, "op_sel", 4),
+    "op_sel_with_dst": lambda line: _print_packed_modifier(line, "op_sel", 4, destination=True),
+    "op_sel_with_tied_dst": lambda line: _print_packed_modifier(line, "op_sel", 4, destination=True, tied=True),
     "op_sel_byte": lambda line: _of_first_sources(line, "op_sel", ("src0_modifiers", 4), ("src0_modifiers", 8)),
     "op_sel_permlane": lambda line: _of_first_sources(line, "op_sel", ("src0_modifiers", 4), ("src1_modifiers", 4)),
-    "op_sel_hi": lambda line: _packed(line, "op_sel_hi", 8),
-    "neg_lo": lambda line: _packed(line, "neg_lo", 1),
-    "neg_hi": lambda line: _packed(line, "neg_hi", 2),
+    "op_sel_hi": lambda line: _print_packed_modifier(line, "op_sel_hi", 8),
+    "neg_lo": lambda line: _print_packed_modifier(line, "neg_lo", 1),
+    "neg_hi": lambda line: _print_packed_modifier(line, "neg_hi", 2),
     "cpol": lambda line: cache_policy(line, 0),
     "immX": lambda line: hex(line.mandatory_literal()),
 }
@@ -203,7 +203,7 @@ def _dpp8(line: Line, place: int, _: str) -> str:
     return f"dpp8:[{','.join(str(value >> 3 * lane & 7) for lane in range(8))}]"
 
 
-def _bound_control(line: Line, place: int, _: str) -> str:
+def _print_bound_ctrl(line: Line, place: int, _: str) -> str:
     return " bound_ctrl:1" if line.inst.fields[place] else ""
 
 
@@ -281,7 +281,7 @@ def _buffer_format(line: Line, place: int, _: str) -> str:
     """Up to gfx9 data format in four bits and number format in three, later one number; defaults are not shown."""
     value = line.inst.fields[place]
     if line.target.generation >= 10:
-        names = unified_formats(line.target)
+        names = list_unified_formats(line.target)
         shown = f"[BUF_FMT_{names[value]}]" if value < len(names) else str(value)
         return f" format:{shown}" if value != 1 else ""
     data, number = value & 15, value >> 4
@@ -337,7 +337,7 @@ MODIFIERS: dict[str, Handler] = {
     "printBLGP": _matrix_negation,
     "printDPPCtrl": _dpp_control,
     "printDPP8": _dpp8,
-    "printDppBoundCtrl": _bound_control,
+    "printDppBoundCtrl": _print_bound_ctrl,
     "printDppFI": _fetch_inactive,
     "printSDWADstSel": _sdwa_select("dst_sel"),
     "printSDWASrc0Sel": _sdwa_select("src0_sel"),
@@ -352,8 +352,8 @@ MODIFIERS: dict[str, Handler] = {
     "printFORMAT": _buffer_format,
     "printSwizzle": _swizzle,
     "printBitOp3": _lookup_table,
-    "printOpSel": lambda line, place, _: _packed(line, "op_sel", 4, tied=True),
-    "printOpSelHi": lambda line, place, _: _packed(line, "op_sel_hi", 8, tied=True),
+    "printOpSel": lambda line, place, _: _print_packed_modifier(line, "op_sel", 4, tied=True),
+    "printOpSelHi": lambda line, place, _: _print_packed_modifier(line, "op_sel_hi", 8, tied=True),
     **{f"printIndexKey{bits}bit": _index_key for bits in (8, 16, 32)},
     **{f"printMatrix{side.upper()}FMT": _matrix_names(f"{side}_fmt", *MATRIX_FORMATS) for side in "ab"},
     **{f"printMatrix{side.upper()}Scale": _matrix_names(f"{side}_scale", *SCALE_ROWS) for side in "ab"},

@@ -35,7 +35,7 @@ class Turned(Enum):
     SKIP_OFF = auto()  # behind the next instruction: it wants one wait state (Vega ISA 12.4)
 
 
-def turned(target: Target, inst: Inst) -> Turned:
+def classify_mode_switch(target: Target, inst: Inst) -> Turned:
     """What ``inst`` does to relative operands and to skipping; one that may turn either on counts as if it did."""
     base = inst.op.base
     if base in _SETS:
@@ -50,18 +50,18 @@ def turned(target: Target, inst: Inst) -> Turned:
 
 
 def _by_setreg(target: Target, inst: Inst) -> Turned:
-    field = named_mode_field(inst)
+    field = decode_mode_field(inst)
     if field is not None and field_bits(field) >> FIRST_OTHER_BIT:
         return Turned.BOTH_ON
-    return Turned.RELATIVE_ON if chosen_banks(target, inst) else Turned.NOT
+    return Turned.RELATIVE_ON if compute_written_bank_bits(target, inst) else Turned.NOT
 
 
-def chosen_banks(target: Target, inst: Inst) -> int:
+def compute_written_bank_bits(target: Target, inst: Inst) -> int:
     """Bits of MODE[19:12] that an s_setreg may set: all, of a register. Hardware takes them of any value for MODE,
     whatever field is named, and compilers rely on that (LLVM, AMDGPULowerVGPREncoding, handleSetregMode, and pull
     requests 187578: the field does not move them; 218941: a register sets them as well). Others that the field would
     put there count, too."""
-    field, given = named_mode_field(inst), inst.find("imm")
+    field, given = decode_mode_field(inst), inst.find("imm")
     if field is None or not target.vector_banks:
         return 0
     return BANKS if given is None else (given.value | given.value << (field >> 6 & 31) & field_bits(field)) & BANKS
@@ -98,18 +98,18 @@ def float_bits(target: Target) -> int:
     return sum(map(field_bits, float_fields(target)))
 
 
-def named_mode_field(inst: Inst) -> int | None:
+def decode_mode_field(inst: Inst) -> int | None:
     """The field that an s_setreg or s_getreg names, if it is of MODE."""
     field = inst["simm16"].value & 0xFFFF
     return field if field & 63 == MODE_REGISTER else None
 
 
-def written_mode(inst: Inst) -> int:
+def compute_written_mode_bits(inst: Inst) -> int:
     """The bits of MODE that an instruction may write, but those that only say which registers operands mean."""
     if not inst.writes.sgpr >> MODE & 1 or OpFlag.INDEXES_REGISTERS in inst.op.flags:
         return 0
     if inst.op.base in _SETS:
-        field = named_mode_field(inst)
+        field = decode_mode_field(inst)
         return 0 if field is None else field_bits(field)
     return _OPCODES.get(inst.op.base, -1)
 

@@ -63,10 +63,10 @@ def encode_waitcnt(target: Target, counts: Mapping[Counter, int]) -> int:
     """The immediate that waits until each counter is at most its count; counters left out are not waited for."""
     if target.generation >= 12:
         raise Unsupported(f"{target.name} has no s_waitcnt, but one wait instruction for each counter")
-    return encode_immediate(target, _waiting(target, counts))
+    return encode_immediate(target, _clamp_counts(target, counts))
 
 
-def _waiting(target: Target, counts: Mapping[Counter, int]) -> dict[Counter, int]:
+def _clamp_counts(target: Target, counts: Mapping[Counter, int]) -> dict[Counter, int]:
     """Counts that wait, where those asked for may be too high for it."""
     return {counter: min(count, highest_count(target, counter) - 1) for counter, count in counts.items()}
 
@@ -123,7 +123,7 @@ def counts_named(inst: Inst) -> dict[Counter, int]:
 def waits_written(target: Target, counts: Mapping[Counter, int]) -> list[tuple[str, tuple[str | int, ...]]]:
     """The fewest instructions that wait until each counter is at most its count: mnemonics and operands."""
     waits: list[tuple[str, tuple[str | int, ...]]] = []
-    least = _waiting(target, counts)
+    least = _clamp_counts(target, counts)
     if target.generation >= 12:
         for name, (first, second) in _DOUBLE.items():
             if first in least and second in least:

@@ -12,7 +12,7 @@ VGPRs"; RDNA 4 ISA, 3.4 (hardware registers).
 from __future__ import annotations
 
 from luthier_py.isa.instruction import Inst, OpInfo
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import DEALLOC_VGPRS, Action, HardwareRegister
 from luthier_py.isa.target import Target
 
@@ -33,17 +33,17 @@ _GFX12_ON = _READ | {
 
 def gives_back_vectors(inst: Inst, target: Target) -> bool:
     """Whether the wave has no vector registers behind it."""
-    return target.generation >= 11 and meaning(inst.op) is Action.SENDMSG and inst["simm16"].value == DEALLOC_VGPRS
+    return target.generation >= 11 and find_meaning(inst.op) is Action.SENDMSG and inst["simm16"].value == DEALLOC_VGPRS
 
 
 def may_see_inserted_code(op: OpInfo) -> bool:
     """Whether `sees_inserted_code` may have a reason for an instruction of ``op``: a quick test of whole programs."""
-    return meaning(op) is Action.GETREG or op.base in _OPERATIONS
+    return find_meaning(op) is Action.GETREG or op.base in _OPERATIONS
 
 
 def sees_inserted_code(inst: Inst, target: Target) -> str:
     """Why it cannot stand in a copy, or nothing."""
-    if meaning(inst.op) is Action.GETREG:
+    if find_meaning(inst.op) is Action.GETREG:
         rows = _BEFORE_GFX12 if target.generation < 12 else _GFX12_ON
         return rows.get(inst["simm16"].value & 63, "")
     return _OPERATIONS.get(inst.op.base, "")

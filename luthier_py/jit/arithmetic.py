@@ -15,9 +15,9 @@ import ast
 import operator
 from collections.abc import Callable
 
-from luthier_py.jit.builder import Builder, constant, llvm, mangled
+from luthier_py.jit.builder import Builder, constant, llvm, mangle_type
 from luthier_py.tool.channel import ChannelType
-from luthier_py.tool.described import described, difference
+from luthier_py.tool.described import describe_type, difference
 from luthier_py.tool.intrinsic import Operand, Value
 from luthier_py.tool.types import BF16, BOOL, F16, F32, I32, I64, NUMBERS, U32, U64, Kind, Pointer, Scalar, Struct, Type
 
@@ -51,7 +51,7 @@ LONGEST_LITERAL_SHIFT = 1024
 # -- literals and conversions ----------------------------------------------------------------------
 
 
-def typed(operand: Operand) -> Value:
+def materialise(operand: Operand) -> Value:
     """A literal that meets nothing takes i32, f32 or bool_."""
     if isinstance(operand, Value):
         return operand
@@ -68,10 +68,10 @@ def literal(number: int | float | bool, type: Type) -> Value:
         raise ValueError(f"{number} is not a {type}; write {type}({number})")
     if type.is_integer and not type.holds(int(number)):
         raise ValueError(f"{number} does not fit into {type}")
-    return _converted(number, type)
+    return _convert_number(number, type)
 
 
-def _converted(number: int | float | bool, type: Scalar) -> Value:
+def _convert_number(number: int | float | bool, type: Scalar) -> Value:
     """A number as the nearest of a type; what is larger than all floats of the type is no constant of it."""
     try:
         return constant(type, type(number))
@@ -91,7 +91,7 @@ def implicit(ir: Builder, operand: Operand, type: Type) -> Value:
     if other := difference(operand.type, type):
         raise ValueError(f"this is {operand.type} of another kind: {other}")
     if isinstance(type, Struct) or isinstance(operand.type, Struct):
-        raise ValueError(f"this is {described(operand.type)}, not {described(type)}")
+        raise ValueError(f"this is {describe_type(operand.type)}, not {describe_type(type)}")
     raise ValueError(f"this is {operand.type}, not {type}; convert it, as in {type}(...)")
 
 
@@ -105,7 +105,7 @@ def explicit(ir: Builder, operand: Operand, type: Type) -> Value:
     if not isinstance(operand, Value):
         if isinstance(type, Pointer):
             return constant(type, int(literal(operand, U64 if type.dwords == 2 else U32).text))
-        return _converted(operand, type) if isinstance(type, Scalar) else literal(operand, type)
+        return _convert_number(operand, type) if isinstance(type, Scalar) else literal(operand, type)
     source, target = operand.type, type
     if source == target:
         return operand
@@ -120,7 +120,7 @@ def explicit(ir: Builder, operand: Operand, type: Type) -> Value:
     into = llvm(target)
     if Kind.FLOAT in (source.kind, target.kind) and source.kind is not target.kind and target.kind is not Kind.FLOAT:
         letter = "s" if target.kind is Kind.SIGNED else "u"
-        return ir.call(f"llvm.fpto{letter}i.sat.{into}.{mangled(source)}", target, (operand,), operand.lane)
+        return ir.call(f"llvm.fpto{letter}i.sat.{into}.{mangle_type(source)}", target, (operand,), operand.lane)
     if source.bits == target.bits and source.is_integer and target.is_integer:
         return Value(target, operand.text, operand.lane)
     return ir.emit(target, f"{_cast(source, target)} {llvm(source)} {operand.text} to {into}", operand.lane)
@@ -175,7 +175,7 @@ def truth(ir: Builder, operand: Operand) -> Value:
 def unify(ir: Builder, left: Operand, right: Operand) -> tuple[Value, Value]:
     """Both operands in the one type that can hold either."""
     if not isinstance(left, Value):
-        left = literal(left, right.type) if isinstance(right, Value) else typed(left)
+        left = literal(left, right.type) if isinstance(right, Value) else materialise(left)
     if not isinstance(right, Value):
         right = literal(right, left.type)
     if left.type == right.type:
@@ -234,7 +234,7 @@ def fold(op: ast.operator, left: int | float | bool, right: int | float | bool) 
 def element(ir: Builder, pointer: Value, index: Operand, backwards: bool = False) -> Value:
     """Address of an element: ``pointer + index``."""
     assert isinstance(pointer.type, Pointer)
-    index = typed(index)
+    index = materialise(index)
     if not (isinstance(index.type, Scalar) and index.type.is_integer):
         raise ValueError(f"an index must be an integer, not {index.type}")
     near = pointer.type.dwords == 1
@@ -249,7 +249,7 @@ def element(ir: Builder, pointer: Value, index: Operand, backwards: bool = False
 def _shift(ir: Builder, op: ast.operator, left: Operand, right: Operand) -> Value:
     if not isinstance(left, Value) and isinstance(right, Value):
         left = literal(left, right.type)
-    value = typed(left)
+    value = materialise(left)
     if not (isinstance(value.type, Scalar) and value.type.is_integer):
         raise ValueError(f"{SYMBOLS[type(op)]} is not allowed on {value.type}; only on integers")
     if isinstance(right, Value):
@@ -374,7 +374,7 @@ def absolute(ir: Builder, operand: Operand) -> Operand:
     if not isinstance(operand.type, Scalar) or operand.type.kind is Kind.BOOL:
         raise ValueError(f"abs is not allowed on {operand.type}; only on numbers")
     if operand.type.kind is Kind.FLOAT:
-        return ir.call(f"llvm.fabs.{mangled(operand.type)}", operand.type, (operand,), operand.lane)
+        return ir.call(f"llvm.fabs.{mangle_type(operand.type)}", operand.type, (operand,), operand.lane)
     if operand.type.kind is Kind.UNSIGNED:
         return operand
     negative = compare(ir, ast.Lt(), operand, 0)

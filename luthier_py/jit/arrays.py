@@ -63,12 +63,14 @@ def make(ir: Builder, scope: ArrayScope, name: str, element: object, length: Ope
     if name in scope.locals:
         raise ValueError(f"{name} is a number already; give the array another name")
     known = scope.arrays.get(name)
-    scope.arrays[name] = _made(ir, element, length, scope.region, known)
+    scope.arrays[name] = _make_local_array(ir, element, length, scope.region, known)
     scope.assigned.add(name)
     return known is not None and known.region != scope.region
 
 
-def _made(ir: Builder, element: object, length: Operand, region: int, known: LocalArray | None) -> LocalArray:
+def _make_local_array(
+    ir: Builder, element: object, length: Operand, region: int, known: LocalArray | None
+) -> LocalArray:
     if not isinstance(element, (Scalar, Pointer, Struct)):
         raise ValueError("array needs a type and a length, as in array(u32, 8)")
     if not isinstance(length, int) or isinstance(length, bool) or not 1 <= length <= LONGEST:

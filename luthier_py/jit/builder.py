@@ -147,7 +147,7 @@ def llvm(type: Type) -> str:
     return f"i{type.bits}"
 
 
-def mangled(type: Type) -> str:
+def mangle_type(type: Type) -> str:
     """A type in the name of an LLVM intrinsic."""
     if isinstance(type, Pointer):
         return "p" + "".join(filter(str.isdigit, MEMORY[type.space]))

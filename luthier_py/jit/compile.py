@@ -46,12 +46,12 @@ def compile_keys(
     irs = {key: _ir(key, isa) for key in keys if not isinstance(key.hook.function, Assembly)}
     compiled = compiled if compiled is not None else set()
     hooks = {ir.function: key.hook for key, ir in irs.items()}
-    codes = _compiled({_name(ir, isa): ir for ir in irs.values()}, isa, compiled, hooks)
+    codes = _load_or_compile({_name(ir, isa): ir for ir in irs.values()}, isa, compiled, hooks)
     for key, ir in irs.items():
         if needs_stack(codes[_name(ir, isa)], isa):
             irs[key] = with_stack(ir)
     hooks |= {ir.function: key.hook for key, ir in irs.items()}
-    codes |= _compiled({_name(ir, isa): ir for ir in irs.values() if ir.called}, isa, compiled, hooks)
+    codes |= _load_or_compile({_name(ir, isa): ir for ir in irs.values() if ir.called}, isa, compiled, hooks)
     return {
         key: _payload(key.hook, irs[key], codes, isa) if key in irs else fragment.payload_of_text(key.hook, isa)
         for key in keys
@@ -66,24 +66,28 @@ def _payload(hook: Hook, ir: HookIr, codes: dict[str, Code], isa: InstructionSet
     return _payloads[hook, name]
 
 
-def _compiled(
+def _load_or_compile(
     wanted: dict[str, HookIr], isa: InstructionSet, compiled: set[str], hooks: dict[str, Hook]
 ) -> dict[str, Code]:
     """Code by cache key. ``hooks``: by text."""
     for name in wanted.keys() - _codes.keys():
         kept = cache.read(name)
         if kept is not None:
-            _codes[name] = Code.unpacked(kept)
+            _codes[name] = Code.unpack(kept)
     missing = [name for name in wanted if name not in _codes]
     compiled.update(missing)
     apart = [name for name in missing if _may_fail(wanted[name])]
     together = [name for name in missing if name not in apart]
-    made = dict(zip(together, _made(module([wanted[name] for name in together]), isa), strict=True)) if together else {}
+    made = (
+        dict(zip(together, _compile_module(module([wanted[name] for name in together]), isa), strict=True))
+        if together
+        else {}
+    )
     for name in apart:
-        (made[name],) = _made_apart(module([wanted[name]]), isa, hooks[wanted[name].function])
+        (made[name],) = _compile_in_child(module([wanted[name]]), isa, hooks[wanted[name].function])
     for name, code in made.items():
         _codes[name] = code
-        cache.write(name, code.packed())
+        cache.write(name, code.pack())
     return {name: _codes[name] for name in wanted}
 
 
@@ -93,13 +97,13 @@ def _may_fail(ir: HookIr) -> bool:
     return ir.alone or has_text(ir.function) or arrays * _WIDEST_BYTES >= _LARGE_BYTES
 
 
-def _made(text: str, isa: InstructionSet) -> list[Code]:
+def _compile_module(text: str, isa: InstructionSet) -> list[Code]:
     """Code of a module's functions."""
     found = functions(llvm.amdgpu_object(text, isa.target.name, isa.wave_size))
     return [found[f"h{i}"] for i in range(len(found))]
 
 
-def _made_apart(text: str, isa: InstructionSet, hook: Hook) -> list[Code]:
+def _compile_in_child(text: str, isa: InstructionSet, hook: Hook) -> list[Code]:
     """The same, with assembly perhaps, where LLVM may fail; raises Unsupported."""
     target, bare = (isa.target.name, isa.wave_size), without_text(text)
     try:

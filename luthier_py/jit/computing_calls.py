@@ -95,7 +95,7 @@ def _is_among(name: str, names: Iterable[str]) -> bool:
 def _callers(called: str, units: Iterable[DeviceIr], start: Iterable[str]) -> Iterator[str]:
     """Functions and lines of the source that have such a call."""
     for unit in units:
-        reached = (name for symbol in start if symbol in unit.symbols for name in unit.reached(symbol))
+        reached = (name for symbol in start if symbol in unit.symbols for name in unit.collect_reachable(symbol))
         for text in map(unit.symbols.__getitem__, reached):
             for line in text.splitlines() if text.startswith("define ") else ():
                 located = _LOCATED.search(line)

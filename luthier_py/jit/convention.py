@@ -67,10 +67,10 @@ def declare_parameters(seats: list[Seat]) -> str:
 def receive(ir: Builder, seat: Seat, lane: bool) -> Value:
     """The value that came in."""
     came = Value(carrier(seat.type), f"%p{seat.position}", lane)
-    return unpacked(ir, came, seat.type)
+    return unpack_value(ir, came, seat.type)
 
 
-def unpacked(ir: Builder, came: Value, type: Type) -> Value:
+def unpack_value(ir: Builder, came: Value, type: Type) -> Value:
     """What came as `carrier` has it."""
     if came.type == type:
         return came
@@ -88,7 +88,7 @@ def receive_field(ir: Builder, position: int, type: Type) -> Value:
     bits = ir.emit(I64, f"ptrtoint ptr {GLOBAL} {name} to i64", lane=False)
     if type.dwords == 1:
         bits = ir.emit(I32, f"trunc i64 {bits.text} to i32", lane=False)
-    return unpacked(ir, Value(carrier(type), bits.text, lane=False), type)
+    return unpack_value(ir, Value(carrier(type), bits.text, lane=False), type)
 
 
 def return_type(seats: list[Seat]) -> str:
@@ -105,7 +105,7 @@ def _return_types(seat: Seat) -> list[str]:
 
 def send(ir: Builder, seats: list[Seat], values: list[Value]) -> None:
     """Return ``values``, which are in the order of ``seats``."""
-    parts = [part for seat, value in zip(seats, values, strict=True) for part in _sent(ir, seat, value)]
+    parts = [part for seat, value in zip(seats, values, strict=True) for part in _split_into_parts(ir, seat, value)]
     type = return_type(seats)
     if len(parts) < 2:
         ir.finish(f"ret {type} {parts[0].text if parts else 'poison'}")
@@ -116,8 +116,8 @@ def send(ir: Builder, seats: list[Seat], values: list[Value]) -> None:
     ir.finish(f"ret {type} {text}")
 
 
-def _sent(ir: Builder, seat: Seat, value: Value) -> list[Value]:
-    value = packed(ir, value)
+def _split_into_parts(ir: Builder, seat: Seat, value: Value) -> list[Value]:
+    value = pack_value(ir, value)
     if seat.file is RegFile.SGPR:
         return [value]
     if value.type.dwords == 1:
@@ -129,19 +129,19 @@ def _sent(ir: Builder, seat: Seat, value: Value) -> list[Value]:
     return halves
 
 
-def packed(ir: Builder, value: Value) -> Value:
+def pack_value(ir: Builder, value: Value) -> Value:
     """A value as the integer of one dword or two in which it travels."""
     bits = I32 if value.type.dwords == 1 else I64
     if llvm(value.type).startswith("ptr"):
         value = ir.emit(bits, f"ptrtoint {llvm(value.type)} {value.text} to {llvm(bits)}", value.lane)
     if isinstance(value.type, Scalar) and value.type.bits in (8, 16):
-        value = _extended(ir, value, value.type)
+        value = _extend_to_dword(ir, value, value.type)
     if value.type != bits and not (isinstance(value.type, Scalar) and value.type.is_integer):
         value = _bitcast(ir, value, bits)
     return value
 
 
-def _extended(ir: Builder, value: Value, type: Scalar) -> Value:
+def _extend_to_dword(ir: Builder, value: Value, type: Scalar) -> Value:
     """A short number in a dword: its sign goes on, other high bits are 0."""
     if type.kind is Kind.FLOAT:
         value = _bitcast(ir, value, U16)

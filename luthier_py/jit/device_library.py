@@ -27,12 +27,12 @@ def device_library(isa: InstructionSet) -> list[DeviceIr]:
     waves = f"oclc_wavefrontsize64_{'on' if isa.wave_size == 64 else 'off'}"
     texts = constants(isa.target.name)
     told = "\n".join(texts[name] for name in (*_CHOSEN, waves, version_module(isa.target.name)))
-    return [*(_parsed(folder / file) for file in _FILES), DeviceIr.parsed(told)]
+    return [*(_parse_library(folder / file) for file in _FILES), DeviceIr.parse(told)]
 
 
 @cache
-def _parsed(path: Path) -> DeviceIr:
+def _parse_library(path: Path) -> DeviceIr:
     try:
-        return DeviceIr.parsed(llvm.bitcode_text(path.read_bytes()))
+        return DeviceIr.parse(llvm.bitcode_text(path.read_bytes()))
     except (OSError, Invalid) as error:
         raise Unsupported(f"{path}: the device library cannot be read: {error}") from error

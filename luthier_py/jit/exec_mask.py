@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate, product
 
 from luthier_py.isa import EXEC, VCC, Access, Inst, OpFlag, RegFile
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Branch
 from luthier_py.isa.semantics.readers.binding import REGISTERS
 from luthier_py.isa.semantics.readers.lane_bits import Bit, assignments_in_half, outcome
@@ -54,7 +54,7 @@ def follow_exec(instrs: Sequence[Inst], wave_size: int) -> ExecProof:
 def _states(instrs: Sequence[Inst], wave_size: int, half: int, before: int) -> set[tuple[int, Bit]] | None:
     """Positions that a lane reaches, with its bit of EXEC there; None when there are too many ways."""
     starts = {at: i for i, at in enumerate(accumulate((inst.size_bytes for inst in instrs), initial=0))}
-    places, needed = list(starts), _needed(instrs, starts, half)
+    places, needed = list(starts), _compute_exec_dependences(instrs, starts, half)
     branches = (inst.branch_target(place) for inst, place in zip(instrs, places, strict=False))
     targets = [None if place is None else starts[place] for place in branches]
     ahead = _ahead(instrs, targets, needed)
@@ -87,7 +87,7 @@ def _ahead(instrs: Sequence[Inst], targets: Sequence[int | None], needed: Sequen
     return found
 
 
-def _needed(instrs: Sequence[Inst], starts: dict[int, int], half: int) -> list[int]:
+def _compute_exec_dependences(instrs: Sequence[Inst], starts: dict[int, int], half: int) -> list[int]:
     """For each position, the dwords of the SGPR file that EXEC at a later place may depend on."""
     own, places = 1 << EXEC + half, list(starts)
     needed, grew = [own] * (len(instrs) + 1), True
@@ -108,7 +108,7 @@ def _needed(instrs: Sequence[Inst], starts: dict[int, int], half: int) -> list[i
 
 def _zero_test(inst: Inst) -> tuple[int, bool] | None:
     """The mask that a branch looks at, and whether it is taken when that is zero."""
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if isinstance(row, Branch) and row.register in ("exec", "vcc"):
         return REGISTERS[row.register], row.if_zero
     return None

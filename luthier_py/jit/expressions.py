@@ -22,7 +22,7 @@ from luthier_py.jit.inline_assembly import inline_assembly
 from luthier_py.jit.lowering import Lowering
 from luthier_py.jit.scope import Differs, Scope
 from luthier_py.jit.source import MISSING
-from luthier_py.jit.suggestions import callable_names, meant_call, meant_mathematics, meant_value
+from luthier_py.jit.suggestions import callable_names, suggest_call, suggest_math_function, suggest_value
 from luthier_py.tool.hook import Device, Hook, Parameter
 from luthier_py.tool.inline_assembly import EXAMPLE, asm
 from luthier_py.tool.intrinsic import Intrinsic, Operand, Result, Value
@@ -58,7 +58,7 @@ class Expressions:
         """Compile a call of a device function in place; statements know how."""
         raise NotImplementedError
 
-    def printed(self, node: ast.Call) -> tuple[Operand, ...]:
+    def lower_print(self, node: ast.Call) -> tuple[Operand, ...]:
         """Say something; statements know where to."""
         raise NotImplementedError
 
@@ -82,8 +82,8 @@ class Expressions:
         with self.at(node):
             return (handler(self, node),)
 
-    def typed(self, node: ast.expr) -> Value:
-        return arithmetic.typed(self.expression(node))
+    def lower_to_value(self, node: ast.expr) -> Value:
+        return arithmetic.materialise(self.expression(node))
 
     def literal(self, node: ast.Constant) -> Operand:
         if isinstance(node.value, (bool, int, float)):
@@ -110,7 +110,7 @@ class Expressions:
         if found is MISSING:
             source = self.scope.source
             around = source.around()
-            meant = meant_value(node.id, around, source.local_names) if isinstance(node, ast.Name) else ""
+            meant = suggest_value(node.id, around, source.local_names) if isinstance(node, ast.Name) else ""
             self.refuse(node, f"{_brief(node)} is unknown here; device code sees its parameters, its locals and "
                               f"constants of the module{meant}")
         self.refuse(node, f"{_brief(node)} is {type(found).__name__}; only int, float and bool constants can be read")
@@ -128,9 +128,9 @@ class Expressions:
         return arithmetic.unary(self.ir, node.op, self.expression(node.operand))
 
     def subscript(self, node: ast.Subscript) -> Operand:
-        return self.loaded(self.element(node))
+        return self.load_from(self.element(node))
 
-    def loaded(self, where: Value) -> Value:
+    def load_from(self, where: Value) -> Value:
         """What is there; of a local array what lanes differ in."""
         own = isinstance(where.type, ElementAddress) and self.scope.key(where.type.name) in self.differs.keys
         return self.ir.load(where, self.lane(where.lane or own or is_of_lanes(where.type)))
@@ -140,9 +140,9 @@ class Expressions:
         if self.scope.source.constant(node) is not MISSING or not self.has_local_root(node):
             return self.outside(node)
         if self.is_in_memory(node):
-            return self.loaded(self.address(node))
+            return self.load_from(self.address(node))
         with self.at(node):
-            return structures.member_of(self.ir, self.typed(node.value), node.attr)
+            return structures.member_of(self.ir, self.lower_to_value(node.value), node.attr)
 
     def has_local_root(self, node: ast.expr) -> bool:
         """Whether it begins with a value of the function, and not with a name around it."""
@@ -162,7 +162,7 @@ class Expressions:
             self.refuse(node, "only names, pointer[i] and its members can be assigned in device code")
         if not self.is_in_memory(node):
             with self.at(node):
-                structures.member_of(self.ir, self.typed(node.value), node.attr)  # other types have none
+                structures.member_of(self.ir, self.lower_to_value(node.value), node.attr)  # other types have none
             self.refuse(node, f"`{_brief(node.value)}` is a value, of which no part changes; make another of "
                               "members")
         where = self.address(node.value)
@@ -275,7 +275,7 @@ class Expressions:
             self.refuse(node, "only plain positional arguments are allowed in device code")
         with self.at(node):
             if isinstance(callee, Struct):
-                return (structures.made(self.ir, callee, [self.expression(arg) for arg in node.args]),)
+                return (structures.build_struct(self.ir, callee, [self.expression(arg) for arg in node.args]),)
             if isinstance(callee, (Scalar, Pointer)):
                 return (arithmetic.explicit(self.ir, self.one_argument(node, callee), callee),)
             if isinstance(callee, Device):
@@ -292,7 +292,7 @@ class Expressions:
             if callee is asm:
                 return self.assembly(node)
             if callee is print:
-                return self.printed(node)
+                return self.lower_print(node)
             if callee is abs:
                 return (arithmetic.absolute(self.ir, self.one_argument(node, "abs")),)
         self.refuse(node, f"{_brief(node.func)} cannot be called in device code{self.instead(node.func, callee)}; "
@@ -305,15 +305,15 @@ class Expressions:
         if not isinstance(given, str) or [each.arg for each in node.keywords] != ["result"]:
             self.refuse(node, f"asm takes a text, inputs and the type of its result, as in {EXAMPLE}")
         wanted = node.keywords[0].value
-        types = [self.declared(each) for each in (wanted.elts if isinstance(wanted, ast.Tuple) else [wanted])]
-        inputs = [arithmetic.typed(self.expression(arg)) for arg in node.args[1:]]
+        types = [self.resolve_annotation(each) for each in (wanted.elts if isinstance(wanted, ast.Tuple) else [wanted])]
+        inputs = [arithmetic.materialise(self.expression(arg)) for arg in node.args[1:]]
         found = inline_assembly(self.ir, self.isa, given, inputs, types)
         return tuple(replace(value, lane=self.lane(value.lane)) for value in found)
 
     def instead(self, node: ast.expr, callee: object) -> str:
         """What to do about a callee that is none."""
         foreign = callable(callee) and not isinstance(callee, FunctionType)
-        if foreign and isinstance(node, ast.Attribute) and (hint := meant_mathematics(node.attr)):
+        if foreign and isinstance(node, ast.Attribute) and (hint := suggest_math_function(node.attr)):
             return hint
         if isinstance(callee, Hook) or callable(callee):
             return "; mark functions that hooks share with @device"
@@ -321,7 +321,7 @@ class Expressions:
         name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
         if callee is not MISSING or not name or name in source.local_names:
             return ""
-        return f", it is unknown here{meant_call(name, source.around())}"
+        return f", it is unknown here{suggest_call(name, source.around())}"
 
     def one_argument(self, node: ast.Call, callee: object) -> Operand:
         if len(node.args) != 1:
@@ -358,7 +358,7 @@ class Expressions:
         """A single lane cannot differ from itself."""
         return differs and not self.single_lane
 
-    def passed(self, node: ast.AST, what: str, parameter: Parameter, operand: Operand) -> Value:
+    def convert_for_parameter(self, node: ast.AST, what: str, parameter: Parameter, operand: Operand) -> Value:
         """``operand`` for a parameter or result of a function; what differs between lanes needs Lane[...]."""
         with self.at(node):
             value = arithmetic.implicit(self.ir, operand, parameter.type)
@@ -369,10 +369,10 @@ class Expressions:
 
     def type_of(self, node: ast.expr) -> Type | None:
         """The type that an expression names, if it does: ``u32``, ``ptr[u32]``; of ``Lane[u32]`` that of each lane."""
-        found = self.declared(node)
+        found = self.resolve_annotation(node)
         return found.of if isinstance(found, LaneType) else found
 
-    def declared(self, node: ast.expr) -> Type | LaneType | None:
+    def resolve_annotation(self, node: ast.expr) -> Type | LaneType | None:
         """The same, with ``Lane``."""
         if isinstance(node, ast.Subscript):
             outer, inner = self.scope.source.constant(node.value), self.type_of(node.slice)

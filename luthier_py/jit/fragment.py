@@ -12,7 +12,7 @@ from itertools import accumulate
 from luthier_py.errors import HookError, Unsupported
 from luthier_py.isa import MODE, NO_REGS, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, Space
 from luthier_py.isa.glue import nothing
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action
 from luthier_py.jit.called import PRIVATE_RESOURCE, STACK_POINTER, in_buffers, returns, scalars, without_returns
 from luthier_py.jit.convention import Seat
@@ -86,7 +86,7 @@ def _holes(code: Code, instrs: tuple[Inst, ...], left_out: int) -> Iterator[Hole
 
 def without_prologue(instrs: tuple[Inst, ...]) -> tuple[Inst, ...]:
     """What LLVM sets in MODE where a shader begins is the kernel's to choose: its code goes on after the hook."""
-    while instrs and meaning(instrs[0].op) is Action.SETREG_IMM and instrs[0].writes.sgpr >> MODE & 1:
+    while instrs and find_meaning(instrs[0].op) is Action.SETREG_IMM and instrs[0].writes.sgpr >> MODE & 1:
         instrs = instrs[1:]
     return instrs
 

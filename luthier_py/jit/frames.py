@@ -15,7 +15,7 @@ from luthier_py.errors import Unsupported
 from luthier_py.jit.builder import PRIVATE
 from luthier_py.jit.text_functions import ALLOCA, CALL, NAME, TextFunction, arguments
 from luthier_py.tool.declared import split_at_commas
-from luthier_py.tool.device_ir import Depth, unquoted
+from luthier_py.tool.device_ir import Depth, unquote_name
 
 TOO_DEEP = "luthier.too_deep"  # called where a frame more would be needed
 
@@ -43,7 +43,7 @@ class FramedLoop:
     """Functions that call each other, as one that begins with any of them (mutable: makes names)."""
 
     def __init__(self, functions: Sequence[TextFunction], depth: Depth, where: str) -> None:
-        self.functions = {each.name: _renamed(each, f"f{number}.") for number, each in enumerate(functions)}
+        self.functions = {each.name: _prefix_names(each, f"f{number}.") for number, each in enumerate(functions)}
         self.depth, self.where = depth, where
         self.frame = _Frame()
         self.slots: dict[str, str] = {}  # where arguments are, by the value that they become
@@ -82,7 +82,7 @@ class FramedLoop:
             f"  store i32 0, ptr {PRIVATE} %first", f"  store i32 0, ptr {PRIVATE} %level",
             f"  br label %{next(iter(function.blocks))}",
         ]  # fmt: skip
-        ends = [line for name in self.functions for line in self._dispatched(name, name == entry)]
+        ends = [line for name in self.functions for line in self._emit_return_dispatch(name, name == entry)]
         return "\n".join([function.header, *start, *blocks, *ends, "}", ""])
 
     def _result(self, name: str) -> str:
@@ -101,8 +101,8 @@ class FramedLoop:
                 continue
             if argument is not None and argument[3] in self.frame.types:
                 made.append(f"  {argument[1]} = load {argument[2]}, ptr {PRIVATE} {argument[3]}")
-            elif call is not None and unquoted(call[2]) in self.functions:
-                yield from self._framed(label, [*made, *self._called(label, call)])
+            elif call is not None and unquote_name(call[2]) in self.functions:
+                yield from self._emit_framed_block(label, [*made, *self._emit_call(label, call)])
                 yield from self._block(name, f"{label}.on", [*self._came_back(call), *lines[at + 1 :]])
                 return
             elif end is not None:
@@ -110,9 +110,9 @@ class FramedLoop:
                 made.append(f"  br label %return.{list(self.functions).index(name)}")
             else:
                 made.append(line)
-        yield from self._framed(label, made)
+        yield from self._emit_framed_block(label, made)
 
-    def _framed(self, label: str, lines: list[str]) -> Iterator[str]:
+    def _emit_framed_block(self, label: str, lines: list[str]) -> Iterator[str]:
         """With addresses in the frame of the level that the block runs at."""
         own: dict[str, str] = {}
         for line in lines:
@@ -129,9 +129,9 @@ class FramedLoop:
         yield (f"  %{label}.frame = getelementptr [{self.depth.levels} x {self.frame.type}], ptr {PRIVATE} %frames, "
                f"i32 0, i32 %{label}.level")
 
-    def _called(self, label: str, call: re.Match[str]) -> Iterator[str]:
+    def _emit_call(self, label: str, call: re.Match[str]) -> Iterator[str]:
         """The end of a block that calls."""
-        callee = self.functions[unquoted(call[2])]
+        callee = self.functions[unquote_name(call[2])]
         self.returns[callee.name].append(f"{label}.on")
         number = len(self.returns[callee.name])
         frames = f"[{self.depth.levels} x {self.frame.type}]"
@@ -154,11 +154,11 @@ class FramedLoop:
         yield f"  br label %{label}.on"
 
     def _came_back(self, call: re.Match[str]) -> Iterator[str]:
-        callee = self.functions[unquoted(call[2])]
+        callee = self.functions[unquote_name(call[2])]
         if call[1] is not None:
             yield f"  {call[1]} = load {callee.gives}, ptr {PRIVATE} {self._result(callee.name)}"
 
-    def _dispatched(self, name: str, entry: bool) -> Iterator[str]:
+    def _emit_return_dispatch(self, name: str, entry: bool) -> Iterator[str]:
         """Where calls of a function end: at the place that its frame names."""
         at, gives = list(self.functions).index(name), self.functions[name].gives
         label = f"return.{at}"
@@ -182,7 +182,7 @@ class FramedLoop:
             yield f"  ret {gives} %result"
 
 
-def _renamed(function: TextFunction, prefix: str) -> TextFunction:
+def _prefix_names(function: TextFunction, prefix: str) -> TextFunction:
     def own(text: str) -> str:
         return NAME.sub(lambda found: f"%{prefix}{_plain(found[1])}", text)
 
@@ -192,4 +192,4 @@ def _renamed(function: TextFunction, prefix: str) -> TextFunction:
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[^-\w$.]", "_", unquoted(name))
+    return re.sub(r"[^-\w$.]", "_", unquote_name(name))

@@ -15,7 +15,7 @@ from luthier_py.jit.builder import Builder, constant
 from luthier_py.jit.convention import Seat
 from luthier_py.jit.lowering import Lowering
 from luthier_py.jit.printing import push_deepest
-from luthier_py.jit.pushing import pushing_functions
+from luthier_py.jit.pushing import emit_push_functions
 from luthier_py.jit.scope import Differs, Levelled, Scope, context
 from luthier_py.jit.source import source_of
 from luthier_py.jit.statements import Statements
@@ -96,7 +96,7 @@ def _function(
     body = Statements(shared, scope)
     if hook.made is not None:
         wanted = (parameter.type for parameter in hook.declared)
-        values = [body.made(how, values, type) for how, type in zip(hook.made, wanted, strict=True)]
+        values = [body.evaluate_recipe(how, values, type) for how, type in zip(hook.made, wanted, strict=True)]
     body.run(values)
     ir.start(done)
     if shared.printing is not None and (ir.natives or shared.levelled.names):
@@ -104,7 +104,7 @@ def _function(
     returned = [ir.get(slots[seat.position], seat.type, signature.results[seat.position].lane) for seat in results]
     convention.send(ir, results, returned)
     header = f"define amdgpu_cs {convention.return_type(results)} @hook({convention.declare_parameters(params)}) #0"
-    others = [*shared.levelled.texts.values(), *pushing_functions(shared)]
+    others = [*shared.levelled.texts.values(), *emit_push_functions(shared)]
     text = "\n".join([f"{header} {{\n{ir.body()}\n}}", *others])
     return text, ir, shared.levelled
 

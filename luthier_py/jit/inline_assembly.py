@@ -66,15 +66,17 @@ def inline_assembly(
         if not _travels(value.type):
             raise ValueError(f"asm takes numbers, and this is {value.type}; convert it, as in u64(...)")
     lines = "\n".join(line for each in text.splitlines() if (line := COMMENT.sub("", each).strip()))
-    fitted = _fitted(isa, lines, tuple(place for _, place in results),
+    fitted = _fit_registers(isa, lines, tuple(place for _, place in results),
                      tuple((value.type.dwords, value.lane) for value in inputs))
-    given = [_given(ir, value, place) for value, place in zip(inputs, fitted.inputs, strict=True)]
-    called = _called(ir, lines, _constraints(results, fitted), [f"i{32 * place.dwords}" for _, place in results], given)
-    return tuple(convention.unpacked(ir, Value(convention.carrier(type), name, place.file is RegFile.VGPR), type)
+    given = [_lower_input(ir, value, place) for value, place in zip(inputs, fitted.inputs, strict=True)]
+    called = _emit_asm_call(
+        ir, lines, _constraints(results, fitted), [f"i{32 * place.dwords}" for _, place in results], given
+    )
+    return tuple(convention.unpack_value(ir, Value(convention.carrier(type), name, place.file is RegFile.VGPR), type)
                  for name, (type, place) in zip(called, results, strict=True))
 
 
-def _called(ir: Builder, lines: str, constraints: str, gives: Sequence[str], given: Sequence[str]) -> list[str]:
+def _emit_asm_call(ir: Builder, lines: str, constraints: str, gives: Sequence[str], given: Sequence[str]) -> list[str]:
     """Names of what LLVM's `asm` gives, of these types."""
     text = "\\0A".join(MARK + line for line in _NUMBER.sub(r"$\1", lines).splitlines())
     kind = gives[0] if len(gives) == 1 else f"{{ {', '.join(gives)} }}"
@@ -98,9 +100,9 @@ def _travels(type: Type) -> bool:
     return isinstance(type, Scalar) and type != BOOL
 
 
-def _given(ir: Builder, value: Value, carrier: Carrier) -> str:
+def _lower_input(ir: Builder, value: Value, carrier: Carrier) -> str:
     """An input, with its type. LLVM may not know of what is one for the wave that it is."""
-    bits = convention.packed(ir, value)
+    bits = convention.pack_value(ir, value)
     if carrier.file is RegFile.SGPR and bits.text.startswith("%"):
         bits = ir.call(f"llvm.amdgcn.readfirstlane.i{32 * carrier.dwords}", bits.type, (bits,), lane=False)
     return f"{llvm(bits.type)} {bits.text}"
@@ -117,7 +119,7 @@ def _constraints(results: Sequence[tuple[Type, Carrier]], fitted: Fitted) -> str
 
 
 @lru_cache(maxsize=1 << 10)
-def _fitted(
+def _fit_registers(
     isa: InstructionSet, text: str, results: tuple[Carrier, ...], inputs: tuple[tuple[int, bool], ...]
 ) -> Fitted:
     """``inputs``: how many registers each takes, and whether lanes differ in it."""
@@ -126,9 +128,9 @@ def _fitted(
     for places in _choices(inputs):
         regs = _registers((*results, *places))
         try:
-            insts = _assembled(isa, text, regs)
+            insts = _assemble_text(isa, text, regs)
         except LuthierError as error:
-            refused = refused or _shown(error.message, regs)
+            refused = refused or _restore_placeholders(error.message, regs)
             continue
         writes = NO_REGS
         for inst in insts:
@@ -168,11 +170,11 @@ def _registers(places: Sequence[Carrier]) -> tuple[Reg, ...]:
     return tuple(Reg(place.file, _FIRST[place.file] + 2 * at, place.dwords) for at, place in enumerate(places))
 
 
-def _assembled(isa: InstructionSet, text: str, regs: Sequence[Reg]) -> tuple[Inst, ...]:
+def _assemble_text(isa: InstructionSet, text: str, regs: Sequence[Reg]) -> tuple[Inst, ...]:
     return isa.decode_all(isa.assemble(_NUMBER.sub(lambda number: str(regs[int(number[1])]), text)))
 
 
-def _shown(message: str, regs: Sequence[Reg]) -> str:
+def _restore_placeholders(message: str, regs: Sequence[Reg]) -> str:
     """A message of the assembler, with numbers for registers."""
     for at, reg in enumerate(regs):
         message = re.sub(rf"(?<![\w.]){re.escape(str(reg))}(?![\w:])", f"{{{at}}}", message)
@@ -187,7 +189,7 @@ def _check(
         raise ValueError("there is no instruction in the text")
     written = NO_REGS
     for inst in insts:
-        text = f"`{_shown(isa.text(inst), regs)}`"
+        text = f"`{_restore_placeholders(isa.text(inst), regs)}`"
         if why := _unfit(inst):
             raise ValueError(f"{text} {why}")
         if lost := inst.writes - results - _OWN:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from luthier_py.errors import LuthierError, Unsupported
 from luthier_py.isa import Inst, InstructionSet, OperandKind
-from luthier_py.isa.owed import NOTHING, Missing, Owed, Possible, missing, possible
+from luthier_py.isa.owed import NOTHING, Missing, Owed, Possible, find_missing_mitigations, possible
 from luthier_py.isa.parse import COMMENT
 from luthier_py.jit.inline_assembly import MARK
 from luthier_py.jit.object import Code, ConstantField
@@ -50,8 +50,8 @@ def has_foreign_text(ir: str) -> bool:
 
 def with_text(code: Code, listing: str, name: str, isa: InstructionSet) -> Code:
     """``code`` of the function ``name``, with all texts of LLVM's ``listing``."""
-    lines = _settled(isa, list(_lines(code, _body(listing, name), isa)))
-    return _laid_out(code, lines, isa)
+    lines = _insert_missing_waits(isa, list(_lines(code, _body(listing, name), isa)))
+    return _lay_out_code(code, lines, isa)
 
 
 def _body(listing: str, name: str) -> list[str]:
@@ -67,7 +67,7 @@ def _lines(code: Code, body: Sequence[str], isa: InstructionSet) -> list[str | P
     fields, at = {field.offset: field for field in code.fields}, 0
     for line in body:
         if line.startswith(MARK):
-            found += [Piece(inst) for inst in _assembled(line.removeprefix(MARK), isa)]
+            found += [Piece(inst) for inst in _assemble_line(line.removeprefix(MARK), isa)]
             continue
         text = COMMENT.sub("", line).strip()
         label = _LABEL.match(text)
@@ -85,7 +85,7 @@ def _lines(code: Code, body: Sequence[str], isa: InstructionSet) -> list[str | P
     return found
 
 
-def _assembled(text: str, isa: InstructionSet) -> list[Inst]:
+def _assemble_line(text: str, isa: InstructionSet) -> list[Inst]:
     try:
         return [isa.parse(text)]
     except LuthierError as error:
@@ -95,7 +95,7 @@ def _assembled(text: str, isa: InstructionSet) -> list[Inst]:
 # -- hazards ---------------------------------------------------------------------------------------
 
 
-def _settled(isa: InstructionSet, lines: list[str | Piece]) -> list[str | Piece]:
+def _insert_missing_waits(isa: InstructionSet, lines: list[str | Piece]) -> list[str | Piece]:
     """With what is missing before instructions."""
     rows = possible(isa, {line.inst.op for line in lines if isinstance(line, Piece)})
     labels = {line: at for at, line in enumerate(lines) if isinstance(line, str)}
@@ -109,7 +109,7 @@ def _settled(isa: InstructionSet, lines: list[str | Piece]) -> list[str | Piece]
         line, before = lines[at], owed[at]
         following = [at + 1]
         if isinstance(line, Piece):
-            lacks[at] = missing(isa, [before], line.inst)
+            lacks[at] = find_missing_mitigations(isa, [before], line.inst)
             before = _behind(isa, rows, line.inst, before, lacks[at])
             following += [] if line.jump is None else [labels[line.jump]]
         for to in following:
@@ -123,7 +123,7 @@ def _settled(isa: InstructionSet, lines: list[str | Piece]) -> list[str | Piece]
 def _behind(isa: InstructionSet, rows: Possible, inst: Inst, owed: Owed, lacks: Missing) -> Owed:
     for wait in lacks.instructions(isa, inst):
         owed = owed.behind(isa, wait)
-    return owed.behind(isa, inst).join(rows.own(isa, inst)).join(owed.carried(isa, inst))
+    return owed.behind(isa, inst).join(rows.own(isa, inst)).join(owed.extend_patterns(isa, inst))
 
 
 def _waits(isa: InstructionSet, line: str | Piece, lacks: Missing | None) -> list[Piece]:
@@ -133,7 +133,7 @@ def _waits(isa: InstructionSet, line: str | Piece, lacks: Missing | None) -> lis
 # -- bytes -----------------------------------------------------------------------------------------
 
 
-def _laid_out(code: Code, lines: Sequence[str | Piece], isa: InstructionSet) -> Code:
+def _lay_out_code(code: Code, lines: Sequence[str | Piece], isa: InstructionSet) -> Code:
     labels, at = {}, 0
     for line in lines:
         if isinstance(line, str):

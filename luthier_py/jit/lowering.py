@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn, Protocol
 
 from luthier_py.jit import arithmetic
-from luthier_py.jit.builder import Builder, llvm, mangled
+from luthier_py.jit.builder import Builder, llvm, mangle_type
 from luthier_py.tool.hook import Device
 from luthier_py.tool.intrinsic import Operand, Value
 from luthier_py.tool.types import Scalar, Type
@@ -47,11 +47,11 @@ class Lowering:
 
     def typed(self, operand: Operand) -> Value:
         """``operand`` with the type that it has, or that a literal takes where it meets nothing; writes no code."""
-        return arithmetic.typed(operand)
+        return arithmetic.materialise(operand)
 
     def integer(self, operand: Operand) -> Value:
         """``operand`` if it is an integer, else ValueError."""
-        value = arithmetic.typed(operand)
+        value = arithmetic.materialise(operand)
         if not (isinstance(value.type, Scalar) and value.type.is_integer):
             raise ValueError(f"an integer is needed here, not {value.type}")
         return value
@@ -108,7 +108,7 @@ class Lowering:
 
     def mangled(self, type: Type) -> str:
         """A type as the names of LLVM's overloaded intrinsics end with it."""
-        return mangled(type)
+        return mangle_type(type)
 
     def refuse(self, message: str) -> NoReturn:
         """HookError with the file and line of the intrinsic's call."""

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from luthier_py.jit import arithmetic
-from luthier_py.jit.builder import Builder, llvm, mangled
+from luthier_py.jit.builder import Builder, llvm, mangle_type
 from luthier_py.tool.intrinsic import Operand, Value
 from luthier_py.tool.types import BF16, BOOL, Kind, Scalar
 
@@ -57,16 +57,16 @@ def call(ir: Builder, callee: Callable[..., Any], operands: Sequence[Operand]) -
     if len(operands) != _ARITY[name]:
         raise ValueError(f"math.{name} takes {_ARITY[name]} numbers, {len(operands)} given")
     if not any(isinstance(operand, Value) for operand in operands):
-        return _folded(callee, operands)
-    values = _unified(ir, name, operands)
+        return _fold_constants(callee, operands)
+    values = _unify_types(ir, name, operands)
     lane, type = any(value.lane for value in values), values[0].type
     if name in _TESTS:
-        return _tested(ir, name, values[0], lane)
-    function = f"llvm.{name}.{mangled(type)}" if name in _OWN else f"{LIBRARY}{name}_{type}"
+        return _emit_class_test(ir, name, values[0], lane)
+    function = f"llvm.{name}.{mangle_type(type)}" if name in _OWN else f"{LIBRARY}{name}_{type}"
     return ir.call(function, type, tuple(values), lane)
 
 
-def _folded(callee: Callable[..., Any], operands: Sequence[Operand]) -> int | float | bool:
+def _fold_constants(callee: Callable[..., Any], operands: Sequence[Operand]) -> int | float | bool:
     """Literals: Python computes."""
     try:
         found: int | float | bool = callee(*operands)
@@ -75,7 +75,7 @@ def _folded(callee: Callable[..., Any], operands: Sequence[Operand]) -> int | fl
     return found if isinstance(found, bool) else float(found)
 
 
-def _unified(ir: Builder, name: str, operands: Sequence[Operand]) -> list[Value]:
+def _unify_types(ir: Builder, name: str, operands: Sequence[Operand]) -> list[Value]:
     """In the one type that can hold each."""
     type = next(operand.type for operand in operands if isinstance(operand, Value))
     for operand in operands:
@@ -88,10 +88,10 @@ def _unified(ir: Builder, name: str, operands: Sequence[Operand]) -> list[Value]
     return [arithmetic.implicit(ir, operand, type) for operand in literals]
 
 
-def _tested(ir: Builder, name: str, value: Value, lane: bool) -> Value:
+def _emit_class_test(ir: Builder, name: str, value: Value, lane: bool) -> Value:
     kind = llvm(value.type)
     if name == "isnan":
         return ir.emit(BOOL, f"fcmp uno {kind} {value.text}, {value.text}", lane)
-    size = ir.call(f"llvm.fabs.{mangled(value.type)}", value.type, (value,), lane)
+    size = ir.call(f"llvm.fabs.{mangle_type(value.type)}", value.type, (value,), lane)
     infinite = arithmetic.literal(math.inf, value.type).text
     return ir.emit(BOOL, f"fcmp {'oeq' if name == 'isinf' else 'olt'} {kind} {size.text}, {infinite}", lane)

@@ -30,7 +30,9 @@ def native_call(ir: Builder, native: Native, signature: Signature, values: Seque
     """Results may differ between lanes where they are declared so."""
     ir.natives.add(native)
     ir.loads = True
-    given = ", ".join(f"{type} {_passed(ir, value, type)}" for type, value in zip(native.takes, values, strict=True))
+    given = ", ".join(
+        f"{type} {_lower_argument(ir, value, type)}" for type, value in zip(native.takes, values, strict=True)
+    )
     call = f'call {native.gives} @"{native.symbol}"({given})'
     if not signature.results:
         if native.gives == "void":
@@ -41,20 +43,20 @@ def native_call(ir: Builder, native: Native, signature: Signature, values: Seque
     found = ir.raw(call)
     (first, *_) = signature.results
     if not native.offsets and native.gives in (llvm(first.type), _GENERIC):
-        return (_received(ir, found, native.gives, first),)
+        return (_lower_result(ir, found, native.gives, first),)
     memory = ir.raw_alloca(native.gives)
     ir.line(f"store {native.gives} {found}, ptr {PRIVATE} {memory}")
     members = zip(native.offsets or (0,), signature.results, strict=True)
     return tuple(_member(ir, memory, offset, result) for offset, result in members)
 
 
-def _passed(ir: Builder, value: Value, type: str) -> str:
+def _lower_argument(ir: Builder, value: Value, type: str) -> str:
     if isinstance(value.type, Pointer) and type == _GENERIC:
         return ir.raw(f"addrspacecast ptr {GLOBAL} {value.text} to ptr")
     return value.text
 
 
-def _received(ir: Builder, text: str, given: str, result: Parameter) -> Value:
+def _lower_result(ir: Builder, text: str, given: str, result: Parameter) -> Value:
     if isinstance(result.type, Pointer) and given == _GENERIC:
         text = ir.raw(f"addrspacecast ptr {text} to ptr {GLOBAL}")
     return Value(result.type, text, result.lane)
@@ -66,7 +68,7 @@ def _member(ir: Builder, memory: str, offset: int, result: Parameter) -> Value:
     text = ir.raw(f"load {type}, ptr {PRIVATE} {where}")
     if result.type == BOOL:
         text = ir.raw(f"trunc i8 {text} to i1")
-    return _received(ir, text, type, result)
+    return _lower_result(ir, text, type, result)
 
 
 def _in_memory(type: Type) -> str:

@@ -23,7 +23,7 @@ from luthier_py.jit.inserted_text import has_foreign_text
 from luthier_py.jit.private_memory import start_of_body, with_private_pointers, with_tables
 from luthier_py.jit.recursion import DEEPEST, recursive, with_deepest, without_recursion
 from luthier_py.tool.declared import llvm_type
-from luthier_py.tool.device_ir import SYMBOL, Depth, DeviceIr, moved, numbers, unquoted
+from luthier_py.tool.device_ir import SYMBOL, Depth, DeviceIr, numbers, renumber_metadata, unquote_name
 from luthier_py.tool.hook import Hook
 from luthier_py.tool.native import Native
 from luthier_py.tool.native_tables import TABLES, table_text
@@ -65,9 +65,9 @@ def with_natives(hook: Hook, ir: HookIr, isa: InstructionSet) -> HookIr:
     for native in ir.natives:
         if not units[0].defines(native.symbol):
             raise HookError(f"{native.place}: {native.name} is not there for {isa.target.name}")
-    addresses = dict(_captured(hook, hook.function)) if isinstance(hook.function, Native) else {}
+    addresses = dict(_map_captures(hook, hook.function)) if isinstance(hook.function, Native) else {}
     depths = {symbol: depth for unit in units for symbol, depth in unit.depths.items()} | dict(ir.depths)
-    text = with_private_pointers(with_tables(_inlined(hook, _whole(ir, units, isa), depths, isa)))
+    text = with_private_pointers(with_tables(_inline_into_hook(hook, _whole(ir, units, isa), depths, isa)))
     if has_foreign_text(text):
         raise Unsupported(f"{hook.place}: hook {hook.name} has inline assembly, which C++ cannot have here; hooks in "
                           "Python can, as asm(...)")
@@ -83,7 +83,7 @@ def with_natives(hook: Hook, ir: HookIr, isa: InstructionSet) -> HookIr:
     return replace(ir, function=text, declarations=frozenset(), natives=(), alone=True)
 
 
-def _captured(hook: Hook, native: Native) -> Iterator[tuple[str, str]]:
+def _map_captures(hook: Hook, native: Native) -> Iterator[tuple[str, str]]:
     """Variables of the source, and the parameters that have their addresses: behind those that calls give."""
     for number, symbol in enumerate([*native.captures, *([TABLES] if native.tables else [])], len(native.takes)):
         given = number if hook.made is None else hook.made[number]
@@ -93,10 +93,10 @@ def _captured(hook: Hook, native: Native) -> Iterator[tuple[str, str]]:
 def _check_globals(hook: Hook, text: str) -> None:
     """What is left of memory that has a name cannot be: nothing would give it an address."""
     begin = start_of_body(text)
-    used = {unquoted(name) for name in SYMBOL.findall(text[begin : text.index("\n}\n", begin)])}
+    used = {unquote_name(name) for name in SYMBOL.findall(text[begin : text.index("\n}\n", begin)])}
     for name, space in _NAMED_MEMORY.findall(text):
-        if unquoted(name) in used:
-            raise Unsupported(f"{hook.place}: hook {hook.name} uses {unquoted(name)}, {_WHY_NOT[space]}")
+        if unquote_name(name) in used:
+            raise Unsupported(f"{hook.place}: hook {hook.name} uses {unquote_name(name)}, {_WHY_NOT[space]}")
 
 
 def _tables(hook: Hook, unit: DeviceIr, address: str) -> tuple[dict[str, str], str]:
@@ -113,7 +113,7 @@ def _tables(hook: Hook, unit: DeviceIr, address: str) -> tuple[dict[str, str], s
     return names, lines
 
 
-def _inlined(hook: Hook, text: str, depths: Mapping[str, Depth], isa: InstructionSet) -> str:
+def _inline_into_hook(hook: Hook, text: str, depths: Mapping[str, Depth], isa: InstructionSet) -> str:
     """A module with the hook alone."""
 
     def passes(module: str, *names: str) -> str:
@@ -133,7 +133,7 @@ def with_addresses(text: str, addresses: Mapping[str, str]) -> str:
     """A module with one function, in which values of it stand for the addresses of symbols."""
     begin = start_of_body(text)
     end = text.index("\n}\n", begin)
-    named = SYMBOL.sub(lambda found: addresses.get(unquoted(found[1]), found[0]), text[begin:end])
+    named = SYMBOL.sub(lambda found: addresses.get(unquote_name(found[1]), found[0]), text[begin:end])
     return f"{text[:begin]}{_without_expressions(named)}{text[end:]}"
 
 
@@ -152,10 +152,10 @@ def _whole(ir: HookIr, units: list[DeviceIr], isa: InstructionSet) -> str:
     """The hook with all that it may call, as a module."""
     declared = {_symbol(line): line for line in ir.declarations}
     start = {native.symbol for native in ir.natives} | declared.keys()
-    found = _gathered(start, units)
+    found = _collect_needed_symbols(start, units)
     if any(_is_of_library(name) for name in start.union(*found.values())):
         units = [*units, *device_library(isa)]
-        found = _gathered(start, units)
+        found = _collect_needed_symbols(start, units)
     captured = {symbol for native in ir.natives for symbol in native.captures}
     sending = {sender.symbol for native in ir.natives for sender in native.senders}  # the hook's text has them
     parts = []
@@ -163,13 +163,13 @@ def _whole(ir: HookIr, units: list[DeviceIr], isa: InstructionSet) -> str:
         texts = [_own(_DEBUG.sub("", unit.symbols[name]), name in captured)
                  for name in unit.symbols if name in found[number] - sending]
         attributes = (f"attributes #{at} = {{ {_ATTRIBUTE.sub('', words)} }}" for at, words in unit.attributes.items())
-        parts += [moved("\n".join([*texts, *attributes, *_nodes(unit, texts)]), _APART * (number + 1))]
+        parts += [renumber_metadata("\n".join([*texts, *attributes, *_nodes(unit, texts)]), _APART * (number + 1))]
     here = set[str]().union(*found.values())
     kept = frozenset(line for name, line in declared.items() if name not in here)
     return "\n".join([*parts, module([replace(ir, declarations=kept)])]) + "\n"
 
 
-def _gathered(start: set[str], units: list[DeviceIr]) -> dict[int, set[str]]:
+def _collect_needed_symbols(start: set[str], units: list[DeviceIr]) -> dict[int, set[str]]:
     """What is needed of each unit: a symbol is of the first that defines it, or else that names it."""
     found: dict[int, set[str]] = {number: set() for number in range(len(units))}
     todo, seen = list(start), set(start)
@@ -219,4 +219,4 @@ def _nodes(unit: DeviceIr, texts: list[str]) -> list[str]:
 
 def _symbol(line: str) -> str:
     found = SYMBOL.search(line)
-    return unquoted(found[1]) if found is not None else ""
+    return unquote_name(found[1]) if found is not None else ""

@@ -57,7 +57,7 @@ class Code:
     """What LLVM's object says of its functions, as it stands there, and the name that this one has in it: for who does
     not believe `frame_bytes` (`wanted`)."""
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """As bytes, to be kept."""
         rows = (_ROW.pack(p.offset, p.position, p.added, p.kind) for p in self.fields)
         name = self.name.encode()
@@ -65,8 +65,8 @@ class Code:
         return b"".join((sizes, *rows, name, self.said, self.code))
 
     @classmethod
-    def unpacked(cls, data: bytes) -> Code:
-        """The inverse of `packed`; ``data`` is not checked."""
+    def unpack(cls, data: bytes) -> Code:
+        """The inverse of `pack`; ``data`` is not checked."""
         count, frame_bytes, name_bytes, said_bytes = _COUNT.unpack_from(data)
         end = _COUNT.size + count * _ROW.size
         said = end + name_bytes

@@ -43,7 +43,7 @@ class Hole:
     added: int
     high: bool
 
-    def filled(self, hook: Hook, args: tuple[Arg, ...]) -> int:
+    def compute_dword(self, hook: Hook, args: tuple[Arg, ...]) -> int:
         """The dword in a call with these arguments."""
         type, number = hook.signature.parameters[self.position].type, args[self.position]
         assert isinstance(type, Scalar) and isinstance(number, (int, float))

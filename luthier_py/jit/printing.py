@@ -28,7 +28,7 @@ def push_line(lowering: Lowering, ir: Builder, channel: Value, message: SaidText
     MESSAGES[message.number] = message
     given, kinds = [], list[ValueKind]()
     for value in values:
-        bits, kind = _bits(ir, arithmetic.typed(value))
+        bits, kind = _bits(ir, arithmetic.materialise(value))
         given.append(bits)
         kinds.append(kind)
     _try_format(message, kinds)

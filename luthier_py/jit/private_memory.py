@@ -35,7 +35,7 @@ def with_tables(text: str) -> str:
     for number, each in enumerate(found):
         own, kind = f"%table{number}", f"[{each[3]} x {each[4]}]"
         cast = f"addrspacecast (ptr addrspace({each[2]}) @{each[1]} to ptr)"
-        without = _copied(text.replace(each[0], "").replace(cast, own), each[1], own)
+        without = _redirect_table_copies(text.replace(each[0], "").replace(cast, own), each[1], own)
         if f"@{each[1]}" in without:  # used in other ways
             continue
         lines = (f"  %memory{number} = alloca {kind}, align 16, addrspace(5)\n"
@@ -53,7 +53,7 @@ def start_of_body(text: str) -> int:
     return begin if label is None else label.end()
 
 
-def _copied(text: str, name: str, own: str) -> str:
+def _redirect_table_copies(text: str, name: str, own: str) -> str:
     """Copies of a table into an array of the function's, from where the table is now."""
 
     def from_own(call: re.Match[str]) -> str:
@@ -77,20 +77,20 @@ def _with_private_copies(text: str, casts: Mapping[str, str]) -> str:
     """What fills and copies the function's own memory knows that it is that."""
     used: set[str] = set()
 
-    def filled(call: re.Match[str]) -> str:
+    def rewrite_fill(call: re.Match[str]) -> str:
         if call[2] not in casts:
             return call[0]
         used.add(_FILL_OWN)
         return f"@llvm.memset.p5.i64(ptr addrspace(5) {call[1]}{casts[call[2]]},"
 
-    def copied(call: re.Match[str]) -> str:
+    def rewrite_copy(call: re.Match[str]) -> str:
         if call[2] not in casts or call[4] not in casts:
             return call[0]
         used.add(_COPY_OWN)
         into, source = f"{call[1]}{casts[call[2]]}", f"{call[3]}{casts[call[4]]}"
         return f"@llvm.memcpy.p5.p5.i64(ptr addrspace(5) {into}, ptr addrspace(5) {source},"
 
-    text = _COPY_CALL.sub(copied, _FILL_CALL.sub(filled, text))
+    text = _COPY_CALL.sub(rewrite_copy, _FILL_CALL.sub(rewrite_fill, text))
     return text + "".join(line for line in sorted(used) if line.partition("(")[0] not in text)
 
 

@@ -23,7 +23,7 @@ from luthier_py.tool.native import Native, Sender
 _CHANNEL, _RECORD = "%channel", "%record"
 
 
-def pushing_functions(shared: Context) -> Iterator[str]:
+def emit_push_functions(shared: Context) -> Iterator[str]:
     """What the bitcode that is called needs, each once."""
     callers: dict[Sender, Native] = {}
     for native in sorted(shared.ir.natives, key=lambda each: each.symbol):

@@ -22,13 +22,13 @@ from luthier_py.jit.text_functions import (
     LABEL,
     NAME,
     arguments,
-    changed,
     functions_of,
     names_in,
-    parsed,
+    parse_function,
+    rewrite_functions,
     symbol_of,
 )
-from luthier_py.tool.device_ir import SYMBOL, Depth, unquoted
+from luthier_py.tool.device_ir import SYMBOL, Depth, unquote_name
 
 DEEPEST = "luthier.deepest"  # asks for what TOO_DEEP was called with, or 0
 SIMPLER = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg", "tail_call_elimination", "simplify_cfg",
@@ -43,15 +43,15 @@ _ADDRESS = re.compile(r"^ *(%[-\w$.]+) = (addrspacecast|getelementptr [^%]*,) pt
 
 def recursive(text: str) -> list[frozenset[str]]:
     """Functions of a module that call themselves or each other, those together that do."""
-    calls = {unquoted(found[1]): {unquoted(name) for name in SYMBOL.findall(found[0].partition("\n")[2])}
+    calls = {unquote_name(found[1]): {unquote_name(name) for name in SYMBOL.findall(found[0].partition("\n")[2])}
              for found in FUNCTION.finditer(text)}
-    reached = {name: _reached(name, calls) for name in calls}
+    reached = {name: _collect_reachable(name, calls) for name in calls}
     groups = {frozenset(other for other in reached[name] if name in reached[other])
               for name in calls if name in reached[name]}
     return sorted(groups, key=min)
 
 
-def _reached(name: str, calls: Mapping[str, set[str]]) -> set[str]:
+def _collect_reachable(name: str, calls: Mapping[str, set[str]]) -> set[str]:
     found, todo = set[str](), [name]
     while todo:
         new = (calls[todo.pop()] & calls.keys()) - found
@@ -63,24 +63,26 @@ def _reached(name: str, calls: Mapping[str, set[str]]) -> set[str]:
 def without_recursion(text: str, depths: Mapping[str, Depth], passes: Callable[..., str], where: str) -> str:
     """``passes``: a module after LLVM's passes of the given names. Raises Unsupported where no depth is declared."""
     for group in recursive(text):
-        text = changed(text, group, lambda part: re.sub(r"^(define [^\n]*\)[^\n()]*?) alwaysinline", r"\1", part))
+        text = rewrite_functions(
+            text, group, lambda part: re.sub(r"^(define [^\n]*\)[^\n()]*?) alwaysinline", r"\1", part)
+        )
     text = passes(text, *SIMPLER)
     groups = recursive(text)
     kept = {name: _same_at_each_level(part) for group in groups for name, part in functions_of(text, group)}
     for group in groups:
-        text = changed(text, group, lambda part, group=group: _prepared(part, group, kept, where))  # type: ignore[misc]
+        text = rewrite_functions(text, group, lambda part, group=group: _prepare_for_frames(part, group, kept, where))  # type: ignore[misc]
     text = passes(text, *IN_MEMORY) if groups else text
     for group in groups:
         declared = [depths[name] for name in sorted(group) if name in depths]
         if not declared:
             raise Unsupported(f"{where} calls {min(group)}, which calls itself: declare how deep, with "
                               "LUTHIER_DEPTH(levels) before it, or use a loop")
-        parts = [replace(parsed(part), kept=kept[name] if len(group) == 1 else frozenset())
+        parts = [replace(parse_function(part), kept=kept[name] if len(group) == 1 else frozenset())
                  for name, part in functions_of(text, group)]
         loops = {part.name: FramedLoop(parts, min(declared, key=lambda each: each.levels), where) for part in parts}
-        text = changed(text, group, lambda part, loops=loops: loops[symbol_of(part)].text(symbol_of(part)))  # type: ignore
+        text = rewrite_functions(text, group, lambda part, loops=loops: loops[symbol_of(part)].text(symbol_of(part)))  # type: ignore
     ending = f"\ndeclare void @{TOO_DEEP}(i64)\n" if groups else ""
-    return _inlined_again(text) + ending
+    return _mark_always_inline(text) + ending
 
 
 def with_deepest(text: str) -> str:
@@ -95,7 +97,7 @@ def with_deepest(text: str) -> str:
     return f"{text[:begin]}  %deepest = alloca i64, {PRIVATE}\n  store i64 0, ptr {PRIVATE} %deepest\n{text[begin:]}"
 
 
-def _inlined_again(text: str) -> str:
+def _mark_always_inline(text: str) -> str:
     """All functions but the hook."""
     return re.sub(r"^(define internal [^\n]*\))((?! alwaysinline)[^\n()]*\{)$", r"\1 alwaysinline\2", text,
                   flags=re.MULTILINE)
@@ -103,16 +105,16 @@ def _inlined_again(text: str) -> str:
 
 def _same_at_each_level(text: str) -> frozenset[int]:
     """Parameters that the function gives itself as they are."""
-    function = parsed(text)
+    function = parse_function(text)
     names = [name for _, name in function.parameters]
     calls = [found for lines in function.blocks.values() for line in lines if (found := CALL.match(line))
-             and unquoted(found[2]) == function.name]  # fmt: skip
+             and unquote_name(found[2]) == function.name]  # fmt: skip
     return frozenset(at for at, name in enumerate(names) if all(arguments(call)[at] == name for call in calls))
 
 
-def _prepared(text: str, group: frozenset[str], kept: Mapping[str, frozenset[int]], where: str) -> str:
+def _prepare_for_frames(text: str, group: frozenset[str], kept: Mapping[str, frozenset[int]], where: str) -> str:
     """Its arguments are values of the entry block, and each call of the group ends a block."""
-    function = parsed(text)
+    function = parse_function(text)
     if any(not type for type, _ in function.parameters):
         raise Unsupported(f"{where} calls {function.name}, which calls itself and takes or gives a structure in "
                           "memory; give it a pointer instead")
@@ -127,7 +129,7 @@ def _prepared(text: str, group: frozenset[str], kept: Mapping[str, frozenset[int
         if LABEL.match(line) and len(lines) == 2:
             lines += [f"  {own[name]} = freeze {type} {name}" for type, name in given]
         call = CALL.match(line)
-        if call is not None and unquoted(call[2]) in group:
+        if call is not None and unquote_name(call[2]) in group:
             lines += [f"  br label %after.call{count}", "", f"after.call{count}:"]
             count += 1
     return _with_own_addresses(_phis_renamed("\n".join(lines) + "\n"))
@@ -135,7 +137,7 @@ def _prepared(text: str, group: frozenset[str], kept: Mapping[str, frozenset[int
 
 def _with_own_addresses(text: str) -> str:
     """Each block works out the addresses of arrays for itself: as values in memory they would be of unknown memory."""
-    function = parsed(text)
+    function = parse_function(text)
     arrays = {found[1] for lines in function.blocks.values() for line in lines if (found := ALLOCA.match(line))}
     derived: dict[str, str] = {}
     while True:

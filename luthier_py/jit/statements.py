@@ -24,7 +24,7 @@ from luthier_py.jit.source import source_of
 from luthier_py.tool.hook import Device, Recipe, Signature
 from luthier_py.tool.intrinsic import Operand, Value
 from luthier_py.tool.native import Native
-from luthier_py.tool.printing import PRINTING, SaidText, asserted_message, printed_message
+from luthier_py.tool.printing import PRINTING, SaidText, make_assert_message, make_print_message
 from luthier_py.tool.types import LaneType, NearPointer, Pointer, Type, array
 
 ALLOWED = "allowed are assignments, if, while, for ... in range(...), break, continue, return, assert, pass and calls"
@@ -64,13 +64,13 @@ class Statements(Expressions):
             self.ir.put(slot, result)
         self.ir.jump(self.scope.done)
 
-    def made(self, how: Recipe | int, given: Sequence[Value], wanted: Type) -> Value:
+    def evaluate_recipe(self, how: Recipe | int, given: Sequence[Value], wanted: Type) -> Value:
         """A value that is computed of those that a call gives; pointers are computed with as numbers."""
         if isinstance(how, int):
             return arithmetic.explicit(self.ir, given[how], wanted)
         parameters = how.function.signature.parameters
-        made = [self.made(each, given, into.type) for each, into in zip(how.inputs, parameters, strict=True)]
-        (result,) = self.inlined(how.function, made)
+        made = [self.evaluate_recipe(each, given, into.type) for each, into in zip(how.inputs, parameters, strict=True)]
+        (result,) = self.lower_call(how.function, made)
         return arithmetic.explicit(self.ir, result, wanted)
 
     def inline(self, node: ast.Call, function: Device, args: Sequence[Operand]) -> tuple[Value, ...]:
@@ -80,12 +80,12 @@ class Statements(Expressions):
         if len(args) != len(parameters):
             self.refuse(node, f"{function.name} takes {len(parameters)} arguments, {len(args)} given")
         values = [
-            self.passed(node, f"argument {parameter.name} of {function.name}", parameter, arg)
+            self.convert_for_parameter(node, f"argument {parameter.name} of {function.name}", parameter, arg)
             for parameter, arg in zip(parameters, args, strict=True)
         ]
-        return self.inlined(function, values)
+        return self.lower_call(function, values)
 
-    def inlined(self, function: Device, values: Sequence[Value]) -> tuple[Value, ...]:
+    def lower_call(self, function: Device, values: Sequence[Value]) -> tuple[Value, ...]:
         """The results of a function whose parameters have ``values``."""
         results = function.signature.results
         if isinstance(function.function, Native):
@@ -111,8 +111,8 @@ class Statements(Expressions):
         found = native_call(self.ir, native, signature, values)
         return tuple(replace(value, lane=self.lane(value.lane)) for value in found)
 
-    def printed(self, node: ast.Call) -> tuple[Operand, ...]:
-        message, values = printed_message(node)
+    def lower_print(self, node: ast.Call) -> tuple[Operand, ...]:
+        message, values = make_print_message(node)
         self.say(node, message, values)
         return ()
 
@@ -129,7 +129,7 @@ class Statements(Expressions):
         self.condition(node.test, holds, fails)
         ir.start(fails)
         with self.at(node):
-            message, values = asserted_message(node, source.file, source.first_line + node.lineno - 1)
+            message, values = make_assert_message(node, source.file, source.first_line + node.lineno - 1)
         self.say(node, message, values)
         ir.jump(holds)
         ir.start(holds)
@@ -144,13 +144,13 @@ class Statements(Expressions):
             self.refuse(node, f"{name} is an {scope.arrays[name]}; give the number another name")
         if local is None:
             wanted = declared.of if isinstance(declared, LaneType) else declared
-            value = arithmetic.typed(operand) if wanted is None else self.adapted(node, name, operand, wanted)
+            value = self.convert_assigned(node, name, operand, wanted) if wanted else arithmetic.materialise(operand)
             local = scope.locals[name] = Local(value.type, self.ir.alloca(value.type), scope.region, declared)
         elif declared is not None and declared != local.declared:
             had = f"is {local.declared or local.type} already"
             self.refuse(node, f"{name} {had}; a local keeps its type, and is declared where it is first assigned")
         else:
-            value = self.adapted(node, name, operand, local.type)
+            value = self.convert_assigned(node, name, operand, local.type)
         self.ir.put(local.slot, value)
         scope.assigned.add(name)
         if value.lane or local.region != scope.region:
@@ -165,7 +165,7 @@ class Statements(Expressions):
         self.refuse(node, f"{name} is declared {local.type}, one for the wave, but {what}; "
                           f"declare it Lane[{local.type}], or take one lane's value with read_first_lane")
 
-    def adapted(self, node: ast.AST, name: str, operand: Operand, type: Type) -> Value:
+    def convert_assigned(self, node: ast.AST, name: str, operand: Operand, type: Type) -> Value:
         try:
             return arithmetic.implicit(self.ir, operand, type)
         except ValueError as error:
@@ -211,17 +211,17 @@ class Statements(Expressions):
             if arrays.make(self.ir, self.scope, target.id, kind, length):
                 self.differs.add(self.scope.key(target.id))
 
-    def annotated(self, node: ast.AnnAssign) -> None:
+    def lower_ann_assign(self, node: ast.AnnAssign) -> None:
         if not isinstance(node.target, ast.Name):
             self.refuse(node, "only names can be declared")
-        declared = self.declared(node.annotation)
+        declared = self.resolve_annotation(node.annotation)
         if declared is None:
             self.refuse(node, f"`{ast.unparse(node.annotation)}` is not a device type")
         if node.value is None:
             self.refuse(node, f"{node.target.id} is declared without a value; assign one")
         self.set_local(node, node.target.id, self.expression(node.value), declared)
 
-    def augmented(self, node: ast.AugAssign) -> None:
+    def lower_aug_assign(self, node: ast.AugAssign) -> None:
         """``a += b`` and its like; of an element the address is computed once."""
         if isinstance(node.target, ast.Name):
             load = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
@@ -232,7 +232,7 @@ class Statements(Expressions):
             return
         where = self.address(node.target)
         with self.at(node):
-            new = arithmetic.binary(self.ir, node.op, self.loaded(where), self.expression(node.value))
+            new = arithmetic.binary(self.ir, node.op, self.load_from(where), self.expression(node.value))
         self.store_element(node, where, new)
 
     # -- control flow ------------------------------------------------------------------------------
@@ -374,10 +374,10 @@ class Statements(Expressions):
             self.refuse(node, f"{len(found)} values are returned, but {len(scope.results)} are declared")
         for i, (slot, result, operand) in enumerate(zip(scope.results, scope.signature.results, found, strict=True)):
             named = f"result {i}" if len(found) > 1 else "the result"
-            passed = self.passed(node, named, result, operand)
+            passed = self.convert_for_parameter(node, named, result, operand)
             if scope.region != scope.root:
                 named += ", returned by some of the lanes only,"
-                passed = self.passed(node, named, result, replace(passed, lane=True))
+                passed = self.convert_for_parameter(node, named, result, replace(passed, lane=True))
             self.ir.put(slot, passed)
             if passed.lane:
                 self.differs.add(scope.result_key(i))
@@ -393,8 +393,8 @@ class Statements(Expressions):
         """Nothing."""
 
     STATEMENTS: dict[type[ast.stmt], Callable[[Statements, Any], None]] = {
-        ast.Assert: assert_,
-        ast.Assign: assign, ast.AnnAssign: annotated, ast.AugAssign: augmented, ast.If: if_, ast.While: while_,
-        ast.For: for_, ast.Break: jump_out, ast.Continue: jump_out, ast.Return: return_, ast.Expr: effect,
+        ast.Assert: assert_, ast.Assign: assign, ast.AnnAssign: lower_ann_assign, ast.AugAssign: lower_aug_assign,
+        ast.If: if_, ast.For: for_, ast.While: while_, ast.Break: jump_out, ast.Continue: jump_out, ast.Return: return_,
+        ast.Expr: effect,
         ast.Pass: pass_,
     }

@@ -15,7 +15,7 @@ from luthier_py.tool.intrinsic import Operand, Value
 from luthier_py.tool.types import Pointer, Struct, StructMember
 
 
-def made(ir: Builder, struct: Struct, given: Sequence[Operand]) -> Value:
+def build_struct(ir: Builder, struct: Struct, given: Sequence[Operand]) -> Value:
     """A structure of its members, in their order."""
     if len(given) != len(struct.members):
         raise ValueError(f"{struct.described} has {len(struct.members)} members, {len(given)} given")
@@ -29,7 +29,7 @@ def made(ir: Builder, struct: Struct, given: Sequence[Operand]) -> Value:
 
 def member_of(ir: Builder, value: Value, name: str) -> Value:
     """One member's value."""
-    at, member = _found(value.type, name)
+    at, member = _find_member(value.type, name)
     return ir.emit(member.type, f"extractvalue {llvm(value.type)} {value.text}, {at}", value.lane)
 
 
@@ -37,12 +37,12 @@ def member_address(ir: Builder, where: Value, name: str) -> Value:
     """The address of a member, of a structure's address."""
     assert isinstance(where.type, Pointer)
     struct = where.type.element
-    at, member = _found(struct, name)
+    at, member = _find_member(struct, name)
     text = f"getelementptr {llvm(struct)}, {llvm(where.type)} {where.text}, i32 0, i32 {at}"
     return ir.emit(replace(where.type, element=member.type), text, where.lane)
 
 
-def _found(type: object, name: str) -> tuple[int, StructMember]:
+def _find_member(type: object, name: str) -> tuple[int, StructMember]:
     if not isinstance(type, Struct):
         hint = "; index it first, as in p[0].member" if isinstance(type, Pointer) else ""
         raise ValueError(f"this is {type}, which has no members{hint}")

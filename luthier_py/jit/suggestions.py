@@ -26,7 +26,7 @@ def callable_names() -> str:
             f"{' '.join(sorted(intrinsics()))}")
 
 
-def meant_call(name: str, around: Mapping[str, Any]) -> str:
+def suggest_call(name: str, around: Mapping[str, Any]) -> str:
     """``; did you mean popcount?``, with where it is imported from if it is not; empty if nothing is like it."""
     here = {*PLAIN, *(key for key, value in around.items() if isinstance(value, (Device, Intrinsic, Scalar, Pointer)))}
     known = intrinsics()
@@ -38,13 +38,13 @@ def meant_call(name: str, around: Mapping[str, Any]) -> str:
     return f"; did you mean {found}?" + ("" if found in here else f" Import it from {' or '.join(known[found])}")
 
 
-def meant_mathematics(name: str) -> str:
+def suggest_math_function(name: str) -> str:
     """The same for a function of NumPy or another library that has math's name."""
     own = _OF_NUMPY.get(name, name)
     return f"; did you mean math.{own}?" if own in NAMES else ""
 
 
-def meant_value(name: str, around: Mapping[str, Any], own: Iterable[str]) -> str:
+def suggest_value(name: str, around: Mapping[str, Any], own: Iterable[str]) -> str:
     """The same for a value: a local, a parameter, or a number of the module."""
     numbers = (key for key, value in around.items() if isinstance(value, (int, float)))
     return did_you_mean(name, {*own, *numbers})

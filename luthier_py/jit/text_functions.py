@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from luthier_py.tool.declared import llvm_type, split_at_commas
-from luthier_py.tool.device_ir import unquoted
+from luthier_py.tool.device_ir import unquote_name
 
 FUNCTION = re.compile(r'^define [^\n]*@("[^"]*"|[-\w$.]+)\(.*?^\}\n', re.MULTILINE | re.DOTALL)
 NAME = re.compile(r'%("[^"]*"|[-\w$.]+)')
@@ -37,22 +37,22 @@ class TextFunction:
 
 def functions_of(text: str, names: frozenset[str]) -> list[tuple[str, str]]:
     """Names and texts of functions of a module."""
-    return [(unquoted(found[1]), found[0]) for found in FUNCTION.finditer(text) if unquoted(found[1]) in names]
+    return [(unquote_name(found[1]), found[0]) for found in FUNCTION.finditer(text) if unquote_name(found[1]) in names]
 
 
 def symbol_of(function: str) -> str:
     """The name of a function, without quotes; the text begins with its ``define``."""
     found = FUNCTION.match(function)
     assert found is not None
-    return unquoted(found[1])
+    return unquote_name(found[1])
 
 
-def changed(text: str, names: frozenset[str], change: Callable[[str], str]) -> str:
+def rewrite_functions(text: str, names: frozenset[str], change: Callable[[str], str]) -> str:
     """A module in which functions are what ``change`` makes of them."""
-    return FUNCTION.sub(lambda found: change(found[0]) if unquoted(found[1]) in names else found[0], text)
+    return FUNCTION.sub(lambda found: change(found[0]) if unquote_name(found[1]) in names else found[0], text)
 
 
-def parsed(text: str) -> TextFunction:
+def parse_function(text: str) -> TextFunction:
     """A function; types of parameters are empty where it takes a structure in memory."""
     header, _, body = text.partition("\n")
     start = header.index("(", header.index("@"))

@@ -2,10 +2,19 @@
 the patch behind it; or the patch alone, to be bound to the old one where that is loaded."""
 
 from luthier_py.inject.patch import Chunk, Fixup, FixupKind, NewKernel, NewVariable, Patch
-from luthier_py.link.bindings import Binding, bound, find_bindings
+from luthier_py.link.bindings import Binding, apply_bindings, find_bindings
 from luthier_py.link.writer import link, link_apart
 
 __all__ = [
-    "Binding", "Chunk", "Fixup", "FixupKind", "NewKernel", "NewVariable", "Patch", "bound", "find_bindings", "link",
+    "Binding",
+    "Chunk",
+    "Fixup",
+    "FixupKind",
+    "NewKernel",
+    "NewVariable",
+    "Patch",
+    "apply_bindings",
+    "find_bindings",
+    "link",
     "link_apart",
 ]

@@ -45,11 +45,11 @@ def find_bindings(isa: InstructionSet, chunks: Iterable[Chunk], linked: CodeObje
         for base, fixups in _by_base(chunk).items():
             address = _original(fixups)
             if address is not None:
-                found.append(_binding(isa, chunk, start, base, fixups, address))
+                found.append(_make_binding(isa, chunk, start, base, fixups, address))
     return tuple(found)
 
 
-def bound(data: bytes, found: Iterable[Binding], base: int) -> bytes:
+def apply_bindings(data: bytes, found: Iterable[Binding], base: int) -> bytes:
     """The code object as it is loaded where the original lies ``base`` above its own addresses."""
     out = bytearray(data)
     for binding in found:
@@ -72,7 +72,9 @@ def _original(fixups: list[Fixup]) -> int | None:
     return next((fixup.target + fixup.addend for fixup in fixups if isinstance(fixup.target, int)), None)
 
 
-def _binding(isa: InstructionSet, chunk: Chunk, start: int, base: int, fixups: list[Fixup], address: int) -> Binding:
+def _make_binding(
+    isa: InstructionSet, chunk: Chunk, start: int, base: int, fixups: list[Fixup], address: int
+) -> Binding:
     halves = dict(half for fixup in fixups if fixup.target == address and not fixup.addend for half in _halves(fixup))
     getpc = isa.decode(chunk.code, base - 4)
     pair = getpc.operands[0].reg

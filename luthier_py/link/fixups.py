@@ -20,7 +20,7 @@ def resolve(chunk: Chunk, addresses: Mapping[str, int]) -> bytes:
         if not -(1 << 31) <= distance < 1 << 31:
             raise Unsupported(f"chunk {chunk.name}, offset {fixup.offset}: {fixup.target} is {distance} bytes away; "
                               "code reaches 2 GiB; make the patch smaller")
-        code[fixup.offset : fixup.offset + fixup.kind.size_bytes] = fixup.kind.stored(distance)
+        code[fixup.offset : fixup.offset + fixup.kind.size_bytes] = fixup.kind.encode_distance(distance)
     return bytes(code)
 
 

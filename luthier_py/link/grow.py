@@ -69,15 +69,15 @@ def grow(obj: CodeObject, patch: Patch, blobs: tuple[Blob, ...], origin: CodeObj
         read_symbols(elf, index, lambda row, error: None)  # raises Malformed for a table that cannot be extended
         table = elf.sections[index]
         symbols[index] = [(add_string(table.link, symbol.name), symbol) for symbol in chosen]
-        sections[index] = _resized(table, table.size + SYMBOL.size * len(chosen))
+        sections[index] = _resize_section(table, table.size + SYMBOL.size * len(chosen))
     kernels = [_kernel_metadata(origin, kernel) for kernel in patch.kernels]
     notes = _grow_notes(obj, kernels) if kernels and obj.metadata else {}
     contents = {index: bytes(table) for index, table in strings.items()} | _grow_hashes(elf, symbols) | notes
-    sections |= {index: _resized(elf.sections[index], len(content)) for index, content in contents.items()}
+    sections |= {index: _resize_section(elf.sections[index], len(content)) for index, content in contents.items()}
     return Growth(dict(sorted(sections.items())), contents, symbols, new, tuple(notes))
 
 
-def _resized(section: Section, size: int) -> Section:
+def _resize_section(section: Section, size: int) -> Section:
     return replace(section, size=size, align=min(max(section.align, 1), PAGE_BYTES))
 
 

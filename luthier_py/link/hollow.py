@@ -43,7 +43,7 @@ def hollow(obj: CodeObject) -> bytes:
     parts = [*_parts(obj)]
     names = b"\0" + b"".join(part.name.encode() + b"\0" for part in parts)
     parts = [replace(part, content=names) if part.name == ".shstrtab" else part for part in parts]
-    sections, end = _placed(parts, names)
+    sections, end = _lay_out_sections(parts, names)
     table = _dynamic({section.name: section.address for section in sections})
     contents = [table if part.type is SectionType.DYNAMIC else part.content for part in parts]
     segments = [*_segments({section.name: section for section in sections})]
@@ -73,7 +73,7 @@ def _parts(obj: CodeObject) -> Iterator[_Part]:
     yield _Part(".shstrtab", SectionType.STRTAB, b"", allocated=False, align=1)
 
 
-def _placed(parts: list[_Part], names: bytes) -> tuple[list[Section], int]:
+def _lay_out_sections(parts: list[_Part], names: bytes) -> tuple[list[Section], int]:
     """One after the other behind the program headers, each at its offset in memory, too; and where the table starts."""
     index = {part.name: number for number, part in enumerate(parts, 1)}
     at, sections = FILE_HEADER.size + PROGRAM_HEADER.size * _SEGMENTS, []

@@ -175,17 +175,17 @@ def _segment_table(elf: Elf, layout: _Layout, growth: Growth) -> list[Segment]:
     segments = []
     for i, segment in enumerate(elf.segments):
         if segment.type == SegmentType.PHDR:
-            segment = _moved(segment, head.offset, head.address, size)
+            segment = _move_segment(segment, head.offset, head.address, size)
         elif notes and found is not None and segment == found[0]:
             first, last = notes[0], notes[-1]
-            segment = _moved(segment, first.offset, first.address, last.offset + last.size - first.offset)
+            segment = _move_segment(segment, first.offset, first.address, last.offset + last.size - first.offset)
         segments.append(segment)
         if i == last_load:
             segments += layout.segments
     return segments
 
 
-def _moved(segment: Segment, offset: int, address: int, size: int) -> Segment:
+def _move_segment(segment: Segment, offset: int, address: int, size: int) -> Segment:
     return replace(segment, offset=offset, address=address, physical_address=address, file_size=size, memory_size=size)
 
 

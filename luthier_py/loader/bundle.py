@@ -75,7 +75,7 @@ def load_each(data: bytes | mmap, name: str = MEMORY) -> Iterator[CodeObject | B
         else:
             alike = before is not None and before[0].container is member.container
             taken = member.size + (taken if alike else 0)
-            part = _loaded(member, f"{name}, {member.target_name}", taken)
+            part = _load_member(member, f"{name}, {member.target_name}", taken)
             before = member, part
         if isinstance(part, Broken):
             broken = broken or part.error
@@ -108,7 +108,7 @@ def not_for(device: TargetId, name: str, there: str) -> Invalid:
     return Invalid(f"{name} has code for {there}, and nothing that runs on {device}")
 
 
-def _loaded(member: Member, name: str, taken: int) -> CodeObject | Broken:
+def _load_member(member: Member, name: str, taken: int) -> CodeObject | Broken:
     """``taken``: bytes of all members until here, which lie one behind the other in what a compiler wrote."""
     if taken > _OVERLAP * len(member.container):
         return Broken(name, Malformed(f"{name}: its members overlap: they have {taken} bytes of "
@@ -154,7 +154,7 @@ def members(data: bytes | mmap, name: str = MEMORY, magic: bytes = elf.MAGIC) ->
         if opening == MAGIC:
             at = yield from _members(data, at, name, magic)
         elif (head := compressed.head_at(data, at)) is not None:
-            at = yield from _unpacked(data, head, budget, name, magic)
+            at = yield from _decompress_bundle(data, head, budget, name, magic)
         elif at == 0:
             raise compressed.unknown(name)
         else:
@@ -176,7 +176,7 @@ def _find(data: bytes | mmap, at: int) -> tuple[int, bytes] | None:
     return None
 
 
-def _unpacked(
+def _decompress_bundle(
     data: bytes | mmap, head: compressed.Head, budget: compressed.Budget, name: str, magic: bytes
 ) -> Generator[Member | Broken, None, int]:
     """The members of a compressed bundle; gives back where the next may begin."""

@@ -34,7 +34,7 @@ from luthier_py.loader.elf import (
 from luthier_py.loader.limits import LIMIT, limit_bytes
 from luthier_py.loader.note import Metadata, Note, merge_metadata, read_notes, unpack_metadata
 from luthier_py.loader.symbols import read_relocations, read_symbols
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 
 MEMORY = "<memory>"  # the name of bytes that have none
 MOST_STACK_BYTES = 16384
@@ -76,7 +76,7 @@ class KernelRecord:
     @property
     def shown(self) -> str:
         """Its name for people."""
-        return demangled(self.name)
+        return demangle(self.name)
 
     @property
     def own_args(self) -> list[KernelArg]:
@@ -267,7 +267,7 @@ def _read_kernels(
 ) -> dict[str, KernelRecord]:
     """The kernels by name, in the order of the metadata; without any, of their descriptors' symbols."""
     kernels: dict[str, KernelRecord] = {}
-    entries = _maps(metadata, "amdhsa.kernels", f"{elf.name}: metadata") if metadata else _described(symbols)
+    entries = _maps(metadata, "amdhsa.kernels", f"{elf.name}: metadata") if metadata else _derive_metadata(symbols)
     for index, entry in enumerate(entries):
         try:
             kernel = _read_kernel(elf, symbols, entry, index)
@@ -280,7 +280,7 @@ def _read_kernels(
     return kernels
 
 
-def _described(symbols: dict[str, Symbol]) -> list[Metadata]:
+def _derive_metadata(symbols: dict[str, Symbol]) -> list[Metadata]:
     """What symbols alone say of kernels (AMDGPUUsage, "Symbols": NAME.kd, an object of a descriptor's size)."""
     found = (s for s in symbols.values() if s.defined and s.type == SymbolType.OBJECT and s.size == DESCRIPTOR_BYTES)
     names = (symbol.name for symbol in sorted(found, key=lambda symbol: symbol.address))

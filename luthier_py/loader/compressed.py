@@ -16,7 +16,7 @@ from enum import IntEnum
 from mmap import mmap
 
 from luthier_py.errors import Malformed, Unsupported
-from luthier_py.loader.limits import LIMIT, unpacked_limit
+from luthier_py.loader.limits import LIMIT, compute_unpacked_limit
 
 MAGIC = b"CCOB"
 _HEADS = {1: struct.Struct("<4sHHIQ"), 2: struct.Struct("<4sHHIIQ"), 3: struct.Struct("<4sHHQQQ")}
@@ -69,7 +69,7 @@ class Budget:
         """Malformed if the file would unpack to too much with this bundle."""
         packed = head.end - head.data_at
         self.packed = min(self.packed + packed, self.file_bytes)  # where a bundle of version 1 ends nobody says
-        limit = unpacked_limit(self.packed)
+        limit = compute_unpacked_limit(self.packed)
         if self.unpacked + head.size > limit:
             raise Malformed(f"{what}: {packed} bytes claim to hold {head.size}, but what is compressed in this file "
                             f"may unpack to {limit} bytes, {self.unpacked} of them used; {LIMIT} raises the limit")

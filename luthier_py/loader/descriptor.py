@@ -171,10 +171,10 @@ class KernelDescriptor:
 
     def vgpr_count(self, target: Target) -> int:
         """Vector registers of a wave as allocated; in a unified file AGPRs count too."""
-        count, granule = self.named_vgpr_count(target), target.wave_registers(self.wave_size).granule
+        count, granule = self.count_addressable_vgprs(target), target.wave_registers(self.wave_size).granule
         return max(min(_round_up(count, granule), target.vgpr_total_limit), count)
 
-    def named_vgpr_count(self, target: Target) -> int:
+    def count_addressable_vgprs(self, target: Target) -> int:
         """Vector registers that code may name: what is allocated beside is nobody's (AMDGPUUsage, COMPUTE_PGM_RSRC1,
         GRANULATED_WORKITEM_VGPR_COUNT)."""
         granule = target.wave_registers(self.wave_size).encoding_granule
@@ -196,7 +196,7 @@ class KernelDescriptor:
         """SGPRs of a wave as allocated, VCC and the other special pairs included."""
         return _round_up((self.granulated_wavefront_sgpr_count + 1) * target.sgpr_encoding_granule, target.sgpr_granule)
 
-    def shared_vgprs(self, target: Target) -> int:
+    def count_shared_vgprs(self, target: Target) -> int:
         """Registers that both halves of a wave of 64 lanes have together, numbered from behind its others (RDNA 2 ISA,
         "Shared VGPRs")."""
         return 8 * self.shared_vgpr_count if target.generation in (10, 11) and self.wave_size == 64 else 0

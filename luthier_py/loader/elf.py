@@ -255,7 +255,7 @@ def parse_elf(data: bytes, name: str) -> Elf:
     (ident, _, _, _, _, phoff, shoff, flags, _, phentsize, phnum, shentsize, shnum, shstrndx) = (
         FILE_HEADER.unpack_from(data))
     segments = tuple(
-        Segment(known(SegmentType, type), SegmentFlag(flags & 7), *rest)
+        Segment(convert_to_enum(SegmentType, type), SegmentFlag(flags & 7), *rest)
         for type, flags, *rest in _rows(data, name, "program header", PROGRAM_HEADER, phoff, phnum, phentsize)
     )
     headers = tuple(_rows(data, name, "section header", SECTION_HEADER, shoff, shnum, shentsize))
@@ -373,6 +373,6 @@ def string_at(table: bytes, what: str) -> Callable[[int], str]:
 _IntEnum = TypeVar("_IntEnum", bound=IntEnum)
 
 
-def known(enum: type[_IntEnum], value: int) -> int:
+def convert_to_enum(enum: type[_IntEnum], value: int) -> int:
     """``value`` as a member of ``enum``; values that it does not have stay numbers."""
     return enum(value) if value in enum._value2member_map_ else value

@@ -17,7 +17,7 @@ SMALL_BYTES, RATIO = 64 << 20, 256
 """What is compressed in a file may unpack to so many bytes, or so many times its size: code compresses to a tenth."""
 
 
-def unpacked_limit(packed_bytes: int) -> int:
+def compute_unpacked_limit(packed_bytes: int) -> int:
     """To how many bytes so many compressed ones of a file may unpack."""
     return limit_bytes(max(SMALL_BYTES, RATIO * packed_bytes))
 

@@ -40,7 +40,7 @@ class Note:
     def pack(self) -> bytes:
         """As in a NOTE segment: header, owner and content, the latter two padded to multiples of four bytes."""
         header = _HEADER.pack(len(self.owner), len(self.content), self.type)
-        return header + _padded(self.owner) + _padded(self.content)
+        return header + _pad_content(self.owner) + _pad_content(self.content)
 
 
 def read_notes(segment: bytes, what: str) -> tuple[Note, ...]:
@@ -51,12 +51,12 @@ def read_notes(segment: bytes, what: str) -> tuple[Note, ...]:
             raise Malformed(f"{what}: note at 0x{at:x} is truncated")
         owner_size, content_size, type = _HEADER.unpack_from(segment, at)
         owner = at + _HEADER.size
-        content = owner + _aligned(owner_size)
+        content = owner + _align_size(owner_size)
         if content + content_size > len(segment):
             raise Malformed(f"{what}: note at 0x{at:x} with {content_size} bytes ends outside its segment of "
                             f"0x{len(segment):x} bytes")
         notes.append(Note(at, segment[owner : owner + owner_size], type, segment[content : content + content_size]))
-        at = content + _aligned(content_size)
+        at = content + _align_size(content_size)
     return tuple(notes)
 
 
@@ -96,9 +96,9 @@ def pack_metadata(metadata: Metadata) -> bytes:
     return packed
 
 
-def _aligned(size: int) -> int:
+def _align_size(size: int) -> int:
     return (size + 3) & ~3
 
 
-def _padded(content: bytes) -> bytes:
-    return content + bytes(_aligned(len(content)) - len(content))
+def _pad_content(content: bytes) -> bytes:
+    return content + bytes(_align_size(len(content)) - len(content))

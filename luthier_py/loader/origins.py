@@ -51,7 +51,7 @@ def keep_original(data: bytes) -> None:
         _ORIGINALS.write(key, data)
 
 
-def kept_original(name: bytes) -> CodeObject | None:
+def load_original(name: bytes) -> CodeObject | None:
     """What somebody kept."""
     data = _ORIGINALS.read(name.hex())
     return None if data is None else read_object(data, "original")

@@ -26,7 +26,7 @@ from luthier_py.loader.elf import (
     SymbolBinding,
     SymbolType,
     Visibility,
-    known,
+    convert_to_enum,
     string_at,
 )
 
@@ -43,7 +43,7 @@ def read_symbols(
     """
     table = elf.sections[index]
     what = f"{elf.name}: symbol table {table.name}"
-    named = string_at(elf.content(_linked(elf, table, what)), f"{what}: names")
+    named = string_at(elf.content(_find_linked_section(elf, table, what)), f"{what}: names")
     symbols = []
     for row, fields in enumerate(SYMBOL.iter_unpack(_entries(elf, table, SYMBOL))):
         try:
@@ -66,7 +66,7 @@ def _symbol(elf: Elf, row: int, fields: tuple[int, ...], named: Callable[[int], 
 @cache
 def _kind(info: int, other: int) -> tuple[int, int, Visibility]:
     """Type, binding and visibility: two bytes, while Tensile's objects have 200,000 symbols."""
-    return known(SymbolType, info & 15), known(SymbolBinding, info >> 4), Visibility(other & 3)
+    return convert_to_enum(SymbolType, info & 15), convert_to_enum(SymbolBinding, info >> 4), Visibility(other & 3)
 
 
 def read_relocations(elf: Elf) -> tuple[Relocation, ...]:
@@ -77,7 +77,7 @@ def read_relocations(elf: Elf) -> tuple[Relocation, ...]:
             continue
         what = f"{elf.name}: relocation section {section.name}"
         broken: dict[int, Malformed] = {}
-        named = _linked(elf, section, what).type == SectionType.DYNSYM
+        named = _find_linked_section(elf, section, what).type == SectionType.DYNSYM
         symbols = read_symbols(elf, section.link, broken.__setitem__) if named else ()
         for row, (address, info, addend) in enumerate(RELOCATION.iter_unpack(_entries(elf, section, RELOCATION))):
             symbol, kind = info >> 32, info & 0xFFFFFFFF
@@ -93,7 +93,7 @@ def read_relocations(elf: Elf) -> tuple[Relocation, ...]:
     return tuple(relocations)
 
 
-def _linked(elf: Elf, section: Section, what: str) -> Section:
+def _find_linked_section(elf: Elf, section: Section, what: str) -> Section:
     if not 0 < section.link < len(elf.sections):
         raise Malformed(f"{what}: links to section {section.link}, but there are {len(elf.sections)}")
     return elf.sections[section.link]

@@ -28,7 +28,7 @@ from luthier_py.loader.elf import Elf
 from luthier_py.loader.symbols import read_symbols
 from luthier_py.proof.claim import Claim
 from luthier_py.proof.code import FILLER
-from luthier_py.proof.hashes import check_hashes, failed
+from luthier_py.proof.hashes import check_hashes, make_failure
 
 GROWN = (SectionType.SYMTAB, SectionType.DYNSYM, SectionType.STRTAB, SectionType.HASH, SectionType.GNU_HASH,
          SectionType.NOTE)
@@ -73,7 +73,7 @@ def _rows(elf: Elf, kind: SectionType) -> tuple[Symbol, ...]:
     return () if index is None else read_symbols(elf, index, lambda row, error: None)
 
 
-def _wanted(claim: Claim) -> dict[str, _Kind]:
+def _collect_expected_symbols(claim: Claim) -> dict[str, _Kind]:
     return {function.symbol: _FUNCTION for function in claim.functions} | {
         name: _VARIABLE for name in claim.variables} | {
         name: _TABLE for name in claim.tables} | {
@@ -84,22 +84,22 @@ def _wanted(claim: Claim) -> dict[str, _Kind]:
 def _new_symbols(old: CodeObject | None, new: CodeObject, claim: Claim) -> list[_Added]:
     """New ones are those of the claim. By address."""
     before = set() if old is None else {symbol.name for symbol in old.symbols}
-    wanted, found = _wanted(claim), dict[str, Symbol]()
+    wanted, found = _collect_expected_symbols(claim), dict[str, Symbol]()
     tables = [kind for kind in (SectionType.SYMTAB, SectionType.DYNSYM) if new.elf.find(kind) is not None]
     for kind in tables:
         rows = _rows(new.elf, kind)[0 if old is None else len(_rows(old.elf, kind)):]
         here = {symbol.name: symbol for symbol in rows if symbol.name or symbol.address}
         for name, symbol in here.items():
             if name not in wanted or name in before:
-                raise failed(f"it has a symbol {name} that the claim does not name")
+                raise make_failure(f"it has a symbol {name} that the claim does not name")
             if found.setdefault(name, symbol) != symbol:
-                raise failed(f"symbol {name} has two meanings")
+                raise make_failure(f"symbol {name} has two meanings")
         for name, what in wanted.items():
             if name not in here and (what.dynamic or kind is tables[0]):
-                raise failed(f"it has no symbol {name} in {kind.name}")
+                raise make_failure(f"it has no symbol {name} in {kind.name}")
     for name, size in claim.sizes.items():
         if found[name].size != size:
-            raise failed(f"variable {name} has {found[name].size} bytes, not {size}")
+            raise make_failure(f"variable {name} has {found[name].size} bytes, not {size}")
     for name, symbol in found.items():
         _check_symbol(new.elf, symbol, wanted[name])
     added = [_Added(name, kind, found[name].address, found[name].size) for name, kind in wanted.items()]
@@ -110,11 +110,11 @@ def _check_symbol(elf: Elf, symbol: Symbol, kind: _Kind) -> None:
     """A loader takes it for what it is, and looks where it is."""
     if (symbol.type, symbol.binding) != (kind.type, SymbolBinding.GLOBAL) or symbol.visibility not in (
             Visibility.DEFAULT, Visibility.PROTECTED):
-        raise failed(f"symbol {symbol.name} is one of another kind")
+        raise make_failure(f"symbol {symbol.name} is one of another kind")
     section = elf.sections[symbol.section] if 0 < symbol.section < len(elf.sections) else None
     if section is None or not section.flags & SectionFlag.ALLOC or not (
             section.address <= symbol.address <= symbol.address + symbol.size <= section.address + section.size):
-        raise failed(f"symbol {symbol.name} is not in its section")
+        raise make_failure(f"symbol {symbol.name} is not in its section")
 
 
 def _check_room(end: int, new: CodeObject, added: list[_Added]) -> None:
@@ -123,19 +123,19 @@ def _check_room(end: int, new: CodeObject, added: list[_Added]) -> None:
     for name, kind, address, size in added:
         segment = new.elf.load_at(address)
         if segment is None or address < end or address + size > segment.end:
-            raise failed(f"{name} lies outside of what was added")
+            raise make_failure(f"{name} lies outside of what was added")
         if segment.flags != kind.flags:
-            raise failed(f"{name} lies in memory of another kind")
+            raise make_failure(f"{name} lies in memory of another kind")
         if kind.flags & SegmentFlag.EXECUTE and address + size + _FETCHED_AHEAD > segment.end:
-            raise failed(f"behind {name} is no memory for instructions that are fetched ahead")
+            raise make_failure(f"behind {name} is no memory for instructions that are fetched ahead")
         if address < last and not (kind is _KERNEL and address in starts):
-            raise failed(f"{name} lies over something else")
+            raise make_failure(f"{name} lies over something else")
         last = max(last, address + size)
         starts.add(address)
     for address, size in _tables(new):
         for each in added:
             if each.address < address + size and address < each.address + each.size:
-                raise failed(f"{each.name} lies over something else")
+                raise make_failure(f"{each.name} lies over something else")
 
 
 def _check_contents(new: CodeObject, added: list[_Added], wanted: Mapping[str, bytes]) -> None:
@@ -147,7 +147,7 @@ def _check_contents(new: CodeObject, added: list[_Added], wanted: Mapping[str, b
         at = segment.offset + each.address - segment.address
         found = new.data[at : min(at + each.size, segment.offset + segment.file_size)]
         if found.ljust(each.size, b"\0") != wanted[each.name]:
-            raise failed(f"{each.name} has other bytes than the claim's")
+            raise make_failure(f"{each.name} has other bytes than the claim's")
 
 
 def _tables(new: CodeObject) -> Iterator[tuple[int, int]]:
@@ -167,4 +167,4 @@ def _check_filler(new: CodeObject, segment: Segment, added: list[_Added]) -> Non
     words = np.frombuffer(bytes(left) + bytes(-len(left) % 4), "<u4")
     known = [0, FILLER] if segment.flags & SegmentFlag.EXECUTE else [0]
     for at in np.flatnonzero(~np.isin(words, known))[:1].tolist():
-        raise failed(f"it has bytes at 0x{segment.address + 4 * at:x} of which the claim says nothing")
+        raise make_failure(f"it has bytes at 0x{segment.address + 4 * at:x} of which the claim says nothing")

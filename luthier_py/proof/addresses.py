@@ -32,7 +32,7 @@ from luthier_py.errors import CheckFailed
 from luthier_py.isa import SCC, Access, Inst, OpFlag, Reg, RegFile
 from luthier_py.isa.semantics.readers.evaluate import copies
 from luthier_py.proof.code import Code, ones
-from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
+from luthier_py.proof.meanings import UNKNOWN, Term, read_source, results, spread
 from luthier_py.proof.return_addresses import (
     HALVES,
     RETURN_ADDRESS,
@@ -65,7 +65,7 @@ class Goes:
     explained: set[int] = field(default_factory=set)
     several: dict[int, frozenset[int]] = field(default_factory=dict)
 
-    def reached(self, at: int) -> frozenset[int]:
+    def find_targets(self, at: int) -> frozenset[int]:
         """Addresses to one of which an instruction goes; none where that is not known, or it returns."""
         goal = self.targets[at][0] if at in self.targets else UNKNOWN
         return frozenset({goal[1]}) if goal[0] == "to" else self.several.get(at, frozenset())
@@ -95,7 +95,7 @@ def step(
         state.update(_numbers(old, new, offsets))
         return False, None
     moved = [reg for reg, (a, b) in state.items() if a != b and old.reads.sgpr >> reg & 1]
-    made = _made(state, old, new) if OpFlag.SALU in flags and OpFlag.INDIRECT not in flags else {}
+    made = _evaluate_results(state, old, new) if OpFlag.SALU in flags and OpFlag.INDIRECT not in flags else {}
     check_use(state, old, made)
     if moved and OpFlag.INDIRECT not in flags and (made.keys() <= {SCC} or any(
             UNKNOWN in made[reg] for reg in made if reg != SCC)):
@@ -137,7 +137,7 @@ def _of_nothing(inst: Inst) -> tuple[tuple[int, int], ...]:
     return tuple((reg, term) for reg, term in scalar_results(inst, {}).items() if isinstance(term, int))
 
 
-def _made(state: State, old: Inst, new: Inst) -> dict[int, Pair]:
+def _evaluate_results(state: State, old: Inst, new: Inst) -> dict[int, Pair]:
     sides = [scalar_results(inst, {reg: pair[side] for reg, pair in state.items()
                                    if copies(inst.op) or not _is_one_of(pair[side])})
              for side, inst in enumerate((old, new))]
@@ -147,7 +147,9 @@ def _made(state: State, old: Inst, new: Inst) -> dict[int, Pair]:
 def scalar_results(inst: Inst, terms: Mapping[int, Term]) -> dict[int, Term]:
     """What scalar registers hold behind an instruction, of those that it writes."""
     found: dict[int, Term] = {}
-    for name, _, term in results(inst, lambda source, bits: held(source, bits, lambda reg: terms.get(reg, UNKNOWN)), 0):
+    for name, _, term in results(
+        inst, lambda source, bits: read_source(source, bits, lambda reg: terms.get(reg, UNKNOWN)), 0
+    ):
         target = inst.find("sdst")
         if name == "scc":
             found[SCC] = term
@@ -163,7 +165,7 @@ def follow(
     """``successors`` of each block in the function, calls stepped over; ``clone`` gives the clone's instruction for one
     of the original, and its address; ``touched`` the scalar registers that a function at some address may touch."""
     goes = Goes()
-    if not function and not code.flagged(OpFlag.GETS_PC | OpFlag.INDIRECT):
+    if not function and not code.find_flagged(OpFlag.GETS_PC | OpFlag.INDIRECT):
         return goes
     start: State = {RETURN_ADDRESS + k: (half, half) for k, half in enumerate(HALVES)} if function else {}
     offsets = _offsets(code)
@@ -180,7 +182,7 @@ def follow(
                 goes.several[at] = _several(inst, state, apart)
                 if function and goes.targets[at] == _SAME and is_by_return_address(inst):
                     raise CheckFailed("the function returns to an address that it computes", code.location(name, at))
-            called = goes.reached(at)
+            called = goes.find_targets(at)
             if state or OpFlag.GETS_PC in inst.op.flags or offsets and inst.writes.sgpr & offsets:
                 try:
                     known, made = step(state, code.isa.wave_size, inst, code.pcs[at], *clone(at), apart,
@@ -205,14 +207,14 @@ def _offsets(code: Code) -> int:
     """Scalar registers that are added to what is made of the PC, and all that these are made of."""
     scalar = [inst for inst in code.insts if OpFlag.SALU in inst.op.flags]
     held = reduce(or_, (inst.writes.sgpr for inst in code.insts if OpFlag.GETS_PC in inst.op.flags), 0)
-    held = _closed(held, ((inst.reads.sgpr, inst.writes.sgpr) for inst in scalar))
+    held = _compute_closure(held, ((inst.reads.sgpr, inst.writes.sgpr) for inst in scalar))
     two = [inst for inst in scalar if inst.reads.sgpr & held and sum(
         operand.reg is not None and operand.access is Access.READ for operand in inst.operands) > 1]
     added = reduce(or_, (inst.reads.sgpr for inst in two), 0) & ~(1 << SCC)
-    return _closed(added, ((inst.writes.sgpr, inst.reads.sgpr) for inst in scalar))
+    return _compute_closure(added, ((inst.writes.sgpr, inst.reads.sgpr) for inst in scalar))
 
 
-def _closed(found: int, ways: Iterable[tuple[int, int]]) -> int:
+def _compute_closure(found: int, ways: Iterable[tuple[int, int]]) -> int:
     """Registers, and those that are come to from them."""
     rows, before = list(ways), -1
     while found != before:

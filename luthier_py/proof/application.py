@@ -20,7 +20,7 @@ import numpy as np
 from luthier_py.errors import CheckFailed, Location, Malformed
 from luthier_py.isa import Access, Inst, Operand, OperandKind, OpFlag, RegFile
 from luthier_py.isa.columns import Columns, read_columns
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action
 from luthier_py.isa.wave_registers import gives_back_vectors
 from luthier_py.proof.addresses import Goes
@@ -161,7 +161,7 @@ def departures(body: Body, clone: Clone, goes: Goes) -> Iterator[Departure]:
         start = code.pcs[at] - body.address if len(body.entries) > 1 else 0
         yield Departure(None, at, clone.base + start, False)
     ends = {at - 1 for at in clone.starts} - {-1} | {len(code) - 1}
-    leaving = code.flagged(OpFlag.TERMINATOR)
+    leaving = code.find_flagged(OpFlag.TERMINATOR)
     for at in sorted(ends | set(leaving)):
         flags = code.inst(at).op.flags
         falls = not flags & OpFlag.TERMINATOR or flags & OpFlag.CONDITIONAL
@@ -196,7 +196,7 @@ def check_fields(body: Body, clone: Clone, goes: Goes) -> None:
         elif OpFlag.BRANCH in old.op.flags:
             right = _same_but(old, new, lambda a, b: a.kind is b.kind is OperandKind.TARGET)
         elif OpFlag.CLAUSE in old.op.flags or gives_back_vectors(old, body.code.isa.target):
-            right = is_wait(new) and meaning(new.op) is Action.NOTHING and new.size_bytes == old.size_bytes
+            right = is_wait(new) and find_meaning(new.op) is Action.NOTHING and new.size_bytes == old.size_bytes
         elif may_end_waits(old, body.code.isa.target):
             right = waits_instead(old, new, body.code.isa.target)
         elif OpFlag.GETS_PC in old.op.flags:  # bound: it becomes part of a number
@@ -236,7 +236,7 @@ def _is_number_for(old: Operand, new: Operand) -> bool:
 def check_groups(body: Body, clone: Clone) -> None:
     """A group of memory instructions is whole, or no group any more."""
     starts = set(clone.starts)
-    for at in body.code.flagged(OpFlag.CLAUSE):
+    for at in body.code.find_flagged(OpFlag.CLAUSE):
         if at in clone.changed:
             continue
         size = (body.code.inst(at)["simm16"].value & 0x3F) + 1
@@ -246,7 +246,7 @@ def check_groups(body: Body, clone: Clone) -> None:
                               Location(body.name, clone.places[at], body.code.isa.text(body.code.inst(at))))
 
 
-def looked_up(body: Body, clone: Clone, goes: Goes, pointed: Collection[int]) -> list[int]:
+def find_lookup_calls(body: Body, clone: Clone, goes: Goes, pointed: Collection[int]) -> list[int]:
     """Calls of what only the wave knows; and of a known function whose address the application keeps, so that the
     register still holds it and another one what is called."""
     def is_looked_up(at: int) -> bool:
@@ -273,7 +273,7 @@ def check_targets(
             continue
         if new != ("to", bases.get(old[1], old[1])):
             raise CheckFailed("a call goes elsewhere than the original", code_place(body, clone, at))
-    for at in body.code.flagged(OpFlag.CALL):
+    for at in body.code.find_flagged(OpFlag.CALL):
         if body.code.inst(at).branch_target(body.code.pcs[at]) is not None:
             raise CheckFailed("a call that is relative to the PC cannot be moved", code_place(body, clone, at))
 
@@ -297,7 +297,7 @@ class CallsAt:
                 raise CheckFailed("the claim has a call where nothing is inserted", Location(body.name, call.point))
             self.by_side[call.side][at].append(index)
 
-    def wanted(self, departure: Departure) -> list[int]:
+    def select_calls(self, departure: Departure) -> list[int]:
         """In the order in which they are to run: those behind an instruction, then those before the next one."""
         found: list[int] = []
         if departure.source is not None:

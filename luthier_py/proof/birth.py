@@ -58,7 +58,7 @@ class Start(NamedTuple):
     arguments: Arguments | None = None
 
 
-def started(target: Target, before: KernelDescriptor, after: KernelDescriptor) -> Start:
+def compute_initial_state(target: Target, before: KernelDescriptor, after: KernelDescriptor) -> Start:
     """What waves find when they start in a clone: ``before`` is the original's descriptor, ``after`` the clone's."""
     old, new = _places(target, before), _places(target, after)
     terms: dict[int, Term] = {}
@@ -153,7 +153,7 @@ def _first_workitem(
     return "or", ("or", x, ("shl", y, _IDS)), ("shl", z, 2 * _IDS)
 
 
-def moved_to_base(inst: Inst, row: object, get: Callable[[int], Term]) -> dict[int, Term]:
+def evaluate_base_write(inst: Inst, row: object, get: Callable[[int], Term]) -> dict[int, Term]:
     """What a hardware register holds that the wave's private memory begins at, of which a whole one was written."""
     to, source = ones(inst.writes.sgpr), inst.find("sdst")
     whole = row is Action.SETREG and inst["simm16"].value >> 6 & 0x3FF == _WHOLE_REGISTER and len(to) == 1

@@ -21,25 +21,25 @@ from luthier_py.proof.graph import Body
 Follow = Callable[[int, Callable[[int], int]], Goes]
 
 
-def solved_goes(bodies: Sequence[Body], changed: Sequence[int], follow: Follow) -> list[Goes]:
+def solve_targets(bodies: Sequence[Body], changed: Sequence[int], follow: Follow) -> list[Goes]:
     """Of the functions, by number. ``changed``: registers that hooks in each are to change; ``follow`` gets the number
     of a function, and what tells the registers that the one at an address touches."""
     numbers = {each.address: k for k, each in enumerate(bodies)}
     alone = [0 if each.kernel else _alone(each) | regs for each, regs in zip(bodies, changed, strict=True)]
     found = [0] * len(bodies)
 
-    def touched(address: int) -> int:
+    def find_touched(address: int) -> int:
         number = numbers.get(address)
         return SCALARS if number is None or bodies[number].kernel else found[number]
 
-    goes = [follow(k, touched) for k in range(len(bodies))]
+    goes = [follow(k, find_touched) for k in range(len(bodies))]
     grown = set(numbers)
     while grown:
         before = list(found)
         for k, each in enumerate(bodies):
-            if any(not grown.isdisjoint(goes[k].reached(at)) for at in goes[k].targets):
-                goes[k] = follow(k, touched)
-            found[k] |= alone[k] | _of_callees(each, goes[k], touched)
+            if any(not grown.isdisjoint(goes[k].find_targets(at)) for at in goes[k].targets):
+                goes[k] = follow(k, find_touched)
+            found[k] |= alone[k] | _of_callees(each, goes[k], find_touched)
         grown = {each.address for k, each in enumerate(bodies) if found[k] != before[k]}
     return goes
 
@@ -51,8 +51,8 @@ def _alone(body: Body) -> int:
 def _of_callees(body: Body, goes: Goes, touched: Callable[[int], int]) -> int:
     """What those touch that a function calls, or goes over to."""
     found = 0
-    for at in body.code.flagged(OpFlag.CALL | OpFlag.INDIRECT):
-        reached, returns = goes.reached(at), at in goes.targets and goes.targets[at][0] == RETURNS
+    for at in body.code.find_flagged(OpFlag.CALL | OpFlag.INDIRECT):
+        reached, returns = goes.find_targets(at), at in goes.targets and goes.targets[at][0] == RETURNS
         if not reached and not returns:
             return SCALARS
         inside = OpFlag.CALL not in body.code.inst(at).op.flags and body.following[body.block_of(at)]

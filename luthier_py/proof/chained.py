@@ -21,7 +21,7 @@ import numpy as np
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import Inst, InstructionSet, RegSet
-from luthier_py.isa.chains import joins, possible_chains, started
+from luthier_py.isa.chains import joins, possible_chains, start_patterns
 from luthier_py.isa.hazards_cured import Cured, Link
 from luthier_py.isa.instruction import OpInfo
 from luthier_py.proof.linked import Linked
@@ -43,7 +43,7 @@ def check_chains(isa: InstructionSet, codes: Sequence[Linked]) -> None:
         _Walk(fields, code, own, outside).run()
 
 
-def missing(isa: InstructionSet, code: Linked, at: int, what: str) -> CheckFailed:
+def make_missing_wait_failure(isa: InstructionSet, code: Linked, at: int, what: str) -> CheckFailed:
     """The error, to be raised, where instruction ``at`` runs into a hazard; ``what`` names it."""
     return CheckFailed(f"the patch could change the application: a wait is missing ({what})",
                        Location(code.name, int(code.pcs[at]), isa.text(code.inst(at))))
@@ -54,7 +54,7 @@ def _rows(isa: InstructionSet, codes: Sequence[Linked]) -> dict[Cured, int]:
     possible = possible_chains(isa, {inst.op for code in codes for inst in code.insts})
     found: dict[Cured, int] = defaultdict(int)
     for inst in {code.insts[kind] for code in codes for kind in code.used} if possible else ():
-        for (row, *_), regs in (*started(isa, inst).items(), *joins(isa, inst).items()):
+        for (row, *_), regs in (*start_patterns(isa, inst).items(), *joins(isa, inst).items()):
             if row in possible:
                 found[row] |= regs.bits
     return found
@@ -111,7 +111,7 @@ class _Fields:
 
     def step(self, inst: Inst, inserted: bool) -> _Step | None:
         """None where it is nothing to chains of ``rows``."""
-        stays, moved = self._passed(inst)
+        stays, moved = self._advance_open_patterns(inst)
         if (parts := self.parts.get(inst.op)) is None:
             parts = self.parts[inst.op] = self._parts(inst.op)
         begins = carried = ends = 0
@@ -141,7 +141,7 @@ class _Fields:
                     found[side.registers][role] |= self.at(row, made) if made else self.at(row, 1, 1)
         return found
 
-    def _passed(self, inst: Inst) -> tuple[int, dict[int, int]]:
+    def _advance_open_patterns(self, inst: Inst) -> tuple[int, dict[int, int]]:
         """What stays open behind an instruction as it is, and what is counted on, by how far that moves it."""
         stays, moved = self.owned, dict[int, int]()
         for ended, fields in self.ends.items():
@@ -226,7 +226,9 @@ class _Walk:
         """What is open behind an instruction; CheckFailed where one ends at it."""
         step = self.steps[self.code.kinds[at]]
         if step is not None and due & step.ends:
-            raise missing(self.fields.isa, self.code, at, ", ".join(self.fields.names(due & step.ends)))
+            raise make_missing_wait_failure(
+                self.fields.isa, self.code, at, ", ".join(self.fields.names(due & step.ends))
+            )
         if at in self.code.calls:
             return self.outside
         if step is None:

@@ -54,17 +54,17 @@ def vector_of(number: int) -> tuple[int, int]:
     return divmod(number - LANES, MOST_LANES)
 
 
-def shown(bits: int) -> str:
+def describe_registers(bits: int) -> str:
     """Registers and lanes, for messages."""
-    texts = [_shown(each) for each in ones(bits) if each >= CELLS]
+    texts = [_describe_register(each) for each in ones(bits) if each >= CELLS]
     return " ".join([*map(str, RegSet(bits & (1 << CELLS) - 1).ranges()), *texts])
 
 
-def _shown(number: int) -> str:
+def _describe_register(number: int) -> str:
     if number < LANES:
         return f"dword {number - CELLS} of private memory" if number >= CELLS else str(RegSet(1 << number))
     vector, lane = vector_of(number)
-    return f"{_shown(vector)} lane {lane}"
+    return f"{_describe_register(vector)} lane {lane}"
 
 
 def ones(bits: int) -> list[int]:
@@ -128,7 +128,7 @@ class Code:
         """Bits of OpFlag of ``insts``."""
         return np.array([inst.op.flags.value for inst in self.insts], np.int64)
 
-    def flagged(self, flags: OpFlag) -> list[int]:
+    def find_flagged(self, flags: OpFlag) -> list[int]:
         """Numbers of the instructions that have any of ``flags``."""
         found: list[int] = np.flatnonzero((self._flags & flags.value != 0)[self.kind]).tolist()
         return found
@@ -138,7 +138,7 @@ class Code:
         return Location(name, self.pcs[at], self.isa.text(self.inst(at)))
 
 
-def decoded(
+def decode_ranges(
     isa: InstructionSet, ranges: Sequence[tuple[int, int]], read: Callable[[int, int], bytes], name: str
 ) -> Code:
     """The instructions of ``ranges`` (address, size), which ascend."""

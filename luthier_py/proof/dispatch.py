@@ -17,12 +17,12 @@ from collections.abc import Mapping
 
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import SCC, Inst, OpFlag
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action, Branch
 from luthier_py.proof.application import Clone
 from luthier_py.proof.code import number
 from luthier_py.proof.graph import Body
-from luthier_py.proof.meanings import held, results, spread
+from luthier_py.proof.meanings import read_source, results, spread
 from luthier_py.proof.now import Now
 from luthier_py.proof.pending import NOTHING
 from luthier_py.proof.runs import Runner
@@ -61,11 +61,11 @@ def _run(clone: Clone, start: int, end: int, now: Now, runner: Runner, far: int)
             return
         known = runner.tool.calls.get(pc)
         if known is not None:
-            pc = runner.found(pc, known[1])[0]
+            pc = runner.locate_payload(pc, known[1])[0]
             continue
         inst = clone.decode(pc)
         target = inst.branch_target(pc)
-        if target is not None and _taken(inst, now, runner, pc):
+        if target is not None and _is_taken(inst, now, runner, pc):
             pc = target
             continue
         if target is None:
@@ -74,10 +74,10 @@ def _run(clone: Clone, start: int, end: int, now: Now, runner: Runner, far: int)
     raise runner.fail("the code before a call does not end", start)
 
 
-def _taken(inst: Inst, now: Now, runner: Runner, pc: int) -> bool:
+def _is_taken(inst: Inst, now: Now, runner: Runner, pc: int) -> bool:
     if OpFlag.CONDITIONAL not in inst.op.flags:
         return True
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     flag = now.get(SCC)
     if isinstance(row, Branch) and row.register == "exec":
         return False
@@ -89,11 +89,11 @@ def _taken(inst: Inst, now: Now, runner: Runner, pc: int) -> bool:
 def _step(inst: Inst, pc: int, now: Now) -> None:
     target = inst.find("sdst")
     reg = target.reg if target is not None else None
-    if meaning(inst.op) is Action.GETPC and reg is not None:
+    if find_meaning(inst.op) is Action.GETPC and reg is not None:
         end = pc + inst.size_bytes
         now.terms.update({reg.index: end & _LOW, reg.index + 1: end >> 32})
         return
-    for name, _, term in results(inst, lambda source, bits: held(source, bits, now.get), 64):
+    for name, _, term in results(inst, lambda source, bits: read_source(source, bits, now.get), 64):
         if name == "scc":
             now.terms[SCC] = term
         elif name == "dst" and reg is not None:

@@ -20,7 +20,7 @@ import numpy as np
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import NO_REGS, Inst, InstructionSet, OpInfo, RegSet
 from luthier_py.isa.hazards import HAZARDS, Hazard, Side, states_of
-from luthier_py.proof.chained import check_chains, missing
+from luthier_py.proof.chained import check_chains, make_missing_wait_failure
 from luthier_py.proof.code import within
 from luthier_py.proof.linked import OUTSIDE, Linked
 
@@ -82,19 +82,21 @@ class _States:
     def check(self, row: Hazard, inserted: RegSet) -> None:
         """``inserted``: what is inserted anywhere and produces ``row``. Of the application's producers and the inserted
         consumers the fewer are asked."""
-        producing, consuming = self.taking(row.produced), self.taking(row.consumed)
+        producing, consuming = self.find_participants(row.produced), self.find_participants(row.consumed)
         others = [at for at in producing if not self.inserted[at]]
         new = [at for at in consuming if self.inserted[at]]
         for at in (OUTSIDE, *(at for at in producing if self.inserted[at])):
-            self.forward(at, row, inserted if at == OUTSIDE else self.produced(at).get(row, NO_REGS), consuming, True)
+            self.forward(
+                at, row, inserted if at == OUTSIDE else self.compute_produced(at).get(row, NO_REGS), consuming, True
+            )
         if len(others) < len(new):
             for at in (OUTSIDE, *others):
-                self.forward(at, row, self.produced(at).get(row, NO_REGS), new, False)
+                self.forward(at, row, self.compute_produced(at).get(row, NO_REGS), new, False)
         else:
             for at in new:
                 self.backward(at, row, producing)
 
-    def taking(self, side: Side) -> list[int]:
+    def find_participants(self, side: Side) -> list[int]:
         """Where operations are such a side of a row."""
         taking = np.zeros(len(self.code.insts), bool)
         for op, kinds in self.by_op.items():
@@ -113,7 +115,7 @@ class _States:
     def backward(self, start: int, row: Hazard, among: list[int]) -> None:
         met = self.consumes(self.code.inst(start)).get(row, NO_REGS)
         for at, passed, between in self.before(start, row, among) if met else ():
-            made = self.produced(at).get(row)
+            made = self.compute_produced(at).get(row)
             if made is not None and made.overlaps(met) and not row.needs - made - between:
                 raise self.fail(start, row, passed)
 
@@ -142,11 +144,11 @@ class _States:
         found: list[int] = np.append(0, np.cumsum(of_kind[self.code.kind])).tolist()
         return found
 
-    def produced(self, at: int) -> Sides:
+    def compute_produced(self, at: int) -> Sides:
         return self.anything if at == OUTSIDE else self.produces(self.code.inst(at))
 
     def fail(self, at: int, row: Hazard, passed: int) -> CheckFailed:
-        return missing(self.isa, self.code, at, f"{row.name}: {row.states - passed} wait states")
+        return make_missing_wait_failure(self.isa, self.code, at, f"{row.name}: {row.states - passed} wait states")
 
     def near(self, start: int, row: Hazard, ways: Callable[[int], Iterable[int]]) -> Iterator[Near]:
         """Places along ``ways`` with fewer wait states between than ``row`` wants."""
@@ -173,5 +175,5 @@ class _States:
             seen.add((place, between))
             yield place, 0, between
             if place != OUTSIDE and row.produced.takes_part(self.code.inst(place).op):
-                between |= self.produced(place).get(row, NO_REGS) & row.needs
+                between |= self.compute_produced(place).get(row, NO_REGS) & row.needs
                 work += [(to, between) for to in ways(place)]

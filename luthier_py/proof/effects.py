@@ -76,7 +76,7 @@ def effect(isa: InstructionSet, inst: Inst, modes: Modes, owned: int) -> Effect:
     return Effect(reads, kills, far)
 
 
-def allocated(target: Target, descriptor: KernelDescriptor) -> int:
+def compute_allocated_registers(target: Target, descriptor: KernelDescriptor) -> int:
     """Registers that a wave of a kernel has."""
     whole = (1 << target.vgpr_limit) - 1
     if descriptor.enable_dynamic_vgpr or descriptor.enable_dynamic_vgpr_rsrc3:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from luthier_py.isa import MODE, Inst, Target
 from luthier_py.isa.semantics.control import Action
-from luthier_py.isa.vector_modes import BANKS, field_bits, float_bits, named_mode_field, written_mode
+from luthier_py.isa.vector_modes import BANKS, compute_written_mode_bits, decode_mode_field, field_bits, float_bits
 from luthier_py.loader import KernelDescriptor
 from luthier_py.proof.graph import Body
 from luthier_py.proof.meanings import UNKNOWN, Term
@@ -43,7 +43,7 @@ def float_modes(
     found = [UNKNOWN_MODE] * len(bodies)
     for group in groups:
         starts = [each.mode(target) for k in group for each in kernels.get(bodies[k].address, ())]
-        written = reduce(or_, (written_mode(inst) for k in group for inst in bodies[k].code.insts), 0)
+        written = reduce(or_, (compute_written_mode_bits(inst) for k in group for inst in bodies[k].code.insts), 0)
         if starts:
             differ = reduce(or_, (each ^ starts[0] for each in starts))
             for k in group:
@@ -66,7 +66,7 @@ def leaves_mode(target: Target, application: FloatMode, insts: Iterable[Inst], n
     for inst in insts:
         if not inst.writes.sgpr >> MODE & 1:
             continue
-        field, number = named_mode_field(inst), inst.find("imm")
+        field, number = decode_mode_field(inst), inst.find("imm")
         if field is None or number is None or number.value & BANKS and target.vector_banks:
             return False
         bits = field_bits(field)
@@ -86,11 +86,11 @@ def _mode_now(application: FloatMode, now: Now) -> FloatMode:
     return FloatMode(value, known)
 
 
-def moved_mode(target: Target, inst: Inst, row: Action, now: Now) -> dict[int, Term]:
+def evaluate_mode_access(target: Target, inst: Inst, row: Action, now: Now) -> dict[int, Term]:
     """A field of MODE that is kept, ("mode", field), and fields that are set and put back: of MODE the term has these
     with their numbers, ("mode but", (field, number), ...). No number has bits beside its field, and none is put back
     above bit 0 where a target takes bits of it for what vector operands mean (LLVM, FeatureSetregVGPRMSBFixup)."""
-    field, fields = named_mode_field(inst), _set_fields(now.get(MODE))
+    field, fields = decode_mode_field(inst), _set_fields(now.get(MODE))
     if field is None or fields is None:
         return {}
     bits, inside = field_bits(field), {each for each in fields if not field_bits(each) & ~field_bits(field)}

@@ -25,7 +25,7 @@ from luthier_py.proof.application import Clone
 from luthier_py.proof.claim import Address, Call
 from luthier_py.proof.now import Begin, Outcome
 from luthier_py.proof.payloads import is_wait
-from luthier_py.proof.pending import Pending, owed
+from luthier_py.proof.pending import Pending, collect_pending_registers
 from luthier_py.proof.runs import Runner
 
 _LONGEST = 12  # dwords of a chain, at most
@@ -54,7 +54,7 @@ class Gaps:
         known = self.outcomes.get(key)
         if known is not None and known.timed:
             known = self.outcomes.get((key, pending))
-        if known is not None and not known.touched & owed(pending):
+        if known is not None and not known.touched & collect_pending_registers(pending):
             return known, [numbers[rank] for rank in known.calls]
         found = self.runner.run(start, pending, begin)
         if self._alike(found, start, stop, calls):
@@ -104,7 +104,7 @@ class Gaps:
         clone, columns = self.clone, self.clone.columns
         isa, words = columns.distinct.isa, np.frombuffer(clone.data[:len(clone.data) // 4 * 4], "<u4").copy()
         chains = []
-        for place in columns.pcs[columns.flagged(OpFlag.GETS_PC)].tolist():
+        for place in columns.pcs[columns.find_flagged(OpFlag.GETS_PC)].tolist():
             at = (place - clone.base) // 4
             near = words[at:at + _LONGEST].tolist()
             literals = _literals(isa, near)

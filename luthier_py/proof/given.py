@@ -13,7 +13,7 @@ from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import InstructionSet, LaneOf, Reg, RegFile
 from luthier_py.proof.birth import POINTERS
 from luthier_py.proof.claim import Address, Call, Claim, ClonedFunction, InCell, Kept, Payload, Value
-from luthier_py.proof.code import CELLS, LANES, bits_of, shown, whole_number
+from luthier_py.proof.code import CELLS, LANES, bits_of, describe_registers, whole_number
 
 _ADDRESS_DWORDS = 2
 MOST_ALIGNED = 8  # bytes: of several numbers, one behind the other, none is wider
@@ -34,9 +34,11 @@ def _check_homes(isa: InstructionSet, function: ClonedFunction) -> int:
     for home in function.homes.values():
         bits = bits_of(home)
         if not _can_hold(isa, home, function.private):
-            raise CheckFailed(f"the tool cannot keep anything in {shown(bits)}", Location(function.name))
+            raise CheckFailed(f"the tool cannot keep anything in {describe_registers(bits)}", Location(function.name))
         if owned & bits:
-            raise CheckFailed(f"the tool keeps two things in {shown(owned & bits)}", Location(function.name))
+            raise CheckFailed(
+                f"the tool keeps two things in {describe_registers(owned & bits)}", Location(function.name)
+            )
         owned |= bits
         whole |= 0 if isinstance(home, Reg) else 1 << whole_number(home)
     return owned | whole

@@ -48,7 +48,7 @@ def body(name: str, address: int, code: Code, entries: Iterable[int], kernel: bo
     known, but for calls and traps with which the function ends: they do not come back."""
     starts = [_at(name, code, entry, None) for entry in entries]
     leaders, ends = {0, *starts}, {}
-    for at in code.flagged(OpFlag.TERMINATOR | OpFlag.CALL | OpFlag.MAY_STOP):
+    for at in code.find_flagged(OpFlag.TERMINATOR | OpFlag.CALL | OpFlag.MAY_STOP):
         flags = code.inst(at).op.flags
         if OpFlag.TERMINATOR in flags:
             ends[at] = _leave(name, code, at, range(address, end))
@@ -58,7 +58,7 @@ def body(name: str, address: int, code: Code, entries: Iterable[int], kernel: bo
     ordered = sorted(leader for leader in leaders if leader < len(code))
     blocks = tuple(map(range, ordered, [*ordered[1:], len(code)]))
     number = {block.start: k for k, block in enumerate(blocks)}
-    following = tuple(_following(name, code, block, ends, number, end) for block in blocks)
+    following = tuple(_find_successors(name, code, block, ends, number, end) for block in blocks)
     return Body(name, address, code, kernel, tuple(number[start] for start in starts), blocks, following)
 
 
@@ -80,14 +80,14 @@ def _leave(name: str, code: Code, at: int, function: range) -> tuple[int, ...]:
         taken = _at(name, code, target, at)
         return (taken, _at(name, code, code.end(at), at)) if OpFlag.CONDITIONAL in flags else (taken,)
     if OpFlag.SETS_PC in flags:
-        built = _built(code, at)
+        built = _evaluate_setpc_target(code, at)
         if built is None or built not in function and code.find(built) is None:
             return ()
         return (_at(name, code, built, at),)
     return ()
 
 
-def _built(code: Code, at: int) -> int | None:
+def _evaluate_setpc_target(code: Code, at: int) -> int | None:
     """The address that a s_setpc goes to, if it is made in straight-line code before it."""
     first = at
     while first and not code.inst(first - 1).op.flags & (OpFlag.TERMINATOR | OpFlag.CALL) and at - first < _LONGEST:
@@ -100,7 +100,7 @@ def _built(code: Code, at: int) -> int | None:
     return goal[1] if goal[0] == "to" else None
 
 
-def _following(
+def _find_successors(
     name: str, code: Code, block: range, ends: Mapping[int, tuple[int, ...]], number: Mapping[int, int], end: int
 ) -> tuple[int, ...]:
     last = block[-1]
@@ -137,7 +137,7 @@ class Graph:
     arrives: frozenset[int]
 
 
-def joined(bodies: Sequence[Body], goes: Sequence[Goes], pointed: Collection[int]) -> Graph:
+def build_graph(bodies: Sequence[Body], goes: Sequence[Goes], pointed: Collection[int]) -> Graph:
     """``pointed``: addresses of functions that calls through pointers may reach."""
     first: list[int] = []
     nodes: list[Node] = []
@@ -207,7 +207,7 @@ def _callees(body: Body, node: Node, goes: Goes, heads: Mapping[int, int], point
         return _Call(frozenset({goal[1]} & heads.keys()), goal[1] not in heads, False, tail)
     if tail and body.kernel:
         raise CheckFailed("where this goes is not known", body.code.location(body.name, at))
-    if not tail and (several := goes.reached(at)):
+    if not tail and (several := goes.find_targets(at)):
         return _Call(several & heads.keys(), not several <= heads.keys())
     return _Call(frozenset(pointed), not pointed, tail, tail)
 
@@ -234,7 +234,7 @@ def _callers(
     return found
 
 
-def solved(
+def solve_dataflow(
     order: Iterable[int], edges: Sequence[Sequence[int]], boundary: Sequence[Known | None],
     join: Callable[[Known, Known], Known], flow: Callable[[int, Known], Known],
     along: Callable[[int, int, Known], Known] | None = None,

@@ -8,7 +8,7 @@ ends it, its clone does not: so inserted code can rely on hardware, and the appl
 from __future__ import annotations
 
 from luthier_py.isa import Inst, Target
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action, HardwareRegister
 
 _DEP_MODE = 3
@@ -30,7 +30,7 @@ def waits_instead(old: Inst, new: Inst, target: Target) -> bool:
 
 def _dep_mode(inst: Inst, target: Target) -> int | None:
     """What it sets of those bits; None if that is not in the code."""
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if target.generation < 12 or row not in (Action.SETREG, Action.SETREG_IMM):
         return 0
     field = inst["simm16"].value

@@ -12,7 +12,7 @@ from luthier_py.loader import SectionType
 from luthier_py.loader.elf import SYMBOL, Elf
 
 
-def failed(what: str, where: str | None = None) -> CheckFailed:
+def make_failure(what: str, where: str | None = None) -> CheckFailed:
     """The error, to be raised, for a copy whose file has more than additions; ``where``: the symbol or kernel."""
     return CheckFailed(f"the copy is not the original with additions: {what}", Location(where))
 
@@ -24,7 +24,7 @@ def check_hashes(elf: Elf, known: int) -> None:
         return
     rows = elf.content(elf.sections[index])
     if elf.sections[index].link >= len(elf.sections):
-        raise failed("its dynamic symbols have no names")
+        raise make_failure("its dynamic symbols have no names")
     strings = elf.content(elf.sections[elf.sections[index].link])
     names = [strings[row[0]:max(strings.find(b"\0", row[0]), 0)] for row in SYMBOL.iter_unpack(rows)]
     defined = [k for k, row in enumerate(SYMBOL.iter_unpack(rows)) if k and row[3]]
@@ -34,7 +34,7 @@ def check_hashes(elf: Elf, known: int) -> None:
         if gnu is not None:
             _check_gnu_hash(elf.content(elf.sections[gnu]), names, defined, known)
     except (IndexError, ZeroDivisionError, struct.error):
-        raise failed("a hash table of it is broken") from None
+        raise make_failure("a hash table of it is broken") from None
 
 
 def _check_hash(content: bytes, names: list[bytes], defined: list[int]) -> None:
@@ -46,7 +46,7 @@ def _check_hash(content: bytes, names: list[bytes], defined: list[int]) -> None:
         while at and at != k and steps < len(chains):
             at, steps = chains[at] if at < len(chains) else 0, steps + 1
         if at != k and names[at] != names[k]:
-            raise failed(f"symbol {names[k].decode(errors='replace')} is not found by its hash")
+            raise make_failure(f"symbol {names[k].decode(errors='replace')} is not found by its hash")
 
 
 def _sysv(name: bytes) -> int:
@@ -76,4 +76,4 @@ def _check_gnu_hash(content: bytes, names: list[bytes], defined: list[int], know
         while known and at and at < k and not chains[at - first] & 1:
             at += 1
         if not known or at != k or chains[at - first] | 1 != value | 1:
-            raise failed(f"symbol {names[k].decode(errors='replace')} is not found by its hash")
+            raise make_failure(f"symbol {names[k].decode(errors='replace')} is not found by its hash")

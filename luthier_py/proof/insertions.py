@@ -20,16 +20,16 @@ from luthier_py.proof.addresses import Goes
 from luthier_py.proof.application import CallsAt, Clone, Departure, departures
 from luthier_py.proof.birth import PRIVATE_BASE, Start
 from luthier_py.proof.claim import Side
-from luthier_py.proof.code import bits_of, number, ones, shown, whole_number, within
+from luthier_py.proof.code import bits_of, describe_registers, number, ones, whole_number, within
 from luthier_py.proof.float_modes import FloatMode
 from luthier_py.proof.gaps import Gaps
 from luthier_py.proof.graph import Body, Graph
 from luthier_py.proof.lanes import MOST
 from luthier_py.proof.liveness import Live, Liveness
 from luthier_py.proof.meanings import UNKNOWN, Term
-from luthier_py.proof.modes import Modes, matters, solved_modes, stepped
+from luthier_py.proof.modes import Modes, matters, solve_modes, step_modes
 from luthier_py.proof.now import ANYWHERE, Begin, Now, Outcome
-from luthier_py.proof.pending import NOTHING, Pending, issued, joined, moves, solved_pending
+from luthier_py.proof.pending import NOTHING, Pending, join_pending, moves, solve_pending, step_pending
 from luthier_py.proof.runs import Runner, Tool
 
 
@@ -66,19 +66,19 @@ class Insertions:
         self.calls = [CallsAt(*each) for each in zip(graph.bodies, clones, first_calls, strict=True)]
         self.runners = [Runner(self.isa, tool, clone.decode, clone.is_application, clone.function, mode)
                         for clone, mode in zip(clones, floats, strict=True)]
-        self.pending = solved_pending(graph)
+        self.pending = solve_pending(graph)
 
     def prove(self) -> list[list[tuple[int, Inst]]]:
         """What was inserted in each clone, with its address."""
         self.check_homes()
-        done = [self.executed(k) for k in range(len(self.clones))]
+        done = [self.execute_inserted(k) for k in range(len(self.clones))]
         needed = reduce(or_, self.kept)
         for body, each in zip(self.graph.bodies, done, strict=True):
             for _, to, outcome, _ in each:
                 inst = body.code.inst(to)  # behind the end of the wave nobody reads
                 read = inst.reads.bits if OpFlag.END in inst.op.flags else -1
                 needed |= (outcome.changed | outcome.far) & read
-        modes = solved_modes(self.graph, self.foreign)
+        modes = solve_modes(self.graph, self.foreign)
         reads = [self.reads(k) for k in range(len(self.clones))]
         lives = list[Liveness]()
         for most in MOST:
@@ -159,14 +159,14 @@ class Insertions:
             return found
         for at in body.blocks[body.entries[0]]:
             inst = body.code.inst(at)
-            made = runner.made(inst, body.code.pcs[at], now, now.get)
+            made = runner.evaluate_results(inst, body.code.pcs[at], now, now.get)
             if made and not inst.writes.bits & self.kept[k] and made.items() >= {
                     each: base[each] for each in ones(inst.writes.bits & self.guarded[k])}.items():
                 found.add(at)
             now.terms.update({each: made.get(each, UNKNOWN) for each in ones(inst.writes.bits & SCALARS)})
         return found
 
-    def executed(self, k: int) -> list[_Done]:
+    def execute_inserted(self, k: int) -> list[_Done]:
         """All inserted code of a clone: it goes where the original does, and calls what the claim says."""
         body, clone, runner = self.graph.bodies[k], self.clones[k], self.runners[k]
         gaps = Gaps(clone, runner)
@@ -174,18 +174,19 @@ class Insertions:
         begins = self.begin(k) if body.kernel else ANYWHERE
         for each in departures(body, clone, self.goes[k]):
             begin = begins if each.source is None else ANYWHERE
-            if each.start != clone.places[each.to] or begin != ANYWHERE or self.calls[k].wanted(each):
+            if each.start != clone.places[each.to] or begin != ANYWHERE or self.calls[k].select_calls(each):
                 todo.setdefault((each.start, begin), []).append(each)
-        pending = self.pending_at(k, {at for some in todo.values() for each in some for at in (each.source, each.to)
-                                      if at is not None})
+        pending = self.find_pending_before(
+            k, {at for some in todo.values() for each in some for at in (each.source, each.to) if at is not None}
+        )
         found = []
         for (start, begin), some in todo.items():
             to = some[0].to
             ways = [self.on_way(k, each, pending) for each in some]
-            outcome, calls = gaps.run(start, to, reduce(joined, ways), begin)
+            outcome, calls = gaps.run(start, to, reduce(join_pending, ways), begin)
             if any(each.to != to for each in some) or start + outcome.to != clone.places[to]:
                 raise runner.fail("it goes elsewhere than the original", start)
-            ran, wanted = list(calls), [self.calls[k].wanted(each) for each in some]
+            ran, wanted = list(calls), [self.calls[k].select_calls(each) for each in some]
             if any(ran != each for each in wanted):
                 other = "run in another order than" if sorted(ran) in map(sorted, wanted) else "are not those that"
                 raise runner.fail(f"the hooks that run here {other} the claim says", start)
@@ -213,7 +214,7 @@ class Insertions:
             at = each.code.find(call.point)
             if not regs or at is None:
                 continue
-            for place in _standing(each, at, call.side):
+            for place in _find_insertion_points(each, at, call.side):
                 found[place] = found.get(place, 0) | regs
         return found
 
@@ -221,13 +222,13 @@ class Insertions:
         """Loads that are on their way there: other ways to the same place may have waited for less, or for more."""
         if each.source is None or each.source not in pending or self.calls_at(k, each.source):
             return pending[each.to]
-        return issued(self.isa, self.graph.bodies[k].code.inst(each.source), pending[each.source])
+        return step_pending(self.isa, self.graph.bodies[k].code.inst(each.source), pending[each.source])
 
     def calls_at(self, k: int, at: int) -> bool:
         """Whether control is elsewhere before it goes on behind an instruction."""
         return bool(self.graph.bodies[k].code.inst(at).op.flags & (OpFlag.CALL | OpFlag.INDIRECT))
 
-    def pending_at(self, k: int, wanted: set[int]) -> dict[int, Pending]:
+    def find_pending_before(self, k: int, wanted: set[int]) -> dict[int, Pending]:
         """Loads that are on their way before some instructions of a function."""
         body, first, isa = self.graph.bodies[k], self.graph.first[k], self.isa
         ordered, counting, found = sorted(wanted), body.code.those(moves), dict[int, Pending]()
@@ -235,7 +236,7 @@ class Insertions:
             pending, at = self.pending[first + block], span.start
             for stop in within(ordered, span):
                 for place in within(counting, range(at, stop)):
-                    pending = issued(isa, body.code.inst(place), pending)
+                    pending = step_pending(isa, body.code.inst(place), pending)
                 found[stop], at = pending, stop
         return found
 
@@ -262,7 +263,7 @@ class Insertions:
             return False
         block = body.block_of(source)
         ((_, before),) = self.modes_at(k, body.blocks[block], modes[self.graph.first[k] + block], [source])
-        behind = stepped(self.isa, body.code.inst(source), before)
+        behind = step_modes(self.isa, body.code.inst(source), before)
         return not (behind.relative or behind.skips)
 
     def modes_at(self, k: int, span: range, modes: Modes, wanted: Sequence[int]) -> list[tuple[int, Modes]]:
@@ -271,7 +272,7 @@ class Insertions:
         for stop in wanted:
             for inst in map(code.inst, range(at, stop)):
                 if modes.ending or matters(inst):
-                    modes = stepped(self.isa, inst, modes)
+                    modes = step_modes(self.isa, inst, modes)
             at = stop
             found.append((stop, modes))
         return found
@@ -282,7 +283,7 @@ def _both(a: Mapping[int, Live], b: Mapping[int, Live]) -> dict[int, Live]:
     return {at: Live(active & b[at].active, inactive & b[at].inactive) for at, (active, inactive) in a.items()}
 
 
-def _standing(body: Body, at: int, side: Side) -> list[int]:
+def _find_insertion_points(body: Body, at: int, side: Side) -> list[int]:
     """Numbers of the instructions before which code on a side of an instruction stands."""
     if side is Side.BEFORE:
         return [at]
@@ -309,7 +310,7 @@ def settle(runner: Runner, outcome: Outcome, duty: Duty, kept: int, start: int, 
     if lost := kept & (active | inactive):
         raise runner.fail(f"the tool keeps its own in {RegSet(lost)}, which the application may still read", to)
     if lost := outcome.changed & (active | runner.own | guarded):
-        raise runner.fail(f"{shown(lost & -lost)} is live and not restored", to)
+        raise runner.fail(f"{describe_registers(lost & -lost)} is live and not restored", to)
     if lost := outcome.far & (active | inactive):
         raise runner.fail(f"{RegSet(lost)} is still needed and overwritten", to)
     if outcome.owed:

@@ -34,7 +34,7 @@ def with_instead(code: Code, instead: Mapping[int, bytes], name: str) -> Code:
         at = code.find(pc)
         if at is None:
             raise CheckFailed("something is to stand where no instruction is", Location(name, pc))
-        new = _decoded(code.isa, raw, name, pc)
+        new = _decode_replacement(code.isa, raw, name, pc)
         if (why := _wrong(code.isa, code.inst(at), new)) is not None:
             raise CheckFailed(f"`{code.isa.text(new)}` is to stand here, but {why}", code.location(name, at))
         kinds[at] = len(insts)
@@ -70,7 +70,7 @@ def _runs_as_there(call: Call, payload: Payload, known: Summary, inst: Inst) -> 
     return payload.exec is None and not inst.reads.bits & (~reduce(or_, given, _EXEC) | reduce(or_, others, 0))
 
 
-def _decoded(isa: InstructionSet, raw: bytes, name: str, pc: int) -> Inst:
+def _decode_replacement(isa: InstructionSet, raw: bytes, name: str, pc: int) -> Inst:
     try:
         found = isa.decode(raw)
     except Malformed as error:

@@ -17,7 +17,7 @@ from functools import cache, partial
 
 from luthier_py.isa import EXEC, Inst, InstructionSet
 from luthier_py.proof.code import within
-from luthier_py.proof.graph import Graph, solved
+from luthier_py.proof.graph import Graph, solve_dataflow
 from luthier_py.proof.masks import ONE, ZERO, Bit, Change, change
 
 MOST = (64, 16, 1024)  # bounds in the order in which they are tried
@@ -57,24 +57,26 @@ class Lanes:
             kinds = graph.bodies[node.function].code.kinds
             part = within(writing[node.function], node.span)
             changes.append([(at, found[node.function][kinds[at]]) for at in part])
-        self.wanted = self._wanted(changes)
+        self.wanted = self._solve_needed_masks(changes)
         self.changes = [self._that_matter(k, each) for k, each in enumerate(changes)]
         starts = graph.kernels | graph.arrives
         boundary: list[Known | None] = [(EITHER, False) if k in starts else None
                                         for k in range(len(graph.nodes))]
-        heads = solved(range(len(graph.nodes)), graph.successors, boundary, self._join, self._through, self._along)
+        heads = solve_dataflow(
+            range(len(graph.nodes)), graph.successors, boundary, self._join, self._through, self._along
+        )
         self.heads: list[Known] = [(EITHER, True) if head is None else head for head in heads]
         self.segments = [self._segments(k) for k in range(len(graph.nodes))]
 
-    def _wanted(self, changes: list[list[tuple[int, Change]]]) -> list[int]:
+    def _solve_needed_masks(self, changes: list[list[tuple[int, Change]]]) -> list[int]:
         """Masks that may come to matter to EXEC, at the head of each node."""
         def flow(k: int, wanted: int) -> int:
             for _, each in reversed(changes[k]):
-                wanted = wanted_before(each, wanted) & ~self.foreign
+                wanted = compute_needed_before(each, wanted) & ~self.foreign
             return wanted
 
         count = len(self.graph.nodes)
-        ends = solved(range(count - 1, -1, -1), self.graph.predecessors, [ON] * count, int.__or__, flow)
+        ends = solve_dataflow(range(count - 1, -1, -1), self.graph.predecessors, [ON] * count, int.__or__, flow)
         return [flow(k, end or ON) for k, end in enumerate(ends)]
 
     def _that_matter(self, k: int, changes: list[tuple[int, Change]]) -> list[tuple[int, Change, int]]:
@@ -84,7 +86,7 @@ class Lanes:
             wanted |= self.wanted[following]
         found = []
         for at, each in reversed(changes):
-            before = wanted_before(each, wanted) & ~self.foreign
+            before = compute_needed_before(each, wanted) & ~self.foreign
             if before != wanted or each.written & wanted:
                 found.append((at, each, wanted))
             wanted = before
@@ -93,27 +95,27 @@ class Lanes:
     def _through(self, k: int, known: Known) -> Known:
         states = known[0]
         for _, each, wanted in self.changes[k]:
-            _, states = self.moved(each, wanted, states)
+            _, states = self.apply_change(each, wanted, states)
         return states, False
 
     def _along(self, k: int, target: int, known: Known) -> Known:
         return self.only(known[0], self.wanted[target]), False
 
-    def arriving(self, k: int, state: State) -> State:
+    def project_to_head(self, k: int, state: State) -> State:
         """The state of a node's head that a lane in ``state`` is in when it comes there."""
         wanted = ON if self.heads[k][1] else self.wanted[k]
         return state[0] & wanted, state[1] & wanted
 
-    def moved(self, each: Change, wanted: int, states: frozenset[State]) -> tuple[Onward, frozenset[State]]:
+    def apply_change(self, each: Change, wanted: int, states: frozenset[State]) -> tuple[Onward, frozenset[State]]:
         """What a change makes of each of ``states``, and the union of all that; ``wanted``: masks that matter behind
         it. Cached by the identity of ``each``, which has to live as long as this object."""
         key = id(each), wanted, states
         if key not in self.moves:
-            onward = self._moved(each, wanted, states)
+            onward = self._compute_onward(each, wanted, states)
             self.moves[key] = onward, _union(onward)
         return self.moves[key]
 
-    def _moved(self, each: Change, wanted: int, states: Iterable[State]) -> Onward:
+    def _compute_onward(self, each: Change, wanted: int, states: Iterable[State]) -> Onward:
         onward = {state: next_states(each, state, wanted) for state in states}
         if len(_union(onward)) <= self.most:
             return onward
@@ -131,7 +133,7 @@ class Lanes:
         span, states = self.graph.nodes[k].span, self.heads[k][0]
         found, start = [], span.start
         for at, each, wanted in self.changes[k]:
-            onward, states = self.moved(each, wanted, states)
+            onward, states = self.apply_change(each, wanted, states)
             found.append(Segment(start, at + 1, onward))
             start = at + 1
         return (*found, Segment(start, span.stop, {state: (state,) for state in states}))
@@ -141,7 +143,7 @@ def _changes(isa: InstructionSet, inst: Inst) -> bool:
     return change(isa, inst) is not None
 
 
-def wanted_before(each: Change, wanted: int) -> int:
+def compute_needed_before(each: Change, wanted: int) -> int:
     """Masks that matter before a change, of those that do behind it."""
     if not each.written & wanted:
         return wanted | ON

@@ -125,7 +125,7 @@ class Linked:
         return [*found, OUTSIDE] if at or self.called else found
 
 
-def linked(clone: Clone, inserted: Iterable[tuple[int, Inst]], called: bool) -> Linked:
+def link_clone(clone: Clone, inserted: Iterable[tuple[int, Inst]], called: bool) -> Linked:
     """``inserted``: addresses and instructions; one may be there twice. CheckFailed if two share bytes, or if
     there are others than those, and nothing."""
     insts, changed, numbers = clone.code.insts, sorted(clone.changed), dict[tuple[Inst, bool], int]()

@@ -21,9 +21,9 @@ import numpy as np
 from luthier_py.isa.registers import SCALARS
 from luthier_py.proof.code import within
 from luthier_py.proof.effects import NO_EFFECT, Effect, always_live, depends, effect, everything, may_touch
-from luthier_py.proof.graph import Graph, Node, solved
+from luthier_py.proof.graph import Graph, Node, solve_dataflow
 from luthier_py.proof.lanes import ON, Lanes, Segment, State
-from luthier_py.proof.modes import Modes, sets_modes, stepped
+from luthier_py.proof.modes import Modes, sets_modes, step_modes
 
 
 class Live(NamedTuple):
@@ -79,7 +79,7 @@ class Liveness:
                 live |= everything(graph.bodies[node.function].code.isa.target) & owned[node.function] & needed
             boundary.append(_Flow(live & SCALARS, dict.fromkeys(self._ends(k), live & ~SCALARS)))
         order = range(len(graph.nodes) - 1, -1, -1)
-        self.ends = solved(order, graph.predecessors, boundary, _join, self._through, self._along)
+        self.ends = solve_dataflow(order, graph.predecessors, boundary, _join, self._through, self._along)
 
     @property
     def complete(self) -> bool:
@@ -110,7 +110,7 @@ class Liveness:
                 inst = code.inst(at)
                 if now.relative or now.skips or not now.some_lane and depends(inst):
                     special[at] = _only(effect(code.isa, inst, now, owned), self.needed)
-                now = stepped(code.isa, inst, now)
+                now = step_modes(code.isa, inst, now)
         return special
 
     def _summary(self, node: Node, segment: Segment) -> Effect:
@@ -128,7 +128,7 @@ class Liveness:
 
     def _through(self, k: int, end: _Flow) -> _Flow:
         for segment, summary in zip(reversed(self.segments[k]), reversed(self.summaries[k]), strict=True):
-            end = self._before(_unchanged(segment, end), summary)
+            end = self._before(_transfer_mask_change(segment, end), summary)
         return end
 
     def _before(self, end: _Flow, summary: Effect) -> _Flow:
@@ -143,7 +143,7 @@ class Liveness:
             whole |= live
         lanes = self.lanes
         return _Flow(head.scalars, {} if lanes is None else {
-            state: head.vectors.get(lanes.arriving(k, state), whole) for state in self._ends(target)})
+            state: head.vectors.get(lanes.project_to_head(k, state), whole) for state in self._ends(target)})
 
     def before(self, k: int, wanted: Iterable[int]) -> dict[int, Live]:
         """What is live before some instructions of a node, and not only for claimed calls that stand there."""
@@ -152,7 +152,7 @@ class Liveness:
         end = self.ends[k]
         assert end is not None
         for segment, summary in zip(reversed(self.segments[k]), reversed(self.summaries[k]), strict=True):
-            end = _unchanged(segment, end)
+            end = _transfer_mask_change(segment, end)
             if left and left[-1] >= segment.start:
                 active, inactive = _parts(end)
                 here = uses.within(segment.start, segment.stop)
@@ -174,7 +174,7 @@ def _only(each: Effect, needed: int) -> Effect:
     return Effect(*(bits & needed for bits in each))
 
 
-def _unchanged(segment: Segment, after: _Flow) -> _Flow:
+def _transfer_mask_change(segment: Segment, after: _Flow) -> _Flow:
     """At the end of a segment, from what is live once its last instruction has changed masks."""
     vectors = {}
     for state, onward in segment.onward.items():

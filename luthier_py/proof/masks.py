@@ -12,9 +12,9 @@ from operator import or_
 from typing import NamedTuple
 
 from luthier_py.isa import EXEC, Inst, InstructionSet, OperandKind, OpFlag, Reg, RegFile
-from luthier_py.isa.semantics import Scalar, meaning
+from luthier_py.isa.semantics import Scalar, find_meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
-from luthier_py.proof.meanings import UNKNOWN, held, results, sources_of
+from luthier_py.proof.meanings import UNKNOWN, read_source, results, sources_of
 
 Bit = int | None
 MASKS = (1 << 128) - 1  # scalar registers that may hold masks
@@ -82,11 +82,11 @@ def change(isa: InstructionSet, inst: Inst) -> Change | None:
     for index in range(written.bit_length()):
         if written >> index & 1:
             lost |= 1 << index - index % step | (1 << HALF + index if step == 2 else 0)
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if OpFlag.VALU in inst.op.flags:
-        found = _compared(inst, lost)
+        found = _model_comparison(inst, lost)
     else:
-        found = _computed(isa, inst, row) if isinstance(row, Scalar) else None
+        found = _model_logic(isa, inst, row) if isinstance(row, Scalar) else None
     if found is None:
         return Change((), (), lambda bits: (), lost, lost)
     targets = reduce(or_, (1 << target for target in found.targets), 0)
@@ -94,7 +94,7 @@ def change(isa: InstructionSet, inst: Inst) -> Change | None:
     return found._replace(lost=lost & ~targets, written=lost | targets, read=read)
 
 
-def _compared(inst: Inst, masks: int) -> Change | None:
+def _model_comparison(inst: Inst, masks: int) -> Change | None:
     """A comparison gives 0 in lanes that are not active."""
     if inst.writes.vgpr or inst.writes.agpr or inst.find("vdst") is not None or OpFlag.DPP in inst.op.flags:
         return None
@@ -102,7 +102,7 @@ def _compared(inst: Inst, masks: int) -> Change | None:
     return Change(targets, (EXEC,), lambda bits: (_and(bits[0], None),) * len(targets), 0)
 
 
-def _computed(isa: InstructionSet, inst: Inst, row: Scalar) -> Change | None:
+def _model_logic(isa: InstructionSet, inst: Inst, row: Scalar) -> Change | None:
     """Logic on one mask, or on two of 32 lanes at once."""
     target = inst.find("sdst")
     if target is None or target.reg is None:
@@ -138,7 +138,7 @@ def _computed(isa: InstructionSet, inst: Inst, row: Scalar) -> Change | None:
 
 def _half(inst: Inst, index: int) -> Change | None:
     """One number for 32 lanes of 64: with the same number in the other half it is the mask's."""
-    made = results(inst, lambda source, bits: held(source, bits, lambda register: UNKNOWN), 64)
+    made = results(inst, lambda source, bits: read_source(source, bits, lambda register: UNKNOWN), 64)
     numbers = [term for name, _, term in made if name == "dst" and isinstance(term, int)]
     bit = {0: 0, (1 << 32) - 1: 1}.get(numbers[0]) if numbers else None
     if bit is None:

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from luthier_py.isa import SCC, TTMP0, Inst, Operand, OperandKind
 from luthier_py.isa.instruction import OpInfo
-from luthier_py.isa.semantics import Lanes, Scalar, meaning
+from luthier_py.isa.semantics import Lanes, Scalar, find_meaning
 from luthier_py.isa.semantics.algebra import BOOL, U32, Kind, Prim, Type, Value
 from luthier_py.isa.semantics.meaning import SignaturePart
 from luthier_py.proof.code import number
@@ -42,7 +42,7 @@ _VALUES = ("src0", "src1", "src2", "imm", "simm16")
 def sources_of(op: OpInfo) -> tuple[tuple[SignaturePart, str | None], ...]:
     """For each source of a value's meaning its slot and the operand that it comes from; None where it is a register
     that the slot names."""
-    row = meaning(op)
+    row = find_meaning(op)
     assert isinstance(row, (Scalar, Lanes))
     names = [info.name for info in op.operands if info.name in _VALUES]
     destination = next((info.name for info in op.operands if info.name in _DESTINATIONS), None)
@@ -97,7 +97,7 @@ _MANGLED = _Mangled()
 def mangles(op: OpInfo) -> bool:
     """Whether an operation makes of an address what is none: it does more than add, shift, mask and choose. Conditions
     that it makes beside, as that a sum of signed numbers overflows, are no addresses anyway."""
-    row = meaning(op)
+    row = find_meaning(op)
     if not isinstance(row, (Scalar, Lanes)) or any(slot.count > 1 for slot in row.signature.sources):
         return False
     types = [slot.type if slot.type.bits else Type(Kind.UINT, 32) for slot in row.signature.sources]
@@ -153,7 +153,7 @@ def _subtract(type: Type, operands: Operands) -> Term:
     if type.kind is Kind.FLOAT:
         return UNKNOWN
     if isinstance(a, int):
-        return _folded(int.__sub__)(type, operands)
+        return _make_folding_rule(int.__sub__)(type, operands)
     if a[0] == "lo" and isinstance(b, int):
         return "lo", a[1] - b & _LOW
     if a[0] == "zext" and a[1][0] == "hi":
@@ -241,37 +241,37 @@ def _select(type: Type, operands: Operands) -> Term:
     return a if a == b else ("flag", condition) if (a, b) == (1, 0) and condition != UNKNOWN else UNKNOWN
 
 
-def _named(term: Term) -> bool:
+def _is_named(term: Term) -> bool:
     """Whether what is done to it has a name."""
     return not isinstance(term, int) and (term[0] in _NAMED or term[0] == "reg" and term[1] in _TRAP_REGISTERS)
 
 
 def _both(name: str, compute: Callable[[int, int], int]) -> Callable[[Type, Operands], Term]:
     """Of bits, in any order."""
-    folded = _folded(compute)
+    folded = _make_folding_rule(compute)
 
     def rule(type: Type, operands: Operands) -> Term:
         a, b = _refs(operands)
-        if not _named(a):
+        if not _is_named(a):
             a, b = b, a
-        if not _named(a) or not (isinstance(b, int) or _named(b)):
+        if not _is_named(a) or not (isinstance(b, int) or _is_named(b)):
             return folded(type, operands)
         return a[1] if (name, a[0], a[-1]) == ("and", "more than", b) else (name, a, b)
 
     return rule
 
 
-def _shifted(name: str, compute: Callable[[int, int], int]) -> Callable[[Type, Operands], Term]:
-    folded = _folded(compute)
+def _make_shift_rule(name: str, compute: Callable[[int, int], int]) -> Callable[[Type, Operands], Term]:
+    folded = _make_folding_rule(compute)
 
     def rule(type: Type, operands: Operands) -> Term:
         a, b = _refs(operands)
-        return (name, a, b) if _named(a) and isinstance(b, int) else folded(type, operands)
+        return (name, a, b) if _is_named(a) and isinstance(b, int) else folded(type, operands)
 
     return rule
 
 
-def _shifted_down(type: Type, operands: Operands) -> Term:
+def _shift_right(type: Type, operands: Operands) -> Term:
     a, b = _refs(operands)
     if type.kind is not Kind.SINT:
         return _SHIFTED_DOWN(type, operands)
@@ -280,7 +280,7 @@ def _shifted_down(type: Type, operands: Operands) -> Term:
     return (a - (a >> type.bits - 1 << type.bits) >> (b & 63)) & (1 << type.bits) - 1
 
 
-def _flipped(type: Type, operands: Operands) -> Term:
+def _flip_bits(type: Type, operands: Operands) -> Term:
     """All bits of a term are another one, and of that the first again."""
     a, b = _refs(operands)
     if isinstance(a, int):
@@ -299,7 +299,7 @@ def _not(term: Term) -> Term:
     return ("cat", _not(term[1]), _not(term[2])) if term[0] == "cat" else ("not", term)
 
 
-def _folded(compute: Callable[[int, int], int]) -> Callable[[Type, Operands], Term]:
+def _make_folding_rule(compute: Callable[[int, int], int]) -> Callable[[Type, Operands], Term]:
     def rule(type: Type, operands: Operands) -> Term:
         a, b = _refs(operands)
         known = isinstance(a, int) and isinstance(b, int) and type.kind is not Kind.FLOAT
@@ -308,12 +308,12 @@ def _folded(compute: Callable[[int, int], int]) -> Callable[[Type, Operands], Te
     return rule
 
 
-_SHIFTED_DOWN = _shifted("shr", lambda a, b: a >> (b & 63))
+_SHIFTED_DOWN = _make_shift_rule("shr", lambda a, b: a >> (b & 63))
 _RULES: dict[Prim, Callable[[Type, Operands], Term]] = {
     Prim.BITS: _bits, Prim.ADD: _add, Prim.RESIZE: _resize, Prim.LT: _below, Prim.EQ: _equal(True),
-    Prim.NE: _equal(False), Prim.SELECT: _select, Prim.SUB: _subtract, Prim.MUL: _folded(int.__mul__),
-    Prim.AND: _both("and", int.__and__), Prim.OR: _both("or", int.__or__), Prim.XOR: _flipped,
-    Prim.SHL: _shifted("shl", lambda a, b: a << (b & 63)), Prim.SHR: _shifted_down,
+    Prim.NE: _equal(False), Prim.SELECT: _select, Prim.SUB: _subtract, Prim.MUL: _make_folding_rule(int.__mul__),
+    Prim.AND: _both("and", int.__and__), Prim.OR: _both("or", int.__or__), Prim.XOR: _flip_bits,
+    Prim.SHL: _make_shift_rule("shl", lambda a, b: a << (b & 63)), Prim.SHR: _shift_right,
 }
 
 Read = Callable[[str | Operand, int], Term]
@@ -322,7 +322,7 @@ Read = Callable[[str | Operand, int], Term]
 
 def results(inst: Inst, read: Read, width: int) -> list[tuple[str, Type, Term]]:
     """What an instruction whose meaning is a value computes: where it goes ("dst", "scc", "exec"), and the term."""
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if not isinstance(row, (Scalar, Lanes)) or any(slot.count > 1 for slot in row.signature.sources):
         return []
     if any(operand.value for operand in inst.operands if operand.name in _MODIFIERS):
@@ -339,7 +339,7 @@ def results(inst: Inst, read: Read, width: int) -> list[tuple[str, Type, Term]]:
             for slot, value in zip(row.signature.results, computed, strict=True)]
 
 
-def held(source: str | Operand, bits: int, get: Callable[[int], Term]) -> Term:
+def read_source(source: str | Operand, bits: int, get: Callable[[int], Term]) -> Term:
     """What a source holds, of which ``get`` says what registers do."""
     if isinstance(source, str):
         return get(SCC) if source == "scc" else UNKNOWN

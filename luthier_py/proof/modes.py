@@ -1,8 +1,8 @@
 """What else decides what vector instructions of the application do: whether some lane is active, and modes that make
 vector operands relative, or skip vector instructions.
 
-In: the graph. Out: Modes before each node, and `stepped` for the way through one. Invariant: each claim holds whenever
-control gets there. A wave starts with some lane active and both modes off, and so does code that is not known.
+In: the graph. Out: Modes before each node, and `step_modes` for the way through one. Invariant: each claim holds
+whenever control gets there. A wave starts with some lane active and both modes off, and so does code that is not known.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from luthier_py.isa import EXEC, MODE, Inst, InstructionSet, OperandKind, OpFlag
-from luthier_py.isa.semantics import Scalar, meaning
+from luthier_py.isa.semantics import Scalar, find_meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.control import Branch
-from luthier_py.isa.vector_modes import Turned, turned
+from luthier_py.isa.vector_modes import Turned, classify_mode_switch
 from luthier_py.proof.code import within
-from luthier_py.proof.graph import Graph, solved
+from luthier_py.proof.graph import Graph, solve_dataflow
 from luthier_py.proof.meanings import sources_of
 
 _EXEC_BIT = 1 << EXEC
@@ -64,7 +64,7 @@ _OPS = _NonZero()
 
 @lru_cache(maxsize=1 << 16)
 def matters(inst: Inst) -> bool:
-    """Whether `stepped` may change anything at this instruction."""
+    """Whether `step_modes` may change anything at this instruction."""
     return bool(inst.writes.sgpr & _MASKS or sets_modes(inst))
 
 
@@ -75,13 +75,13 @@ def sets_modes(inst: Inst) -> bool:
     return bool(flags & OpFlag.INDEXES_REGISTERS and OpFlag.SALU in flags) or bool(inst.writes.sgpr >> MODE & 1)
 
 
-def stepped(isa: InstructionSet, inst: Inst, modes: Modes) -> Modes:
+def step_modes(isa: InstructionSet, inst: Inst, modes: Modes) -> Modes:
     """Behind an instruction."""
     if modes.ending:
         modes = modes._replace(skips=False, ending=False)
     if not matters(inst):
         return modes
-    switch = turned(isa.target, inst) if sets_modes(inst) else Turned.NOT
+    switch = classify_mode_switch(isa.target, inst) if sets_modes(inst) else Turned.NOT
     if switch in (Turned.BOTH_ON, Turned.RELATIVE_ON, Turned.RELATIVE_OFF):
         modes = modes._replace(relative=switch is not Turned.RELATIVE_OFF)
     if switch in (Turned.BOTH_ON, Turned.SKIP_ON, Turned.SKIP_OFF):
@@ -106,12 +106,12 @@ def _read(inst: Inst) -> int:
 @lru_cache(maxsize=1 << 16)
 def _computes_mask(inst: Inst) -> bool:
     target = inst.find("sdst")
-    return isinstance(meaning(inst.op), Scalar) and target is not None and target.reg is not None
+    return isinstance(find_meaning(inst.op), Scalar) and target is not None and target.reg is not None
 
 
 @lru_cache(maxsize=1 << 16)
 def _whole(isa: InstructionSet, inst: Inst, lanes: int) -> int:
-    row, width = meaning(inst.op), isa.wave_size
+    row, width = find_meaning(inst.op), isa.wave_size
     values, target = [], inst["sdst"].reg
     assert target is not None and isinstance(row, Scalar)
     for slot, name in sources_of(inst.op):
@@ -131,7 +131,7 @@ def _whole(isa: InstructionSet, inst: Inst, lanes: int) -> int:
     return sum(1 << register for register in found)
 
 
-def solved_modes(graph: Graph, foreign: int = 0) -> list[Modes]:
+def solve_modes(graph: Graph, foreign: int = 0) -> list[Modes]:
     """Before each node; the least that can be known where control never comes, and where nothing asks. ``foreign``:
     masks that calls write."""
     strange, start = _STRANGE._replace(foreign=foreign), _START._replace(foreign=foreign)
@@ -146,10 +146,10 @@ def solved_modes(graph: Graph, foreign: int = 0) -> list[Modes]:
     def flow(k: int, modes: Modes) -> Modes:
         code = graph.bodies[graph.nodes[k].function].code
         for at in steps[k]:
-            modes = stepped(code.isa, code.inst(at), modes)
-        return _settled(modes) if not steps[k] or steps[k][-1] != graph.nodes[k].span[-1] else modes
+            modes = step_modes(code.isa, code.inst(at), modes)
+        return _end_skipping(modes) if not steps[k] or steps[k][-1] != graph.nodes[k].span[-1] else modes
 
-    found = solved(range(len(graph.nodes)), graph.successors, boundary, _join, flow,
+    found = solve_dataflow(range(len(graph.nodes)), graph.successors, boundary, _join, flow,
                    lambda k, target, modes: _along(graph, k, target, modes))
     return [strange if modes is None else modes for modes in found]
 
@@ -160,7 +160,7 @@ def _join(a: Modes, b: Modes) -> Modes:
     return Modes(a.lanes & b.lanes, a.relative or b.relative, skips, ending, a.foreign)
 
 
-def _settled(modes: Modes) -> Modes:
+def _end_skipping(modes: Modes) -> Modes:
     """Behind an instruction that changes nothing."""
     return modes._replace(skips=False, ending=False) if modes.ending else modes
 
@@ -169,7 +169,7 @@ def _along(graph: Graph, k: int, target: int, modes: Modes) -> Modes:
     """A branch on EXEC being zero goes one way only if some lane is active."""
     node = graph.nodes[k]
     body = graph.bodies[node.function]
-    row = meaning(body.code.inst(node.span[-1]).op)
+    row = find_meaning(body.code.inst(node.span[-1]).op)
     ways = body.following[node.block]
     if not isinstance(row, Branch) or row.register != "exec" or len(ways) != 2:
         return modes

@@ -17,7 +17,7 @@ from luthier_py.proof.code import CELLS, LANES, lane_number, vector_of
 from luthier_py.proof.lanes import ON, State
 from luthier_py.proof.meanings import UNKNOWN, Term
 from luthier_py.proof.payload_lanes import BOTH, START
-from luthier_py.proof.pending import Pending, joined
+from luthier_py.proof.pending import Pending, join_pending
 from luthier_py.proof.preloads import Arguments
 from luthier_py.proof.vectors import both, in_lanes, lane_of, with_lane
 
@@ -116,7 +116,7 @@ class Now:
         """Which of those that were not."""
         return _reach({bool(has & ON) for _, has in self.lanes if not has & START})
 
-    def changed(self, kept: Iterable[int], free: int) -> int:
+    def find_changed(self, kept: Iterable[int], free: int) -> int:
         """What holds something else than it is to, as bits: registers, and lanes of them, those that are ``kept`` among
         them. ``free``: the application finds nothing there."""
         lanes = (lane_number(register, lane) for register, term in self.terms.items() if in_lanes(term)
@@ -170,7 +170,7 @@ class Begin(NamedTuple):
 ANYWHERE = Begin()
 
 
-def met(a: Now, b: Now, pc: int) -> Now:
+def join_states(a: Now, b: Now, pc: int) -> Now:
     """What is known where two ways meet."""
     calls = a.calls
     if a.calls != b.calls:
@@ -190,6 +190,6 @@ def met(a: Now, b: Now, pc: int) -> Now:
     wanted = {reg: join(a.due(reg), b.due(reg)) for reg in a.wanted.keys() | b.wanted.keys()}
     others = {reg: both(a.other(reg), b.other(reg), join) for reg in a.others.keys() | b.others.keys()}
     flags = dict(a.flags.items() & b.flags.items())
-    return Now(joined(a.pending, b.pending), terms, wanted, others, flags, a.vectors or b.vectors,
+    return Now(join_pending(a.pending, b.pending), terms, wanted, others, flags, a.vectors or b.vectors,
                a.touched | b.touched, a.timed or b.timed, a.lanes | b.lanes, calls, max(a.always, b.always, key=len),
                a.some_lane and b.some_lane, min(a.idle_to, b.idle_to))

@@ -16,7 +16,7 @@ from luthier_py.loader.codeobject import find_metadata
 from luthier_py.loader.elf import DYNAMIC, Elf
 from luthier_py.proof.additions import GROWN, check_additions
 from luthier_py.proof.claim import Claim
-from luthier_py.proof.hashes import failed
+from luthier_py.proof.hashes import make_failure
 
 _HEADER = ((32, 48), (56, 58), (60, 62))  # e_phoff and e_shoff, e_phnum, e_shnum
 _TABLES = {4: SectionType.HASH, 5: SectionType.STRTAB, 6: SectionType.DYNSYM, 10: SectionType.STRTAB,
@@ -37,27 +37,27 @@ def check_objects(old: CodeObject, new: CodeObject, claim: Claim) -> None:
 def check_apart(old: CodeObject, new: CodeObject, claim: Claim) -> None:
     """The same of a copy that has nothing of the original in it."""
     if (old.elf.flags, old.elf.abi_version) != (new.elf.flags, new.elf.abi_version) or new.relocations:
-        raise failed("it is for something else")
+        raise make_failure("it is for something else")
     named = {tag: value for _, tag, value in _dynamic_rows(new.elf)}
     for tag in _TABLES:
-        if tag not in named or named[tag] != _named(new.elf, tag):
-            raise failed(f"dynamic entry {tag} names no table")
+        if tag not in named or named[tag] != _find_table_value(new.elf, tag):
+            raise make_failure(f"dynamic entry {tag} names no table")
     before, after = dict(old.metadata), dict(new.metadata)
     rows, new_rows = before.pop("amdhsa.kernels", []), after.pop("amdhsa.kernels", [])
     if before != after:
-        raise failed("its metadata is another one")
+        raise make_failure("its metadata is another one")
     _check_rows(rows, new_rows, claim)
     check_additions(None, new, claim)
 
 
 def _check_bytes(old: bytes, new: bytes, allowed: list[tuple[int, int]]) -> None:
     if len(new) < len(old):
-        raise failed("it is shorter")
+        raise make_failure("it is shorter")
     at = 0
     for start, stop in [*sorted(allowed), (len(old), len(old))]:
         if old[at:start] != new[at:start]:
             wrong = next(k for k in range(at, start) if old[k] != new[k])
-            raise failed(f"byte 0x{wrong:x} of the file is another one")
+            raise make_failure(f"byte 0x{wrong:x} of the file is another one")
         at = max(at, stop)
 
 
@@ -81,14 +81,14 @@ def _dynamic_values(old: Elf, new: Elf) -> list[tuple[int, int]]:
         if row + DYNAMIC.size > len(new.data):
             continue
         moved = DYNAMIC.unpack_from(new.data, row)[1]
-        if moved != value or value == _named(old, tag):
-            if moved != _named(new, tag):
-                raise failed(f"dynamic entry {tag} names no table")
+        if moved != value or value == _find_table_value(old, tag):
+            if moved != _find_table_value(new, tag):
+                raise make_failure(f"dynamic entry {tag} names no table")
             found.append((row + 8, row + 16))
     return found
 
 
-def _named(elf: Elf, tag: int) -> int | None:
+def _find_table_value(elf: Elf, tag: int) -> int | None:
     symbols, kind = elf.find(SectionType.DYNSYM), _TABLES[tag]
     index = elf.sections[symbols].link if kind == SectionType.STRTAB and symbols is not None else elf.find(kind)
     if index is None or index >= len(elf.sections):
@@ -109,14 +109,14 @@ def _check_segments(old: CodeObject, new: CodeObject) -> None:
             segment.type, segment.flags, segment.align)]
         note = found is not None and segment == found[0]
         if not same or not (note or segment.type == SegmentType.PHDR):
-            raise failed(f"the segment at 0x{segment.address:x} is another one")
+            raise make_failure(f"the segment at 0x{segment.address:x} is another one")
         left.remove(same[0])
         _check_moved(new, same[0], end)
     if any(not segment.load or segment.address < end for segment in left):
-        raise failed("it has a segment that is no addition")
+        raise make_failure("it has a segment that is no addition")
     loads = [segment.address for segment in new.segments if segment.load]
     if loads != sorted(loads):
-        raise failed("its segments are not in order")
+        raise make_failure("its segments are not in order")
 
 
 def _check_moved(new: CodeObject, segment: Segment, end: int) -> None:
@@ -127,22 +127,22 @@ def _check_moved(new: CodeObject, segment: Segment, end: int) -> None:
                                                  and segment.file_size == 56 * len(new.segments))
     if not inside or not right or segment.physical_address != segment.address or (
             segment.memory_size != segment.file_size):
-        raise failed(f"the segment at 0x{segment.address:x} is not in memory")
+        raise make_failure(f"the segment at 0x{segment.address:x} is not in memory")
 
 
 def _check_sections(old: Elf, new: Elf) -> None:
     if old.section_names != new.section_names or len(new.sections) < len(old.sections):
-        raise failed("it has not all sections")
+        raise make_failure("it has not all sections")
     for before, after in zip(old.sections, new.sections, strict=False):
         if before == after:
             continue
         moved = replace(after, address=before.address, offset=before.offset, size=before.size, align=before.align)
         if moved != before or before.type not in GROWN:
-            raise failed(f"section {before.name} is another one")
+            raise make_failure(f"section {before.name} is another one")
         _check_placed(new, after)
         grows = before.type in (SectionType.SYMTAB, SectionType.DYNSYM, SectionType.STRTAB)
         if grows and not new.content(after).startswith(_table(old, before)):
-            raise failed(f"section {before.name} has lost rows")
+            raise make_failure(f"section {before.name} has lost rows")
 
 
 def _table(elf: Elf, section: Section) -> bytes:
@@ -156,14 +156,14 @@ def _check_placed(elf: Elf, section: Section) -> None:
         return
     holder = elf.load_at(section.address)
     if holder is None or holder.offset + section.address - holder.address != section.offset:
-        raise failed(f"section {section.name} is not where its address says")
+        raise make_failure(f"section {section.name} is not where its address says")
 
 
 def _check_metadata(old: CodeObject, new: CodeObject, claim: Claim) -> None:
     before, after = dict(old.metadata), dict(new.metadata)
     rows, new_rows = before.pop("amdhsa.kernels", []), after.pop("amdhsa.kernels", [])
     if before != after or new_rows[:len(rows)] != rows:
-        raise failed("its metadata is another one")
+        raise make_failure("its metadata is another one")
     _check_rows(rows, new_rows[len(rows):], claim)
 
 
@@ -172,11 +172,11 @@ def _check_rows(rows: list[Any], added: list[Any], claim: Claim) -> None:
         return  # an object without metadata; of its kernels there are the descriptors alone
     by_name = {row.get(".name"): row for row in rows}
     if len(added) != len(claim.kernels):
-        raise failed("its metadata has other kernels than the claim")
+        raise make_failure("its metadata has other kernels than the claim")
     for row in added:
         name = next((name for name, made in claim.kernels.items() if made == row.get(".name")), None)
         if name is None or row.get(".symbol") != f"{row['.name']}.kd":
-            raise failed(f"its metadata has a kernel {row.get('.name')} that the claim does not name")
+            raise make_failure(f"its metadata has a kernel {row.get('.name')} that the claim does not name")
         _check_entry(by_name[name], row, name)
 
 
@@ -188,4 +188,4 @@ def _check_entry(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> N
             continue  # where the descriptor has no such stack either, which is checked
         counts = key in _COUNTS and isinstance(old.get(key), int) and isinstance(new.get(key), int)
         if not counts or new[key] < old[key]:
-            raise failed(f"{key} in the metadata of its clone is another one", name)
+            raise make_failure(f"{key} in the metadata of its clone is another one", name)

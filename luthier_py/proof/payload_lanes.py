@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from luthier_py.isa import EXEC, Inst, InstructionSet, OpFlag
 from luthier_py.isa.registers import SCALARS
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Branch
-from luthier_py.proof.lanes import ON, State, next_states, wanted_before
+from luthier_py.proof.lanes import ON, State, compute_needed_before, next_states
 from luthier_py.proof.masks import MASKS, Change, change
 
 START = 1 << 200  # a mask beside others: lanes that were active at the start
@@ -55,7 +55,7 @@ def ways_of_wave(jumps: Jumps) -> Ways:
 def ways_of_lanes(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> Ways | None:
     """Those of a lane alone; None where there are too many."""
     changes = [change(isa, inst) for inst in insts]
-    wanted = _wanted(changes, jumps)
+    wanted = _solve_needed_masks(changes, jumps)
     starts = tuple(Point(0, state) for state in BOTH)
     onward: dict[Point, tuple[Point, ...]] = {}
     work = list(starts)
@@ -98,20 +98,20 @@ def follow_exec(
 
 def _open_to(inst: Inst, ways: tuple[int, ...], on: bool) -> tuple[int, ...]:
     """Those that a lane may take: while it is active, EXEC is not zero."""
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if not on or len(ways) != 2 or not isinstance(row, Branch) or row.register != "exec":
         return ways
     return ways[:1] if row.if_zero else ways[1:]
 
 
-def _wanted(changes: Sequence[Change | None], jumps: Jumps) -> list[int]:
+def _solve_needed_masks(changes: Sequence[Change | None], jumps: Jumps) -> list[int]:
     """Masks that may come to matter to EXEC, before each instruction and at the end."""
     wanted, grew = [ON] * (len(changes) + 1), True
     while grew:
         grew = False
         for k in range(len(changes) - 1, -1, -1):
             behind, each = reduce(or_, (wanted[to] for to in jumps[k])), changes[k]
-            before = behind if each is None else wanted_before(each, behind) & MASKS
+            before = behind if each is None else compute_needed_before(each, behind) & MASKS
             grew = grew or before != wanted[k]
             wanted[k] = before
     return wanted

@@ -55,8 +55,8 @@ class _Memory:
         self.kept = 0  # how often a pointer what is read from the stack is
         self.solution: dict[Point, Depths] = {}
         while True:
-            self.solution = self._solved()
-            kept = reduce(_either, map(self._stored, self.solution), 0)
+            self.solution = self._solve_depths()
+            kept = reduce(_either, map(self._compute_stored_depth, self.solution), 0)
             if kept == self.kept:
                 return
             self.kept = kept
@@ -82,7 +82,7 @@ class _Memory:
             start[number(self.payload.stack)] = OF_STACK
         return start
 
-    def _solved(self) -> dict[Point, Depths]:
+    def _solve_depths(self) -> dict[Point, Depths]:
         found = {point: self._start() for point in self.ways.starts}
         work = list(found)
         while work:
@@ -102,9 +102,9 @@ class _Memory:
         inst = self.insts[point.at]
         others = inst.op.flags & OpFlag.DPP or inst.op.flags & OpFlag.VALU and not inst.writes.bits & ~SCALARS
         if others and self.whole is not None:
-            found = self._made(inst, self.whole.get(Point(point.at, None), {}))
+            found = self._compute_result_depth(inst, self.whole.get(Point(point.at, None), {}))
         else:
-            found = self._made(inst, depths)
+            found = self._compute_result_depth(inst, depths)
         writes = inst.writes.bits
         if not point.on and OpFlag.IGNORES_EXEC not in inst.op.flags:
             writes &= SCALARS
@@ -115,7 +115,7 @@ class _Memory:
                 after[SCC] &= ~_KINDS
         return after
 
-    def _made(self, inst: Inst, depths: Depths) -> int:
+    def _compute_result_depth(self, inst: Inst, depths: Depths) -> int:
         """How often a pointer what an instruction makes is."""
         if inst.op.flags & _MEMORY:
             if not inst.op.spaces or tends_caches(inst.op):
@@ -131,7 +131,7 @@ class _Memory:
             read += [self.payload.absolute, *near]
         return reduce(_either, read, 0)
 
-    def _stored(self, point: Point) -> int:
+    def _compute_stored_depth(self, point: Point) -> int:
         """How often a pointer what is written to the stack is."""
         if point.at == len(self.insts):
             return 0

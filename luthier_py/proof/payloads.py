@@ -22,14 +22,14 @@ from luthier_py.errors import CheckFailed, Location, Malformed
 from luthier_py.isa import EXEC, MODE, VCC, Counter, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
 from luthier_py.isa.quiet import outside
 from luthier_py.isa.registers import VGPR_SHIFT
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action
 from luthier_py.isa.semantics.memory import Load, Store
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.code import number
 from luthier_py.proof.payload_lanes import Jumps, follow_exec, ways_of_lanes
 from luthier_py.proof.payload_memory import changes_lds, check_memory, in_lds, in_private, is_flat
-from luthier_py.proof.pending import NOTHING, Pending, issued, owed, settled
+from luthier_py.proof.pending import NOTHING, Pending, collect_pending_registers, retire_registers, step_pending
 
 MOST_STATES = 1 << 16
 _MEMORY = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS | OpFlag.GDS
@@ -73,8 +73,8 @@ def summary(isa: InstructionSet, payload: Payload) -> Summary:
         local = inst.op.spaces & (Space.LDS | Space.GDS) and not (is_flat(inst) or in_lds(inst) and (
             payload.as_written or not changes_lds(inst)))
         if (why := outside(inst.op)) is not None or local:
-            raise _refused(isa, payload, inst, why or "touches local memory")
-    jumps = _following(isa, payload, insts, offsets)
+            raise _make_failure(isa, payload, inst, why or "touches local memory")
+    jumps = _find_successors(isa, payload, insts, offsets)
     _check_loops(isa, payload, insts, jumps)
     _check_frame(isa, payload, insts)
     lanes = ways_of_lanes(isa, insts, jumps)
@@ -89,7 +89,7 @@ def summary(isa: InstructionSet, payload: Payload) -> Summary:
                  for flags in (inst.op.flags for inst in insts))
     scalars = any(reg.file is RegFile.SGPR for reg in payload.results)
     idles = payload.exec is None and not (wide or stores) and (not scalars or any(map(_needs_lane, insts)))
-    return Summary(tuple(insts), offsets, reads, writes, far, back, _owed(isa, insts, jumps), idles,
+    return Summary(tuple(insts), offsets, reads, writes, far, back, _find_pending_at_end(isa, insts, jumps), idles,
                    payload.resource is not None or any(inst.op.spaces is Space.SCRATCH for inst in insts),
                    bool(reads >> MODE & 1), _makes_scalars_of_lanes(payload, insts),
                    tuple(filter(changes_lds, insts)))
@@ -113,7 +113,7 @@ def _needs_lane(inst: Inst) -> bool:
     return bool(flags & (OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS)) and OpFlag.IGNORES_EXEC not in flags
 
 
-def _refused(isa: InstructionSet, payload: Payload, inst: Inst, why: str) -> CheckFailed:
+def _make_failure(isa: InstructionSet, payload: Payload, inst: Inst, why: str) -> CheckFailed:
     return CheckFailed(f"hook {payload.name} {why}", Location(None, None, isa.text(inst)))
 
 
@@ -122,14 +122,14 @@ def _check_frame(isa: InstructionSet, payload: Payload, insts: Sequence[Inst]) -
     if payload.stack is None or any(inst.writes.bits & payload.stack.bits for inst in insts):
         return
     for inst in insts:
-        base, row = inst.find("saddr") or inst.find("soffset"), meaning(inst.op)
+        base, row = inst.find("saddr") or inst.find("soffset"), find_meaning(inst.op)
         if not isinstance(row, (Load, Store)) or not in_private(payload, inst) or inst.find("vaddr") is not None:
             continue
         if base is not None and base.reg == payload.stack and inst["offset"].value + row.bytes > payload.frame_bytes:
-            raise _refused(isa, payload, inst, "has more of a stack than the claim says")
+            raise _make_failure(isa, payload, inst, "has more of a stack than the claim says")
 
 
-def _following(isa: InstructionSet, payload: Payload, insts: Sequence[Inst], offsets: Sequence[int]) -> Jumps:
+def _find_successors(isa: InstructionSet, payload: Payload, insts: Sequence[Inst], offsets: Sequence[int]) -> Jumps:
     """Behind each instruction: the numbers of those that may come next; their count for the end."""
     number_at = {offset: k for k, offset in enumerate(offsets)}
     found: Jumps = []
@@ -139,7 +139,7 @@ def _following(isa: InstructionSet, payload: Payload, insts: Sequence[Inst], off
             found.append((k + 1,))
             continue
         if target not in number_at:
-            raise _refused(isa, payload, inst, "leaves its own code")
+            raise _make_failure(isa, payload, inst, "leaves its own code")
         falls = (k + 1,) if OpFlag.CONDITIONAL in inst.op.flags else ()
         found.append((*falls, number_at[target]))
     return found
@@ -155,7 +155,7 @@ def _check_loops(
             written = reduce(or_, (insts[at].writes.bits for at in inside))
             leaving = [at for at in inside if any(to not in inside for to in jumps[at])]
             if not any(insts[at].reads.bits & written for at in leaving):
-                raise _refused(isa, payload, insts[k], "goes round for ever")
+                raise _make_failure(isa, payload, insts[k], "goes round for ever")
 
 
 def _leads(jumps: Jumps, start: int, to: int) -> bool:
@@ -168,7 +168,7 @@ def _leads(jumps: Jumps, start: int, to: int) -> bool:
     return to in seen
 
 
-def _owed(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> int:
+def _find_pending_at_end(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> int:
     """Registers that loads may still write at the end."""
     if not any(inst.op.counters for inst in insts):
         return 0
@@ -177,11 +177,11 @@ def _owed(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> int:
     while work and len(seen) <= MOST_STATES:
         k, pending = work.pop()
         if k == len(insts):
-            left |= owed(pending)
+            left |= collect_pending_registers(pending)
             continue
-        after = issued(isa, insts[k], pending)
+        after = step_pending(isa, insts[k], pending)
         if is_flat(insts[k]):
-            after = settled(after, Counter.LGKM, insts[k].writes.bits)  # its address is of global memory
+            after = retire_registers(after, Counter.LGKM, insts[k].writes.bits)  # its address is of global memory
         new = {(to, after) for to in jumps[k]} - seen
         seen |= new
         work += new
@@ -215,7 +215,7 @@ def _alike(old: Inst, new: Inst, literals_differ: bool) -> tuple[tuple[int, int]
     return tuple(pairs)
 
 
-def found_at(
+def match_payload(
     isa: InstructionSet, payload: Payload, known: Summary, start: int, decode: Decode, constants: Sequence[int]
 ) -> tuple[list[int], Renaming]:
     """Where the instructions of a payload that starts at ``start`` stand and end, and what its registers have become;
@@ -270,7 +270,7 @@ def _exchangeable(known: Summary, a: int, b: int) -> bool:
 
 def _between(inst: Inst) -> bool:
     """What may stand between a payload's instructions: waits, v_nop for hazards, and jumps over islands."""
-    return is_wait(inst) or _jumps(inst) or OpFlag.VALU in inst.op.flags and meaning(inst.op) is Action.NOTHING
+    return is_wait(inst) or _jumps(inst) or OpFlag.VALU in inst.op.flags and find_meaning(inst.op) is Action.NOTHING
 
 
 def _passes_islands(pc: int, inst: Inst, decode: Decode) -> bool:

@@ -1,8 +1,8 @@
 """Which registers loads that are on their way will still write.
 
-In: the graph. Out: what is outstanding before each node, and `issued` for the way through one. Invariant: a register
-that an outstanding operation may still write (for exports: read) is among its registers until every way there has
-waited for it.
+In: the graph. Out: what is outstanding before each node, and `step_pending` for the way through one. Invariant: a
+register that an outstanding operation may still write (for exports: read) is among its registers until every way
+there has waited for it.
 
 For each counter there are the registers of operations that finish in the order of their issue, youngest first, and
 those of operations that finish in any order, which only a wait for 0 finishes.
@@ -17,7 +17,7 @@ from luthier_py.isa import Counter, Inst, InstructionSet, OpFlag
 from luthier_py.isa.waitcnt import counters_of, waits_for
 from luthier_py.proof.code import within
 from luthier_py.proof.effects import everything
-from luthier_py.proof.graph import Graph, solved
+from luthier_py.proof.graph import Graph, solve_dataflow
 
 _COUNTERS = tuple(counter for counter in Counter if counter not in (Counter.VS, Counter.X))
 _DEEPEST = 64  # no counter has more than six bits
@@ -60,7 +60,7 @@ def _in_order(inst: Inst, counter: Counter) -> bool:
     return counter in (Counter.SAMPLE, Counter.BVH) or counter is Counter.LGKM and OpFlag.LDS in inst.op.flags
 
 
-def issued(isa: InstructionSet, inst: Inst, pending: Pending) -> Pending:
+def step_pending(isa: InstructionSet, inst: Inst, pending: Pending) -> Pending:
     """Behind an instruction."""
     step = _step(isa, inst)
     if step is None:
@@ -71,11 +71,11 @@ def issued(isa: InstructionSet, inst: Inst, pending: Pending) -> Pending:
         found[number] = (young[:count], mixed) if count else _NONE
     for number, regs, in_order in step.issues:
         young, mixed = found[number]
-        found[number] = _trimmed((regs, *young), mixed) if in_order else (young, mixed | regs)
+        found[number] = _trim_queue((regs, *young), mixed) if in_order else (young, mixed | regs)
     return tuple(found)
 
 
-def _trimmed(young: tuple[int, ...], mixed: int) -> Queue:
+def _trim_queue(young: tuple[int, ...], mixed: int) -> Queue:
     if len(young) > _DEEPEST:
         young = (*young[:_DEEPEST - 1], young[_DEEPEST - 1] | young[_DEEPEST])
     while young and not young[-1]:
@@ -83,7 +83,7 @@ def _trimmed(young: tuple[int, ...], mixed: int) -> Queue:
     return young, mixed
 
 
-def owed(pending: Pending) -> int:
+def collect_pending_registers(pending: Pending) -> int:
     """All registers that are outstanding."""
     found = 0
     for young, mixed in pending:
@@ -93,7 +93,7 @@ def owed(pending: Pending) -> int:
     return found
 
 
-def settled(pending: Pending, counter: Counter, registers: int) -> Pending:
+def retire_registers(pending: Pending, counter: Counter, registers: int) -> Pending:
     """Without ``registers`` where a counter is waited for."""
     number = _COUNTERS.index(counter)
     young, mixed = pending[number]
@@ -101,7 +101,7 @@ def settled(pending: Pending, counter: Counter, registers: int) -> Pending:
     return (*pending[:number], queue, *pending[number + 1:])
 
 
-def joined(a: Pending, b: Pending) -> Pending:
+def join_pending(a: Pending, b: Pending) -> Pending:
     """What is outstanding where two ways meet: all that is on either. ``a`` itself if they are equal."""
     return a if a == b else tuple(map(_both, a, b))
 
@@ -115,10 +115,10 @@ def _both(a: Queue, b: Queue) -> Queue:
         regs = (a[0][age] if age < len(a[0]) else 0) | (b[0][age] if age < len(b[0]) else 0)
         found.append(regs & ~seen)
         seen |= regs
-    return _trimmed(tuple(found), a[1] | b[1])
+    return _trim_queue(tuple(found), a[1] | b[1])
 
 
-def solved_pending(graph: Graph) -> list[Pending]:
+def solve_pending(graph: Graph) -> list[Pending]:
     """Before each node."""
     counting = [body.code.those(moves) for body in graph.bodies]
     inside = [within(counting[node.function], node.span) for node in graph.nodes]
@@ -126,7 +126,7 @@ def solved_pending(graph: Graph) -> list[Pending]:
     def flow(k: int, pending: Pending) -> Pending:
         code = graph.bodies[graph.nodes[k].function].code
         for at in inside[k]:
-            pending = issued(code.isa, code.inst(at), pending)
+            pending = step_pending(code.isa, code.inst(at), pending)
         return pending
 
     boundary: list[Pending | None] = [None] * len(graph.nodes)
@@ -136,5 +136,5 @@ def solved_pending(graph: Graph) -> list[Pending]:
         target = graph.bodies[graph.nodes[k].function].code.isa.target
         there = counters_of(target)
         boundary[k] = tuple(((), everything(target)) if counter in there else _NONE for counter in _COUNTERS)
-    found = solved(range(len(graph.nodes)), graph.successors, boundary, joined, flow)
+    found = solve_dataflow(range(len(graph.nodes)), graph.successors, boundary, join_pending, flow)
     return [NOTHING if pending is None else pending for pending in found]

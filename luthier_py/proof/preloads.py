@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from luthier_py.isa import Inst
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.memory import ScalarLoad
 from luthier_py.loader import KernelDescriptor
 from luthier_py.proof.code import number
@@ -26,10 +26,10 @@ class Arguments(NamedTuple):
     first: int
     held: tuple[Term, ...]
 
-    def loaded(self, inst: Inst, get: Callable[[int], Term]) -> dict[int, Term]:
+    def evaluate_load(self, inst: Inst, get: Callable[[int], Term]) -> dict[int, Term]:
         """By register, if all that an instruction does is to load some of them; else nothing."""
         others = (each for each in inst.operands if each.name not in ("sdst", "sbase", "offset"))
-        if meaning(inst.op) not in _LOADS or any(each.value or each.reg is not None for each in others):
+        if find_meaning(inst.op) not in _LOADS or any(each.value or each.reg is not None for each in others):
             return {}
         to, base, offset = inst["sdst"].reg, inst["sbase"].reg, inst["offset"].value
         at = (offset - self.first) // 4

@@ -13,7 +13,7 @@ from operator import or_
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import Inst, OperandKind, OpFlag, Space
 from luthier_py.isa.registers import SCALARS
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import CrossLane
 from luthier_py.proof.code import LANES, lane_number, number, ones, vector_of
 from luthier_py.proof.meanings import Term, results
@@ -39,7 +39,7 @@ def either(x: Pair, y: Pair) -> Pair | None:
 
 def move_lanes(state: State, inst: Inst, wave_size: int) -> bool:
     """Change ``state``, if the instruction moves a scalar to a lane or back."""
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     kept = [lane for lane in state if lane >= LANES]
     if kept and row not in (CrossLane.READ, CrossLane.WRITE):
         _check_vectors(state, inst, kept)

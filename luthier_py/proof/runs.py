@@ -22,20 +22,20 @@ from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag
 from luthier_py.isa.private_buffers import private_resource
 from luthier_py.isa.quiet import computes
 from luthier_py.isa.registers import SCALARS, SCRATCH_BASE, VGPR_SHIFT
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane
 from luthier_py.isa.semantics.memory import Load, Store
-from luthier_py.proof.birth import RESOURCE, moved_to_base
+from luthier_py.proof.birth import RESOURCE, evaluate_base_write
 from luthier_py.proof.claim import Address, Call, ClonedFunction, InCell, Kept, Payload, Value
 from luthier_py.proof.code import CELLS, LANES, bits_of, lane_number, number, ones, whole_number
-from luthier_py.proof.float_modes import UNKNOWN_MODE, FloatMode, computes_in, leaves_mode, moved_mode
+from luthier_py.proof.float_modes import UNKNOWN_MODE, FloatMode, computes_in, evaluate_mode_access, leaves_mode
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, Change, change
-from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
-from luthier_py.proof.now import ANYWHERE, Begin, Now, Outcome, Reach, met
+from luthier_py.proof.meanings import UNKNOWN, Term, read_source, results, spread
+from luthier_py.proof.now import ANYWHERE, Begin, Now, Outcome, Reach, join_states
 from luthier_py.proof.payload_lanes import START
-from luthier_py.proof.payloads import Summary, found_at
-from luthier_py.proof.pending import Pending, issued, owed
+from luthier_py.proof.payloads import Summary, match_payload
+from luthier_py.proof.pending import Pending, collect_pending_registers, step_pending
 from luthier_py.proof.vectors import in_lanes, unless_mixed
 
 MOST_STATES = 64
@@ -95,15 +95,15 @@ class Runner:
             for to, after in self.onward(pc, now):
                 if to in gone or to <= pc and not self.is_island(pc):
                     raise self.fail("inserted code goes in a circle", pc)
-                waiting[to] = met(waiting[to], after, to) if to in waiting else after
+                waiting[to] = join_states(waiting[to], after, to) if to in waiting else after
         if len(arrived) != 1:
             raise self.fail("inserted code goes to several places of the application", min(arrived, default=start))
         (to, now), = arrived.items()
-        changed = now.changed(self.places, begin.free | 3 << EXEC)
+        changed = now.find_changed(self.places, begin.free | 3 << EXEC)
         ran = tuple((pc - start, inst) for pc, inst in self.insts.items())
-        far = 0 if begin.born else now.changed_afar
-        return Outcome(to - start, now.calls, changed, far, now.vectors, now.touched,
-                       owed(now.pending) & ~owed(pending), now.as_at_start, now.timed, ran)
+        far, same = 0 if begin.born else now.changed_afar, now.as_at_start
+        left = collect_pending_registers(now.pending) & ~collect_pending_registers(pending)
+        return Outcome(to - start, now.calls, changed, far, now.vectors, now.touched, left, same, now.timed, ran)
 
     def is_island(self, pc: int) -> bool:
         """Whether the branch at ``pc`` is always taken: by such ones alone inserted code may go back."""
@@ -120,7 +120,7 @@ class Runner:
         if inst.op.spaces is Space.SCRATCH or RESOURCE in self.homes and private_resource(inst) is not None:
             self.scratch(inst, pc, now)
             return [(pc + inst.size_bytes, now)]
-        loaded = self.begin.arguments.loaded(inst, now.get) if self.begin.arguments is not None else {}
+        loaded = self.begin.arguments.evaluate_load(inst, now.get) if self.begin.arguments is not None else {}
         if not loaded and not computes(inst.op):
             raise self.fail("an inserted instruction is not part of the hook, and does more than compute", pc)
         target = inst.branch_target(pc)
@@ -130,7 +130,7 @@ class Runner:
             return [(pc + inst.size_bytes, now)]
         if OpFlag.CONDITIONAL not in inst.op.flags:
             return [(target, now)]
-        row = meaning(inst.op)
+        row = find_meaning(inst.op)
         other = now.copy()
         if isinstance(row, Branch) and row.register == "exec" and now.as_at_start:
             (now if row.if_zero else other).some_lane = True
@@ -143,15 +143,15 @@ class Runner:
         """Change ``now`` by an instruction that is no branch; CheckFailed if a load may still write what it touches."""
         writes = inst.writes.bits
         self.note_touched(inst, writes, now, pc)
-        if (pending := issued(self.isa, inst, now.pending)) is not now.pending:
+        if (pending := step_pending(self.isa, inst, now.pending)) is not now.pending:
             now.pending, now.timed = pending, True
         if not writes:
             return
         now.vectors |= bool(writes >> MODE & 1)  # where some targets have which registers vector operands mean
-        if meaning(inst.op) is CrossLane.WRITE and (lane := self.lane(inst, "vdst")) is not None:
-            return now.put_into_lane(lane, held(inst["src0"], 32, now.get))
-        made = self.made(inst, pc, now, now.get)
-        afar = self.made(inst, pc, now, now.other) if writes & ~SCALARS else {}
+        if find_meaning(inst.op) is CrossLane.WRITE and (lane := self.lane(inst, "vdst")) is not None:
+            return now.put_into_lane(lane, read_source(inst["src0"], 32, now.get))
+        made = self.evaluate_results(inst, pc, now, now.get)
+        afar = self.evaluate_results(inst, pc, now, now.other) if writes & ~SCALARS else {}
         for register in ones(writes):
             if register < VGPR_SHIFT:
                 now.terms[register] = made.get(register, UNKNOWN)
@@ -165,7 +165,7 @@ class Runner:
 
     def lane(self, inst: Inst, name: str) -> int | None:
         """The number of the lane of a vector operand that v_readlane and v_writelane mean."""
-        which, reg = held(inst["src1"], 32, lambda register: UNKNOWN), inst[name].reg
+        which, reg = read_source(inst["src1"], 32, lambda register: UNKNOWN), inst[name].reg
         if reg is None or not isinstance(which, int):
             return None
         return lane_number(number(reg), which % self.isa.wave_size)
@@ -173,34 +173,34 @@ class Runner:
     def note_touched(self, inst: Inst, writes: int, now: Now, pc: int) -> None:
         """Nothing may be touched that a load still owes."""
         touched = writes | inst.reads.bits
-        if lost := owed(now.pending) & touched:
+        if lost := collect_pending_registers(now.pending) & touched:
             raise self.fail(f"a load may still write {RegSet(lost)}, which is still needed", pc)
         now.touched |= touched
 
-    def made(self, inst: Inst, pc: int, now: Now, get: Callable[[int], Term]) -> dict[int, Term]:
+    def evaluate_results(self, inst: Inst, pc: int, now: Now, get: Callable[[int], Term]) -> dict[int, Term]:
         """Terms of the registers that an instruction writes, where they are known, in lanes of which ``get`` says what
         registers hold."""
-        row = meaning(inst.op)
+        row = find_meaning(inst.op)
         if row is Action.GETPC:
             reg, end = inst["sdst"].reg, pc + inst.size_bytes
             return {} if reg is None else {reg.index: ("lo", end & 0xFFFFFFFF), reg.index + 1: ("hi", end)}
         if inst.writes.sgpr >> SCRATCH_BASE:
-            return moved_to_base(inst, row, now.get)
+            return evaluate_base_write(inst, row, now.get)
         if row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
-            return moved_mode(self.isa.target, inst, row, now)
+            return evaluate_mode_access(self.isa.target, inst, row, now)
         target = next((o.reg for o in inst.operands if o.name in ("sdst", "vdst")), None)
         found: dict[int, Term] = {}
         if target is None and not inst.writes.sgpr >> SCC & 1:
             return found
         if row is CrossLane.READ_FIRST and target is not None and now.as_at_start:
-            source = held(inst["src0"], 32, get)
+            source = read_source(inst["src0"], 32, get)
             return {number(target): ("first", source)} if source != UNKNOWN and not in_lanes(source) else {}
         if row is CrossLane.READ and (lane := self.lane(inst, "src0")) is not None and target is not None:
             return {number(target): now.get(lane)}
         vector = target is not None and number(target) >= VGPR_SHIFT
         if vector and (inst.partial_writes or inst.op.may_mask_lanes):
             return found
-        for name, _, term in results(inst, lambda source, bits: held(source, bits, get), self.isa.wave_size):
+        for name, _, term in results(inst, lambda source, bits: read_source(source, bits, get), self.isa.wave_size):
             if name == "scc":
                 found[SCC] = term
             elif name == "dst" and target is not None:
@@ -216,7 +216,7 @@ class Runner:
                 at % 4 or (at - start) % 4 or not _moves_dword(inst)):
             raise self.fail("an inserted instruction touches private memory that is not the tool's", pc)
         self.note_touched(inst, inst.writes.bits, now, pc)
-        now.pending, now.timed = issued(self.isa, inst, now.pending), True
+        now.pending, now.timed = step_pending(self.isa, inst, now.pending), True
         cell = CELLS + (at - start) // 4
         if inst.writes:
             now.put(number(reg), *((now.get(cell), now.other(cell)) if cell < LANES else (UNKNOWN, UNKNOWN)))
@@ -230,7 +230,7 @@ class Runner:
         base, resource = inst.find("saddr") or inst.find("soffset"), private_resource(inst)
         if resource is not None and not self.is_resource([number(resource) + k for k in range(resource.dwords)], now):
             return None
-        first = self.of_lane(held(base, 32, now.get) if base is not None else 0)
+        first = self.of_lane(read_source(base, 32, now.get) if base is not None else 0)
         return None if first is None else first + inst["offset"].value
 
     def of_lane(self, offset: Term) -> int | None:
@@ -249,7 +249,7 @@ class Runner:
     def call(self, pc: int, index: int, call: Call, now: Now) -> tuple[int, Now]:
         """A whole payload at once."""
         payload, known = self.tool.payloads[call.payload], self.tool.summaries[call.payload]
-        end, renaming = self.found(pc, call)
+        end, renaming = self.locate_payload(pc, call)
         at = pc
         while at < end:
             self.insts[at] = inst = self.decode(at)
@@ -265,8 +265,8 @@ class Runner:
                 place = renaming.get(number(reg) + k)
                 if place is not None and now.get(place) != given[number(reg) + k] and not self.unborn(value, k, now):
                     raise self.fail(f"hook {payload.name} does not get {value} as an argument", pc)
-        outstanding = owed(now.pending)
-        touched = _renamed(known.reads | known.writes, renaming)
+        outstanding = collect_pending_registers(now.pending)
+        touched = _rename_registers(known.reads | known.writes, renaming)
         if outstanding & touched:
             raise self.fail(f"a load may still write {RegSet(outstanding & touched)}, which hook {payload.name} "
                             "uses", pc)
@@ -289,11 +289,11 @@ class Runner:
             now.always = (*now.always, index)
         return end, now
 
-    def found(self, pc: int, call: Call) -> tuple[int, Mapping[int, int]]:
+    def locate_payload(self, pc: int, call: Call) -> tuple[int, Mapping[int, int]]:
         """Where a payload ends, and what its registers have become."""
         payload, known = self.tool.payloads[call.payload], self.tool.summaries[call.payload]
         try:
-            places, renaming = found_at(self.isa, payload, known, pc, self.decode, call.constants)
+            places, renaming = match_payload(self.isa, payload, known, pc, self.decode, call.constants)
         except CheckFailed as error:
             where = error.where or Location()
             raise CheckFailed(error.message, Location(self.name, where.pc or pc, where.text)) from None
@@ -360,11 +360,11 @@ class Runner:
 
     def pass_over(self, payload: Payload, known: Summary, renaming: Mapping[int, int], now: Now) -> None:
         """Forget what a payload may write, in all lanes in which it may run."""
-        writes = _renamed(known.writes, renaming)
+        writes = _rename_registers(known.writes, renaming)
         if writes >> MODE & 1:
             now.vectors = True  # where some targets have which registers vector operands mean
             writes &= ~(leaves_mode(self.isa.target, self.floats, known.insts, now) << MODE)
-        far = _renamed(known.far_writes, renaming) & ~SCALARS
+        far = _rename_registers(known.far_writes, renaming) & ~SCALARS
         only_near = payload.exec is None and now.far is Reach.NONE
         for register in ones(writes & ~SCALARS):
             now.put(register, UNKNOWN, UNKNOWN)
@@ -380,7 +380,7 @@ class Runner:
                               for known_, has in now.lanes for each in {0, on})
 
 
-def _renamed(bits: int, renaming: Mapping[int, int]) -> int:
+def _rename_registers(bits: int, renaming: Mapping[int, int]) -> int:
     found = 0
     for register in ones(bits):
         found |= 1 << renaming.get(register, register)
@@ -397,4 +397,4 @@ def _after(each: Change, lanes: frozenset[State]) -> frozenset[State]:
 def _moves_dword(inst: Inst) -> bool:
     """Between all of a register and a dword of each lane, and nothing else: by its meaning, and no modifier's."""
     others = (each for each in inst.operands if each.name not in _OF_MOVES)
-    return meaning(inst.op) in (Load(), Store()) and not any(each.value or each.reg is not None for each in others)
+    return find_meaning(inst.op) in (Load(), Store()) and not any(each.value or each.reg is not None for each in others)

@@ -21,22 +21,22 @@ from luthier_py.proof.application import (
     check_groups,
     check_hardware_waits,
     check_targets,
-    looked_up,
+    find_lookup_calls,
 )
-from luthier_py.proof.birth import Start, started
-from luthier_py.proof.callees import solved_goes
+from luthier_py.proof.birth import Start, compute_initial_state
+from luthier_py.proof.callees import solve_targets
 from luthier_py.proof.claim import Claim, ClonedFunction
-from luthier_py.proof.code import decoded
+from luthier_py.proof.code import decode_ranges
 from luthier_py.proof.dispatch import check_dispatch
 from luthier_py.proof.distances import check_distances
-from luthier_py.proof.effects import allocated, everything
+from luthier_py.proof.effects import compute_allocated_registers, everything
 from luthier_py.proof.float_modes import float_modes
 from luthier_py.proof.given import check_given
-from luthier_py.proof.graph import Body, Graph, body, joined
+from luthier_py.proof.graph import Body, Graph, body, build_graph
 from luthier_py.proof.insertions import Insertions
 from luthier_py.proof.instead import check_changes_of_lds, with_instead
 from luthier_py.proof.legality import check_legal
-from luthier_py.proof.linked import Linked, linked
+from luthier_py.proof.linked import Linked, link_clone
 from luthier_py.proof.payloads import summary
 from luthier_py.proof.preloads import loads_arguments
 from luthier_py.proof.runs import Runner, Tool
@@ -95,7 +95,7 @@ class _Whole:
         if any(sum(one) > other[0] for one, other in pairwise(ranges)) or any(
                 stretch.size <= 0 for stretch in function.stretches) or not ranges:
             raise CheckFailed("the claim is not in order", Location(function.name))
-        code = decoded(self.isa, ranges, self.old.read, function.name)
+        code = decode_ranges(self.isa, ranges, self.old.read, function.name)
         code = with_instead(code, function.instead, function.name)
         records = [kernel for kernel in self.old.kernels if kernel.entry == function.original]
         entries = [function.original]
@@ -134,10 +134,12 @@ class _Whole:
         return Clone(function, each.code, symbol.address, self.new.read(symbol.address, symbol.size))
 
     def prove(self) -> dict[int, Proved]:
-        goes = solved_goes(self.bodies, [changed(clone.function) for clone in self.clones], self.follow)
-        pointed = self.pointed(goes)
-        graph = joined(self.bodies, goes, pointed)
-        unknown = [looked_up(each, clone, own, pointed)
+        goes = solve_targets(
+            self.bodies, [collect_changed_registers(clone.function) for clone in self.clones], self.follow
+        )
+        pointed = self.find_address_taken(goes)
+        graph = build_graph(self.bodies, goes, pointed)
+        unknown = [find_lookup_calls(each, clone, own, pointed)
                    for each, clone, own in zip(self.bodies, self.clones, goes, strict=True)]
         for each, clone, own, calls in zip(self.bodies, self.clones, goes, unknown, strict=True):
             check_fields(each, clone, own)
@@ -145,16 +147,23 @@ class _Whole:
             check_registers(each, clone)
             check_hardware_waits(each, clone)
             check_targets(each, clone, own, self.bases, calls)
-        proofs = Insertions(graph, self.clones, goes, self.tool, self.first_call, self.owned(graph),
-                            [self.start(clone) for clone in self.clones],
-                            float_modes(self.isa.target, self.bodies, calling_each_other(graph), self.descriptors()))
-        called = self.called(graph)
+        proofs = Insertions(
+            graph,
+            self.clones,
+            goes,
+            self.tool,
+            self.first_call,
+            self.compute_owned_registers(graph),
+            [self.start(clone) for clone in self.clones],
+            float_modes(self.isa.target, self.bodies, group_connected_functions(graph), self.descriptors()),
+        )
+        called = self.find_called_functions(graph)
         for first, each in zip(graph.first, self.bodies, strict=True):
             begin = first + each.entries[0]
             if each.code.pcs[each.blocks[each.entries[0]].start] != each.address and any(
                     graph.nodes[node].function != graph.nodes[begin].function for node in graph.predecessors[begin]):
                 raise CheckFailed("code calls a kernel whose clone loads its arguments", Location(each.name))
-        codes = [linked(clone, inserted, k in called)
+        codes = [link_clone(clone, inserted, k in called)
                  for k, (clone, inserted) in enumerate(zip(self.clones, proofs.prove(), strict=True))]
         for code in codes:
             check_legal(self.isa, code)
@@ -169,12 +178,12 @@ class _Whole:
             callees = {graph.bodies[graph.nodes[to].function].address
                        for at, node in enumerate(graph.nodes) if node.function == k for to in graph.successors[at]
                        if to in entered}
-            found[each.address] = Proved(touched(each, code), frozenset(callees))
-        for group in calling_each_other(graph):
+            found[each.address] = Proved(collect_touched_registers(each, code), frozenset(callees))
+        for group in group_connected_functions(graph):
             check_distances(self.isa, [codes[k] for k in group])
         return found
 
-    def called(self, graph: Graph) -> set[int]:
+    def find_called_functions(self, graph: Graph) -> set[int]:
         """Numbers of functions into which control comes from code: all but kernels that no function calls."""
         def calls(node: int, to: int) -> bool:
             own, last = graph.nodes[node].function, graph.nodes[node].span[-1]
@@ -184,7 +193,7 @@ class _Whole:
                   if calls(node, to)}
         return coming | {k for k, each in enumerate(self.bodies) if not each.kernel}
 
-    def owned(self, graph: Graph) -> list[int]:
+    def compute_owned_registers(self, graph: Graph) -> list[int]:
         """For each function what its waves have: an index can reach no more."""
         found = [0] * len(graph.bodies)
         calling = [{graph.nodes[to].function for at, node in enumerate(graph.nodes) if node.function == k
@@ -194,7 +203,7 @@ class _Whole:
             seen = set(work)
             while work:
                 function = work.pop()
-                found[function] |= allocated(self.isa.target, kernel.descriptor)
+                found[function] |= compute_allocated_registers(self.isa.target, kernel.descriptor)
                 work += calling[function] - seen
                 seen |= calling[function]
         return [regs or everything(self.isa.target) for regs in found]
@@ -212,7 +221,7 @@ class _Whole:
         for kernel in self.old.kernels:
             if kernel.entry == function.original and kernel.name in self.claim.kernels:
                 made = self.new.kernel(self.claim.kernels[kernel.name])
-                found.add(started(self.isa.target, kernel.descriptor, made.descriptor))
+                found.add(compute_initial_state(self.isa.target, kernel.descriptor, made.descriptor))
         if len(found) > 1:
             raise CheckFailed("its waves start in several ways", Location(function.name))
         return found.pop() if found else Start()
@@ -231,7 +240,7 @@ class _Whole:
         return follow(each.code, each.blocks, each.following, each.entries, not each.kernel,
                       self.clones[k].instruction, each.name, self.apart, touched)
 
-    def pointed(self, goes: Sequence[Goes]) -> list[int]:
+    def find_address_taken(self, goes: Sequence[Goes]) -> list[int]:
         """Cloned functions whose address the application may have: made by code, or in its data."""
         values = {relocation.addend + (relocation.symbol.address if relocation.symbol is not None else 0)
                   for relocation in self.old.relocations if relocation.kind in _POINTERS}
@@ -240,12 +249,12 @@ class _Whole:
         return sorted(values & self.bases.keys() - kernels)
 
 
-def changed(function: ClonedFunction) -> int:
+def collect_changed_registers(function: ClonedFunction) -> int:
     """Registers of the application that hooks in a function are to change."""
     return RegSet.of(*(into for call in function.calls for into in call.into if isinstance(into, Reg))).bits
 
 
-def calling_each_other(graph: Graph) -> list[list[int]]:
+def group_connected_functions(graph: Graph) -> list[list[int]]:
     """Numbers of functions, those together between which there is a way, by calls and returns in either direction."""
     near: list[set[int]] = [set() for _ in graph.bodies]
     for node, ways in zip(graph.nodes, graph.successors, strict=True):
@@ -266,7 +275,7 @@ def calling_each_other(graph: Graph) -> list[list[int]]:
     return groups
 
 
-def touched(each: Body, code: Linked) -> RegSet:
+def collect_touched_registers(each: Body, code: Linked) -> RegSet:
     """Registers that a clone touches; what the application's own indexes reach is there already."""
     found = 0
     for inst in each.code.insts:

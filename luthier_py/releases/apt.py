@@ -60,7 +60,7 @@ def unpack(wanted: Wanted, folder: Path, tell: Callable[[str], None]) -> dict[st
             raise Unsupported(f"there is no {tool}: packages are fetched on Debian and what derives from it")
     if not Path(KEYRING).exists():
         raise Unsupported(f"there is no {KEYRING}, by which packages are checked: apt install debian-archive-keyring")
-    how = _prepared(wanted, folder)
+    how = _configure_apt(wanted, folder)
     tell(f"reading the package lists of Debian {' and '.join(wanted.suites)}")
     _run("apt-get", *how, "-q", "update")
     listed = _run("apt-get", *how, "-q", "-y", "--print-uris", "install", *wanted.packages)
@@ -83,7 +83,7 @@ def unpack(wanted: Wanted, folder: Path, tell: Callable[[str], None]) -> dict[st
     return versions_in(folder)
 
 
-def _prepared(wanted: Wanted, folder: Path) -> list[str]:
+def _configure_apt(wanted: Wanted, folder: Path) -> list[str]:
     """Options of apt that keep it apart from the machine's, and the files that these name."""
     mirror = wanted.mirror or _machines_mirror()
     for part in ("state/lists/partial", "cache/archives/partial"):

@@ -85,7 +85,7 @@ def releases_folder(environment: Mapping[str, str] = os.environ) -> Path:
     return folder
 
 
-def fetched(name: str, environment: Mapping[str, str] = os.environ) -> FetchedRelease | None:
+def find_fetched_release(name: str, environment: Mapping[str, str] = os.environ) -> FetchedRelease | None:
     """A release that was fetched; Invalid if none is called so."""
     folder = releases_folder(environment) / release_called(name).name
     versions = versions_in(folder)
@@ -129,9 +129,9 @@ def _link(release: Release, folder: Path) -> None:
             link.symlink_to(os.path.relpath(place, link.parent))
 
 
-def fetched_releases(environment: Mapping[str, str] = os.environ) -> Iterator[FetchedRelease]:
+def list_fetched_releases(environment: Mapping[str, str] = os.environ) -> Iterator[FetchedRelease]:
     """All that were fetched, the newest first."""
     for name in RELEASES:
-        found = fetched(name, environment)
+        found = find_fetched_release(name, environment)
         if found is not None:
             yield found

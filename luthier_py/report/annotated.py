@@ -13,7 +13,7 @@ from luthier_py.analysis import Loop, innermost_loops
 from luthier_py.analysis.lines import SourceLines
 from luthier_py.errors import how_many
 from luthier_py.ir import Function
-from luthier_py.names import demangled, shortened
+from luthier_py.names import demangle, shortened
 from luthier_py.report.html import HtmlRow, HtmlTable
 from luthier_py.report.sources import SourceFile, SourceFolder
 
@@ -26,7 +26,7 @@ class Beside:
     heat: float = 0.0
 
 
-def listing(
+def build_listing(
     function: Function, lines: SourceLines, folder: SourceFolder, columns: tuple[str, ...],
     beside: Mapping[int, Beside],
 ) -> HtmlTable:
@@ -48,7 +48,7 @@ def listing(
         jump = f"pc{target:x}" if target in here else ""
         rows.append(HtmlRow((f"{instr.pc:#x}", *numbers.cells, text), numbers.heat, name=f"pc{instr.pc:x}", jump=jump,
                             line="" if source is None else str(source)))
-    title = f"Disassembly of {shortened(demangled(function.name), function.name)}"
+    title = f"Disassembly of {shortened(demangle(function.name), function.name)}"
     hottest = None if start is None else loops.get(function.block(start.pc))
     name = "" if start is None else f"pc{start.pc:x}" if hottest is None else f"loop{hottest.header.address:x}"
     return HtmlTable(title, ("pc", *columns, "instruction"), tuple(rows), len(columns) + 1, start=name)
@@ -80,6 +80,6 @@ def source_table(
     return HtmlTable(f"Source {file}", ("line", *columns, "text"), tuple(rows), len(columns) + 1)
 
 
-def told_first(sources: Iterable[HtmlTable]) -> list[HtmlTable]:
+def sort_by_annotated_lines(sources: Iterable[HtmlTable]) -> list[HtmlTable]:
     """Files of which most lines have numbers before others: a kernel before the headers that it includes."""
     return sorted(sources, key=lambda table: -sum(any(row.cells[1:-1]) for row in table.rows if not row.heading))

@@ -12,7 +12,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 
 from luthier_py.errors import how_many, printable
-from luthier_py.report.columns import aligned
+from luthier_py.report.columns import align_columns
 from luthier_py.report.plain import Json
 
 Measured = Mapping[str, Mapping[str, float]]
@@ -37,7 +37,7 @@ class Limit:
     tolerance: float = 0
     share: bool = False
 
-    def standing(self, value: float | None) -> Judgement:
+    def judge_value(self, value: float | None) -> Judgement:
         """How a measured value stands to this limit; None, which was not measured, is MISSING. Within the tolerance on
         either side it is KEPT, beyond it WORSE or BETTER."""
         if value is None:
@@ -72,7 +72,7 @@ class BudgetSection:
     kernels: str
     limits: Mapping[str, Limit]
 
-    def covered(self, names: Sequence[str]) -> list[str]:
+    def match_kernels(self, names: Sequence[str]) -> list[str]:
         """A name that is there stands for itself, whatever characters it has."""
         if self.kernels in names:
             return [self.kernels]
@@ -91,7 +91,7 @@ class Judged:
     @property
     def standing(self) -> Judgement:
         """How the measured value stands to the limit."""
-        return self.limit.standing(self.value)
+        return self.limit.judge_value(self.value)
 
     @property
     def kept(self) -> bool:
@@ -123,7 +123,7 @@ def judge(file: str, sections: Sequence[BudgetSection], measured: Measured) -> B
     """Hold each limit of ``sections`` against the numbers of each kernel that its section names; a kernel that several
     sections name is judged by all of them. ``file``: the budget's, for messages."""
     names = list(measured)
-    covered = {section.kernels: section.covered(names) for section in sections}
+    covered = {section.kernels: section.match_kernels(names) for section in sections}
     judged = [Judged(name, number, limit, measured[name].get(number))
               for section in sections for name in covered[section.kernels] for number, limit in section.limits.items()]
     gone = tuple(section for section, found in covered.items() if not found)
@@ -143,7 +143,7 @@ def budget_lines(verdict: BudgetVerdict) -> Iterator[str]:
     order = list(Judgement)
     rows = [_cells(each) for each in sorted(verdict.judged, key=lambda each: order.index(each.standing))]
     if rows:
-        yield from aligned(("measured", "budget", "change", "", "number", "kernel"), rows, left=3).split("\n")
+        yield from align_columns(("measured", "budget", "change", "", "number", "kernel"), rows, left=3).split("\n")
     for name in verdict.gone:
         yield printable(f"no kernel {name} ran; take its section out of {verdict.file}, or find out why it is gone")
     for name in verdict.without:

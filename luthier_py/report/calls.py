@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from luthier_py.errors import how_many, printable
 from luthier_py.ir import CallSite, Function, Program, lift
 from luthier_py.loader import Broken, CodeObject
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.report.plain import Json
 
 
@@ -44,7 +44,7 @@ def calls_lines(parts: Iterable[CodeObject | Broken]) -> Iterator[str]:
             yield printable(f"{part.name}: broken: {part.error}")
             continue
         facts = calls_of(part)
-        names = {row["address"]: demangled(row["name"]) for row in facts["functions"]}
+        names = {row["address"]: demangle(row["name"]) for row in facts["functions"]}
         yield printable(f"{facts['file']}: {facts['target']}")
         for row in facts["functions"]:
             yield from map(printable, _lines(row, names))

@@ -11,9 +11,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.report import plots
-from luthier_py.report.columns import aligned, comma_separated, percent
+from luthier_py.report.columns import align_columns, comma_separated, percent
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.plain import Json
 from luthier_py.report.sources import SourceFolder
@@ -45,10 +45,10 @@ def slope(points: Iterable[tuple[float, float]]) -> float:
 def causal_text(facts: Json) -> str:
     """The table."""
     methods = {"model": "by the model's costs", "delays": "by delays in other code"}
-    head = (f"{facts['file']}: {demangled(facts['kernel'])} on {facts['target']}, {facts['cycles']:g} cycles; saved if "
+    head = (f"{facts['file']}: {demangle(facts['kernel'])} on {facts['target']}, {facts['cycles']:g} cycles; saved if "
             f"code were faster by so much, {methods[facts['method']]}")
     names = _names(facts)
-    table = aligned(_columns(facts), ((*_cells(row), names[row["name"]]) for row in facts["candidates"]), left=1)
+    table = align_columns(_columns(facts), ((*_cells(row), names[row["name"]]) for row in facts["candidates"]), left=1)
     left = [f"not tried: {', '.join(facts['left_out'])}"] if facts["left_out"] else []
     lines = ["no source lines are known: compile with -g, or give --by block"] if _has_no_lines(facts) else []
     return "\n".join([head, table, *left, *lines])
@@ -88,7 +88,7 @@ def causal_files(facts: Json) -> dict[str, bytes]:
 
 
 def _page(facts: Json) -> Page:
-    title = f"Causal profile of {demangled(facts['kernel'])}"
+    title = f"Causal profile of {demangle(facts['kernel'])}"
     folder = SourceFolder(Path(os.environ.get("LUTHIER_SOURCES", ".")))
     names = _names(facts)
     rows = tuple(HtmlRow((*_cells(row), names[row["name"]], _source(row, folder)), row["slope"])

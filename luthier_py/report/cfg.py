@@ -19,8 +19,8 @@ from luthier_py.analysis import Edge, SourceLines, edges_of, loops_of, source_li
 from luthier_py.errors import how_many, printable
 from luthier_py.ir import Block, Function, Kernel, Program, lift
 from luthier_py.loader import CodeObject
-from luthier_py.names import demangled
-from luthier_py.report.layered import APART, Corner, GraphLayout, Size, placed
+from luthier_py.names import demangle
+from luthier_py.report.layered import APART, Corner, GraphLayout, Size, lay_out_graph
 
 LINE, COLUMN, INSIDE, HEAD = 13.0, 6.7, 8.0, 20.0  # pixels: a line of code, a character, around code, a block's title
 MOST_LINES, MOST_COLUMNS, ROUND = 14, 64, 5.0
@@ -116,7 +116,7 @@ class _Drawing:
                       for block in function.blocks]
         self.executed = {block: counts.blocks[block.address] * len(block.instrs) for block in function.blocks
                          if block.address in counts.blocks}
-        self.placed: GraphLayout = placed(
+        self.placed: GraphLayout = lay_out_graph(
             [self.size(block) for block in function.blocks],
             [(self.numbers[edge.source], self.numbers[edge.target]) for edge in self.edges],
             [self.numbers[function.block(address)] for address in function.entries])
@@ -126,7 +126,7 @@ class _Drawing:
     @property
     def title(self) -> str:
         kind = "kernel" if self.function.kernel else "function"
-        return (f"{kind} {printable(demangled(self.function.name))}, {how_many(len(self.function.blocks), 'block')}, "
+        return (f"{kind} {printable(demangle(self.function.name))}, {how_many(len(self.function.blocks), 'block')}, "
                 f"{how_many(self.loop_count, 'loop')}")
 
     def size(self, block: Block) -> Size:
@@ -176,7 +176,7 @@ class _Drawing:
         colour = BACK if number in self.placed.back else TAKEN if edge.splits and edge.taken else FALLS
         style = ' stroke-dasharray="4 3"' if edge.splits and not edge.taken else ""
         own = number not in self.placed.joined
-        yield f'<path d="{_rounded([*line, (x, y - 5 * own)])}" stroke="{colour}"{style}/>'
+        yield f'<path d="{_format_rounded_path([*line, (x, y - 5 * own)])}" stroke="{colour}"{style}/>'
         if own:
             yield f'<path d="M{x - 3.5:.1f} {y - 6.5:.1f}h7L{x:.1f} {y:.1f}Z" style="fill:{colour}"/>'
         times = self.counts.ways.get((edge.source.address, edge.target.address))
@@ -199,7 +199,7 @@ def _short(text: str) -> str:
     return text if len(text) <= MOST_COLUMNS else f"{text[: MOST_COLUMNS - 3]}..."
 
 
-def _rounded(line: Sequence[Corner]) -> str:
+def _format_rounded_path(line: Sequence[Corner]) -> str:
     """A path with round corners."""
     points = [line[0], *(point for before, point in pairwise(line) if point != before)]
     words = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]

@@ -6,7 +6,7 @@ from luthier_py.inject.model import ClonedKernel
 from luthier_py.report.plain import Json
 
 
-def cloned_facts(row: ClonedKernel) -> Json:
+def collect_clone_facts(row: ClonedKernel) -> Json:
     """JSON-ready; each list is the number before instrumentation and the one after it. ``private_bytes``: of a lane,
     all of them."""
     return {

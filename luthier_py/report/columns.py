@@ -12,7 +12,7 @@ from luthier_py.errors import how_many
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")  # how they begin (OWASP, "CSV Injection")
 
 
-def aligned(header: Sequence[str], rows: Iterable[Sequence[Any]], left: int, first: int = 0) -> str:
+def align_columns(header: Sequence[str], rows: Iterable[Sequence[Any]], left: int, first: int = 0) -> str:
     """Lines of columns as wide as they need to be; the ``first`` and the last ``left`` columns are texts, the others
     numbers. Columns of texts that nothing stands in are left out."""
     cells = [list(map(str, row)) for row in (header, *rows)]

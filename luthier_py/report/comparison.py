@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from luthier_py.errors import how_many, printable
-from luthier_py.report.columns import aligned
+from luthier_py.report.columns import align_columns
 from luthier_py.report.plain import Json
 from luthier_py.report.tallies import NumberName
 from luthier_py.tool import Option
@@ -113,12 +113,12 @@ def compare(before: RunSide, after: RunSide) -> Comparison:
 
 
 def _unique(left: Iterable[str], right: Iterable[str], key: Callable[[str], str]) -> list[tuple[str, str]]:
-    ours, theirs = _grouped(left, key), _grouped(right, key)
+    ours, theirs = _group_names(left, key), _group_names(right, key)
     return [(ours[name][0], theirs[name][0]) for name in ours
             if len(ours[name]) == 1 and len(theirs.get(name, ())) == 1]
 
 
-def _grouped(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[str]]:
+def _group_names(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name in names:
         found.setdefault(key(name), []).append(name)
@@ -205,7 +205,7 @@ def _section(section: str, members: Sequence[Difference], most: int) -> Iterator
     shown = members[:most] if most else members
     header = (*COLUMNS, section, "")
     rows = [(*_cells(each), *map(printable, _texts(each.name))) for each in shown]
-    yield from (f"  {line}" for line in aligned(header, rows, left=2).split("\n"))
+    yield from (f"  {line}" for line in align_columns(header, rows, left=2).split("\n"))
     if len(shown) < len(members):
         yield f"  and {len(members) - len(shown)} more: --most 0 shows all"
 

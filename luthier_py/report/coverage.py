@@ -57,16 +57,16 @@ class Covered:
         return "; ".join(freedom.what for freedom in self.freedoms)
 
 
-def covered(of: Target) -> list[Covered]:
+def collect_coverage(of: Target) -> list[Covered]:
     """Each operation of a target, by name."""
     isa = instruction_set(of, of.wave_sizes[0])
     rows: dict[str, list[OpInfo]] = {}
     for op in isa.ops:
         rows.setdefault(op.base, []).append(op)
-    return [_covered(of, base, rows[base]) for base in sorted(rows)]
+    return [_assess_operation(of, base, rows[base]) for base in sorted(rows)]
 
 
-def _covered(of: Target, base: str, ops: list[OpInfo]) -> Covered:
+def _assess_operation(of: Target, base: str, ops: list[OpInfo]) -> Covered:
     isa = instruction_set(of, of.wave_sizes[0])
     refused = next((why for op in ops if (why := refusal(op, of)) is not None), None)
     if refused is not None:
@@ -79,7 +79,7 @@ def _covered(of: Target, base: str, ops: list[OpInfo]) -> Covered:
 
 def coverage_facts(of: Target) -> Json:
     """Of one target."""
-    found = covered(of)
+    found = collect_coverage(of)
     counts = Counter(each.standing for each in found)
     return {
         "target": of.name, "operations": len(found),
@@ -100,7 +100,7 @@ def coverage_facts(of: Target) -> Json:
 
 def coverage_table(name: str, match: str = "") -> Group:
     """Of one target, a line for each operation whose name ``match`` finds; without it, for each that is not exact."""
-    found = covered(target(name))
+    found = collect_coverage(target(name))
     shown = [each for each in found if (
         re.search(match, each.operation, re.IGNORECASE) if match else each.standing in _TO_BE_KNOWN)]
     counts = Counter(each.standing for each in found)
@@ -123,7 +123,7 @@ def page(targets: Iterable[Target]) -> Iterator[str]:
     """Paragraphs of docs/coverage.md."""
     groups: dict[tuple[Covered, ...], list[str]] = {}
     for of in targets:
-        groups.setdefault(tuple(_anywhere(covered(of))), []).append(of.name)
+        groups.setdefault(tuple(_anywhere(collect_coverage(of))), []).append(of.name)
     alike = {", ".join(names): found for found, names in groups.items()}
     yield _counts(alike)
     yield "## What is open\n\n" + "\n".join([

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from luthier_py.errors import how_many
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 
 
 def cycles_text(cycles: int, imbalance: float, wave_imbalance: float, launches: int = 1) -> str:
@@ -29,7 +29,7 @@ def cycle_lines(launches: Iterable[Mapping[str, Any]]) -> list[str]:
     lines = []
     for name in sorted(total, key=lambda name: -total[name]):
         units, waves = (max(launch[key] for launch in kernels[name]) for key in ("imbalance", "wave_imbalance"))
-        lines.append(f"kernel {demangled(name)}: {cycles_text(total[name], units, waves, len(kernels[name]))}")
+        lines.append(f"kernel {demangle(name)}: {cycles_text(total[name], units, waves, len(kernels[name]))}")
     if len(kernels) > 1:
         count = sum(map(len, kernels.values()))
         lines.append(f"all {how_many(len(kernels), 'kernel')}: {sum(total.values())} cycles in {count} launches")

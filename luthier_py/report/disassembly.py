@@ -121,14 +121,14 @@ def disassemble_host(obj: CodeObject, kernel: str | None = None) -> Iterator[str
 
 
 @cache
-def _met(isa: InstructionSet) -> dict[bytes, _Text]:
+def _make_text_cache(isa: InstructionSet) -> dict[bytes, _Text]:
     """Texts of instructions by their bytes: the objects of a library have many in common."""
     return {}
 
 
 def _texts(distinct: Kinds) -> list[_Text]:
     """By kind; of what is no instruction there is none."""
-    met, raws = _met(distinct.isa), [distinct.raw(kind) for kind in range(len(distinct))]
+    met, raws = _make_text_cache(distinct.isa), [distinct.raw(kind) for kind in range(len(distinct))]
     distances = [None if distance == NOWHERE else distance for distance in distinct.distances.tolist()]
     if len(met) > KEPT:
         met.clear()

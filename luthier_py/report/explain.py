@@ -16,7 +16,7 @@ from luthier_py.inject.items import Allotted, Cause, Clone, Edit, Label, Referen
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.isa import Inst, Reg
 from luthier_py.loader import Given
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.report.cloned import change
 from luthier_py.report.html import HtmlRow, HtmlTable, Page
@@ -115,11 +115,11 @@ def explain(
     """Instrument, and say why; LuthierError where that cannot be done, but with ``keep_going`` for kernels alone."""
     clones: dict[str, Clone] = {}
 
-    def seen(_: str, clone: Clone) -> Clone:
+    def record_clone(_: str, clone: Clone) -> Clone:
         clones[clone.name] = clone
         return clone
 
-    made = instrument(code, tool, name, kernels, keep_going, seen=seen)
+    made = instrument(code, tool, name, kernels, keep_going, seen=record_clone)
     there = {chunk.name for chunk in made.patched.chunks}
     functions = tuple(_function(made, clone) for clone in clones.values() if clone.name in there)
     return Explained(tool.name, made, made.patched.report, functions, tuple(_homes(made)))
@@ -194,21 +194,26 @@ def _call(edit: Edit, insertion: Insertion, allotted: Allotted) -> ExplainedCall
     hook = insertion.hook
     given = [(parameter, arg) for parameter, arg in zip(hook.signature.parameters, insertion.args, strict=True)]
     places = iter(allotted.arguments)
-    values = [(str(parameter), repr(arg) if isinstance(arg, (int, float)) else _moved(next(places), _shown(arg)))
-              for parameter, arg in given]
+    values = [
+        (
+            str(parameter),
+            repr(arg) if isinstance(arg, (int, float)) else _describe_move(next(places), _describe_value(arg)),
+        )
+        for parameter, arg in given
+    ]
     for parameter, to, reg in zip(hook.signature.results, insertion.into, allotted.results, strict=True):
-        values.append((f"result {parameter.name}".strip(), _moved(reg, _shown(to), "goes to")))
+        values.append((f"result {parameter.name}".strip(), _describe_move(reg, _describe_value(to), "goes to")))
     return ExplainedCall(
         hook.name, edit.point, edit.place.value, allotted.policy, tuple(values),
         tuple((str(reg), str(keep)) for reg, keep in allotted.saved),
         tuple((str(reg), str(slot)) for reg, slot in allotted.spilled))
 
 
-def _moved(reg: Reg, other: str, how: str = "is") -> str:
+def _describe_move(reg: Reg, other: str, how: str = "is") -> str:
     return str(reg) if str(reg) == other else f"{reg}, {how} {other}"
 
 
-def _shown(value: object) -> str:
+def _describe_value(value: object) -> str:
     if isinstance(value, (Variable, WaveVariable, Entry)):
         return value.name
     return f"{value.variable.name}[{value.index}]" if isinstance(value, Element) else str(value)
@@ -219,32 +224,32 @@ def _shown(value: object) -> str:
 def as_lines(explained: Explained) -> Iterator[str]:
     """A listing for a terminal."""
     for refusal in explained.made.refused:
-        yield f"kernel {printable(demangled(refusal.kernel))} is left alone: {printable(refusal.reason)}"
+        yield f"kernel {printable(demangle(refusal.kernel))} is left alone: {printable(refusal.reason)}"
     for row in explained.kernels:
         facts = "; ".join(f"{name} {value}" for name, value in _facts(row))
-        yield f"kernel {printable(demangled(row.name))}: {facts}"
+        yield f"kernel {printable(demangle(row.name))}: {facts}"
     for what, home in explained.homes:
         yield f"kept for each wave: {what} in {home}"
     yield _LEGEND
     for function in explained.functions:
         yield ""
-        yield f"{printable(demangled(function.name))}: the clone is {printable(function.clone)}"
+        yield f"{printable(demangle(function.name))}: the clone is {printable(function.clone)}"
         for role, (count, size) in function.costs.items():
             yield f"  {role.value:<12} {count:>7} instructions {size:>8} bytes"
-        yield from _listing(function)
+        yield from _format_listing(function)
 
 
-def _listing(function: ExplainedFunction) -> Iterator[str]:
+def _format_listing(function: ExplainedFunction) -> Iterator[str]:
     told: set[int] = set()
     for line in function.lines:
         if line.call is not None and line.call not in told:
             told.add(line.call)
-            yield from (f"{'':30}; {text}" for text in _said(function.calls[line.call]))
+            yield from (f"{'':30}; {text}" for text in _describe_call(function.calls[line.call]))
         place = "" if line.address is None else f"{line.address:#x}"
         yield f"{place:>16} {f'+{line.offset:#x}':>9}  {MARKS.get(line.role, '+')} {line.shown}"
 
 
-def _said(call: ExplainedCall) -> Iterator[str]:
+def _describe_call(call: ExplainedCall) -> Iterator[str]:
     yield f"{call.hook} {call.side} {call.point:#x}, registers {call.policy}"
     yield from (f"  {name} in {where}" for name, where in call.values)
     yield from (f"  {reg} saved in {keep}" for reg, keep in call.saved)
@@ -293,9 +298,9 @@ def _figures(row: ClonedKernel) -> dict[str, object]:
 
 def as_page(explained: Explained) -> Page:
     """The same with the clone in a table."""
-    facts = [(demangled(row.name), "; ".join(f"{name} {value}" for name, value in _facts(row)))
+    facts = [(demangle(row.name), "; ".join(f"{name} {value}" for name, value in _facts(row)))
              for row in explained.kernels]
-    facts += [(demangled(each.kernel), f"left alone: {each.reason}") for each in explained.made.refused]
+    facts += [(demangle(each.kernel), f"left alone: {each.reason}") for each in explained.made.refused]
     facts += [(f"kept for each wave: {what}", home) for what, home in explained.homes]
     tables = []
     for function in explained.functions:
@@ -311,7 +316,7 @@ def _rows(function: ExplainedFunction) -> Iterator[HtmlRow]:
     for line in function.lines:
         if line.call is not None and line.call not in told:
             told.add(line.call)
-            yield HtmlRow(("\n".join(_said(function.calls[line.call])),), heading=True)
+            yield HtmlRow(("\n".join(_describe_call(function.calls[line.call])),), heading=True)
         place = "" if line.address is None else f"{line.address:#x}"
         cells = place, f"+{line.offset:#x}", line.role.value, line.shown
         yield HtmlRow(cells, _HEAT.get(line.role, 0.15))

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from luthier_py.errors import how_many
-from luthier_py.names import demangled
-from luthier_py.report.columns import aligned, comma_separated
+from luthier_py.names import demangle
+from luthier_py.report.columns import align_columns, comma_separated
 from luthier_py.report.plain import Json
 from luthier_py.tool import encoded
 
@@ -84,15 +84,15 @@ def fault_text(facts: Json) -> str:
 
 
 def _table(title: str, rows: Iterable[Json]) -> str:
-    return aligned((*FAULT_HEADER, title), ((row["judged"], *(_cell(row[each]) for each in EFFECTS),
-                                             demangled(row["name"])) for row in rows), left=1)
+    return align_columns((*FAULT_HEADER, title), ((row["judged"], *(_cell(row[each]) for each in EFFECTS),
+                                             demangle(row["name"])) for row in rows), left=1)
 
 
 def fault_cells(facts: Json) -> Iterator[tuple[str, ...]]:
     """All of it in one table: a name, and what FAULT_HEADER has."""
     for part, rows in {"": [facts["all"]], **facts["by"]}.items():
         for row in rows:
-            name = f"{PARTS[part]} {demangled(row['name'])}" if part else "all"
+            name = f"{PARTS[part]} {demangle(row['name'])}" if part else "all"
             yield name, str(row["judged"]), *(_cell(row[each]) for each in EFFECTS)
 
 

@@ -15,8 +15,8 @@ from itertools import chain, islice
 from luthier_py.analysis.lines import source_lines
 from luthier_py.errors import printable
 from luthier_py.loader import Broken, CodeObject, KernelRecord
-from luthier_py.names import demangled, is_region
-from luthier_py.report.columns import aligned
+from luthier_py.names import demangle, is_region
+from luthier_py.report.columns import align_columns
 from luthier_py.report.plain import Json
 
 MANY = 16  # objects from which on a line is written for each, and not its kernels
@@ -39,7 +39,7 @@ def _add_regions(obj: CodeObject, kernels: list[Json]) -> None:
     for kernel in kernels:
         if is_region(kernel["name"]):
             found = lines.at(kernel["entry"])
-            kernel["region"] = demangled(kernel["name"]) + (f" of {found.file}" if found else "")
+            kernel["region"] = demangle(kernel["name"]) + (f" of {found.file}" if found else "")
 
 
 def _head(obj: CodeObject) -> Json:
@@ -80,7 +80,7 @@ def info_json(
     parts: Iterable[CodeObject | Broken], told: Callable[[CodeObject], Json] = describe
 ) -> Iterator[str]:
     """One JSON document in pieces: what is ``told`` of an object, or a list of that where there are several."""
-    facts = (_broken(part) if isinstance(part, Broken) else told(part) for part in parts)
+    facts = (_describe_broken(part) if isinstance(part, Broken) else told(part) for part in parts)
     first = list(islice(facts, 2))
     if len(first) == 1:
         yield json.dumps(first[0], indent=2)
@@ -92,7 +92,7 @@ def info_json(
     yield "\n]"
 
 
-def _broken(part: Broken) -> Json:
+def _describe_broken(part: Broken) -> Json:
     return {"file": part.name, "error": str(part.error)}
 
 
@@ -123,7 +123,9 @@ def _summary(part: CodeObject | Broken) -> _Summary:
     if isinstance(part, Broken):
         return _Summary("broken", 0, 0, 0, [printable(str(part.error))])
     facts = _head(part)
-    return _Summary(str(part.target_id), part.version, len(part.kernels), facts["text_bytes"], _left_out(facts))
+    return _Summary(
+        str(part.target_id), part.version, len(part.kernels), facts["text_bytes"], _describe_left_out(facts)
+    )
 
 
 def _summaries(rows: Iterable[_Summary]) -> Iterator[str]:
@@ -151,8 +153,8 @@ def _whole(part: CodeObject | Broken) -> list[str]:
         f"{facts['file']}: {facts['target']}, code object v{facts['code_object_version']}, "
         f"xnack {facts['xnack']}, sramecc {facts['sramecc']}, {facts['text_bytes']} bytes of code"
     )
-    table = aligned(_KERNEL_COLUMNS, map(_row, facts["kernels"]), left=1) if facts["kernels"] else "no kernels"
-    return [printable(head), *table.split("\n"), *_left_out(facts)]
+    table = align_columns(_KERNEL_COLUMNS, map(_row, facts["kernels"]), left=1) if facts["kernels"] else "no kernels"
+    return [printable(head), *table.split("\n"), *_describe_left_out(facts)]
 
 
 def _row(kernel: Json) -> list[str]:
@@ -162,12 +164,12 @@ def _row(kernel: Json) -> list[str]:
         f"{a['name'] or '?'}:{a['size']}{'*' if 'buffer' in a['kind'] else ''}" for a in stated
     )
     region = f": {kernel['region']}" if "region" in kernel else ""
-    shown = demangled(kernel["name"]) if not region else kernel["name"]
+    shown = demangle(kernel["name"]) if not region else kernel["name"]
     name = f"{shown}({arguments})" if shown == kernel["name"] else f"{shown} ({arguments})"
     return [f"0x{kernel['entry']:x}", *(str(kernel[key]) for key in numbers), printable(f"{name}{region}")]
 
 
-def _left_out(facts: Json) -> list[str]:
+def _describe_left_out(facts: Json) -> list[str]:
     """A line for each of the first kernels and symbols that could not be read."""
     rows = facts["left_out"]
     lines = [printable(f"left out: {row['name']}: {row['reason']}") for row in rows[:LEFT_OUT_LINES]]

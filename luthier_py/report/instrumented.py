@@ -7,11 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from luthier_py.pipeline import Instrumented
-from luthier_py.report.cloned import change, cloned_facts
+from luthier_py.report.cloned import change, collect_clone_facts
 from luthier_py.report.plain import Json
 
 
-def instrumented_facts(made: Instrumented, path: str) -> Json:
+def collect_instrumented_facts(made: Instrumented, path: str) -> Json:
     """JSON-ready facts of one instrumented copy."""
     return {
         "output": path,
@@ -19,14 +19,14 @@ def instrumented_facts(made: Instrumented, path: str) -> Json:
         "bytes_after": len(made.data),
         "identical": made.data == made.obj.data,
         "sites": made.edits.sites,
-        "kernels": [cloned_facts(row) for row in made.patched.report],
+        "kernels": [collect_clone_facts(row) for row in made.patched.report],
         "refused": [{"kernel": r.kernel, "reason": r.reason, "where": str(r.where)} for r in made.refused],
     }
 
 
-def instrumented_table(facts: Json) -> Group:
+def build_instrumented_table(facts: Json) -> Group:
     """A row for each kernel that was cloned, and a line for each that was refused; ``facts``: of
-    `instrumented_facts`."""
+    `collect_instrumented_facts`."""
     refused = [Text(f"refused: {r['kernel']}: {r['reason']} [{r['where']}]") for r in facts["refused"]]
     if facts["identical"]:
         return Group(*refused, Text(f"{facts['output']}: nothing inserted; identical to the input"))

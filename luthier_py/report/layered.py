@@ -45,12 +45,14 @@ class GraphLayout:
     size: Size
 
 
-def placed(sizes: Sequence[Size], edges: Sequence[tuple[int, int]], entries: Sequence[int] = (0,)) -> GraphLayout:
+def lay_out_graph(
+    sizes: Sequence[Size], edges: Sequence[tuple[int, int]], entries: Sequence[int] = (0,)
+) -> GraphLayout:
     """``edges``: numbers of two boxes each; there may be several between the same."""
-    layers = _layered(sizes, edges, entries)
+    layers = _assign_layers(sizes, edges, entries)
     layers.put_in_order()
     layers.put_in_place()
-    return _drawn(layers)
+    return _build_layout(layers)
 
 
 @dataclass(slots=True)
@@ -107,11 +109,11 @@ class _Layers:
             self._spread(layer, {node: 0.0 for node in layer})
         for near, layers in self.sweeps:
             for layer in layers:
-                self._spread(layer, {node: self._wanted(node, near[node]) for node in layer})
+                self._spread(layer, {node: self._compute_preferred_x(node, near[node]) for node in layer})
         left = min((self.x[node] - self.sizes[node].width / 2 for layer in self.layers for node in layer), default=0.0)
         self.x = [x - left + APART for x in self.x]
 
-    def _wanted(self, node: int, near: Sequence[int]) -> float:
+    def _compute_preferred_x(self, node: int, near: Sequence[int]) -> float:
         box = self.beside.get(node)
         if box is not None:
             return self.x[box] + self.sizes[box].width / 2 + APART / 2
@@ -146,8 +148,8 @@ def _mean(numbers: Sequence[float], otherwise: float) -> float:
     return sum(numbers) / len(numbers) if numbers else otherwise
 
 
-def _layered(sizes: Sequence[Size], edges: Sequence[tuple[int, int]], entries: Sequence[int]) -> _Layers:
-    order, back = _walked(len(sizes), edges, entries)
+def _assign_layers(sizes: Sequence[Size], edges: Sequence[tuple[int, int]], entries: Sequence[int]) -> _Layers:
+    order, back = _compute_reverse_postorder(len(sizes), edges, entries)
     rank = [0] * len(sizes)
     after: defaultdict[int, list[int]] = defaultdict(list)
     for number, (source, target) in enumerate(edges):
@@ -171,7 +173,7 @@ def _layered(sizes: Sequence[Size], edges: Sequence[tuple[int, int]], entries: S
     return found
 
 
-def _walked(
+def _compute_reverse_postorder(
     count: int, edges: Sequence[tuple[int, int]], entries: Sequence[int]
 ) -> tuple[list[int], frozenset[int]]:
     """Boxes in reverse postorder, and the edges that lead to a box that the walk has not left yet."""
@@ -212,11 +214,11 @@ class _Across:
     track: int = 0
 
 
-def _drawn(layers: _Layers) -> GraphLayout:
+def _build_layout(layers: _Layers) -> GraphLayout:
     gaps: list[dict[tuple[float, float], _Across]] = [{} for _ in range(len(layers.layers) + 1)]
     level = {node: number for number, layer in enumerate(layers.layers) for node in layer}
     routes, joined = _routes(layers, level, gaps), set[int]()
-    tops, bottoms = _heights(layers, [_tracked(list(gap.values())) for gap in gaps])
+    tops, bottoms = _heights(layers, [_assign_tracks(list(gap.values())) for gap in gaps])
     corners = [(layers.x[box] - layers.sizes[box].width / 2, tops[level[box]]) for box in range(layers.boxes)]
     lines = []
     for number, ((source, target), (pieces, meets)) in enumerate(zip(layers.edges, routes, strict=True)):
@@ -265,10 +267,10 @@ def _ports(layers: _Layers) -> tuple[dict[int, float], dict[int, float]]:
         chain = layers.chains[number]
         first, last = (chain[-1], chain[0]) if number in layers.back else (chain[1], chain[-2])
         leaving[source][number], coming[target][number] = first, last
-    return _spaced(layers, leaving), _spaced(layers, coming)
+    return _space_ends(layers, leaving), _space_ends(layers, coming)
 
 
-def _spaced(layers: _Layers, ends: Mapping[int, Mapping[int, int]]) -> dict[int, float]:
+def _space_ends(layers: _Layers, ends: Mapping[int, Mapping[int, int]]) -> dict[int, float]:
     """Those over the same bend share a place."""
     found = {}
     for box, those in ends.items():
@@ -279,7 +281,7 @@ def _spaced(layers: _Layers, ends: Mapping[int, Mapping[int, int]]) -> dict[int,
     return found
 
 
-def _tracked(gap: list[_Across]) -> int:
+def _assign_tracks(gap: list[_Across]) -> int:
     """Give each piece the first track that is free there; how many there are."""
     ends: list[float] = []
     for piece in sorted((piece for piece in gap if piece.start != piece.end),

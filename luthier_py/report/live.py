@@ -37,7 +37,7 @@ class LiveTable:
             self._so_far.add(result, report)
             self._news = True
         if self._thread is None:
-            self._drawn = _drawn(self._stream)
+            self._drawn = _start_display(self._stream)
             self._thread = threading.Thread(target=self._run, name="luthier live", daemon=True)
             self._thread.start()
 
@@ -83,7 +83,7 @@ class LiveTable:
         return printable_lines("\n".join([head, *self._so_far.texts()]))
 
 
-def _drawn(stream: TextIO) -> Drawn | None:
+def _start_display(stream: TextIO) -> Drawn | None:
     """A place on a terminal; None where there is none."""
     if not stream.isatty():
         return None

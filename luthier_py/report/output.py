@@ -114,7 +114,7 @@ class Output:
             if self.live is not None:
                 self.live.close()
             if self.live is None or self.wants_texts:
-                self._say(self.tool.selection.output if self.wants_texts else None, self._so_far.ending())
+                self._say(self.tool.selection.output if self.wants_texts else None, self._so_far.describe_end())
         finally:
             print(f"luthier: {printable_lines(verdict.text())}", file=self.stream, flush=True)
         return [*self.counts(verdict), *self.reports()]

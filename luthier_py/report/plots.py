@@ -20,7 +20,7 @@ def available() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def stacked_bars(labels: Sequence[str], parts: Mapping[str, Sequence[float]], title: str, unit: str) -> bytes:
+def plot_stacked_bars(labels: Sequence[str], parts: Mapping[str, Sequence[float]], title: str, unit: str) -> bytes:
     """One horizontal bar for each label, the first on top, made of its number in each of ``parts``."""
     figure, axes = _rows(labels, title, unit)
     left = [0.0] * len(labels)
@@ -31,7 +31,7 @@ def stacked_bars(labels: Sequence[str], parts: Mapping[str, Sequence[float]], ti
     return _png(figure)
 
 
-def grouped_bars(labels: Sequence[str], parts: Mapping[str, Sequence[float]], title: str, unit: str) -> bytes:
+def plot_grouped_bars(labels: Sequence[str], parts: Mapping[str, Sequence[float]], title: str, unit: str) -> bytes:
     """For each label a bar for each of ``parts``, one below the other."""
     figure, axes = _rows(labels, title, unit)
     height = 0.8 / max(len(parts), 1)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.report.plain import Json
 from luthier_py.report.trace_events import complete, instant, process_name, track_name
 from luthier_py.runtime.native.protocol import TRACED, Traced
@@ -93,7 +93,9 @@ class _Sweep:
             case Traced.START:
                 self.started[record.process][record.number] = record.name, record.begin
             case Traced.STOP if record.number in self.started[record.process]:
-                yield self._stopped(record.process, *self.started[record.process].pop(record.number), record.begin, {})
+                yield self._place_range(
+                    record.process, *self.started[record.process].pop(record.number), record.begin, {}
+                )
             case Traced.MARK:
                 yield Moment(thread, record.name, record.begin, None, {})
             case Traced.THREAD:
@@ -103,7 +105,7 @@ class _Sweep:
             case Traced.DEVICE:
                 self.names[record.process, Track.STREAM, record.device, -1] = record.name
             case kind if kind in _WORKS:
-                yield from self._worked(record)
+                yield from self._emit_stream_work(record)
 
     def close(self, end: int) -> Iterator[Moment]:
         """Ranges that nobody has ended."""
@@ -112,15 +114,15 @@ class _Sweep:
                 yield Moment((process, Track.THREAD, thread, 0), name, begin, end, {"ended": False})
         for process, ranges in self.started.items():
             for name, begin in ranges.values():
-                yield self._stopped(process, name, begin, end, {"ended": False})
+                yield self._place_range(process, name, begin, end, {"ended": False})
 
-    def _stopped(self, process: int, name: str, begin: int, end: int, facts: Json) -> Moment:
+    def _place_range(self, process: int, name: str, begin: int, end: int, facts: Json) -> Moment:
         """On the first track where nothing that began before ends after."""
         slot = next(slot for slot in range(len(self.free) + 1) if self.free.get((process, slot), 0) <= begin)
         self.free[process, slot] = end
         return Moment((process, Track.PROCESS, 0, slot), name, begin, end, facts)
 
-    def _worked(self, record: TraceRecord) -> Iterator[Moment]:
+    def _emit_stream_work(self, record: TraceRecord) -> Iterator[Moment]:
         done = self.done.get((record.process, record.number)) if record.number else record
         number = self.launches[record.process]
         self.launches[record.process] += record.kind is Traced.LAUNCH
@@ -133,7 +135,7 @@ class _Sweep:
                                        *self.pushed[record.process, record.thread])]  # fmt: skip
         facts: Json = {"thread": record.thread, **({"ranges": within} if within else {})}
         if record.kind is Traced.LAUNCH:
-            yield Moment(place, demangled(record.name), done.begin, done.end, {"launch": number, **facts})
+            yield Moment(place, demangle(record.name), done.begin, done.end, {"launch": number, **facts})
         elif record.kind is Traced.EVENT:
             yield Moment(place, _SHOWN[record.kind], done.end, None, facts)
         else:

@@ -73,7 +73,7 @@ class Received:
 
     def count(self, channel: Channel) -> RecordCount:
         """The counts of a channel, which begin at 0 for one that has sent nothing yet."""
-        return self.counts.setdefault(self.tool.called(channel), RecordCount())
+        return self.counts.setdefault(self.tool.name_channel(channel), RecordCount())
 
     def take(self, channel: Channel, slots: NDArray[Any]) -> None:
         """Hand on what was taken out of a ring; raises what the tool or a file raises, the first time."""
@@ -84,7 +84,7 @@ class Received:
             return
         self._broken = True  # until all went well
         for number, part in _by_launch(slots):
-            self._hand_on(channel, number, channel.record.unpacked(part))
+            self._hand_on(channel, number, channel.record.unpack_records(part))
             count.failed -= len(part)
         self._broken = False
 
@@ -105,7 +105,7 @@ class Received:
         path = self.tool.selection.records
         if path is not None:
             if channel not in self._files:
-                name = self.tool.called(channel) if len(self.tool.channels) > 1 else ""
+                name = self.tool.name_channel(channel) if len(self.tool.channels) > 1 else ""
                 self._files[channel] = record_file(path, channel, name)
             self._files[channel].append(records, number)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from luthier_py.releases.fetched import fetched
+from luthier_py.releases.fetched import find_fetched_release
 from luthier_py.releases.table import RELEASES
 from luthier_py.report.plain import Json
 
@@ -15,7 +15,7 @@ def releases_facts() -> Json:
         {"name": name, "contents": release.contents, "folder": str(here.root.parent) if here else None,
          "versions": here.versions if here else {}, "missing": [each for each in release.packages
                                                                 if here and each not in here.versions]}
-        for name, release in RELEASES.items() for here in (fetched(name),)
+        for name, release in RELEASES.items() for here in (find_fetched_release(name),)
     ]}
 
 

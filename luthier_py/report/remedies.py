@@ -20,7 +20,7 @@ ENOUGH = 2
 SECONDS = 5.0  # after which no other one is begun: a program may be waiting
 
 
-def served_by(code: bytes, tool: Tool, kernel: str) -> list[str]:
+def find_alternatives(code: bytes, tool: Tool, kernel: str) -> list[str]:
     """At most ENOUGH of them, the tool's own other modes first."""
     started = time.monotonic()
     found: list[str] = []
@@ -34,12 +34,12 @@ def served_by(code: bytes, tool: Tool, kernel: str) -> list[str]:
 
 def advice(code: bytes, tool: Tool, kernel: str) -> str:
     """The same as the end of a message; empty where nothing serves it."""
-    found = served_by(code, tool, kernel)
+    found = find_alternatives(code, tool, kernel)
     return f"; this kernel is served by {' or '.join(found)}" if found else ""
 
 
 @contextmanager
-def advising(code: bytes, tool: Tool) -> Iterator[None]:
+def suggest_remedies(code: bytes, tool: Tool) -> Iterator[None]:
     """Whoever has no register left is told what needs less."""
     try:
         yield

@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from luthier_py.errors import how_many, printable
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.report.cycles import cycles_text
 from luthier_py.report.plain import Json
 
@@ -20,11 +20,11 @@ def replay_table(rows: Sequence[Json]) -> Group:
 
 def _lines(row: Json) -> Iterator[str]:
     grid, block = (" x ".join(map(str, row[name])) for name in ("grid", "block"))
-    yield f"{row['file']}: {demangled(row['kernel'])}, {grid} work-groups of {block}, on {row['device']}"
+    yield f"{row['file']}: {demangle(row['kernel'])}, {grid} work-groups of {block}, on {row['device']}"
     yield from (f"  {line}" for line in row["text"].splitlines())
     yield from (f"  report -> {file}" for file in row["files"])
     if (executed := row["device_instructions"]) is not None:
-        yield f"  {executed} wave instructions executed{_compared(row)}"
+        yield f"  {executed} wave instructions executed{_describe_comparison(row)}"
     if (cycles := row["device_cycles"]) is not None:
         yield f"  {cycles_text(cycles['cycles'], cycles['imbalance'], cycles['wave_imbalance'])}"
     if row["verdict"] is not None:
@@ -39,7 +39,7 @@ def _lines(row: Json) -> Iterator[str]:
     yield from (f"  different: there is no variable {name} of that size" for name in row["missing_variables"])
 
 
-def _compared(row: Json) -> str:
+def _describe_comparison(row: Json) -> str:
     executed, of_tool = row["device_instructions"], row["tool_instructions"]
     share = "," if of_tool is None else f", {of_tool} of them the tool's; the others"
     own, recorded = executed - (of_tool or 0), row["recorded_instructions"]

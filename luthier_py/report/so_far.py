@@ -53,10 +53,10 @@ class SoFar:
             if text := self.tool.text(known.last if known.whole else replace(known.last, launches=1), known.report):
                 others = known.last.launches - 1
                 yield text if known.whole else f"{text}\n  the last of them; {others} before it"
-        if ending := self.ending():
+        if ending := self.describe_end():
             yield ending
 
-    def ending(self) -> str:
+    def describe_end(self) -> str:
         """What the tool says of all launches together; empty for a tool that says nothing at the end."""
         reports = [known.report for known in self.kernels.values()]
         return self.tool.ending(reports) if self.tool.tells_end else ""

@@ -7,11 +7,11 @@ from typing import Any
 
 from rich.table import Table as RichTable
 
-from luthier_py.report.columns import aligned
+from luthier_py.report.columns import align_columns
 from luthier_py.report.faults import FAULT_HEADER, fault_cells, fault_text
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.plain import Json
-from luthier_py.report.plots import available, grouped_bars, ranges, stacked_bars
+from luthier_py.report.plots import available, plot_grouped_bars, plot_stacked_bars, ranges
 from luthier_py.tool import encoded
 
 NAMES = ("program", "arguments", "tool", "device", "stack")
@@ -34,15 +34,15 @@ def study_files(facts: Json) -> dict[str, bytes]:
 
 def study_text(facts: Json) -> str:
     """All tables, one after the other."""
-    parts = [facts["title"], aligned(HEADER, map(_cells, facts["groups"]), left=TEXTS)]
+    parts = [facts["title"], align_columns(HEADER, map(_cells, facts["groups"]), left=TEXTS)]
     parts += [f"{each['of']}: {fault_text(each)}" for each in facts["campaigns"]]
     for figure in facts["figures"]:
         rows = [(*_numbers(figure, row["values"]), row["bar"]) for row in figure["rows"]]
-        parts.append(f"{_heading(figure)}\n{aligned((*figure['parts'], ''), rows, left=1)}")
+        parts.append(f"{_format_heading(figure)}\n{align_columns((*figure['parts'], ''), rows, left=1)}")
     for table in facts["tables"]:
         rows = [(*map(_text, row["values"]), row["of"]) for row in table["rows"]]
         left = 1 + _texts_at_end(table)
-        parts.append(f"{table['title']}\n{aligned((*table['columns'], ''), rows, left=left)}")
+        parts.append(f"{table['title']}\n{align_columns((*table['columns'], ''), rows, left=left)}")
     parts.append("\n".join(study_verdict(facts)))
     return "\n\n".join(parts)
 
@@ -85,7 +85,7 @@ def study_pictures(facts: Json) -> dict[str, Picture]:
             labels = [row["bar"] for row in figure["rows"]]
             parts = {name: [row["values"][at] for row in figure["rows"]] for at, name in enumerate(figure["parts"])}
             unit = figure["unit"] or ("%" if figure["share"] else "")
-            bars = stacked_bars if figure["stack"] else grouped_bars
+            bars = plot_stacked_bars if figure["stack"] else plot_grouped_bars
             made[figure["name"]] = Picture(figure["title"], bars(labels, parts, figure["title"], unit))
     return made
 
@@ -115,7 +115,7 @@ def study_page(facts: Json, pictures: dict[str, Picture]) -> Page:
 
 def _figure_table(figure: Json) -> HtmlTable:
     rows = (HtmlRow((row["bar"], *_numbers(figure, row["values"]))) for row in figure["rows"])
-    return HtmlTable(_heading(figure), ("", *figure["parts"]), tuple(rows), code=0)
+    return HtmlTable(_format_heading(figure), ("", *figure["parts"]), tuple(rows), code=0)
 
 
 def plan_table(facts: list[Json]) -> RichTable:
@@ -146,7 +146,7 @@ def _texts_first(cells: tuple[Any, ...], texts: int) -> tuple[Any, ...]:
     return cells[-texts:] + cells[:-texts]
 
 
-def _heading(figure: Json) -> str:
+def _format_heading(figure: Json) -> str:
     unit = figure["unit"] or ("%" if figure["share"] else "")
     return f"{figure['title']} ({unit})" if unit else str(figure["title"])
 

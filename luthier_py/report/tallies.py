@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.report.plain import flat, is_number
 from luthier_py.tool import Amount, Declaration, RowsBy, amount_at, declared_at
 
@@ -45,7 +45,7 @@ class NumberName(NamedTuple):
         return self.section.endswith(LINES)
 
 
-def added(name: str, one: float, other: float) -> float | None:
+def combine_numbers(name: str, one: float, other: float) -> float | None:
     """What two numbers are together that no tool declares, by their name; None for means of different things."""
     last = name.rpartition(".")[2]
     word = last.partition("_")[0]
@@ -71,8 +71,8 @@ class AddedUp:
         if name not in self.numbers:
             self.numbers[name] = value
         elif (so_far := self.numbers[name]) is not None:
-            self.numbers[name] = (added(name.number or name.thing, so_far, value) if kind is None
-                                  else kind.added(so_far, value))
+            self.numbers[name] = (combine_numbers(name.number or name.thing, so_far, value) if kind is None
+                                  else kind.add_values(so_far, value))
 
     def result(self) -> dict[NumberName, float]:
         """The sums by name, without numbers that are means of different things."""
@@ -166,8 +166,8 @@ def _words(row: Mapping[str, Any], kernel: str, keys: Sequence[str]) -> Iterator
             yield name if value else f"not {name}"
         elif name in BOUNDS or name in keys and not isinstance(value, str):
             yield f"{name} {value}"
-        elif isinstance(value, str) and demangled(value) != kernel and not ADDRESS_TEXT.fullmatch(value):
-            yield _without_folder(value) if name in ("source", "line") else demangled(value)
+        elif isinstance(value, str) and demangle(value) != kernel and not ADDRESS_TEXT.fullmatch(value):
+            yield _without_folder(value) if name in ("source", "line") else demangle(value)
 
 
 def _without_folder(place: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from luthier_py.analysis.lines import SourceLine, SourceLines, source_lines
 from luthier_py.errors import how_many
-from luthier_py.report.annotated import Beside, listing, source_table, told_first
+from luthier_py.report.annotated import Beside, build_listing, sort_by_annotated_lines, source_table
 from luthier_py.report.cfg import cfg_svg, flow_counts, kernel_functions
 from luthier_py.report.html import SVG, HtmlRow, HtmlTable, Page, Picture
 from luthier_py.report.plain import Json, flat, is_number
@@ -43,14 +43,14 @@ def tool_page(tool: Tool, launch: LaunchResult, report: Any) -> Page | None:
     columns = tuple(names[:MOST_COLUMNS])
     by_pc = _put_together((_address(row), row, kind) for row, kind in rows)
     beside = _beside(by_pc, columns)
-    placed = [*_told_of_lines(tool, data)] or [
+    placed = [*_collect_rows_by_line(tool, data)] or [
         (line, row, kind) for row, kind in rows if (line := _line(row, lines)) is not None]
     of_lines = tuple(sorted(dict.fromkeys(name for _, row, _ in placed for name in numbers_of(row)),
                             key=_rank(kind for _, _, kind in placed)))[:MOST_COLUMNS]
     files = sorted({line.file for line, _, _ in placed})
-    sources = told_first(source_table(file, source, of_lines, _beside(_of_file(placed, file), of_lines))
+    sources = sort_by_annotated_lines(source_table(file, source, of_lines, _beside(_of_file(placed, file), of_lines))
                          for file in files if (source := folder.source(file)).lines)
-    code = [listing(function, lines, folder, columns, beside) for function in functions]
+    code = [build_listing(function, lines, folder, columns, beside) for function in functions]
     notes = [*folder.not_shown(files)]
     if left_out := names[MOST_COLUMNS:]:
         notes.append(f"Not shown, but in {tool.name}.json: {', '.join(left_out)}.")
@@ -102,7 +102,7 @@ def _put_together(rows: Iterable[tuple[Any, Mapping[str, Any], Declaration | Non
     return {key: {name.number: value for name, value in sums.result().items()} for key, sums in found.items()}
 
 
-def _told_of_lines(tool: Tool, data: Any) -> Iterator[RowAtLine]:
+def _collect_rows_by_line(tool: Tool, data: Any) -> Iterator[RowAtLine]:
     """What a report has by source line, under ``lines``; ranges of lines are on none."""
     kind = None if tool.amounts is None else declared_at(tool.amounts, ("lines",))
     for row in data.get("lines", ()) if isinstance(data, Mapping) else ():

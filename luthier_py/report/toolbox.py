@@ -34,7 +34,7 @@ def toolbox_facts(tools: Mapping[str, type[Tool]]) -> Json:
 def _options(options: Mapping[str, Option[Any]]) -> Json:
     return {
         o.name: {
-            "default": o.default, "shown": Option.show(o.default), "expects": o.expected(),
+            "default": o.default, "shown": Option.show(o.default), "expects": o.describe_values(),
             "choices": list(o.choices), "environment": o.env, "help": o.help,
         }
         for o in options.values()

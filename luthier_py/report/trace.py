@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.report.plain import Json
 from luthier_py.report.program_trace import program_events
 from luthier_py.report.trace_events import complete, process_name, track_name
@@ -54,7 +54,7 @@ def _stages(verdicts: Iterable[Mapping[str, Any]]) -> Iterator[Json]:
     """What it took to instrument each kernel, one after the other."""
     now = 0.0
     for kernel in (kernel for facts in verdicts for kernel in facts["kernels"]):
-        start, name = now, demangled(kernel["name"])
+        start, name = now, demangle(kernel["name"])
         for stage, seconds in kernel["seconds"].items():
             yield complete(stage, INSTRUMENTATION, LAUNCHES + 1, now, seconds * MICROSECONDS, {"kernel": name})
             now += seconds * MICROSECONDS
@@ -66,7 +66,7 @@ def _device_events(launches: Iterable[Mapping[str, Any]]) -> Iterator[Json]:
         if times := launch.get("times"):
             device, groups = DEVICES + launch["device"], len(times["units"])
             facts = {"launch": number, "work_groups": groups, "left_out": max(0, groups - MOST_GROUPS)}
-            yield complete(demangled(launch["kernel"]), device, LAUNCHES, times["begin"], times["end"] - times["begin"],
+            yield complete(demangle(launch["kernel"]), device, LAUNCHES, times["begin"], times["end"] - times["begin"],
                          facts)  # fmt: skip
             yield from _groups(device, times)
 

@@ -16,7 +16,7 @@ from luthier_py.errors import Location
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.loader import CodeObject
 from luthier_py.pipeline import PARTS, Instrumented
-from luthier_py.report.cloned import change, cloned_facts
+from luthier_py.report.cloned import change, collect_clone_facts
 from luthier_py.report.plain import Json
 from luthier_py.report.received import RecordCount
 from luthier_py.tool import LAUNCHES, LaunchResult, Option, Refusal, Tool, left_out_lines, left_out_of
@@ -39,7 +39,7 @@ class KernelVerdict:
 
     def facts(self) -> Json:
         """JSON-ready; seconds are rounded to microseconds."""
-        return {**cloned_facts(self.cloned), "seconds": _rounded(self.seconds), "cached": self.cached}
+        return {**collect_clone_facts(self.cloned), "seconds": _round_seconds(self.seconds), "cached": self.cached}
 
 
 @dataclass(slots=True)
@@ -102,7 +102,7 @@ class Verdict:
         """Edits in all kernels that were instrumented."""
         return sum(kernel.cloned.sites for kernel in self.kernels.values())
 
-    def made(self, made: Instrumented) -> None:
+    def add_instrumented(self, made: Instrumented) -> None:
         """What the pipeline did with a code object."""
         self.add(made.patched.report, made.refused, made.seconds, made.cached)
 
@@ -122,7 +122,7 @@ class Verdict:
         where = "" if refusal.where == Location(refusal.kernel) else f" [{refusal.where}]"
         self.refused[refusal.kernel] = f"{refusal.reason}{where}"
 
-    def left_alone(self, kernel: str, obj: CodeObject, notes: Any) -> None:
+    def add_untouched(self, kernel: str, obj: CodeObject, notes: Any) -> None:
         """The tool inserts nothing into it. ``notes``: what it says of the program."""
         self.untouched.add(kernel)
         self.left_out += [line.strip() for line in left_out_lines(left_out_of(notes))]
@@ -131,7 +131,7 @@ class Verdict:
             self.extents |= lines.extents
             self.without_lines |= set() if lines else {kernel}
 
-    def told(self, launch: LaunchResult, report: Any) -> None:
+    def add_report(self, launch: LaunchResult, report: Any) -> None:
         """What is reported of a launch; None where that went wrong."""
         if report is not None:
             self.findings += self.tool.findings(report)
@@ -146,24 +146,24 @@ class Verdict:
         found = []
         if not self.launches:
             found.append("no launch came to the tool")
-        chosen, others = self._given(SELECTING), self.launches - self.selected
+        chosen, others = self._format_options(SELECTING), self.launches - self.selected
         if self.detached and self.tool.selection.active_from_start:
             others -= self.detached
             found.append(f"the tool was detached in {self.detached} of {self.launches} launches: by hipProfilerStop, "
                          "roctxProfilerPause, or from outside")
         if others and chosen:
-            which = f", which are {self._listed(self.not_chosen)}" if self.not_chosen else ""
+            which = f", which are {self._list_kernels(self.not_chosen)}" if self.not_chosen else ""
             found.append(f"{chosen} leaves out {others} of {self.launches} launches{which}")
         if self.untouched:
-            cut = self._given({name: option for name, option in CODE.items() if name in INSTRUCTIONS})
+            cut = self._format_options({name: option for name, option in CODE.items() if name in INSTRUCTIONS})
             left = f"what {cut} leaves of " if cut else ""
-            where = f"{left}{self._listed(self.untouched)}"
+            where = f"{left}{self._list_kernels(self.untouched)}"
             found.append(f"nothing of {self.tool.name} can be done in {where}: "
                          f"{'; '.join(dict.fromkeys(self.left_out))}" if self.left_out else
                          f"there is nothing for {self.tool.name} in {where}")
         if self.without_lines:
             found.append(f"INSTRUMENT asks for source lines, and there are no line tables of "
-                         f"{self._listed(self.without_lines)}: compile with -g")
+                         f"{self._list_kernels(self.without_lines)}: compile with -g")
         if self.extents:
             files = [f"{file}:{first}-{last}" for file, (first, last) in sorted(self.extents.items())]
             more = f" and {len(files) - SHOWN} more files" if len(files) > SHOWN else ""
@@ -190,19 +190,19 @@ class Verdict:
         """Why it stayed as it is."""
         names = {kernel.name for kernel in obj.kernels}
         if names and not any(map(self.tool.selection.kernel, names)):
-            return f"LUTHIER_KERNELS={self.tool.selection.kernels} leaves out {self._listed(names)}"
+            return f"LUTHIER_KERNELS={self.tool.selection.kernels} leaves out {self._list_kernels(names)}"
         self.launches, self.selected = 1, 1
         for name in names:
-            self.left_alone(name, obj, notes)
+            self.add_untouched(name, obj, notes)
         return "; ".join(self.reasons()) if names else "there is no kernel"
 
-    def _given(self, options: Mapping[str, Option[Any]]) -> str:
+    def _format_options(self, options: Mapping[str, Option[Any]]) -> str:
         """Those of these options that choose something, as they could be given."""
         values = self.tool.option_values
         chosen = [name for name in options if values[name] != options[name].default]
         return " ".join(f"{name}={Option.show(values[name])}" for name in chosen)
 
-    def _listed(self, kernels: set[str]) -> str:
+    def _list_kernels(self, kernels: set[str]) -> str:
         names = sorted(map(self.tool.selection.short, kernels))
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
         return f"{_many(len(names), 'kernel')} {', '.join(names[:SHOWN])}{more}"
@@ -223,7 +223,7 @@ class Verdict:
             "reasons": self.reasons(),
             "findings": self.findings if self.tool.finds else None,
             "sites": self.sites,
-            "seconds": _rounded(self.seconds),
+            "seconds": _round_seconds(self.seconds),
             "records": {name: count.facts() for name, count in self.records.items()},
             "kernels": [kernel.facts() for kernel in self.kernels.values()],
             "refused": [{"kernel": name, "reason": reason} for name, reason in self.refused.items()],
@@ -253,7 +253,7 @@ class Verdict:
         shown = self.tool.selection.short
         for reason in dict.fromkeys(self.refused.values()):
             names = {name for name, why in self.refused.items() if why == reason}
-            lines.append(f"  refused: {shown(*names) if len(names) == 1 else self._listed(names)}: {reason}")
+            lines.append(f"  refused: {shown(*names) if len(names) == 1 else self._list_kernels(names)}: {reason}")
         lines += [f"  not instrumented: {reason}" for reason in self._without_tool() if self.launches]
         lines += [f"  nothing observed in {_many(number, 'launch', 'launches')}: {reason}"
                   for reason, number in self.unobserved.items()]
@@ -291,7 +291,7 @@ def _stages(seconds: Mapping[str, float]) -> str:
     return ", ".join(found)
 
 
-def _rounded(seconds: dict[str, float]) -> dict[str, float]:
+def _round_seconds(seconds: dict[str, float]) -> dict[str, float]:
     return {stage: round(took, 6) for stage, took in seconds.items()}
 
 

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from luthier_py.exports import loaded_when_asked
+from luthier_py.exports import make_lazy_loader
 
 if TYPE_CHECKING:
-    from luthier_py.runtime.arguments import hidden_value, pack_arguments
+    from luthier_py.runtime.arguments import compute_hidden_argument, pack_arguments
     from luthier_py.runtime.device import Buffer, Device, Dim3, KernelHandle, Module
 
-__all__ = ["Buffer", "Device", "Dim3", "KernelHandle", "Module", "hidden_value", "pack_arguments"]
-__getattr__ = loaded_when_asked(__name__, {
+__all__ = ["Buffer", "Device", "Dim3", "KernelHandle", "Module", "compute_hidden_argument", "pack_arguments"]
+__getattr__ = make_lazy_loader(__name__, {
     "arguments": "hidden_value pack_arguments",
     "device": "Buffer Device Dim3 KernelHandle Module",
 })  # fmt: skip

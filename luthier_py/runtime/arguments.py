@@ -61,7 +61,7 @@ def with_hidden(record: KernelRecord, segment: bytes, grid: Dim3, block: Dim3, l
     filled = bytearray(segment.ljust(max((arg.offset + arg.size for arg in record.args), default=0), b"\0"))
     for arg in record.args:
         if arg.hidden:
-            number = hidden_value(arg.value_kind, grid, block, lds_bytes)
+            number = compute_hidden_argument(arg.value_kind, grid, block, lds_bytes)
             filled[arg.offset : arg.offset + arg.size] = number.to_bytes(arg.size, "little")
     return bytes(filled)
 
@@ -87,7 +87,7 @@ def _pack(record: KernelRecord, arg: KernelArg, value: Argument) -> bytes:
         raise Invalid(f"{where}: {value} does not fit in {arg.size} bytes") from None
 
 
-def hidden_value(kind: str, grid: Dim3, block: Dim3, lds_bytes: int = 0, lacking: Dim3 = (0, 0, 0)) -> int:
+def compute_hidden_argument(kind: str, grid: Dim3, block: Dim3, lds_bytes: int = 0, lacking: Dim3 = (0, 0, 0)) -> int:
     """What a hidden argument of ``kind`` holds; 0 for those that this launch does not have. ``lacking``: work-items of
     the last work-groups, which count as no whole ones (AMDGPUUsage, "Kernel Argument Metadata")."""
     for axis, (groups, items, missing) in enumerate(zip(grid, block, lacking, strict=True)):

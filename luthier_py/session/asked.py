@@ -20,10 +20,10 @@ from luthier_py.errors import TOOL_MODULE, HookError, LuthierError, ToolError
 from luthier_py.loader import Member, load, members, open_code
 from luthier_py.loader.bundle import closest
 from luthier_py.tool import Tool
-from luthier_py.worker.edge import guarded, reason_of
+from luthier_py.worker.edge import reason_of, run_guarded
 from luthier_py.worker.patching import patch
 from luthier_py.worker.properties import architecture
-from luthier_py.worker.targets import chosen_targets
+from luthier_py.worker.targets import parse_targets
 
 MOST_ASKED = 2  # kernels
 LARGEST_BYTES = 1 << 20  # of a code object; what takes long is left to its launch
@@ -49,7 +49,7 @@ def _kernels(tool: Tool, program: Path, device: str | None) -> Iterator[tuple[by
     with open_code(program) as data:
         found = [part for part in members(data, str(program)) if isinstance(part, Member)]
         if device is not None:
-            found = closest(found, architecture(chosen_targets(device)[0]))
+            found = closest(found, architecture(parse_targets(device)[0]))
         codes = [part.data for part in found if part.target_name == found[0].target_name]
     for code in codes:
         if len(code) <= LARGEST_BYTES:
@@ -59,7 +59,7 @@ def _kernels(tool: Tool, program: Path, device: str | None) -> Iterator[tuple[by
 def _mistake(tool: Tool, code: bytes, kernel: str) -> Exception | None:
     """What the tool does wrong there; what it prints comes when the program runs."""
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        error = guarded(partial(patch, code, tool, kernel))
+        error = run_guarded(partial(patch, code, tool, kernel))
     if not isinstance(error, Exception) or isinstance(error, LuthierError):
         return error if isinstance(error, HookError) else None
     through = (str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__))

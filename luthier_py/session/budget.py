@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import LuthierError, how_many
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.report.budget import BudgetSection, Limit, Measured
 from luthier_py.report.plain import is_number, numbers_like
 from luthier_py.report.tallies import AddedUp, NumberName
@@ -56,7 +56,7 @@ def read_budget(path: Path) -> list[BudgetSection]:
     """Raises OSError, and Invalid with the key that is wrong."""
     keys = read_keys(path, "budgets")
     found = [_section(name, table) for name, table in keys.tables("kernels")]
-    keys.done()
+    keys.reject_unknown_keys()
     if not found:
         raise keys.wrong("kernels", 'write [kernels."NAME"] with a limit, or have it written: luthier check --write')
     return found
@@ -150,7 +150,7 @@ class Measuring:
             raise LuthierError(f"{FINDINGS} are what checks find on the emulator: give --device emulator:TARGET, or "
                                "take them out of the budget")
         for launch in self._run(None, self.checking).launches:
-            row = found.setdefault(demangled(launch["kernel"]), {})
+            row = found.setdefault(demangle(launch["kernel"]), {})
             row[FINDINGS] = row.get(FINDINGS, 0) + len(launch["findings"])
 
     def _run(self, tool: str | None, settings: RunSettings) -> Executed:
@@ -171,7 +171,7 @@ class Measuring:
         return done
 
 
-def measuring(command: Sequence[str], device: str | None, stack: str | None = None, level: str | None = None
+def make_measuring(command: Sequence[str], device: str | None, stack: str | None = None, level: str | None = None
               ) -> Measuring:
     """How a program is to be measured. ``device``: an emulator, or None for the GPU that the program finds, which has
     no checks. ``stack``, ``level``: as `luthier exec` has them."""
@@ -195,7 +195,7 @@ def _tools_for(names: Sequence[str]) -> dict[str, dict[str, str]]:
 def _add_static(found: dict[str, dict[str, float]], kernels: Iterable[Mapping[str, Any]], names: Iterable[str]) -> None:
     """Code objects of one program may have kernels of one name: the worst counts."""
     for kernel in kernels:
-        row = found.setdefault(demangled(kernel["name"]), {})
+        row = found.setdefault(demangle(kernel["name"]), {})
         for name in STATIC.keys() & set(names):
             value, worst = kernel[STATIC[name]][0], min if name in MORE_IS_BETTER else max
             row[name] = worst(row.get(name, value), value)
@@ -207,7 +207,7 @@ def _add_found(
     """What the tool finds in all launches of a kernel together."""
     names = [name for name, metric in metrics.items() if metric == FINDINGS and tool.finds]
     for launch in launches if names else ():
-        row, told = found.setdefault(demangled(launch["kernel"]), {}), tool.findings(launch["report"])
+        row, told = found.setdefault(demangle(launch["kernel"]), {}), tool.findings(launch["report"])
         row.update({name: row.get(name, 0) + told for name in names})
 
 
@@ -219,7 +219,7 @@ def _add_counts(
     number of a budget."""
     reports: dict[str, list[Any]] = {}
     for launch in launches:
-        reports.setdefault(demangled(launch["kernel"]), []).append(launch["report"])
+        reports.setdefault(demangle(launch["kernel"]), []).append(launch["report"])
     for kernel, each in reports.items():
         own = AddedUp()
         for report in each if amounts is None or len(each) == 1 else [combined(amounts, each)]:
@@ -242,20 +242,20 @@ def write_budget(path: Path, run: Measuring) -> Iterator[str]:
                            if number != FINDINGS or run.checking is not None)
     if not measured:
         raise LuthierError("no kernel ran, so there is nothing to write")
-    written = renewed(sections, measured)
+    written = renew_limits(sections, measured)
     write_file(path, budget_text(written).encode())
     yield f"{path}: {how_many(len(written), 'section')}, {len(written) - len(sections)} of them new"
     for section in sections:
-        if not section.covered(list(measured)):
+        if not section.match_kernels(list(measured)):
             yield f"no kernel {section.kernels} ran; its section stays as it was"
 
 
-def renewed(sections: Sequence[BudgetSection], measured: Measured) -> list[BudgetSection]:
+def renew_limits(sections: Sequence[BudgetSection], measured: Measured) -> list[BudgetSection]:
     """The sections with what was measured as their limits, and new ones for kernels that have none; those of kernels
     that did not run stay."""
     found, budgeted = [], set()
     for section in sections:
-        names = section.covered(list(measured))
+        names = section.match_kernels(list(measured))
         budgeted.update(names)
         limits = {number: _tightest(limit, [measured[name].get(number) for name in names])
                   for number, limit in section.limits.items()}
@@ -282,9 +282,9 @@ def budget_text(sections: Iterable[BudgetSection]) -> str:
 
 
 def _lines_of(section: BudgetSection) -> Iterator[str]:
-    yield f"[kernels.{_quoted(section.kernels)}]"
+    yield f"[kernels.{_quote_toml(section.kernels)}]"
     for name, limit in section.limits.items():
-        yield f"{name if name.isidentifier() else _quoted(name)} = {_value(name, limit)}"
+        yield f"{name if name.isidentifier() else _quote_toml(name)} = {_value(name, limit)}"
     yield ""
 
 
@@ -299,6 +299,6 @@ def _value(name: str, limit: Limit) -> str:
     return f"{{{', '.join(f'{key} = {value}' for key, value in parts.items() if value is not None)}}}"
 
 
-def _quoted(text: str) -> str:
+def _quote_toml(text: str) -> str:
     """A basic string: TOML escapes as JSON does, but has no surrogates, and no DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -19,7 +19,7 @@ from luthier_py.analysis.lines import source_lines
 from luthier_py.errors import Invalid
 from luthier_py.ir import lift
 from luthier_py.loader import Broken, CodeObject, load_each, open_code
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.report.comparison import Comparison, NamedNumbers, RunSide, compare
 from luthier_py.report.info import kernel_facts
 from luthier_py.report.output import SCHEMA
@@ -119,22 +119,22 @@ def _output(path: Path, kernels: re.Pattern[str]) -> RunSide:
         tool, options, verdict, launches = (document[name] for name in WRITTEN)
         reports: dict[str, list[Any]] = {}
         for row in launches:
-            reports.setdefault(demangled(row["kernel"]), []).append(row["report"])
+            reports.setdefault(demangle(row["kernel"]), []).append(row["report"])
         how = {name: value for name, value in options.items() if name not in OUTPUT}
         run = document.get("run") or {}
         measured = {name: value for name, value in run.items() if name.startswith("device_")}
-        whose = demangled(run["kernel"]) if run else ""
-        refused = tuple(_refused(path, verdict))
+        whose = demangle(run["kernel"]) if run else ""
+        refused = tuple(_report_refusals(path, verdict))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise Invalid(f"{path} is no output of Luthier-py ({type(error).__name__}: {error}); {TAKES}") from None
-    found = {name: _tallied(each, name, str(tool)) for name, each in reports.items()}
+    found = {name: _tally_reports(each, name, str(tool)) for name, each in reports.items()}
     if run:
         found.setdefault(whose, {}).update(tally([measured]))
     what = tool or "a run without a tool"
-    return RunSide(str(path), what, _chosen(found, kernels), how, refused)
+    return RunSide(str(path), what, _select_kernels(found, kernels), how, refused)
 
 
-def _tallied(reports: Sequence[Any], kernel: str, tool: str) -> dict[NumberName, float]:
+def _tally_reports(reports: Sequence[Any], kernel: str, tool: str) -> dict[NumberName, float]:
     """As the tool's declaration has it, where there is one and reports are as it says."""
     amounts = amounts_of(tool)
     if amounts is not None:
@@ -143,9 +143,9 @@ def _tallied(reports: Sequence[Any], kernel: str, tool: str) -> dict[NumberName,
     return tally(reports, kernel)
 
 
-def _refused(path: Path, verdict: Mapping[str, Any] | None) -> Iterator[str]:
+def _report_refusals(path: Path, verdict: Mapping[str, Any] | None) -> Iterator[str]:
     for row in (verdict or {}).get("refused", ()):
-        yield f"{path}: {demangled(row['kernel'])} was refused: {row['reason']}"
+        yield f"{path}: {demangle(row['kernel'])} was refused: {row['reason']}"
 
 
 # -- code -------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def _code(path: Path, kernels: re.Pattern[str], target: str | None) -> RunSide:
 
 def _static(obj: CodeObject, kernels: re.Pattern[str]) -> Iterator[tuple[str, NamedNumbers]]:
     """What a kernel asks of the device, and the instructions of its code, that of functions which it calls with it."""
-    chosen = [kernel for kernel in obj.kernels if kernels.search(demangled(kernel.name))]
+    chosen = [kernel for kernel in obj.kernels if kernels.search(demangle(kernel.name))]
     program, lines = lift(obj, [kernel.name for kernel in chosen]), source_lines(obj)
     for kernel in chosen:
         facts = kernel_facts(obj, kernel)
@@ -183,7 +183,7 @@ def _static(obj: CodeObject, kernels: re.Pattern[str]) -> Iterator[tuple[str, Na
         places = (lines.at(instr.pc) for instr in instrs)
         by_line = Counter(NO_LINE if line is None else f"{line.file.rpartition('/')[2]}:{line.line}" for line in places)
         by_opcode = Counter(mnemonic for instr in instrs for mnemonic in instr.op.mnemonics)
-        yield demangled(kernel.name), {
+        yield demangle(kernel.name), {
             **{NumberName(KERNEL, "", name): facts[name] for name in STATIC},
             NumberName(KERNEL, "", "code_bytes"): sum(function.size_bytes for function in functions),
             NumberName(KERNEL, "", "instructions"): len(instrs),
@@ -205,24 +205,24 @@ def _study(path: Path, kernels: re.Pattern[str]) -> RunSide:
     tools = sorted({row["tool"] for row in rows})
     reports: dict[tuple[str, str, str], dict[tuple[Any, ...], dict[KeyPath, Any]]] = {}
     for row in rows:
-        key = " ".join(filter(None, (row[name] for name in telling))), demangled(row["kernel"]), row["tool"]
+        key = " ".join(filter(None, (row[name] for name in telling))), demangle(row["kernel"]), row["tool"]
         launch = reports.setdefault(key, {}).setdefault((row["cell"], row["process"], row["launch"]), {})
         launch[tuple(row["way"])] = row["count"] if row["count"] is not None else row["text"] or row["value"]
-    found = {f"{run} {kernel}".lstrip(): _tallied([*map(_nested, launches.values())], kernel, tool)
+    found = {f"{run} {kernel}".lstrip(): _tally_reports([*map(_nest_leaves, launches.values())], kernel, tool)
              for (run, kernel, tool), launches in reports.items()}
-    return RunSide(str(path), f"a study with {', '.join(tools)}", _chosen(found, kernels))
+    return RunSide(str(path), f"a study with {', '.join(tools)}", _select_kernels(found, kernels))
 
 
-def _nested(leaves: Mapping[KeyPath, Any]) -> Any:
+def _nest_leaves(leaves: Mapping[KeyPath, Any]) -> Any:
     """A report of its leaves: ``{("rows", "0", "pc"): 4}`` is ``{"rows": [{"pc": 4}]}``."""
     if () in leaves:
         return leaves[()]
     parts: dict[str, dict[KeyPath, Any]] = {}
     for (key, *way), value in leaves.items():
         parts.setdefault(key, {})[tuple(way)] = value
-    found = {key: _nested(part) for key, part in parts.items()}
+    found = {key: _nest_leaves(part) for key, part in parts.items()}
     return list(found.values()) if list(found) == [str(at) for at in range(len(found))] else found
 
 
-def _chosen(found: Mapping[str, NamedNumbers], kernels: re.Pattern[str]) -> dict[str, NamedNumbers]:
+def _select_kernels(found: Mapping[str, NamedNumbers], kernels: re.Pattern[str]) -> dict[str, NamedNumbers]:
     return {name: numbers for name, numbers in found.items() if kernels.search(name)}

@@ -58,7 +58,7 @@ def _sources_of_tool(tool: type[Tool]) -> str:
     files = sources_of(path)
     if is_file_tool(tool.__module__) and path.name != PACKAGE_FILE:
         files += neighbours(path.resolve().parent)
-    return f"{tool.__qualname__} {_joined(files)}"
+    return f"{tool.__qualname__} {_hash_files(files)}"
 
 
 def sources_of(path: Path) -> list[Path]:
@@ -78,8 +78,8 @@ def neighbours(folder: Path) -> list[Path]:
 @cache
 def our_content() -> str:
     """The version, and a hash of our own sources."""
-    return f"{version('luthier-py')} {_joined(sorted(p for p in PACKAGE.rglob('*') if p.suffix in SOURCES))}"
+    return f"{version('luthier-py')} {_hash_files(sorted(p for p in PACKAGE.rglob('*') if p.suffix in SOURCES))}"
 
 
-def _joined(paths: list[Path]) -> str:
+def _hash_files(paths: list[Path]) -> str:
     return hashlib.sha256(b"\0".join(re.sub(rb"\r\n", b"\n", path.read_bytes()) for path in paths)).hexdigest()

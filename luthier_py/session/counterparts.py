@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from luthier_py.emulator.devices.module import EmulatorModule, relocated_words
+from luthier_py.emulator.devices.module import EmulatorModule, resolve_relocations
 from luthier_py.emulator.devices.recorded import RecordedLaunch
 from luthier_py.emulator.memory.device_memory import Allocation
 from luthier_py.emulator.memory.touched import PAGE_BYTES
 from luthier_py.errors import LuthierError
 from luthier_py.loader import CodeObject, KernelRecord, Symbol, load
 from luthier_py.runtime import Buffer, Module
-from luthier_py.session.differing import pointed_type
+from luthier_py.session.differing import parse_pointee_type
 from luthier_py.session.run import type_names
 from luthier_py.worker.patching import program_variables
 
@@ -91,15 +91,15 @@ def _names(record: RecordedLaunch, kernel: KernelRecord) -> dict[int, tuple[str,
     found: dict[int, list[tuple[str, str | None]]] = {}
     for number, (arg, type_name) in enumerate(zip(kernel.own_args, type_names(kernel), strict=True)):
         if arg.size == _WORD.size and arg.offset + arg.size <= len(record.kernarg):
-            one = _holding(record.allocations, *_WORD.unpack_from(record.kernarg, arg.offset))
+            one = _find_allocation(record.allocations, *_WORD.unpack_from(record.kernarg, arg.offset))
             if one is not None:
                 words = " ".join(filter(None, (f"argument {number}", arg.name, type_name and f"({type_name})")))
-                found.setdefault(one.address, []).append((words, pointed_type(type_name)))
+                found.setdefault(one.address, []).append((words, parse_pointee_type(type_name)))
     return {address: (" and ".join(words for words, _ in told), told[0][1] if len({kind for _, kind in told}) == 1
                       else None) for address, told in found.items()}
 
 
-def _holding(allocations: Sequence[Allocation], address: int) -> Allocation | None:
+def _find_allocation(allocations: Sequence[Allocation], address: int) -> Allocation | None:
     return next((each for each in allocations if each.address <= address < max(each.end, each.address + 1)), None)
 
 
@@ -131,7 +131,7 @@ def module_counterparts(record: RecordedLaunch, module: Module) -> tuple[list[Co
 def _never_changed(record: RecordedLaunch, own: CodeObject, symbol: Symbol, one: Counterpart) -> bool:
     """As far as it is recorded a variable is what loading makes it, before the launch and after it."""
     content = bytearray(own.read(symbol.address, symbol.size))
-    for address, data in relocated_words(own, record.base):
+    for address, data in resolve_relocations(own, record.base):
         offset = address - symbol.address
         if 0 <= offset <= len(content) - len(data):
             content[offset : offset + len(data)] = data
@@ -139,7 +139,7 @@ def _never_changed(record: RecordedLaunch, own: CodeObject, symbol: Symbol, one:
                for piece in pieces(record, [one]))
 
 
-def moved(kernel: KernelRecord, kernarg: bytes, allocations: Sequence[Counterpart]) -> bytes:
+def relocate_arguments(kernel: KernelRecord, kernarg: bytes, allocations: Sequence[Counterpart]) -> bytes:
     """Arguments whose aligned words that point into recorded allocations point to their counterparts."""
     changed = bytearray(kernarg)
     for arg in kernel.own_args:

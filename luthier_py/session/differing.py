@@ -74,7 +74,7 @@ class BufferDifference:
         return f"{self.buffer}, {self.size} bytes: {self.count} of {kind} differ: {values}{more}"
 
 
-def pointed_type(text: str) -> str | None:
+def parse_pointee_type(text: str) -> str | None:
     """Of what a C++ parameter points to, as TYPES names it."""
     if text.count("*") > 1:
         return "u64"

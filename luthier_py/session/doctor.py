@@ -26,7 +26,7 @@ from luthier_py.session.machine import COMPILERS, LIBRARIES, OMPTARGET, THUNK, F
 from luthier_py.session.stack import HIP_LIBRARY, HSA_LIBRARY
 from luthier_py.storage import cache_folder, trust
 from luthier_py.tool.hip import HipSource
-from luthier_py.worker.compilation import SourceText, compiled
+from luthier_py.worker.compilation import SourceText, compile_program
 
 WORKS, MISSING, BROKEN = "works", "missing", "broken"
 HSA_NAME = "libhsa-runtime64.so by this name"
@@ -65,13 +65,13 @@ def examine(machine: Machine | None = None) -> dict[str, Any]:
     checks = list(_checks(machine))
     return {
         "system": f"{platform.system()} {platform.machine()}",
-        "found": [asdict(part) for part in _found(machine)],
+        "found": [asdict(part) for part in _find_parts(machine)],
         "checks": [asdict(check) for check in checks],
         "healthy": not any(check.state == BROKEN for check in checks),
     }
 
 
-def _found(machine: Machine) -> Iterator[FoundPart]:
+def _find_parts(machine: Machine) -> Iterator[FoundPart]:
     yield from machine.packages()
     yield machine.c_compiler() or FoundPart("C compiler", "", "")
     for name in COMPILERS:
@@ -94,15 +94,15 @@ def _checks(machine: Machine) -> Iterator[Check]:
     gone = [part.name for part in machine.packages() if not part.version and part.name != "hip-python"]
     packages = f"pip install {' '.join(gone)}" if gone else ""
     hook, gpu = f"define amdgpu_cs {_EMPTY}", targets()[0]
-    yield _tried(
+    yield _run_check(
         "load and instrument files", packages, lambda: amdgpu_object(hook, gpu.name, gpu.wave_sizes[0])
     )
-    yield _tried("run kernels on the emulator", packages, lambda: host_object(f"define {_EMPTY}", Effort.FAST))
+    yield _run_check("run kernels on the emulator", packages, lambda: host_object(f"define {_EMPTY}", Effort.FAST))
     compiler = machine.c_compiler()
     no_compiler = "" if compiler else INSTALL["cc"]
-    yield _tried("exec on the emulator (own HIP runtime)", no_compiler, runtime_folder)
-    yield _tried("exec under a tool, build", no_compiler, tool_library)
-    yield _tried("exec --level hsa, build --level hsa", no_compiler, hsa_tool_library)
+    yield _run_check("exec on the emulator (own HIP runtime)", no_compiler, runtime_folder)
+    yield _run_check("exec under a tool, build", no_compiler, tool_library)
+    yield _run_check("exec --level hsa, build --level hsa", no_compiler, hsa_tool_library)
     yield _rocm(machine, no_compiler)
     yield _gpu(machine)
     yield _needs("compile HIP programs", {name: machine.program(name) for name in ("clang++", "ld.lld")},
@@ -118,7 +118,7 @@ def _checks(machine: Machine) -> Iterator[Check]:
     yield _hip_hooks(machine, gpu.name)
 
 
-def _tried(what: str, lacking: str, attempt: Callable[[], object]) -> Check:
+def _run_check(what: str, lacking: str, attempt: Callable[[], object]) -> Check:
     """``lacking``: what to install first."""
     if lacking:
         return Check(what, MISSING, lacking)
@@ -133,7 +133,7 @@ def _runtime_compilation(machine: Machine, processor: str) -> Check:
     """A program with nothing in it, through everything that hiprtc needs."""
     what, search = "hiprtc on the emulator (programs that compile kernels)", Search(machine.root, machine.environment)
     try:
-        compiled(SourceText("/", processor, "", "__global__ void nothing() {}"), search)
+        compile_program(SourceText("/", processor, "", "__global__ void nothing() {}"), search)
     except Unsupported as error:
         return Check(what, MISSING, one_line(error))
     except LuthierError as error:
@@ -171,11 +171,11 @@ def _rocm(machine: Machine, no_compiler: str) -> Check:
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return Check(what, MISSING, "ROCm and the device below it are for Linux on x86-64")
     if not machine.libraries(HSA_LIBRARY) and (fetched := machine.releases()):
-        tried = _tried(what, no_compiler, device_library)
+        tried = _run_check(what, no_compiler, device_library)
         return Check(what, WORKS, f"with {fetched[0].name}") if tried.state == WORKS else tried
     lacking = [] if machine.libraries(HSA_LIBRARY) else [INSTALL[HSA_LIBRARY]]
     hip = "" if machine.libraries(HIP_LIBRARY) else INSTALL[HIP_LIBRARY]
-    tried = _tried(what, "; ".join(filter(None, [no_compiler, *lacking, hip if lacking else ""])), device_library)
+    tried = _run_check(what, "; ".join(filter(None, [no_compiler, *lacking, hip if lacking else ""])), device_library)
     return Check(what, WORKS, f"not HIP programs: {hip}") if tried.state == WORKS and hip else tried
 
 

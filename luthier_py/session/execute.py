@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from luthier_py.errors import Invalid
-from luthier_py.session.levels import chosen_level
+from luthier_py.session.levels import choose_level
 from luthier_py.session.program import code_for_others, obstacles, program_path, search_folders, why_not_started
 from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.stack import what_is_missing
@@ -113,7 +113,7 @@ def execute(
 ) -> Executed:
     """Run ``command``. ``options``: the tool's. ``level``: where it stands, hip, hsa, or auto: HSA unless the program
     uses HIP. ``reports``: verdicts have those of all launches. ``trace``: a file for when launches ran."""
-    done = _executed(command, settings, tool, options or {}, level, reports, around)
+    done = _execute_command(command, settings, tool, options or {}, level, reports, around)
     if trace is not None:
         from luthier_py.report.trace import save_trace  # who wants none does not wait for it
 
@@ -121,7 +121,7 @@ def execute(
     return done
 
 
-def _executed(
+def _execute_command(
     command: Sequence[str], settings: RunSettings, tool: str | None, options: Mapping[str, str], level: str | None,
     reports: bool, around: Surroundings,
 ) -> Executed:
@@ -136,15 +136,15 @@ def _executed(
     environment |= settings.environment()
     program = program_path(command[0], environment.get("PATH"))
     if tool is None:
-        chosen_level(level, settings.own_runtime, None)
+        choose_level(level, settings.own_runtime, None)
         remove_abandoned()
         with _signals_blocked() as mask, _folder() as folder:
-            environment |= _told_by(folder, settings)
+            environment |= _make_report_variables(folder, settings)
             code, killed, stopped = _run(command, release, environment, mask, around)
             _hear_all(folder, code)
             hints = _hints(program, settings, code, not was_served(folder)) if code else ()
             return Executed(code, (), hints=hints, launches=_launches(folder), failures=_rows(folder / FAILED),
-                            killed=killed, told=_told(folder), stopped=stopped)
+                            killed=killed, told=_read_trace(folder), stopped=stopped)
     from luthier_py.session.observation import Observation  # tools and reports: longer to import than a program's start
 
     # what is wrong is said before the program starts
@@ -152,7 +152,7 @@ def _executed(
     observation.check(program, settings.device)
     remove_abandoned()
     with _signals_blocked() as mask, _folder() as folder:
-        environment |= _told_by(folder, settings)
+        environment |= _make_report_variables(folder, settings)
         environment |= observation.environment(environment, folder)
         code, killed, stopped = _run(command, release, environment, mask, around)
         _hear_all(folder, code)
@@ -160,8 +160,8 @@ def _executed(
         observed = any(facts["observed"] for facts in verdicts)
         hints = () if observed else (*_hints(program, settings, code, bool(code) and not was_served(folder), tool),
                                      *observation.hints(verdicts))
-        done = Executed(code, verdicts, observation.undelivered(verdicts), hints, _launches(folder),
-                        _rows(folder / FAILED), killed, _told(folder), stopped)
+        done = Executed(code, verdicts, observation.describe_undelivered(verdicts), hints, _launches(folder),
+                        _rows(folder / FAILED), killed, _read_trace(folder), stopped)
         observation.hand_out(done.verdict)
     return done
 
@@ -172,13 +172,13 @@ def _hear_all(folder: Path, code: int) -> None:
         wait_for_workers(folder, LONGEST)
 
 
-def _told_by(folder: Path, settings: RunSettings) -> dict[str, str]:
+def _make_report_variables(folder: Path, settings: RunSettings) -> dict[str, str]:
     """Where program and worker write what is to be known."""
     traced = {TRACED: str(folder / TOLD)} if settings.times else {}
     return {FOLDER: str(folder), FINDINGS: str(folder / FOUND), FAILURES: str(folder / FAILED), **traced}
 
 
-def _told(folder: Path) -> bytes:
+def _read_trace(folder: Path) -> bytes:
     path = folder / TOLD
     return path.read_bytes() if path.exists() else b""
 
@@ -247,7 +247,7 @@ def _run(command: Sequence[str], release: FetchedRelease | None, environment: Ma
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     end, killed, stopped = None if around.seconds is None else time.monotonic() + around.seconds, False, None
-    with _started(command, environment, in_child, around) as process:
+    with _start_process(command, environment, in_child, around) as process:
         while process.poll() is None:
             if end is not None and not killed and time.monotonic() > end:
                 killed = True
@@ -261,7 +261,7 @@ def _run(command: Sequence[str], release: FetchedRelease | None, environment: Ma
     return code if code >= 0 else SIGNALLED - code, killed, stopped
 
 
-def _started(
+def _start_process(
     command: Sequence[str], environment: Mapping[str, str], in_child: Callable[[], None],
     around: Surroundings,
 ) -> subprocess.Popen[bytes]:

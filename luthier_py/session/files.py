@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from luthier_py.errors import Invalid, Malformed, one_line
 from luthier_py.loader import CodeObject, load_each, open_code
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.storage import write_file
 from luthier_py.tool.sources import spellings
 
@@ -32,11 +32,11 @@ def each_once(files: Sequence[Path]) -> Sequence[Path]:
     return files
 
 
-def counted_in(path: Path, kernel: str) -> list[Any]:
+def read_reports(path: Path, kernel: str) -> list[Any]:
     """Reports of a kernel in a document of --output (docs/output.md), of several tools those of each."""
     try:
         document = json.loads(path.read_bytes())
-        launches = [row["report"] for row in document["launches"] if row["kernel"] in (kernel, demangled(kernel))]
+        launches = [row["report"] for row in document["launches"] if row["kernel"] in (kernel, demangle(kernel))]
         tools = str(document["tool"]).split(",")
     except (ValueError, KeyError, TypeError) as error:
         raise Malformed(f"{path} is no file that --output FILE.json has written: {one_line(error)}") from None
@@ -56,5 +56,5 @@ def symbol_of(path: Path, kernel: str) -> str:
             if kernel in names:
                 return kernel  # the rest of a library need not be read
     called = [name for name in names if kernel in spellings(name)]
-    exact = [name for name in called if kernel == demangled(name)]
+    exact = [name for name in called if kernel == demangle(name)]
     return exact[0] if exact else called[0] if len(called) == 1 else kernel

@@ -17,17 +17,17 @@ from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.emulator.watching.findings import Finding
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import MAX_WORKITEMS, Target
-from luthier_py.link import bound
+from luthier_py.link import apply_bindings
 from luthier_py.loader import load, read_code
 from luthier_py.pipeline import instrument
 from luthier_py.report.output import Output, write_report
-from luthier_py.report.remedies import advising
+from luthier_py.report.remedies import suggest_remedies
 from luthier_py.report.trace import save_trace
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import Device
 from luthier_py.runtime.hip_device import HipDevice
 from luthier_py.session.files import write_array
-from luthier_py.session.recording import RecordingDevice, recording_memory
+from luthier_py.session.recording import RecordingDevice, reserve_recording_memory
 from luthier_py.session.run import (
     Dim,
     Done,
@@ -41,7 +41,7 @@ from luthier_py.session.run import (
     run_original,
 )
 from luthier_py.session.run_settings import EMULATOR, RunSettings
-from luthier_py.session.shuffle import Shuffled, shuffled, told_apart
+from luthier_py.session.shuffle import Shuffled, compare_schedules, encode_findings
 from luthier_py.tool import Tool
 from luthier_py.worker.edge import say
 from luthier_py.worker.findings import reporter
@@ -57,7 +57,7 @@ class Onlooker(Protocol):
     def stage(self, name: str, done: int, total: int) -> None:
         """Of the pipeline."""
 
-    def launching(self, device: Device) -> None:
+    def launch(self, device: Device) -> None:
         """From here on the device is at work."""
 
 
@@ -67,7 +67,7 @@ def launch_file(
     """Launch a kernel of ``file``, instrumented when there is a tool."""
     if settings.times and not settings.launch.models_cycles:
         raise Invalid("--trace of one launch has the cycle model's times: leave out --clock")
-    chosen = emulated(settings.device)
+    chosen = parse_emulator_target(settings.device)
     code = read_code(file, architecture(chosen) if chosen is not None else None, launch.kernel)
     obj = load(code, str(file))
     record = obj.kernel(launch.kernel)
@@ -78,7 +78,7 @@ def launch_file(
         tool.selection = tool.selection.of_process(os.getpid())
     device = open_device(settings, chosen or obj.target)
     if onlooker is not None:
-        onlooker.launching(device)
+        onlooker.launch(device)
     return launch_on(device, file, code, launch, tool, onlooker)
 
 
@@ -98,20 +98,20 @@ def launch_on(device: Device, file: Path, code: bytes, launch: Launchable, tool:
     if outside or not (selection.launch(0) and selection.active_from_start and selection.kernel(launch.kernel)):
         verdict.not_chosen.update(() if selection.kernel(launch.kernel) else (launch.kernel,))
         return Done(file, original(), device, tool, verdict)
-    with advising(code, tool):
+    with suggest_remedies(code, tool):
         watch = None if onlooker is None else onlooker.stage
         made = instrument(code, tool, str(file), [launch.kernel], watch=watch, apart=loaded is not None)
     if loaded is not None:
-        made = replace(made, data=bound(made.data, made.bindings, loaded.base))
+        made = replace(made, data=apply_bindings(made.data, made.bindings, loaded.base))
     ran = run_instrumented(device, made, tool, launch, original=loaded)
-    verdict.made(made)
+    verdict.add_instrumented(made)
     verdict.records = dict(ran.records)
     verdict.selected, verdict.instrumented = 1, int(ran.cloned is not None)
     verdict.without_code = int(ran.cloned is None and ran.result is not None)
     if ran.result is not None:
-        verdict.told(ran.result, ran.report)
+        verdict.add_report(ran.result, ran.report)
     if ran.cloned is None and ran.result is None:
-        verdict.left_alone(launch.kernel, made.obj, made.edits.notes)
+        verdict.add_untouched(launch.kernel, made.obj, made.edits.notes)
     return Done(file, ran, device, tool, verdict)
 
 
@@ -131,12 +131,12 @@ def shuffle_file(file: Path, launch: Launch, settings: RunSettings, done: Done) 
         except DeviceError as error:
             return {f"{type(error).__name__}": b"raised"}
         outputs = {f"argument {number}": data.tobytes() for number, data in ran.ran.outputs.items()}
-        return {**outputs, "what checks find": told_apart(one.facts() for one in findings_of(ran))}
+        return {**outputs, "what checks find": encode_findings(one.facts() for one in findings_of(ran))}
 
-    return shuffled(settings.shuffle, once)
+    return compare_schedules(settings.shuffle, once)
 
 
-def emulated(device: str | None) -> Target | None:
+def parse_emulator_target(device: str | None) -> Target | None:
     """The target of emulator:TARGET; None for other devices."""
     kind, colon, chosen = (device or "").partition(":")
     return device_target(chosen) if kind == EMULATOR and colon else None
@@ -146,7 +146,9 @@ def open_device(settings: RunSettings, target: Target) -> Device:
     """``emulator``, with a target or without: one that is ``target``. ``hip``: the first AMD GPU."""
     name = settings.device or ""
     if name.partition(":")[0] == EMULATOR and settings.record is not None:
-        return RecordingDevice(target, options=settings.launch, memory=recording_memory(), report=reporter(os.environ))
+        return RecordingDevice(
+            target, options=settings.launch, memory=reserve_recording_memory(), report=reporter(os.environ)
+        )
     if name.partition(":")[0] == EMULATOR:
         return EmulatorDevice(target, options=settings.launch, report=reporter(os.environ))
     if name == "hip":

@@ -23,7 +23,7 @@ _VARIABLES = {HIP: PRELOADED, HSA: HSA_TOOLS}
 LEVELS = (AUTO, *_VARIABLES)
 
 
-def chosen_level(level: str | None, ours: bool, tool: Tool | None) -> str:
+def choose_level(level: str | None, ours: bool, tool: Tool | None) -> str:
     """``level``, or what LUTHIER_LEVEL says, or auto: that is HSA where the tool is to see kernels that only HSA has.
     ``ours``: the program has the emulator's HIP runtime below it, which has no HSA."""
     chosen = level or os.environ.get(LEVEL) or AUTO
@@ -70,7 +70,7 @@ def level_library(level: str, tool: str | None = None, options: str = "") -> Pat
     return tool_library(tool, options)
 
 
-def loading(level: str, library: Path) -> str:
+def make_load_setting(level: str, library: Path) -> str:
     """The setting with which a program loads it."""
     check_level(level)
     return f"{_VARIABLES[level]}={library}"

@@ -24,7 +24,7 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 
 from luthier_py.clang.search import HIP_HEADERS, Search, header_version
-from luthier_py.releases.fetched import fetched_releases
+from luthier_py.releases.fetched import list_fetched_releases
 from luthier_py.session.stack import HIP_LIBRARY, HSA_LIBRARY
 
 DISTRIBUTION = "luthier-py"
@@ -93,7 +93,7 @@ class Machine:
     def releases(self) -> list[FoundPart]:
         """Those of ROCm that `luthier fetch` has brought, the newest first."""
         return [FoundPart(each.name, each.versions.get("libhsa-runtime64-1", ""), str(each.root.parent))
-                for each in fetched_releases(self.environment)]
+                for each in list_fetched_releases(self.environment)]
 
     def library_named(self, name: str) -> Path | None:
         """The first file of exactly this name, in the order in which programs look."""
@@ -102,7 +102,7 @@ class Machine:
     def thunk(self) -> FoundPart | None:
         """What speaks to the kernel driver: a library of its own, or a part of ROCr since ROCm 6.3."""
         for part in self.libraries(HSA_LIBRARY):
-            if THUNK not in _needed(Path(part.where)):
+            if THUNK not in _read_needed_libraries(Path(part.where)):
                 return FoundPart("thunk", "", f"inside {part.where}")
         return next(iter(self.libraries(THUNK)), None)
 
@@ -177,7 +177,7 @@ def _version(path: str) -> str:
     return match[0] if match else ""
 
 
-def _needed(path: Path) -> str:
+def _read_needed_libraries(path: Path) -> str:
     """Names of the libraries that one asks for."""
     try:
         with path.open("rb") as file:

@@ -21,7 +21,7 @@ from luthier_py.pipeline import Instrumented
 from luthier_py.report.cfg import cfg_svg, flow_counts, kernel_functions
 from luthier_py.report.html import notebook_table
 from luthier_py.report.info import kernel_facts
-from luthier_py.report.instrumented import instrumented_facts
+from luthier_py.report.instrumented import collect_instrumented_facts
 from luthier_py.report.output import launch_row
 from luthier_py.report.plain import Json
 from luthier_py.session.run import Done, Ran
@@ -48,20 +48,20 @@ class Shown:
 def show(thing: Any, report: Any = None) -> Shown:
     """``thing`` as a notebook shows it. ``report``: of hot_blocks or branch_edges, or several, whose counts a drawing
     of control flow gets. Invalid for what there is no picture of."""
-    return _shown(thing, report if isinstance(report, Sequence) else [report])
+    return _render_thing(thing, report if isinstance(report, Sequence) else [report])
 
 
 def load_ipython_extension(ipython: Any) -> None:
     """`%load_ext luthier_py`: a cell whose value is one of these shows it."""
     formatters = ipython.display_formatter.formatters
-    for kind in _shown.registry.keys() - {object}:
+    for kind in _render_thing.registry.keys() - {object}:
         formatters["text/html"].for_type(kind, lambda thing: show(thing).html)
         formatters["image/svg+xml"].for_type(kind, lambda thing: show(thing).svg)
 
 
 @singledispatch
-def _shown(thing: Any, reports: Sequence[Any]) -> Shown:
-    known = ", ".join(sorted(kind.__name__ for kind in _shown.registry.keys() - {object}))
+def _render_thing(thing: Any, reports: Sequence[Any]) -> Shown:
+    known = ", ".join(sorted(kind.__name__ for kind in _render_thing.registry.keys() - {object}))
     raise Invalid(f"there is no picture of a {type(thing).__name__}; there is one of {known}")
 
 
@@ -74,17 +74,17 @@ def _as_report(report: Any) -> Any:
     return report.report if isinstance(report, Ran) else report
 
 
-@_shown.register
+@_render_thing.register
 def _of_kernel(kernel: Kernel, reports: Sequence[Any]) -> Shown:
     return _flow([kernel.function], reports)
 
 
-@_shown.register
+@_render_thing.register
 def _of_function(function: Function, reports: Sequence[Any]) -> Shown:
     return _flow([function], reports)
 
 
-@_shown.register
+@_render_thing.register
 def _of_block(block: Block, reports: Sequence[Any]) -> Shown:
     isa = block.code.distinct.isa
     rows = [{"pc": f"0x{instr.pc:x}", "instruction": printable(isa.text(instr.inst, instr.pc))}
@@ -93,13 +93,13 @@ def _of_block(block: Block, reports: Sequence[Any]) -> Shown:
     return Shown(notebook_table(f"block 0x{block.address:x}, then {ways}", rows))
 
 
-@_shown.register
+@_render_thing.register
 def _of_program(program: Program, reports: Sequence[Any]) -> Shown:
     blocks = {kernel.name: len(kernel.function.blocks) for kernel in program.kernels}
     return _of_kernels(program.obj, blocks)
 
 
-@_shown.register
+@_render_thing.register
 def _of_object(obj: CodeObject, reports: Sequence[Any]) -> Shown:
     return _of_kernels(obj)
 
@@ -111,9 +111,9 @@ def _of_kernels(obj: CodeObject, blocks: Mapping[str, int] | None = None) -> Sho
     return Shown(notebook_table(f"{printable(obj.name)}, {obj.target.name}", rows[:MOST_ROWS]))
 
 
-@_shown.register
+@_render_thing.register
 def _of_copy(made: Instrumented, reports: Sequence[Any]) -> Shown:
-    facts = instrumented_facts(made, made.obj.name)
+    facts = collect_instrumented_facts(made, made.obj.name)
     rows = [{name: _change(value) for name, value in kernel.items()} for kernel in facts["kernels"]]
     refused = [{"name": row["kernel"], "refused": f"{row['reason']} [{row['where']}]"} for row in facts["refused"]]
     return Shown(notebook_table(f"{printable(made.obj.name)}, {facts['sites']} sites", [*rows, *refused][:MOST_ROWS]))
@@ -123,25 +123,25 @@ def _change(value: Any) -> Any:
     return " -> ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
 
 
-@_shown.register
+@_render_thing.register
 def _of_launch(launch: LaunchResult, reports: Sequence[Any]) -> Shown:
     rows = [{**launch_row(launch), **{name: f"{len(data)} bytes" for name, data in launch.memory.items()}}]
     return Shown(notebook_table(f"launch {launch.index}", rows))
 
 
-@_shown.register
+@_render_thing.register
 def _of_run(ran: Ran, reports: Sequence[Any]) -> Shown:
-    return _told(ran, ran.text, ran.report)
+    return _render_launch(ran, ran.text, ran.report)
 
 
-@_shown.register
+@_render_thing.register
 def _of_command(done: Done, reports: Sequence[Any]) -> Shown:
     verdict = "" if done.verdict is None else done.verdict.text()
     rows = done.tool.rows(done.ran.report) if done.tool is not None and done.ran.result is not None else None
-    return _told(done.ran, "\n".join(filter(None, [done.text, verdict])), rows)
+    return _render_launch(done.ran, "\n".join(filter(None, [done.text, verdict])), rows)
 
 
-def _told(ran: Ran, text: str, report: Any) -> Shown:
+def _render_launch(ran: Ran, text: str, report: Any) -> Shown:
     """What was said of a launch, rows of the report, and control flow where that has been counted."""
     html, svg = f"<pre>{escape(printable_lines(text))}</pre>", None
     data = as_data(report, "the report") if report is not None else []

@@ -18,8 +18,8 @@ from luthier_py.report.output import Output
 from luthier_py.report.spool import facts_of
 from luthier_py.report.verdict import Verdict
 from luthier_py.session.asked import check_instrument
-from luthier_py.session.levels import HIP, HSA, chosen_level, level_environment, level_library
-from luthier_py.session.undelivered import undelivered
+from luthier_py.session.levels import HIP, HSA, choose_level, level_environment, level_library
+from luthier_py.session.undelivered import describe_undelivered
 from luthier_py.storage import write_file
 from luthier_py.tool import Tool, load_tool
 from luthier_py.tool.discover import absolute
@@ -35,7 +35,7 @@ class Observation:
     def __init__(self, tool: str, options: Mapping[str, str], level: str | None, ours: bool, reports: bool) -> None:
         self._name, self._options, self._reports = tool, options, reports
         self._tool = load_tool(tool, options)
-        self._ours, self._level = ours, chosen_level(level, ours, self._tool)
+        self._ours, self._level = ours, choose_level(level, ours, self._tool)
         self._paths: list[Path] = []
 
     def check(self, program: Path, device: str | None) -> None:
@@ -55,14 +55,14 @@ class Observation:
 
     def verdicts(self, folder: Path) -> tuple[Mapping[str, Any], ...]:
         """One for each process with the tool under it, or one that nothing was launched."""
-        self._paths = _ended(folder)
+        self._paths = _await_verdicts(folder)
         found = tuple(json.loads(path.read_text()) if self._reports else facts_of(path) for path in self._paths)
         self._found = found or (_nothing_launched(self._tool),)
         return self._found
 
-    def undelivered(self, verdicts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    def describe_undelivered(self, verdicts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         """What was asked of the tool and did not come, a line for each."""
-        return undelivered(self._tool, verdicts)
+        return describe_undelivered(self._tool, verdicts)
 
     def hints(self, verdicts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         """Where nothing was observed: what the tool cannot have seen."""
@@ -86,7 +86,7 @@ class Observation:
 
 def build_tool(tool: str, options: Mapping[str, str], output: Path, level: str = HIP) -> None:
     """Write a library that has this tool in it."""
-    chosen_level(level, False, load_tool(tool, options))
+    choose_level(level, False, load_tool(tool, options))
     write_file(output, level_library(level, absolute(tool), _lines(options)).read_bytes())
     output.chmod(0o755)
 
@@ -99,7 +99,7 @@ def _nothing_launched(tool: Tool) -> dict[str, Any]:
     return {**verdict.facts(), "failed": [], "worker": os.getpid(), "ended": True, "reports": []}
 
 
-def _ended(folder: Path) -> list[Path]:
+def _await_verdicts(folder: Path) -> list[Path]:
     """The verdicts that workers have written, in order; a worker whose program was killed may still be at it."""
     patience = time.monotonic() + WORKER_SECONDS
     paths = list(folder.glob("*.json"))

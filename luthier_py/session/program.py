@@ -69,7 +69,7 @@ def read_program(path: Path) -> Executable:
         if not words:
             break
         path = Path(os.fsdecode(words[0]))
-    return Executable(path, _linked(path))
+    return Executable(path, _read_elf_facts(path))
 
 
 def why_not_started(path: Path) -> str | None:
@@ -95,7 +95,7 @@ def obstacles(path: Path, on_our_runtime: bool) -> Iterator[str]:
         yield f"{name} is a program for {elf.machine}: tools and devices are for {_here()}"
     elif not elf.dynamic:
         yield f"{name} is linked statically, so nothing can be loaded with it: link it dynamically"
-    elif privileged(program.path):
+    elif is_privileged(program.path):
         yield (
             f"{name} runs with other rights than its caller (set-user-ID, set-group-ID or capabilities), so the loader "
             f"ignores LD_PRELOAD and LD_LIBRARY_PATH: run a copy without them"
@@ -109,13 +109,13 @@ def code_for_others(path: Path, device: str) -> Iterator[str]:
     from luthier_py.loader.bundle import Member, choose, members, not_for  # few programs fail
     from luthier_py.loader.file import open_code
     from luthier_py.worker.properties import architecture
-    from luthier_py.worker.targets import chosen_targets
+    from luthier_py.worker.targets import parse_targets
 
     try:
         with open_code(path) as data:
             parts = [part for part in members(data, str(path)) if isinstance(part, Member)]
             there = ", ".join(dict.fromkeys(part.target_name for part in parts))
-            devices = dict.fromkeys(map(architecture, chosen_targets(device)))
+            devices = dict.fromkeys(map(architecture, parse_targets(device)))
             unfit = [each for each in devices if there and choose(parts, each) is None]
     except (OSError, LuthierError):
         return
@@ -123,7 +123,7 @@ def code_for_others(path: Path, device: str) -> Iterator[str]:
         yield f"{not_for(each, str(path), there)}: compile it with --offload-arch={each.target.name}"
 
 
-def privileged(path: Path) -> bool:
+def is_privileged(path: Path) -> bool:
     """Whether the kernel asks for secure execution (execve(2), capabilities(7))."""
     try:
         facts = path.stat()
@@ -153,7 +153,7 @@ def _past_our_runtime(name: str, elf: ElfFacts) -> Iterator[str]:
         yield f"{name} uses {below[0]}, and the emulator's HIP runtime has HIP alone: --stack rocm, with ROCm installed"
 
 
-def _linked(path: Path) -> ElfFacts | None:
+def _read_elf_facts(path: Path) -> ElfFacts | None:
     from elftools.common.exceptions import ELFError  # few programs are looked at, and all would wait for the import
     from elftools.elf.dynamic import DynamicSegment
     from elftools.elf.elffile import ELFFile

@@ -99,7 +99,7 @@ class Receiving:
         for channel in channels:
             self.ends[channel].connect(module, launch)
 
-    def drained(self) -> dict[Channel, int]:
+    def drain_all(self) -> dict[Channel, int]:
         """After a launch: all that it pushed was handed on; how many records each channel has dropped so far."""
         for end in self.ends.values():
             while end.will_write():

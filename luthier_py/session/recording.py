@@ -69,7 +69,7 @@ class RecordingDevice(EmulatorDevice):
         return write_record(path, self.recorded)
 
 
-def recording_memory() -> Memory:
+def reserve_recording_memory() -> Memory:
     """Where a program's would be, as long as somebody has it."""
     for start in _PLACES:
         try:

@@ -18,23 +18,23 @@ from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.devices.module import EmulatorModule
 from luthier_py.emulator.devices.record_file import read_record
 from luthier_py.emulator.devices.recorded import RecordedLaunch
-from luthier_py.emulator.memory.chosen_place import chosen_place
+from luthier_py.emulator.memory.chosen_place import reserve_place
 from luthier_py.emulator.memory.device_memory import ALIGNMENT, GAP, Allocation, Memory
 from luthier_py.errors import Invalid, how_many
 from luthier_py.isa import Target
 from luthier_py.loader import CodeObject, KernelRecord, load, read_code
-from luthier_py.runtime import Device, Module, hidden_value
+from luthier_py.runtime import Device, Module, compute_hidden_argument
 from luthier_py.session.counterparts import (
     Counterpart,
     RecordedBytes,
     allocation_counterparts,
     inner_pointers,
     module_counterparts,
-    moved,
     pieces,
+    relocate_arguments,
 )
 from luthier_py.session.differing import BufferDifference, ComparedBytes, difference
-from luthier_py.session.launched import emulated, launch_on, open_device
+from luthier_py.session.launched import launch_on, open_device, parse_emulator_target
 from luthier_py.session.run import Dim, Done, Left
 from luthier_py.session.run_settings import EMULATOR, RunSettings
 from luthier_py.session.told_allocations import Ready, nobody
@@ -116,9 +116,9 @@ class ReplayLaunch(OfRecord):
         for piece in recorded:
             device.write(piece.now, piece.before)
         ready([LiveAllocation(each.now, each.now + each.size, each.name) for each in (*self.allocations, *variables)])
-        kernarg = moved(self.subject, replay_arguments(self.record, self.subject), self.allocations)
+        kernarg = relocate_arguments(self.subject, replay_arguments(self.record, self.subject), self.allocations)
         unrecorded = self._launch(device, module, kernel, kernarg)
-        differences = tuple(compared(device, recorded, self.tolerance))
+        differences = tuple(compare_memory(device, recorded, self.tolerance))
         size = sum(len(piece.after) for piece in recorded)
         self.comparison = ReplayComparison(size, differences, unrecorded, missing)
         return {}, kernarg
@@ -128,7 +128,7 @@ class ReplayLaunch(OfRecord):
         handle, lds_bytes = module.kernel(kernel), self.record.lds_bytes
         if self.rebuilt and isinstance(device, EmulatorDevice):
             device.run(device.ready(handle, self.grid, self.block, len(kernarg), lds_bytes, touched=True), kernarg)
-            return unrecorded_pages(device, self.record)
+            return find_unrecorded_pages(device, self.record)
         device.launch(handle, self.grid, self.block, kernarg, lds_bytes)
         device.synchronize()
         return ()
@@ -146,7 +146,7 @@ def replay(record: RecordedLaunch, path: Path, tool: Tool | None, settings: RunS
     how far floats may be from the recorded ones, relative to the larger."""
     own, code, name = load(record.code, str(path)), record.code, path
     if kernel_from is not None:
-        wanted = emulated(settings.device) or own.target
+        wanted = parse_emulator_target(settings.device) or own.target
         code, name = read_code(kernel_from, architecture(wanted), record.kernel), kernel_from
     runs = load(code, str(name))
     subject = runs.kernel(record.kernel)
@@ -179,8 +179,8 @@ def with_memory(record: RecordedLaunch, own: CodeObject, settings: RunSettings,
                 freeing.callback(device.free, buffer)
             yield device, [buffer.address for buffer in buffers], None
         return
-    of = emulated(settings.device) or of
-    with chosen_place(*_range(record)) as place:
+    of = parse_emulator_target(settings.device) or of
+    with reserve_place(*_range(record)) as place:
         emulator = EmulatorDevice(of, options=settings.launch, memory=Memory(place), report=reporter(os.environ))
         original = emulator.load(record.code, own.name, record.base) if of.runs(own.target) else None
         place_allocations(emulator.memory, record.allocations)
@@ -209,7 +209,7 @@ def place_allocations(memory: Memory, allocations: Sequence[Allocation]) -> None
             memory.register(each)
 
 
-def compared(device: Device, recorded: Sequence[RecordedBytes], tolerance: float) -> Iterator[BufferDifference]:
+def compare_memory(device: Device, recorded: Sequence[RecordedBytes], tolerance: float) -> Iterator[BufferDifference]:
     """Memory of a device with what the launch left when it was recorded."""
     for one, several in groupby(recorded, key=lambda piece: piece.of):
         read = [ComparedBytes(piece.offset, piece.after, device.read(piece.now, len(piece.after))) for piece in several]
@@ -240,13 +240,13 @@ def replay_arguments(record: RecordedLaunch, kernel: KernelRecord) -> bytes:
     for arg in kernel.args:
         given = record.kernarg[arg.offset : arg.offset + arg.size]
         if arg.hidden:
-            default = hidden_value(arg.value_kind, record.grid, record.block, record.lds_bytes)
+            default = compute_hidden_argument(arg.value_kind, record.grid, record.block, record.lds_bytes)
             given = hidden.get(arg.value_kind, default.to_bytes(arg.size, "little"))
         segment[arg.offset : arg.offset + arg.size] = given.ljust(arg.size, b"\0")[: arg.size]
     return bytes(segment)
 
 
-def unrecorded_pages(device: EmulatorDevice, record: RecordedLaunch) -> tuple[int, ...]:
+def find_unrecorded_pages(device: EmulatorDevice, record: RecordedLaunch) -> tuple[int, ...]:
     """Of recorded allocations, that the last launch came to and the record does not have."""
     assert device.touched is not None
     known = {page.address for page in record.pages}

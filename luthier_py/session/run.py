@@ -20,7 +20,7 @@ from luthier_py.emulator import EmulatorDevice, LaunchCycles
 from luthier_py.errors import Invalid, ToolError, how_many
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.loader import KernelArg, KernelRecord, load
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.pipeline import Instrumented
 from luthier_py.report.received import Received, RecordCount
 from luthier_py.report.verdict import Verdict
@@ -29,7 +29,7 @@ from luthier_py.runtime import Device, Module, pack_arguments
 from luthier_py.runtime.arguments import POINTERS
 from luthier_py.session.receiving import Receiving
 from luthier_py.session.specs import ArgumentSpec, BufferSpec, ScalarSpec
-from luthier_py.session.told_allocations import Ready, nobody, own_memory, told
+from luthier_py.session.told_allocations import Ready, nobody, own_memory, publish_allocations
 from luthier_py.tool import Channel, LaunchParameter, LaunchResult, LaunchVariable, Tool, Variable
 from luthier_py.tool.allocations import Allocations, LiveAllocation
 from luthier_py.tool.launch_variable import launch_bytes
@@ -135,7 +135,7 @@ def run_original(device: Device, code: bytes, launch: Launchable, name: str = "<
 def run_loaded(device: Device, module: Module, launch: Launchable) -> Ran:
     """The same of a code object that is on the device."""
     outputs, arguments = launch.run(device, module, launch.kernel)
-    return Ran(outputs, counted=counted(device), cycles=cycles(device), arguments=arguments)
+    return Ran(outputs, counted=count_instructions(device), cycles=cycles(device), arguments=arguments)
 
 
 def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Launchable, index: int = 0,
@@ -146,7 +146,7 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
     if cloned is None:
         ran = (run_original(device, made.data, launch, made.obj.name) if original is None
                else run_loaded(device, original, launch))
-        return reported(ran, tool, made, launch, index) if tool.reports_untouched else ran
+        return report_without_code(ran, tool, made, launch, index) if tool.reports_untouched else ran
     channels = [variable for variable in made.edits.variables if isinstance(variable, Channel)]
     parameters = [variable for variable in made.edits.variables if isinstance(variable, LaunchParameter)]
     tables = [variable for variable in made.edits.variables if isinstance(variable, Allocations)]
@@ -165,15 +165,15 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
             receiving.connect(module, channels, index)
             for parameter in parameters:
                 place = module.variable(parameter.name)
-                device.write(place.address, parameter.encoded(tool, index)[: place.size])
+                device.write(place.address, parameter.encode_value(tool, index)[: place.size])
             known: list[LiveAllocation] = []
 
             def ready(allocations: Sequence[LiveAllocation]) -> None:
                 known.extend([*allocations, *own_memory(module, made, tables)] if original is None else allocations)
-                held.enter_context(told(device, module, tables, known))
+                held.enter_context(publish_allocations(device, module, tables, known))
 
             outputs, arguments = launch.run(device, module, cloned.clone, ready)
-            for channel, dropped in receiving.drained().items():
+            for channel, dropped in receiving.drain_all().items():
                 received.count(channel).dropped = dropped
             memory, sizes = {}, {variable.name: size for variable, size in sized.items()}
             for variable in variables:
@@ -184,13 +184,22 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
         result = replace(begun, memory=memory, arguments=arguments if tool.wants_arguments else None,
                          allocations=tuple(sorted(known)))
         report = tool.report(result)
-        return Ran(outputs, report, tool.text(result, report), cloned, counted(device), inserted(device, made), result,
-                   received.counts, cycles(device))
+        return Ran(
+            outputs,
+            report,
+            tool.text(result, report),
+            cloned,
+            count_instructions(device),
+            count_inserted(device, made),
+            result,
+            received.counts,
+            cycles(device),
+        )
     finally:
         module.unload()
 
 
-def reported(ran: Ran, tool: Tool, made: Instrumented, launch: Launchable, index: int) -> Ran:
+def report_without_code(ran: Ran, tool: Tool, made: Instrumented, launch: Launchable, index: int) -> Ran:
     """With the tool's report of a launch in which nothing of it ran."""
     if any(refusal.kernel == launch.kernel for refusal in made.refused):
         return ran
@@ -218,7 +227,7 @@ def places(
             device.free(place)
 
 
-def counted(device: Device) -> int | None:
+def count_instructions(device: Device) -> int | None:
     """Wave instructions of the last launch, where the device counts them itself."""
     return device.profile.total if isinstance(device, EmulatorDevice) and device.profile else None
 
@@ -228,7 +237,7 @@ def cycles(device: Device) -> LaunchCycles | None:
     return device.profile.cycles if isinstance(device, EmulatorDevice) and device.profile else None
 
 
-def inserted(device: Device, made: Instrumented) -> int | None:
+def count_inserted(device: Device, made: Instrumented) -> int | None:
     """Of these, those that do not stand for one of the program's in a clone."""
     if not isinstance(device, EmulatorDevice) or device.profile is None:
         return None
@@ -295,7 +304,7 @@ def doubts(record: KernelRecord, arguments: Sequence[ArgumentSpec]) -> list[str]
 def type_names(record: KernelRecord) -> list[str]:
     """Of the kernel's parameters, as far as metadata or its name say them; "" where nobody does."""
     wanted = record.own_args
-    signature = re.fullmatch(r".*?\((.*)\)", demangled(record.name))
+    signature = re.fullmatch(r".*?\((.*)\)", demangle(record.name))
     named = [name.strip() for name in signature[1].split(",")] if signature else []
     return [arg.type_name or (named[number] if len(named) == len(wanted) else "") for number, arg in enumerate(wanted)]
 

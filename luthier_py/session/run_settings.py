@@ -22,7 +22,7 @@ from luthier_py.session.program import search_folders
 from luthier_py.session.stack import (
     LUTHIER,
     ROCM,
-    chosen_stack,
+    choose_stack,
     has_our_runtime,
     release_of,
     stack_environment,
@@ -33,7 +33,7 @@ from luthier_py.worker.findings import TRACE
 from luthier_py.worker.launch_settings import launch_environment, launch_options
 from luthier_py.worker.recording import SUFFIX, RecordSettings
 from luthier_py.worker.settings import GRANULARITY, device_settings
-from luthier_py.worker.targets import VARIABLE, chosen_targets
+from luthier_py.worker.targets import VARIABLE, parse_targets
 
 if TYPE_CHECKING:
     from luthier_py.releases.fetched import FetchedRelease
@@ -88,7 +88,7 @@ class RunSettings:
             return {}
         if not self.device.startswith(EMULATOR):
             raise Invalid(f"device {self.device} is unknown; give emulator:TARGET, or nothing for the GPU")
-        targets = chosen_targets(self.device)
+        targets = parse_targets(self.device)
         launch = launch_environment(self.launch)
         if self.record is not None:
             launch |= self.record.environment()
@@ -117,7 +117,7 @@ def run_settings(device: str | None, given: Mapping[str, object] | None = None, 
             check(output, f"{keeps if in_file else '--output'} {output}")
         launch = launch_options(os.environ, texts)
         launch = replace(launch, clock=ClockKind.MODEL) if times and "--clock" not in texts else launch
-        return RunSettings(device, chosen_stack(stack), launch, shuffle, record, times)
+        return RunSettings(device, choose_stack(stack), launch, shuffle, record, times)
     if only := [*texts, *["--shuffle"] * bool(shuffle), *[keeps] * bool(record), *["--trace"] * times]:
         raise Invalid(f"{', '.join(only)}: for kernels on the emulator; give a device, as --device emulator:TARGET")
-    return RunSettings(device, chosen_stack(stack))
+    return RunSettings(device, choose_stack(stack))

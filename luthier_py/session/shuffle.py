@@ -37,7 +37,7 @@ class Shuffled:
         return {"text": self.lines, "schedules": self.count, "differ": differ}
 
 
-def shuffled(count: int, run: Callable[[Schedule | None], dict[str, bytes]]) -> Shuffled:
+def compare_schedules(count: int, run: Callable[[Schedule | None], dict[str, bytes]]) -> Shuffled:
     """``run`` gives its outcome, part by part; once with waves in their order, and by ``count`` schedules."""
     first = run(None)
     others: dict[str, list[int]] = {}
@@ -49,7 +49,7 @@ def shuffled(count: int, run: Callable[[Schedule | None], dict[str, bytes]]) -> 
     return Shuffled(count, {name: tuple(seeds) for name, seeds in others.items()})
 
 
-def told_apart(findings: Iterable[Mapping[str, Any]]) -> bytes:
+def encode_findings(findings: Iterable[Mapping[str, Any]]) -> bytes:
     """What checks found: of two places it does not matter which was first."""
     def place(at: Mapping[str, Any] | None) -> int:
         return -1 if at is None else int(at["pc"])

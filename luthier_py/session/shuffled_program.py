@@ -14,7 +14,7 @@ from tempfile import TemporaryFile
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.session.execute import SIGNALLED, Executed, Surroundings, execute
 from luthier_py.session.run_settings import RunSettings
-from luthier_py.session.shuffle import Shuffled, shuffled, told_apart
+from luthier_py.session.shuffle import Shuffled, compare_schedules, encode_findings
 from luthier_py.worker.edge import say
 
 _STOPPED = {SIGNALLED + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)}
@@ -52,9 +52,9 @@ def shuffle_program(command: Sequence[str], settings: RunSettings) -> ShuffledPr
         if done.findings:
             say(f"these by {schedule or 'waves in their order'}")
         return {"exit code": str(done.exit_code).encode(), "output": printed,
-                "what checks find": told_apart(done.findings)}
+                "what checks find": encode_findings(done.findings)}
 
-    found = shuffled(settings.shuffle, once)
+    found = compare_schedules(settings.shuffle, once)
     first, printed = ran[0]
     findings = sum(len(done.findings) for done, _ in ran)
     return ShuffledProgram(first.exit_code, printed, first.hints, findings, found)

@@ -41,7 +41,7 @@ _IPC = "HSA_ENABLE_IPC_MODE_LEGACY"
 """From ROCm 6.2 on ROCr shares memory between processes as DMA-BUFs unless this is 1, which wants more of DRM."""
 
 
-def chosen_stack(name: str | None) -> str:
+def choose_stack(name: str | None) -> str:
     """``name``, or what LUTHIER_STACK says, or ``luthier``."""
     chosen = name or os.environ.get(VARIABLE) or LUTHIER
     if chosen not in STACKS:
@@ -61,15 +61,15 @@ def release_of(stack: str, folders: Sequence[Path] = ()) -> FetchedRelease | Non
     number = stack.partition("-")[2]
     if not number and stack != ROCM:
         return None
-    from luthier_py.releases.fetched import fetched, fetched_releases
+    from luthier_py.releases.fetched import find_fetched_release, list_fetched_releases
 
     if number:
         name = f"{ROCM}-{number}"
-        found = fetched(name)
+        found = find_fetched_release(name)
         if found is None:
             raise Invalid(f"--stack {stack}: {name} is not here; `luthier fetch {name}` brings it")
         return found
-    newest = next(fetched_releases(), None)
+    newest = next(list_fetched_releases(), None)
     return None if newest is None or is_installed(HSA_LIBRARY, folders) else newest
 
 
@@ -87,7 +87,7 @@ def stack_environment(stack: str) -> dict[str, str]:
     from luthier_py.runtime.kfd import device_library
 
     chosen = {name: os.environ.get(name, value) for name, value in ((_POOLS, "0"), (_VIRTUAL, "0"), (_IPC, "1"))}
-    return {"LD_PRELOAD": _preloading(device_library()), **chosen}
+    return {"LD_PRELOAD": _prepend_to_preload(device_library()), **chosen}
 
 
 def topology_environment(stack: str, targets: Sequence[Target], memory_bytes: int) -> dict[str, str]:
@@ -102,10 +102,10 @@ def topology_environment(stack: str, targets: Sequence[Target], memory_bytes: in
         files = sysfs(targets, memory_bytes)
     except Unsupported:
         return {}
-    return {"LD_PRELOAD": _preloading(device_library()), SYSFS: str(files)}
+    return {"LD_PRELOAD": _prepend_to_preload(device_library()), SYSFS: str(files)}
 
 
-def _preloading(library: Path) -> str:
+def _prepend_to_preload(library: Path) -> str:
     return first(str(library), os.environ.get("LD_PRELOAD"), " ")
 
 
@@ -137,12 +137,12 @@ def what_is_missing(stack: str, device: str | None, folders: Sequence[Path] = ()
     """What to do about a program that failed where there is nothing to run it with."""
     if "-" in stack:
         return None  # a release has all of it
-    from luthier_py.releases.fetched import fetched_releases
+    from luthier_py.releases.fetched import list_fetched_releases
 
     if device is None and not is_installed(HIP_LIBRARY, folders):
         return f"there is no {HIP_LIBRARY} here: `--device emulator:TARGET` runs it on the emulator, ROCm on a GPU"
     if device is not None and stack == ROCM and not (
-        is_installed(HSA_LIBRARY, folders) or any(fetched_releases())
+        is_installed(HSA_LIBRARY, folders) or any(list_fetched_releases())
     ):
         return (
             f"there is no {HSA_LIBRARY} here: --stack {ROCM} needs ROCm's libraries (`luthier fetch "

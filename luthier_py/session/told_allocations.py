@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from luthier_py.loader import load
 from luthier_py.pipeline import Instrumented
 from luthier_py.runtime import Device, Module
-from luthier_py.tool.allocations import Allocations, LiveAllocation, loaded_segments
+from luthier_py.tool.allocations import Allocations, LiveAllocation, collect_loaded_segments
 
 Ready = Callable[[Sequence[LiveAllocation]], None]
 """Told of a launch's allocations, before it begins."""
@@ -29,18 +29,18 @@ def own_memory(module: Module, made: Instrumented, tables: Sequence[Allocations]
     symbol = load(made.data).symbol(tables[0].name)
     assert symbol is not None
     base = module.variable(tables[0].name).address - symbol.address
-    return loaded_segments(made.obj, base, made.obj.name)
+    return collect_loaded_segments(made.obj, base, made.obj.name)
 
 
 @contextmanager
-def told(
+def publish_allocations(
     device: Device, module: Module, tables: Sequence[Allocations], known: Sequence[LiveAllocation]
 ) -> Iterator[None]:
     """Memory with the table, to which the module's cells lead."""
     if not tables:
         yield
         return
-    data = Allocations.encoded(known)
+    data = Allocations.encode_table(known)
     place = device.alloc(len(data))
     device.write(place.address, data)
     for table in tables:

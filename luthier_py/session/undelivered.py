@@ -14,7 +14,7 @@ from luthier_py.tool import Tool
 Told = Mapping[str, Any]
 
 
-def undelivered(tool: Tool, verdicts: Sequence[Told]) -> tuple[str, ...]:
+def describe_undelivered(tool: Tool, verdicts: Sequence[Told]) -> tuple[str, ...]:
     """In the order of the processes; a program that runs many alike has each line once."""
     lines = [line for facts in verdicts for line in _of_process(tool, facts)]
     return tuple(dict.fromkeys([*lines, *_overwritten(tool, verdicts)]))

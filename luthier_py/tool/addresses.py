@@ -14,7 +14,7 @@ from luthier_py.errors import HookError
 from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, AddressForm, MemoryAccess, Operand, Reg, RegFile, Space, Target
 from luthier_py.isa.instruction import SRC_NULL
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
 from luthier_py.tool.author import caller
 from luthier_py.tool.buffers import buffer_address, buffer_holds, scalar_buffer_address, scalar_buffer_holds
@@ -92,7 +92,7 @@ def address(instr: Instr, element: int = 0) -> Computed:
         raise HookError(f"{caller()}: {instr.op.mnemonic} accesses {len(access.offsets)} elements; {element} is none")
     offset = access.offsets[element]
     narrow, wide = offset % (1 << 32), offset % (1 << 64)
-    vector, base, scalar = _given(access.vector), _given(access.base), _given(access.scalar)
+    vector, base, scalar = _replace_null(access.vector), _replace_null(access.base), _replace_null(access.scalar)
     near = _near_signed if _target(instr).signed_lane_offsets else _near
     forms: dict[AddressForm, tuple[Callable[..., Any], tuple[object, ...]]] = {
         AddressForm.FAR: (_far, (vector, wide)),
@@ -119,7 +119,7 @@ def bounds(instr: Instr) -> Computed | bool:
     access = _access(instr)
     if access.form not in (AddressForm.BUFFER, AddressForm.SCALAR_BUFFER):
         return True
-    size, offset, scalar = access_bytes(instr), access.offsets[0], _given(access.scalar)
+    size, offset, scalar = access_bytes(instr), access.offsets[0], _replace_null(access.scalar)
     if access.form is AddressForm.SCALAR_BUFFER:
         generation, wide, _ = _kind_of_resource(instr)
         inputs: tuple[object, ...] = (
@@ -153,7 +153,7 @@ def _access(instr: Instr) -> MemoryAccess:
     return found
 
 
-def _given(operand: Operand | None) -> Any:
+def _replace_null(operand: Operand | None) -> Any:
     return 0 if operand is None or operand.reg is None and operand.value in SRC_NULL else operand
 
 
@@ -168,7 +168,7 @@ def _target(instr: Instr) -> Target:
 
 def _kind_of_resource(instr: Instr) -> tuple[int, bool, bool]:
     """The target's generation, whether it has wide ones, and whether the instruction converts."""
-    row = meaning(instr.op)
+    row = find_meaning(instr.op)
     return _target(instr).generation, _target(instr).wide_resources, isinstance(row, (FormatLoad, FormatStore))
 
 

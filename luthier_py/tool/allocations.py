@@ -29,7 +29,7 @@ class LiveAllocation:
     writable: bool = True
 
 
-def loaded_segments(obj: CodeObject, base: int, name: str) -> list[LiveAllocation]:
+def collect_loaded_segments(obj: CodeObject, base: int, name: str) -> list[LiveAllocation]:
     """What a code object has in memory, where it is loaded at ``base``."""
     return [LiveAllocation(base + each.address, base + each.end, name, SegmentFlag.WRITE in each.flags)
             for each in obj.segments if each.load and each.memory_size]
@@ -80,7 +80,7 @@ class Allocations(Variable):
         return Computed(first_element(U64), (self,), self.name)
 
     @staticmethod
-    def encoded(known: Sequence[LiveAllocation]) -> bytes:
+    def encode_table(known: Sequence[LiveAllocation]) -> bytes:
         """The table as it is in memory."""
         rows = sorted(known)
         ends = (number for each in rows for number in (each.start, each.end))

@@ -60,7 +60,7 @@ class Amount:
             return values[0] if all(value == values[0] for value in values) else None
         return _ADDED[self.adding](known) if known and self.adding in _ADDED else values[0]
 
-    def added(self, one: float, other: float) -> float | None:
+    def add_values(self, one: float, other: float) -> float | None:
         """What two numbers are together; None where that is nothing."""
         if self.adding is OfSeveral.WORKED_OUT:
             return None
@@ -136,7 +136,7 @@ def combined(declared: Amounts, reports: Sequence[AnyReport]) -> dict[str, Any]:
 def _together(declared: Amounts, parts: Sequence[AnyReport], whole: AnyReport) -> dict[str, Any]:
     found = {}
     for name in dict.fromkeys(name for part in parts for name in part):
-        found[name] = _merged(_of(declared, name), [part[name] for part in parts if name in part], whole)
+        found[name] = _merge_values(_of(declared, name), [part[name] for part in parts if name in part], whole)
     for name, kind in declared.items():
         if isinstance(kind, Amount) and kind.work is not None and name in found:
             found[name] = kind.work(found, whole)
@@ -148,7 +148,7 @@ def _of(declared: Amounts, name: str) -> Declaration:
     return kind
 
 
-def _merged(kind: Declaration, values: Sequence[Any], whole: AnyReport) -> Any:
+def _merge_values(kind: Declaration, values: Sequence[Any], whole: AnyReport) -> Any:
     if isinstance(kind, RowsBy):
         return kind.together(values, whole)
     if isinstance(kind, (Amount, CountsBy)):

@@ -65,12 +65,12 @@ class _Passing:
         """How the value of a parameter of the hook's function is made."""
         parameter = self.hook.signature.parameters[number]
         folded = self.hook.folded is not None and number in self.hook.folded
-        given = _passed(given, parameter.type)
+        given = _resolve_host_value(given, parameter.type)
         if isinstance(given, Computed):
             return self.recipe(parameter, given, folded)
         if isinstance(given, Channel) and parameter.type == channel_type(given.record):
             parameter = self.declared[number] = replace(parameter, type=given.pointer)
-        return self.given(parameter, given, folded)
+        return self.pass_argument(parameter, given, folded)
 
     def recipe(self, parameter: Parameter, given: Computed, folded: bool) -> Recipe:
         """An address may be taken as a pointer; then the addresses that it is made of are pointers, too."""
@@ -88,19 +88,19 @@ class _Passing:
         for into, each in zip(given.function.signature.parameters, given.inputs, strict=True):
             if pointer is not None and _is_address(pointer, into, each):
                 into = replace(into, type=pointer)
-            each = _passed(each, into.type)
+            each = _resolve_host_value(each, into.type)
             if isinstance(each, Computed):
                 inputs.append(self.recipe(into, each, folded))
                 continue
             key = (into.type, each) if isinstance(each, (Reg, Variable, Element, WaveVariable, Entry)) else None
             if key is None or key not in self.shared:
-                number = self.given(into, each, folded)
+                number = self.pass_argument(into, each, folded)
                 if key is not None:
                     self.shared[key] = number
             inputs.append(self.shared[key] if key is not None else number)
         return Recipe(given.function, tuple(inputs))
 
-    def given(self, parameter: Parameter, given: object, folded: bool) -> int:
+    def pass_argument(self, parameter: Parameter, given: object, folded: bool) -> int:
         """What is one for the wave is given as that, and is the same in each lane."""
         given = given.reg if isinstance(given, Held) else given
         reg = given.reg if isinstance(given, Operand) else given
@@ -128,7 +128,7 @@ def _is_address(pointer: Pointer, into: Parameter, given: object) -> bool:
     return into.type == U32 and isinstance(given, (Reg, Operand, Held))
 
 
-def _passed(given: object, wanted: object) -> object:
+def _resolve_host_value(given: object, wanted: object) -> object:
     """What the host sets before a launch is what hooks take, but for who wants to know where that stands."""
     if isinstance(given, LaunchParameter) and not isinstance(wanted, Pointer):
         return given.loaded
@@ -148,12 +148,12 @@ def argument(parameter: Parameter, given: object) -> Arg:
         raise ValueError(f"{parameter} cannot take {given}: they send different records, the hook "
                          f"{wanted.record.described}, the channel {given.record.described}; give both the same fields")
     if isinstance(given, (Variable, Element)):
-        return _matching(parameter, given, given.pointer)
+        return _require_matching_type(parameter, given, given.pointer)
     if isinstance(given, Entry) and given.is_pointer and isinstance(parameter.type, Pointer) and (
             parameter.type.space is Space.GLOBAL):
-        return _matching(parameter, given, parameter.type)
+        return _require_matching_type(parameter, given, parameter.type)
     if isinstance(given, (WaveVariable, Entry)):
-        return _matching(parameter, given, given.type)
+        return _require_matching_type(parameter, given, given.type)
     return constant(parameter, given)
 
 
@@ -229,7 +229,7 @@ def _fits(named: str, slot: Parameter, reg: Reg) -> None:
         raise ValueError(f"{named}: {reg} is {how_many(reg.dwords, 'dword')} wide, {slot.type} is {slot.type.dwords}")
 
 
-def _matching(parameter: Parameter, given: ToolState, wanted: Type) -> ToolState:
+def _require_matching_type(parameter: Parameter, given: ToolState, wanted: Type) -> ToolState:
     if other := difference(wanted, parameter.type):
         raise ValueError(f"{parameter} cannot take {given}: {other}")
     if parameter.lane or parameter.type != wanted:

@@ -15,7 +15,7 @@ from itertools import accumulate
 from luthier_py.errors import HookError, LuthierError, Unsupported
 from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.isa.glue import jump_if_flag, set_flag
-from luthier_py.isa.instead import standing_for
+from luthier_py.isa.instead import make_replacement
 from luthier_py.isa.quiet import outside
 
 _KEPT = RegSet.of(sgpr(EXEC, 2), sgpr(MODE))
@@ -41,13 +41,13 @@ class Assembly:
     resumes: bool = False
 
 
-def assembled(isa: InstructionSet, text: str, writes: Sequence[Reg], place: str) -> Assembly:
+def assemble_text(isa: InstructionSet, text: str, writes: Sequence[Reg], place: str) -> Assembly:
     """``text`` as a listing in LLVM's syntax."""
     try:
         code = isa.assemble(text)
     except LuthierError as error:
         raise HookError(f"{place}: {error.message}") from None
-    return _described(isa, code, RegSet.of(*writes), place)
+    return _analyse_code(isa, code, RegSet.of(*writes), place)
 
 
 def conditional(isa: InstructionSet, inst: Inst, place: str) -> tuple[Assembly, Reg]:
@@ -66,16 +66,16 @@ def conditional(isa: InstructionSet, inst: Inst, place: str) -> tuple[Assembly, 
                         "through pointers; call the hook with before()")
     flag = next(reg for reg in map(sgpr, range(isa.target.sgpr_limit)) if not touched.overlaps(RegSet.of(reg)))
     try:
-        counted = [standing_for(isa, inst)] if inst.op.counters else []
+        counted = [make_replacement(isa, inst)] if inst.op.counters else []
     except Unsupported as error:
         raise HookError(f"{place}: {error.message}") from None
     body = b"".join(each.raw for each in (inst, *counted))
     over = isa.with_field(jump_if_flag(isa), "simm16", len(body) // 4)
-    code = _described(isa, set_flag(isa, flag).raw + over.raw + body, inst.writes, place)
+    code = _analyse_code(isa, set_flag(isa, flag).raw + over.raw + body, inst.writes, place)
     return replace(code, resumes=True), flag
 
 
-def _described(isa: InstructionSet, code: bytes, wanted: RegSet, place: str) -> Assembly:
+def _analyse_code(isa: InstructionSet, code: bytes, wanted: RegSet, place: str) -> Assembly:
     insts = isa.decode_all(code)
     starts = [*accumulate((inst.size_bytes for inst in insts), initial=0)]
     if not insts:
@@ -86,8 +86,8 @@ def _described(isa: InstructionSet, code: bytes, wanted: RegSet, place: str) -> 
         taken, written = taken | inst.reads - before - _KEPT, written | inst.writes
     _check(isa, insts, taken, written, wanted, place)
     pairs, pointers = list(_pairs(insts)), [reg for inst in insts for reg in _pointers(inst)]
-    takes = tuple(_named(taken, [*pointers, *pairs]))  # what is loaded may overlap half of its address
-    return Assembly("text", place, code, takes, tuple(_named(wanted, pairs)), frozenset(pointers))
+    takes = tuple(_group_registers(taken, [*pointers, *pairs]))  # what is loaded may overlap half of its address
+    return Assembly("text", place, code, takes, tuple(_group_registers(wanted, pairs)), frozenset(pointers))
 
 
 def _surely_written(insts: Sequence[Inst], starts: Sequence[int]) -> list[RegSet]:
@@ -134,7 +134,7 @@ def _pairs(insts: Iterable[Inst]) -> Iterator[Reg]:
                 yield from (Reg(reg.file, reg.index + at, 2) for at in range(0, reg.dwords - 1, 2))
 
 
-def _named(regs: RegSet, pairs: Sequence[Reg]) -> Iterator[Reg]:
+def _group_registers(regs: RegSet, pairs: Sequence[Reg]) -> Iterator[Reg]:
     """``regs``, in pairs where instructions have them so."""
     left = regs
     for pair in dict.fromkeys(pairs):

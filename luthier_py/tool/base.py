@@ -27,7 +27,7 @@ from luthier_py.tool.launch_variable import LaunchVariable
 from luthier_py.tool.mutator import Mutator
 from luthier_py.tool.options import Option
 from luthier_py.tool.selection import EVERY_TOOL, Selection, option_values
-from luthier_py.tool.variables import LookupTable, Variable, WaveVariable, inherited_variables
+from luthier_py.tool.variables import LookupTable, Variable, WaveVariable, copy_inherited_variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Tool:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         body = list(vars(cls).values())
-        body = [*inherited_variables(cls), *body]
+        body = [*copy_inherited_variables(cls), *body]
         cls.name = vars(cls).get("name", cls.__name__)
         cls.channels = tuple(v for v in body if isinstance(v, Channel))
         cls.launch_parameters = tuple(v for v in body if isinstance(v, LaunchParameter))
@@ -189,7 +189,7 @@ class Tool:
         to know of this one is returned, and comes back as ``launch.notes``."""
         raise ToolError(f"tool {self.name} does not say what to instrument; write a method instrument(self, m)")
 
-    def called(self, channel: Channel) -> str:
+    def name_channel(self, channel: Channel) -> str:
         """The name of a channel in counts of records and files."""
         return channel.attribute
 

@@ -15,7 +15,7 @@ from luthier_py.tool.types import Lane, bool_, u32, u64
 
 
 @device
-def _scaled(stride: u64, scale: u64) -> u64:
+def _scale_stride(stride: u64, scale: u64) -> u64:
     """Times 1, 4, 8 or 32."""
     return stride * (u64(0x20080401) >> (scale * 8) & 0xFF)
 
@@ -29,10 +29,10 @@ def _adds_lane(high: u64, wide: bool_) -> bool_:
 def _stride(low: u64, high: u64, generation: u32, wide: bool_, converts: bool_) -> u64:
     """Before RDNA the bits of the format are more of it where lanes' numbers are added and nothing is converted."""
     if wide:
-        return _scaled((high >> 44) & 0x3FFF, (high >> 58) & 3)
+        return _scale_stride((high >> 44) & 0x3FFF, (high >> 58) & 3)
     stride = (low >> 48) & 0x3FFF
     if generation == 12:
-        return _scaled(stride, (high >> 50) & 3)
+        return _scale_stride(stride, (high >> 50) & 3)
     if generation <= 9 and not converts and _adds_lane(high, wide):
         return stride | ((high >> 47) & 15) << 14
     return stride

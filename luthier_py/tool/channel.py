@@ -94,7 +94,7 @@ class RecordType:
         """Its name and fields."""
         return f"{self} ({', '.join(map(str, self.fields))})"
 
-    def unpacked(self, slots: NDArray[Any]) -> NDArray[Any]:
+    def unpack_records(self, slots: NDArray[Any]) -> NDArray[Any]:
         """Records from slots; entries of lanes that did not take part are 0."""
         found = np.empty(len(slots), self.records)
         for field in self.fields:
@@ -173,12 +173,12 @@ def record_type(record: type) -> RecordType:
     if not annotations:
         raise Invalid(f"{caller()}: record {record.__name__} has no fields; annotate them, as in `address: u64`")
     try:
-        return laid_out(record.__name__, annotations)
+        return lay_out_record(record.__name__, annotations)
     except ValueError as error:
         raise Invalid(f"{caller()}: {error}") from error
 
 
-def laid_out(name: str, kinds: Mapping[str, object]) -> RecordType:
+def lay_out_record(name: str, kinds: Mapping[str, object]) -> RecordType:
     """A record of fields of these types, in their order; ValueError where one cannot be sent."""
     of_wave = any(isinstance(kind, LaneType) for kind in kinds.values())
     at, fields = _WAVE_HEADER_BYTES if of_wave else _HEADER_BYTES, []

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from luthier_py.ir import Function, Instr, Program, instr_at
 from luthier_py.isa.columns import Columns
-from luthier_py.tool.filters import passing
+from luthier_py.tool.filters import compile_filter
 from luthier_py.tool.selection import Selection
 
 
@@ -24,7 +24,7 @@ class Choice:
         self._program = program
         self._filtered: dict[Columns, Sequence[int]] = {}
         self._with: dict[Function, bool] = {}
-        self._passes = passing(selection.instrument, program) if selection.instrument else None
+        self._passes = compile_filter(selection.instrument, program) if selection.instrument else None
         self._all = self._passes is None and all(map(_is_whole, self._intervals, self._intervals.values()))
 
     def runs_with(self, function: Function) -> bool:
@@ -34,7 +34,7 @@ class Choice:
         if function not in self._with:
             reached = (self._program.reachable(kernel.function) for kernel in self._program.kernels)
             around = {other for functions in reached if function in functions for other in functions}
-            self._with[function] = any(self._chosen(other.code) for other in around)
+            self._with[function] = any(self._select_instrs(other.code) for other in around)
         return self._with[function]
 
     def takes(self, instr: Instr) -> bool:
@@ -43,13 +43,13 @@ class Choice:
 
     def takes_all(self, function: Function) -> bool:
         """Whether every instruction of a function is chosen."""
-        return self._all or len(self._chosen(function.code)) == len(function.code)
+        return self._all or len(self._select_instrs(function.code)) == len(function.code)
 
     def among(self, places: Sequence[int], code: Columns) -> Sequence[int]:
         """The chosen ones of ``places``; the very same object where all are."""
         if self._all:
             return places
-        chosen = self._chosen(code)
+        chosen = self._select_instrs(code)
         if not places or not chosen:
             return range(0)
         found = chosen[bisect_left(chosen, places[0]) : bisect_right(chosen, places[-1])]
@@ -57,7 +57,7 @@ class Choice:
             found = tuple(sorted({*found}.intersection(places)))
         return places if len(found) == len(places) else found
 
-    def _chosen(self, code: Columns) -> Sequence[int]:
+    def _select_instrs(self, code: Columns) -> Sequence[int]:
         interval = self._intervals.get(code, range(0))
         if self._passes is None:
             return interval

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from luthier_py.analysis import Edge, Facts, Loop, edges_of, loops_of, sharing, spanning
+from luthier_py.analysis import Edge, Facts, Loop, build_spanning_tree, edges_of, group_sharing_kernels, loops_of
 from luthier_py.errors import Location
 from luthier_py.ir import Block, CallSite, Function, Instr, Kernel, Program, by_address
 from luthier_py.tool.choice import Choice
-from luthier_py.tool.counting import Counting, Region, Stretch, counting, regions, whole
+from luthier_py.tool.counting import Counting, Region, Stretch, plan_counting, regions, whole
 from luthier_py.tool.edits import Refusal
 from luthier_py.tool.expected import each, expect
-from luthier_py.tool.filters import passing
+from luthier_py.tool.filters import compile_filter
 from luthier_py.tool.running import comes_back, edges_of_runs, flow_of_runs, runs_of, steps_of_runs
 from luthier_py.tool.selection import Selection
 from luthier_py.tool.spare import spare_scalars
@@ -57,7 +57,7 @@ class ChosenCode:
         """The function's instructions; ``where`` is a filter, as in "memory & width >= 8" (docs/filters.md)."""
         expect(function, Function)
         expect(where, str, name="where")
-        return tuple(filter(passing(where, self.program), filter(self._choice.takes, function.instrs)))
+        return tuple(filter(compile_filter(where, self.program), filter(self._choice.takes, function.instrs)))
 
     def blocks(self, function: Function) -> tuple[Block, ...]:
         """The function's blocks; where only a part of one is chosen, a copy with that part, which may have gaps."""
@@ -80,7 +80,7 @@ class ChosenCode:
         """The runs of a function, those together that are executed equally often."""
         expect(function, Function)
         runs, flow = flow_of_runs(self.program, function)
-        groups = spanning(flow, [0.0] * len(runs)).equally_often()
+        groups = build_spanning_tree(flow, [0.0] * len(runs)).equally_often()
         return tuple(region for region in regions([*map(self._part, runs)], groups) if region.stretches)
 
     def counting(self, function: Function, known: Iterable[int] = (), edges: bool = False) -> Counting:
@@ -91,7 +91,7 @@ class ChosenCode:
         steps = steps_of_runs(function, runs) if self._choice.takes_all(function) else {}
         ways = edges_of_runs(runs, self.edges(function)) if expect(edges, bool, name="edges") else ()
         starts = frozenset(each(known, int, "known"))
-        return counting(function, [*map(self._part, runs)], flow, not comes_back(function), steps, starts, ways)
+        return plan_counting(function, [*map(self._part, runs)], flow, not comes_back(function), steps, starts, ways)
 
     def spare_scalars(self, kernels: Iterable[Kernel]) -> int:
         """Scalar registers that wave variables can take before fewer waves run at once or hooks are short."""
@@ -100,7 +100,7 @@ class ChosenCode:
 
     def components(self) -> tuple[tuple[Kernel, ...], ...]:
         """Kernels that share functions together: a wave variable has one register in all of them."""
-        return sharing(self.program, self.kernels)
+        return group_sharing_kernels(self.program, self.kernels)
 
     def _cut(self, stretches: Iterable[Stretch]) -> tuple[Stretch, ...]:
         """The chosen part of each stretch."""

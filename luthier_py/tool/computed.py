@@ -113,11 +113,11 @@ def _is_exec(reg: Reg) -> bool:
 
 def out_of_place(given: Iterable[object], instr: Instr, place: Place) -> str:
     """Why one of some arguments cannot be taken there, or nothing."""
-    found = (_misplaced(each, instr, place) for each in given if isinstance(each, (Computed, Held)))
+    found = (_explain_misplacement(each, instr, place) for each in given if isinstance(each, (Computed, Held)))
     return next(filter(None, found), "")
 
 
-def _misplaced(given: Computed | Held, instr: Instr, place: Place) -> str:
+def _explain_misplacement(given: Computed | Held, instr: Instr, place: Place) -> str:
     if given.instr == instr and given.side is Place.AFTER and place is Place.BEFORE:
         return f"{given} is there after the instruction only; ask for it there"
     made_of = RegSet.of(*registers(given))

@@ -11,7 +11,15 @@ from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from luthier_py.analysis import Edge, Flow, Spanning, Steps, estimated, going_round, spanning
+from luthier_py.analysis import (
+    Edge,
+    Flow,
+    Spanning,
+    Steps,
+    build_spanning_tree,
+    estimate_frequencies,
+    find_cyclic_pieces,
+)
 from luthier_py.ir import Block, Function, Instr, Instrs, instr_at
 from luthier_py.isa.columns import Columns
 
@@ -117,19 +125,19 @@ class Following:
 
     def executions(self, counts: Sequence[int]) -> tuple[int, ...]:
         """Of each stretch, from the counters' values."""
-        found = self._found(counts)
+        found = self._derive_executions(counts)
         return tuple(found[run] for run in self.runs)
 
     def taken(self, counts: Sequence[int]) -> tuple[int, ...]:
         """Of each edge, likewise."""
-        found = self._found(counts)
+        found = self._derive_executions(counts)
         return tuple(found[edge] for edge in self.edges)
 
     def entered(self, counts: Sequence[int]) -> int:
         """How often the function was entered."""
-        return self._found(counts)[-1]
+        return self._derive_executions(counts)[-1]
 
-    def _found(self, counts: Sequence[int]) -> list[int]:
+    def _derive_executions(self, counts: Sequence[int]) -> list[int]:
         return self.spanning.executions(dict(zip(self.counted, counts, strict=True)))
 
 
@@ -152,7 +160,7 @@ def regions(chosen: Sequence[Stretch | None], groups: Sequence[int]) -> list[Reg
     return [Region(tuple(each)) for each in members]
 
 
-def counting(
+def plan_counting(
     function: Function, chosen: Sequence[Stretch | None], flow: Flow, entered: bool, steps: Mapping[int, Steps],
     known: Collection[int] = (), edges: Sequence[RunEdge] = (),
 ) -> Counting:
@@ -161,17 +169,17 @@ def counting(
     addresses in ``known`` how often they run, so it costs nothing to count them."""
     runs = len(chosen)
     often = [0.0 if run is not None and run.first.pc in known else each
-             for each, run in zip(estimated(flow), chosen, strict=True)]
+             for each, run in zip(estimate_frequencies(flow), chosen, strict=True)]
     often += [min(often[edge.source], often[edge.target]) for edge in edges]
-    again = going_round(flow)
+    again = find_cyclic_pieces(flow)
     again += [again[edge.source] for edge in edges]
     wanted = [math.inf if run < runs and chosen[run] is None else estimate for run, estimate in enumerate(often)]
-    tree = spanning([*_through(flow, edges), [len(often)]], [*wanted, 0.0 if entered else math.inf])
+    tree = build_spanning_tree([*_through(flow, edges), [len(often)]], [*wanted, 0.0 if entered else math.inf])
     groups = tree.equally_often()
     together = regions(chosen, groups[:runs])
     counters: dict[int, Counted] = {}
     for piece in tree.counted:
-        where = _counted(piece, function if entered else None, chosen, edges, together, groups)
+        where = _place_counter(piece, function if entered else None, chosen, edges, together, groups)
         if isinstance(where, Function):
             counters[piece] = Counted(where, 1.0, not function.kernel)
         elif where is not None:
@@ -181,7 +189,7 @@ def counting(
     return Counting(tuple(counters.values()), tuple(stretches.values()), tuple(edge.edge for edge in edges), following)
 
 
-def _counted(
+def _place_counter(
     piece: int, function: Function | None, chosen: Sequence[Stretch | None], edges: Sequence[RunEdge],
     together: Sequence[Region], groups: Sequence[int],
 ) -> Region | Edge | Function | None:

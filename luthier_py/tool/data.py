@@ -49,11 +49,11 @@ def _plain(value: Any, name: str) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else _not_finite(value)
     if isinstance(value, Mapping):
-        return _mapping(value, name)
+        return _convert_mapping(value, name)
     if isinstance(value, (list, tuple)):
         return [_plain(item, f"{name}[{at}]") for at, item in enumerate(value)]
     if isinstance(value, AbstractSet):
-        return _ordered([_plain(item, f"{name}{{}}") for item in value])
+        return _sort_items([_plain(item, f"{name}{{}}") for item in value])
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name), f"{name}.{field.name}") for field in fields(value)}
     if isinstance(value, PathLike):
@@ -71,7 +71,7 @@ def _not_finite(value: float) -> str:
     return NOT_FINITE[0] if math.isnan(value) else NOT_FINITE[1 + (value < 0)]
 
 
-def _mapping(value: Mapping[Any, Any], name: str) -> dict[str, Any]:
+def _convert_mapping(value: Mapping[Any, Any], name: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, item in value.items():
         text = key.value if isinstance(key, Enum) else key
@@ -83,7 +83,7 @@ def _mapping(value: Mapping[Any, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def _ordered(items: list[Any]) -> list[Any]:
+def _sort_items(items: list[Any]) -> list[Any]:
     try:
         return sorted(items)
     except TypeError:

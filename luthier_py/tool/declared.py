@@ -13,11 +13,11 @@ from functools import cached_property
 
 from luthier_py.errors import HookError
 from luthier_py.isa import Space
-from luthier_py.tool.channel import RecordType, channel_type, laid_out
+from luthier_py.tool.channel import RecordType, channel_type, lay_out_record
 from luthier_py.tool.device_ir import SYMBOL, DeviceIr
 from luthier_py.tool.hook import Parameter, Signature
 from luthier_py.tool.native import PlacedTable, Sender
-from luthier_py.tool.native_tables import constant_bytes, placed
+from luthier_py.tool.native_tables import constant_bytes, place_tables
 from luthier_py.tool.types import (
     BF16,
     BOOL,
@@ -148,13 +148,13 @@ class Unit:
     def _sender(self, symbol: str) -> Sender:
         """Of a function that takes a channel and a record."""
         _, _, reference = self._list(self._fields(self._subprogram(symbol).get("type")).get("types"))
-        type = self._resolved(reference).get("baseType")
+        type = self._resolve_type(reference).get("baseType")
         members = self._members(type) or []
         offsets = tuple(int(str(member.get("offset", 0))) // 8 for member in members)
         return Sender(symbol, self._record(type, self.where), offsets)
 
     def _record(self, type: object, where: str) -> RecordType:
-        node = self._resolved(type)
+        node = self._resolve_type(type)
         name, members = str(node.get("name", "that has no name")), self._members(type)
         inside = f"{where}: record {name}"
         if not members:
@@ -162,7 +162,7 @@ class Unit:
         self._check_plain(node, members, inside)
         fields = [self._parameter(str(each["name"]), each["baseType"], inside) for each in members]
         try:
-            return laid_out(name, {each.name: LaneType(each.type) if each.lane else each.type for each in fields})
+            return lay_out_record(name, {each.name: LaneType(each.type) if each.lane else each.type for each in fields})
         except ValueError as error:
             raise HookError(f"{where}: {error}") from error
 
@@ -178,8 +178,8 @@ class Unit:
 
     @cached_property
     def _placed(self) -> tuple[tuple[PlacedTable, ...], bytes]:
-        reached = {name for symbol in self.marked for name in self.ir.reached(symbol)}
-        return placed({name: text for name, text in self.ir.symbols.items() if name in reached})
+        reached = {name for symbol in self.marked for name in self.ir.collect_reachable(symbol)}
+        return place_tables({name: text for name, text in self.ir.symbols.items() if name in reached})
 
     @cached_property
     def variables(self) -> tuple[Global, ...]:
@@ -236,7 +236,7 @@ class Unit:
 
     def _members(self, type: object) -> list[dict[str, object]] | None:
         """Of a structure that is no lane."""
-        node = self._resolved(type)
+        node = self._resolve_type(type)
         if node.get("tag") not in ("DW_TAG_structure_type", "DW_TAG_class_type") or (
                 any(self._is_ours(node, name) for name in ("lane", "channel", _NEAR_POINTER))):
             return None
@@ -248,7 +248,7 @@ class Unit:
                 str(each.get("flags", ""))]  # fmt: skip
 
     def _parameter(self, name: str, type: object, where: str) -> Parameter:
-        node = self._resolved(type)
+        node = self._resolve_type(type)
         if self._is_ours(node, "lane"):
             return Parameter(name, self._type(self._argument(node), f"{where}: {name}"), lane=True)
         if self._is_ours(node, "channel"):
@@ -265,7 +265,7 @@ class Unit:
         return self._fields(argument).get("type")
 
     def _type(self, type: object, where: str) -> Type:
-        return self._type_of(self._resolved(type), where)
+        return self._type_of(self._resolve_type(type), where)
 
     def _type_of(self, node: Mapping[str, object], where: str) -> Type:
         if node.get("tag") in _POINTERS:
@@ -276,7 +276,7 @@ class Unit:
             members = self._own_members(node)
             if not members:  # nobody has one
                 raise HookError(f"{where}: a pointer to {node['name']} is not a device type")
-            return self._near(self._resolved(members[0]["baseType"]), where)
+            return self._near(self._resolve_type(members[0]["baseType"]), where)
         if node.get("name") == "__bf16":
             return BF16
         found = _BASIC.get((str(node.get("encoding")), int(str(node.get("size", 0)))))
@@ -298,7 +298,7 @@ class Unit:
         members = self._members(type)
         if not members:
             return self._type(type, where)
-        node = self._resolved(type)
+        node = self._resolve_type(type)
         name = str(node.get("name", "that has no name"))
         inside = f"{where}: struct {name}"
         self._check_plain(node, members, inside)
@@ -313,8 +313,8 @@ class Unit:
         return found
 
     def _member(self, member: Mapping[str, object], where: str) -> Type:
-        if self._resolved(member["baseType"]).get("tag") in _POINTERS:
-            pointed = self._resolved(self._resolved(member["baseType"]).get("baseType"))
+        if self._resolve_type(member["baseType"]).get("tag") in _POINTERS:
+            pointed = self._resolve_type(self._resolve_type(member["baseType"]).get("baseType"))
             return Pointer(self._element(self._type_of(pointed, where), where))
         return self._in_memory(member["baseType"], f"{where}: {member['name']}")
 
@@ -330,7 +330,7 @@ class Unit:
             raise HookError(f"{where}: a pointer to {type} is not a device type")
         return type
 
-    def _resolved(self, type: object) -> dict[str, object]:
+    def _resolve_type(self, type: object) -> dict[str, object]:
         """What a name stands for."""
         node = self._fields(type)
         while node.get("tag") in _THROUGH:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from luthier_py.tool.types import Pointer, Struct, Type
 
 
-def described(type: Type) -> str:
+def describe_type(type: Type) -> str:
     """A structure with its members; anything else by its name."""
     return type.described if isinstance(type, Struct) else str(type)
 

@@ -48,7 +48,7 @@ class DeviceIr:
     nodes: Mapping[int, str]
 
     @classmethod
-    def parsed(cls, text: str) -> DeviceIr:
+    def parse(cls, text: str) -> DeviceIr:
         """A module from the text that LLVM prints of it; structures lose their names. ``attributes`` and ``nodes``
         (metadata) are by their numbers."""
         text = _without_names_of_types(text)
@@ -71,7 +71,7 @@ class DeviceIr:
         """What it names itself."""
         return self._used[symbol]
 
-    def reached(self, symbol: str) -> list[str]:
+    def collect_reachable(self, symbol: str) -> list[str]:
         """The symbol and all that it needs, in the order of the text."""
         found, todo = {symbol}, [symbol]
         while todo:
@@ -85,7 +85,7 @@ class DeviceIr:
         """The rows of llvm.global.annotations; empty where the module has none."""
         listed = re.sub(r"^\S+ = [^\[]*\[.*?\] \[", "", self.symbols.get("llvm.global.annotations", ""))
         rows = re.findall(r'@("[^"]*"|[-\w$.]+)[^@]*@([-\w$.]+)[^@]*@([-\w$.]+), i32 (\d+)', listed)
-        return tuple(Annotation(unquoted(symbol), self._string(text), self._string(file), int(line))
+        return tuple(Annotation(unquote_name(symbol), self._string(text), self._string(file), int(line))
                      for symbol, text, file, line in rows)
 
     @property
@@ -101,16 +101,16 @@ class DeviceIr:
 
     @cached_property
     def _used(self) -> Mapping[str, frozenset[str]]:
-        return {name: frozenset(unquoted(each) for each in SYMBOL.findall(text)) & self.symbols.keys()
+        return {name: frozenset(unquote_name(each) for each in SYMBOL.findall(text)) & self.symbols.keys()
                 for name, text in self.symbols.items()}
 
 
-def unquoted(name: str) -> str:
+def unquote_name(name: str) -> str:
     """A name of LLVM's without its quotes, if it has some."""
     return name.strip('"')
 
 
-def moved(text: str, by: int) -> str:
+def renumber_metadata(text: str, by: int) -> str:
     """With all numbers of attributes and metadata ``by`` higher."""
     return _NUMBERED.sub(lambda found: found[1] or f"{found[2]}{int(found[3]) + by}", text)
 
@@ -132,4 +132,4 @@ def _without_names_of_types(text: str) -> str:
 
 def _name(text: str) -> str:
     found = SYMBOL.search(text)
-    return unquoted(found[1]) if found is not None else ""
+    return unquote_name(found[1]) if found is not None else ""

@@ -20,7 +20,7 @@ from typing import Any
 from luthier_py.errors import TOOL_MODULE, Invalid, LuthierError, ToolError, did_you_mean, one_line
 from luthier_py.tool.amounts import Amounts
 from luthier_py.tool.base import Tool
-from luthier_py.tool.origin import importing
+from luthier_py.tool.origin import digest_imports
 from luthier_py.tool.several import Several, several
 
 GROUP = "luthier_py.tools"
@@ -28,14 +28,14 @@ GROUP = "luthier_py.tools"
 
 def tools() -> dict[str, type[Tool]]:
     """All registered tools by name."""
-    return {entry.name: _checked(entry.load(), entry.value) for entry in entry_points(group=GROUP)}
+    return {entry.name: _require_tool_class(entry.load(), entry.value) for entry in entry_points(group=GROUP)}
 
 
 def load_tool(name_or_path: str, options: Mapping[str, Any] | None = None) -> Tool:
     """The tool called so, or the only one of a ``path.py`` or of a package's folder; ``path.py:Class`` chooses among
     several. ``a,b`` is both together, in one copy."""
-    with importing():
-        kinds = [_found(name) for name in names_in(name_or_path)]
+    with digest_imports():
+        kinds = [_find_tool_class(name) for name in names_in(name_or_path)]
     return kinds[0](**(options or {})) if len(kinds) == 1 else several(kinds, options or {})
 
 
@@ -58,16 +58,16 @@ def names_in(text: str) -> list[str]:
     return names
 
 
-def _found(name_or_path: str) -> type[Tool]:
+def _find_tool_class(name_or_path: str) -> type[Tool]:
     place = _place(name_or_path)
-    return _registered(name_or_path) if place is None else _choose(*place)
+    return _find_registered(name_or_path) if place is None else _choose(*place)
 
 
 def tools_in(name_or_path: str) -> dict[str, type[Tool]]:
     """All tools of a file or folder, or the one called so."""
     place = _place(name_or_path)
     if place is None:
-        found = _registered(name_or_path)
+        found = _find_registered(name_or_path)
         return {found.name: found}
     return {tool.__name__: tool for tool in _own(_module(place[0])) if place[1] in ("", tool.__name__)}
 
@@ -111,10 +111,10 @@ def made_tool(given: object) -> Tool:
     raise Invalid(f"{given!r} is no tool; give a Tool, its class, its name, or the path of a .py file with one")
 
 
-def _registered(name: str) -> type[Tool]:
+def _find_registered(name: str) -> type[Tool]:
     entries = {entry.name: entry for entry in entry_points(group=GROUP)}
     if name in entries:
-        return _checked(entries[name].load(), entries[name].value)
+        return _require_tool_class(entries[name].load(), entries[name].value)
     found = [tool for tool in tools().values() if name in tool.aliases]
     if not found:
         file = f", or write {name}.py for the file here" if Path(f"{name}.py").is_file() else ""
@@ -127,7 +127,7 @@ def _registered(name: str) -> type[Tool]:
     return found[0]
 
 
-def _checked(loaded: object, source: str) -> type[Tool]:
+def _require_tool_class(loaded: object, source: str) -> type[Tool]:
     if isinstance(loaded, type) and issubclass(loaded, Tool):
         return loaded
     raise Invalid(f"{source} is not a Tool")

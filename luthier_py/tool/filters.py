@@ -25,7 +25,7 @@ from luthier_py.isa import AccessKind, InstructionClass, OpFlag, Space
 from luthier_py.tool.sources import Interval, Sources
 
 
-def narrowed(chosen: str, wanted: str) -> str:
+def narrow_filter(chosen: str, wanted: str) -> str:
     """The filter of what both choose; ``chosen`` may be none at all."""
     return f"({chosen}) & ({wanted})" if chosen else wanted
 
@@ -136,7 +136,7 @@ def asks_for_lines(text: str) -> bool:
     return _OF_SOURCE.search(text) is not None
 
 
-def passing(text: str, program: Program) -> Callable[[Instr], bool]:
+def compile_filter(text: str, program: Program) -> Callable[[Instr], bool]:
     """Whether the filter that ``text`` says chooses an instruction; where it is empty all are chosen."""
     return parse_filter(text).of(program) if text else lambda instr: True
 
@@ -178,7 +178,7 @@ class _FilterText:
 
     def fact(self) -> Test:
         start = self.at
-        name = self.matched(r"[A-Za-z_]\w*")
+        name = self.accept(r"[A-Za-z_]\w*")
         if name in NUMBERS:
             return self.number(NUMBERS[name])
         if name in TEXTS:
@@ -194,7 +194,7 @@ class _FilterText:
         self.refuse(f"{name} is unknown" + (did_you_mean(name, known) or f"; known are {', '.join(known)}"))
 
     def number(self, of: Callable[[Looked], int]) -> Test:
-        sign = self.matched("<=|>=|==|!=|<|>|=")
+        sign = self.accept("<=|>=|==|!=|<|>|=")
         if not sign:
             self.refuse("here should be one of = != < <= > >=, and a number")
         low = self.integer()
@@ -205,7 +205,7 @@ class _FilterText:
         return lambda looked: compare(of(looked), low)
 
     def integer(self) -> int:
-        digits = self.matched(r"0[xX][0-9a-fA-F]+|\d+")
+        digits = self.accept(r"0[xX][0-9a-fA-F]+|\d+")
         if not digits:
             self.refuse("here should be a number")
         return int(digits, 0) if digits[:2].lower() == "0x" else int(digits)
@@ -225,15 +225,15 @@ class _FilterText:
 
     def equal_to(self, what: str, example: str) -> tuple[bool, str]:
         """Whether it is to be so or not, and the text behind the sign."""
-        sign = self.matched("==|!=|=")
+        sign = self.accept("==|!=|=")
         if not sign:
             self.refuse(f"here should be = or !=, and {what}")
-        wanted = self.matched(r"[^\s&|()!]+")
+        wanted = self.accept(r"[^\s&|()!]+")
         if not wanted:
             self.refuse(f"here should be {example}")
         return sign != "!=", wanted
 
-    def matched(self, expression: str) -> str:
+    def accept(self, expression: str) -> str:
         """What comes next, if it is that; "" if not."""
         found = re.compile(expression).match(self.text, self.at)
         if found is None:

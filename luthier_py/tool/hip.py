@@ -13,7 +13,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from luthier_py.clang import Search, inputs_key, run_clang, working_folder
+from luthier_py.clang import Search, create_working_folder, inputs_key, run_clang
 from luthier_py.clang.search import CLANG, processors
 from luthier_py.errors import HookError, Invalid, LuthierError, Uncompiled, Unsupported
 from luthier_py.isa import target, targets
@@ -21,8 +21,8 @@ from luthier_py.llvm import bitcode_text, version
 from luthier_py.storage import Shelf, cache_key
 from luthier_py.tool.author import caller
 from luthier_py.tool.declared import Declared, Unit
-from luthier_py.tool.device_ir import DEPTH_MARK, DeviceIr, unquoted
-from luthier_py.tool.hook import Device, FloatMode, Hook, Parameter, Signature, made_hook
+from luthier_py.tool.device_ir import DEPTH_MARK, DeviceIr, unquote_name
+from luthier_py.tool.hook import Device, FloatMode, Hook, Parameter, Signature, make_hook
 from luthier_py.tool.native import Native
 from luthier_py.tool.native_tables import TABLES
 from luthier_py.tool.printing import PRINTED, PRINTING
@@ -56,9 +56,9 @@ class HipSource:
             compiler = self.search.compiler(processor, version())
             if not processors(str(compiler)):
                 raise Unsupported(f"{compiler} has no target amdgcn: install a clang that has, or set {CLANG} to it")
-            with working_folder("hip") as folder:
+            with create_working_folder("hip") as folder:
                 command = [*self._command(processor, wave_size), str(self._source(folder))]
-                return self._made(compiler, command, folder)
+                return self._compile_cached(compiler, command, folder)
         except Unsupported:
             raise
         except LuthierError as error:
@@ -68,8 +68,10 @@ class HipSource:
         """All that it is compiled from, digested; raises HookError where it cannot be read."""
         processor, wave_size = self.processor()
         compiler = self.search.compiler(processor, version())
-        with working_folder("hip") as folder:
-            seen = self._seen(compiler, [*self._command(processor, wave_size), str(self._source(folder))], folder)
+        with create_working_folder("hip") as folder:
+            seen = self._compute_inputs_key(
+                compiler, [*self._command(processor, wave_size), str(self._source(folder))], folder
+            )
         if not seen:
             raise HookError(f"{self.name}: clang cannot preprocess it")
         return cache_key(seen, repr(self.options))
@@ -89,8 +91,11 @@ class HipSource:
         known = processors(str(compiler))
         return next((row.name for row in rows if row.name in known), rows[0].name), 64
 
-    def _made(self, compiler: Path, command: list[str], folder: Path) -> bytes:
-        seen, own = self._seen(compiler, command, folder), [word.replace(str(folder), "") for word in command]
+    def _compile_cached(self, compiler: Path, command: list[str], folder: Path) -> bytes:
+        seen, own = (
+            self._compute_inputs_key(compiler, command, folder),
+            [word.replace(str(folder), "") for word in command],
+        )
         key = seen and cache_key(seen, str(compiler.resolve()), str(compiler.stat().st_mtime_ns), repr(own))
         kept = SHELF.read(key) if key else None
         if kept is None:
@@ -101,7 +106,7 @@ class HipSource:
                 SHELF.write(key, kept)
         return kept
 
-    def _seen(self, compiler: Path, command: list[str], folder: Path) -> str:
+    def _compute_inputs_key(self, compiler: Path, command: list[str], folder: Path) -> str:
         where = str(folder)
         return inputs_key(lambda words: run_clang(compiler, words, where, folder), command, folder, where)
 
@@ -170,13 +175,13 @@ class Hooks:
         place = caller()
         if "\n" in text:
             return cls(HipSource(f"{place} (text)", text, options))
-        return cls(HipSource(str(_existing(place, text)), None, options))
+        return cls(HipSource(str(_require_file(place, text)), None, options))
 
     @classmethod
     def from_bitcode(cls, path: str | PathLike[str]) -> Hooks:
         """A file of LLVM bitcode, compiled with -g from a source that includes luthier/hooks.h; one for all processors
         that it is used for."""
-        found = _existing(caller(), fspath(path))
+        found = _require_file(caller(), fspath(path))
         return cls(BitcodeFile(str(found), found.read_bytes()))
 
     def __getattr__(self, name: str) -> Any:
@@ -187,7 +192,7 @@ class Hooks:
     def __getitem__(self, name: str) -> Any:
         """A Hook, a Device function or a Variable; raises HookError where there is none of that name."""
         if name not in self._found:
-            self._found[name] = self._made(name)
+            self._found[name] = self._make_member(name)
         return self._found[name]
 
     def __dir__(self) -> list[str]:
@@ -220,11 +225,11 @@ class Hooks:
             except Invalid as error:
                 raise Unsupported(f"{self._source.name}: {error.message}; hooks need bitcode of clang {version()} "
                                   f"or older: set {CLANG} to one") from error
-            self._units[key] = Unit(DeviceIr.parsed(text), self._source.name)
+            self._units[key] = Unit(DeviceIr.parse(text), self._source.name)
         return self._units[key]
 
-    def _made(self, name: str) -> Hook | Device | Variable:
-        symbol = self._asked(name) if not name.isidentifier() else ""
+    def _make_member(self, name: str) -> Hook | Device | Variable:
+        symbol = self._instantiate_function(name) if not name.isidentifier() else ""
         unit = self._unit(*self._source.processor())
         variable = next((each for each in unit.variables if each.name == name), None)
         if variable is not None:
@@ -237,7 +242,7 @@ class Hooks:
             raise HookError(f"{caller()}: {self._source.name} {what}")
         return self._function(unit, unit.function(symbols[0]))
 
-    def _asked(self, name: str) -> str:
+    def _instantiate_function(self, name: str) -> str:
         """The symbol of a function that is named in C++'s words."""
         if isinstance(self._source, BitcodeFile):
             raise HookError(f"{caller()}: {self._source.name} is bitcode: {name} cannot be made of it")
@@ -250,13 +255,13 @@ class Hooks:
             raise
         text = unit.ir.symbols[f"{_INSTANCE}{len(before.instances)}"]
         found = re.search(r' global ptr @("[^"]*"|[-\w$.]+)', text)
-        symbol = unquoted(found[1]) if found is not None else ""
+        symbol = unquote_name(found[1]) if found is not None else ""
         if symbol not in unit.marked:
             raise HookError(f"{caller()}: {name} is not marked with LUTHIER_HOOK or LUTHIER_DEVICE")
         return symbol
 
     def _function(self, unit: Unit, found: Declared) -> Hook | Device:
-        reached = set(unit.ir.reached(found.symbol))
+        reached = set(unit.ir.collect_reachable(found.symbol))
         symbols = tuple(each.symbol for each in unit.variables if each.symbol in reached)
         captured: tuple[Variable, ...] = tuple(self._variable(unit, symbol) for symbol in symbols)
         senders = tuple(each for each in unit.senders if each.symbol in reached)
@@ -281,7 +286,7 @@ class Hooks:
             passed.append(Parameter(PRINTING, PRINTED.pointer, lane=False))
         signature = Signature((*own, *passed), found.signature.results)
         mode = FloatMode.APPLICATION if _IN_MODE in found.words else FloatMode.OWN
-        return made_hook(native, lanes[0], signature, folded, captured, mode.value)
+        return make_hook(native, lanes[0], signature, folded, captured, mode.value)
 
     def _variable(self, unit: Unit, symbol: str) -> Variable:
         if symbol not in self._variables:
@@ -292,7 +297,7 @@ class Hooks:
         return self._variables[symbol]
 
 
-def _existing(place: str, text: str) -> Path:
+def _require_file(place: str, text: str) -> Path:
     path = Path(place.rpartition(":")[0]).parent / text
     if not path.is_file():
         raise HookError(f"{place}: there is no file {path}")

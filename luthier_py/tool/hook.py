@@ -173,13 +173,13 @@ else:
         ``depth``: of one that calls itself, how many of its calls may be unfinished at a time.
         """
         if function is None:
-            return lambda later: device(later, depth=depth) if depth is None else _levelled(later, depth)
+            return lambda later: device(later, depth=depth) if depth is None else _make_recursive_device(later, depth)
         plain = _plain(function, "device")
         learn(plain)
         return Device(plain, _signature(function))
 
 
-def _levelled(function: Callable[..., Any], depth: int) -> Device:
+def _make_recursive_device(function: Callable[..., Any], depth: int) -> Device:
     plain = _plain(function, "device")
     if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= MOST_LEVELS:
         raise HookError(f"{place_of(plain)}: {plain.__name__}: depth={depth!r}: give 1 to {MOST_LEVELS}")
@@ -214,16 +214,16 @@ def namespace(function: FunctionType) -> dict[str, Any]:
 def _hook(function: Callable[..., Any], lanes: str, fold: bool | Collection[str] | None, mode: str) -> Hook:
     plain = _plain(function, "hook")
     signature, captured = _signature(plain), tuple[Variable, ...]()
-    folded = _folded(plain, signature, fold)
+    folded = _select_folded(plain, signature, fold)
     learn(plain)
     if prints(plain, namespace(plain)):
         captured = (PRINTED,)
         parameter = Parameter(PRINTING, PRINTED.pointer, lane=False)
         signature = Signature((*signature.parameters, parameter), signature.results)
-    return made_hook(plain, lanes, signature, folded, captured, mode)
+    return make_hook(plain, lanes, signature, folded, captured, mode)
 
 
-def made_hook(
+def make_hook(
     function: FunctionType | Native | Written, lanes: str, signature: Signature, folded: frozenset[int] | None,
     captured: tuple[Variable, ...] = (), mode: str = FloatMode.OWN.value,
 ) -> Hook:
@@ -247,7 +247,9 @@ def made_hook(
     return Hook(function, Lanes(lanes), signature, folded, captured=captured, mode=FloatMode(mode))
 
 
-def _folded(function: FunctionType, signature: Signature, fold: bool | Collection[str] | None) -> frozenset[int] | None:
+def _select_folded(
+    function: FunctionType, signature: Signature, fold: bool | Collection[str] | None
+) -> frozenset[int] | None:
     if fold is None:
         return None
     names = [parameter.name for parameter in signature.parameters]

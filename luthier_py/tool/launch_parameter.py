@@ -34,13 +34,13 @@ class LaunchParameter(Variable):
         if type not in (U32, I32, U64, I64, F32, F64):
             raise Invalid(f"{caller()}: LaunchParameter({type}): give one of u32 i32 u64 i64 f32 f64")
         super().__init__(type, None, name)
-        self.default = self._checked(default)
+        self.default = self._check_value(default)
 
     def __get__(self, tool: object | None, owner: type) -> LaunchParameter:
         return self
 
     def __set__(self, tool: object, value: float) -> None:
-        vars(tool).setdefault(VALUES, {})[self.name] = self._checked(value)
+        vars(tool).setdefault(VALUES, {})[self.name] = self._check_value(value)
 
     @property
     def loaded(self) -> Computed:
@@ -57,12 +57,12 @@ class LaunchParameter(Variable):
         """The number that the next launch gets."""
         return vars(tool).get(VALUES, {}).get(self.name, self.default)
 
-    def encoded(self, tool: object, launch: int) -> bytes:
+    def encode_value(self, tool: object, launch: int) -> bytes:
         """The value for a launch as the device has it, with zeros up to 8 bytes."""
         value = launch if self is LAUNCH_NUMBER else self.value_in(tool)
         return self.number.pack(value).ljust(VALUE_BYTES, b"\0")
 
-    def _checked(self, value: Any) -> Any:
+    def _check_value(self, value: Any) -> Any:
         if self.number.kind is Kind.FLOAT and isinstance(value, (int, float)):
             return self.number(float(value))
         if isinstance(value, bool) or not isinstance(value, int):

@@ -177,16 +177,16 @@ def kernel_argument(kernel: Kernel, which: str | int, type: Any = None, dword: i
     if isinstance(type, Scalar) and str(type) in _LOADS:
         if type.size_bytes != size or offset % size:
             raise HookError(f"{caller()}: {name} has {size} bytes at {offset}; it is no {type}")
-        return _made(name, _LOADS[str(type)], Entry.KERNARG_PTR, offset // size)
+        return _make_computed(name, _LOADS[str(type)], Entry.KERNARG_PTR, offset // size)
     if type is not None:
         raise HookError(f"{caller()}: {name} cannot be a {type}; choose one of {', '.join(_LOADS)}")
     if size == 8 and offset % 8 == 0:
         load = _pointer if given.address_space is not None else _u64
-        return _made(name, load, Entry.KERNARG_PTR, offset // 8)
+        return _make_computed(name, load, Entry.KERNARG_PTR, offset // 8)
     first = 8 * (offset % 4)
     if first + 8 * size > 32:
         raise HookError(f"{caller()}: {name} has {size} bytes; say which: dword=0")
-    return _made(name, _narrow, Entry.KERNARG_PTR, offset // 4, first, (1 << 8 * size) - 1)
+    return _make_computed(name, _narrow, Entry.KERNARG_PTR, offset // 4, first, (1 << 8 * size) - 1)
 
 
 def workgroup_id(axis: str) -> Entry:
@@ -200,51 +200,53 @@ def workitem_id(axis: str) -> Computed:
     number = _number(axis)
     name, packet, first = f"workitem_id({axis!r})", Entry.DISPATCH_PTR, Entry.FIRST_WORKITEM
     if number == 0:
-        return _made(name, _item_x, packet, Entry.WORKGROUP_ID_X, first)
-    return _made(name, _item_y if number == 1 else _item_z, packet, *_GROUP_IDS[:2], first)
+        return _make_computed(name, _item_x, packet, Entry.WORKGROUP_ID_X, first)
+    return _make_computed(name, _item_y if number == 1 else _item_z, packet, *_GROUP_IDS[:2], first)
 
 
 def workgroup_size(axis: str) -> Computed:
     """``u32``: work-items in a work-group along "x", "y" or "z", as it was launched: at the edge of a grid there may be
     fewer."""
-    return _made(f"workgroup_size({axis!r})", _group_size, Entry.DISPATCH_PTR, _number(axis))
+    return _make_computed(f"workgroup_size({axis!r})", _group_size, Entry.DISPATCH_PTR, _number(axis))
 
 
 def grid_size(axis: str) -> Computed:
     """``u32``: work-items of the launch along "x", "y" or "z"."""
-    return _made(f"grid_size({axis!r})", _grid_size, Entry.DISPATCH_PTR, _number(axis))
+    return _make_computed(f"grid_size({axis!r})", _grid_size, Entry.DISPATCH_PTR, _number(axis))
 
 
 def lds_size() -> Computed:
     """``u32``: bytes of LDS that a work-group of the launch has, those that the kernel declares and those that whoever
     launched it asked for. Hardware gives them in larger pieces."""
-    return _made("lds_size()", _lds_size, Entry.DISPATCH_PTR)
+    return _make_computed("lds_size()", _lds_size, Entry.DISPATCH_PTR)
 
 
 def wave_in_group() -> Computed:
     """``u32``: the number of the wave in its work-group, from 0."""
-    return _made("wave_in_group()", _wave, Entry.DISPATCH_PTR, *_GROUP_IDS[:2], Entry.FIRST_WORKITEM)
+    return _make_computed("wave_in_group()", _wave, Entry.DISPATCH_PTR, *_GROUP_IDS[:2], Entry.FIRST_WORKITEM)
 
 
 def workgroup_in_launch() -> Computed:
     """``u32``: the number of the wave's work-group in the launch, from 0, those along x first."""
-    return _made("workgroup_in_launch()", _workgroup, Entry.DISPATCH_PTR, *_GROUP_IDS)
+    return _make_computed("workgroup_in_launch()", _workgroup, Entry.DISPATCH_PTR, *_GROUP_IDS)
 
 
 def wave_in_launch() -> Computed:
     """``u32``: the number of the wave in the launch, from 0, those of a work-group together. At the edge of a grid,
     where work-groups may have fewer waves, numbers go on as if they had all."""
-    return _made("wave_in_launch()", _wave_in_launch, Entry.DISPATCH_PTR, *_GROUP_IDS, Entry.FIRST_WORKITEM)
+    return _make_computed("wave_in_launch()", _wave_in_launch, Entry.DISPATCH_PTR, *_GROUP_IDS, Entry.FIRST_WORKITEM)
 
 
 def workitem_in_launch() -> Computed:
     """``Lane[u32]``: the number of the lane's work-item in the launch, from 0, those of a work-group together, in which
     they follow each other along x, y and z; at the edge of a grid as for waves. Lanes without a work-item have a
     number, too, which is another one's."""
-    return _made("workitem_in_launch()", _workitem_in_launch, Entry.DISPATCH_PTR, *_GROUP_IDS, Entry.FIRST_WORKITEM)
+    return _make_computed(
+        "workitem_in_launch()", _workitem_in_launch, Entry.DISPATCH_PTR, *_GROUP_IDS, Entry.FIRST_WORKITEM
+    )
 
 
-def _made(name: str, function: Callable[..., Any], *inputs: object) -> Computed:
+def _make_computed(name: str, function: Callable[..., Any], *inputs: object) -> Computed:
     assert isinstance(function, Device)
     return Computed(function, inputs, name)
 

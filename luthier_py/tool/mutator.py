@@ -19,7 +19,7 @@ from luthier_py.errors import EditConflict, HookError
 from luthier_py.ir import Block, Ending, Function, Instr, Kernel, Program
 from luthier_py.isa import EXEC, OpFlag, Reg, sgpr
 from luthier_py.tool.anywhere import check_independent, while_exec_stays
-from luthier_py.tool.assembly import assembled, conditional
+from luthier_py.tool.assembly import assemble_text, conditional
 from luthier_py.tool.author import caller
 from luthier_py.tool.chosen_code import ChosenCode
 from luthier_py.tool.computed import asks_exec
@@ -28,7 +28,7 @@ from luthier_py.tool.edits import Before, Edits, Place, Turn
 from luthier_py.tool.expected import each, expect
 from luthier_py.tool.hook import Hook, Lanes, hook, hook_of_text
 from luthier_py.tool.recorder import Recorder, as_tuple
-from luthier_py.tool.rewriting import destinations, plain_sources, rewritten
+from luthier_py.tool.rewriting import destinations, plain_sources, rewrite_inst
 from luthier_py.tool.selection import Selection
 from luthier_py.tool.types import u32
 from luthier_py.tool.variables import Variable, WaveVariable
@@ -69,7 +69,7 @@ class Mutator(ChosenCode):
 
     def __init__(self, program: Program, facts: Facts, selection: Selection | None = None) -> None:
         super().__init__(program, facts, selection)
-        self._calls = {f.code: f.code.flagged(OpFlag.CALL) for f in program.functions}
+        self._calls = {f.code: f.code.find_flagged(OpFlag.CALL) for f in program.functions}
         self._coming = cache(ways_into)
         self._recorder = Recorder(program, self._choice)
 
@@ -117,7 +117,7 @@ class Mutator(ChosenCode):
         for name, value in operands.items():
             expect(value, Reg, int, float, name=name)
         try:
-            inst = rewritten(self.program.isa, instr.inst, text, operands)
+            inst = rewrite_inst(self.program.isa, instr.inst, text, operands)
         except ValueError as error:
             raise HookError(f"{caller()}: {error}", self._recorder.where(instr)) from None
         self._recorder.put(instr, inst)
@@ -135,7 +135,7 @@ class Mutator(ChosenCode):
             raise HookError(f"{caller()}: give the instruction before= or after= which the text goes")
         place = (expect(after, Instr), Place.AFTER) if before is None else (expect(before, Instr), Place.BEFORE)
         written = each((writes,) if isinstance(writes, Reg) else writes, Reg, "writes")
-        code = assembled(self.program.isa, expect(text, str, name="text"), written, caller())
+        code = assemble_text(self.program.isa, expect(text, str, name="text"), written, caller())
         self._at(place, hook_of_text(code), code.takes, code.gives, priority)
 
     def skip_if(self, instr: Instr, hook: Hook, *args: object) -> None:
@@ -298,7 +298,7 @@ class Mutator(ChosenCode):
             raise EditConflict(f"{caller()}: {message}", self._recorder.where(stretches[0].first))
 
 
-def choosing(m: Mutator, selection: Selection, tool: str) -> Mutator:
+def derive_mutator(m: Mutator, selection: Selection, tool: str) -> Mutator:
     """``m`` for another choice of instructions, a tool's: what is recorded there is recorded here, as that tool's."""
     other = Mutator(m.program, m.facts, selection)
     m._recorder.tools.append((tool, len(m._recorder.insertions)))
@@ -307,6 +307,6 @@ def choosing(m: Mutator, selection: Selection, tool: str) -> Mutator:
     return other
 
 
-def recorded(m: Mutator) -> int:
+def count_edits(m: Mutator) -> int:
     """How many edits there are so far."""
     return len(m._recorder.insertions) + len(m._recorder.instead)

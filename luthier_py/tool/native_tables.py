@@ -29,7 +29,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")       # name info other section value size
 _SYMTAB, _OBJECT, _ALIGN = 2, 1, 16
 
 
-def placed(symbols: Mapping[str, str]) -> tuple[tuple[PlacedTable, ...], bytes]:
+def place_tables(symbols: Mapping[str, str]) -> tuple[tuple[PlacedTable, ...], bytes]:
     """Of symbols with their texts those that are such constants, and the bytes of all."""
     texts = {name: found for name, text in symbols.items() if (found := table_text(text)) is not None}
     if not texts:

@@ -82,9 +82,9 @@ class Option(Generic[T]):
         value: T | None = self._convert(given)
         low, high = self.bounds or (None, None)
         if value is None or (self.bounds and not low <= value <= high):  # type: ignore[operator]
-            raise Invalid(f"option {self.name}={given}: give {self.expected()}")
+            raise Invalid(f"option {self.name}={given}: give {self.describe_values()}")
         if self.choices and value not in self.choices or self.several and not self._names_some(str(value)):
-            raise Invalid(f"option {self.name}={given}: choose {self.expected()}")
+            raise Invalid(f"option {self.name}={given}: choose {self.describe_values()}")
         return value
 
     def _names_some(self, value: str) -> bool:
@@ -103,7 +103,7 @@ class Option(Generic[T]):
         except ValueError:
             return None
 
-    def expected(self) -> str:
+    def describe_values(self) -> str:
         """What the option takes, for help texts."""
         if self.choices:
             return f"{'only ' * (len(self.choices) == 1)}{' or '.join(map(self.show, self.choices))}"

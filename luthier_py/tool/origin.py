@@ -85,14 +85,14 @@ def _origin_of(tool: Tool, before: Origin | None) -> Origin | None:
         key = state_of((kind, options, given, state, *held), found.__contains__)
     except (Untold, RecursionError):
         return None
-    sources = [_seen(module) for module in found.values()]
+    sources = [_digest_module(module) for module in found.values()]
     if any(known is None for _, known in sources):  # changed since it was imported, or in an archive
         return None
     files = {path: str(known) for path, known in sources} | dict(tool.declared_files)
-    return Origin(cache_key(home, kind.__qualname__, key, *_installed()), files, frozenset(found))
+    return Origin(cache_key(home, kind.__qualname__, key, *_collect_installation_state()), files, frozenset(found))
 
 
-def _installed() -> Iterator[str]:
+def _collect_installation_state() -> Iterator[str]:
     """What changes when packages are installed, removed or replaced, or modules are looked for elsewhere."""
     yield from map(os.path.abspath, sys.path)
     for folder in _INSTALLED:
@@ -101,20 +101,20 @@ def _installed() -> Iterator[str]:
 
 
 @contextmanager
-def importing() -> Iterator[None]:
+def digest_imports() -> Iterator[None]:
     """Modules that are imported meanwhile are digested at its end."""
     start, before = time.time_ns(), dict(sys.modules)
     yield
     for name, module in list(sys.modules.items()):
         if module is not before.get(name) and _is_own(name, module, ""):
-            _seen(module, start)
+            _digest_module(module, start)
 
 
 def _globals(module: ModuleType) -> dict[str, object]:
     return {name: value for name, value in vars(module).items() if name not in _MACHINERY}
 
 
-def _seen(module: ModuleType, since: int = _STARTED) -> tuple[str, str | None]:
+def _digest_module(module: ModuleType, since: int = _STARTED) -> tuple[str, str | None]:
     """A module that was imported ``since`` (ns), and the digest of its source if that is still what was imported."""
     if module not in _digests:
         path = str(module.__file__)

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from luthier_py.analysis import OUTSIDE, Adding, Edge, Flow, Paths, edges_of, estimated, paths
+from luthier_py.analysis import OUTSIDE, Adding, Edge, Flow, Paths, edges_of, estimate_frequencies, paths
 from luthier_py.ir import Block, Function, Program
 from luthier_py.tool.counting import Stretch
 from luthier_py.tool.running import flow_of_runs
@@ -58,7 +58,7 @@ def paths_of(program: Program, function: Function) -> FunctionPaths:
             arcs.append((number, to))
             ways.append(Onward(run, way))
     found = paths(len(runs), arcs, flow[-1], calls)
-    return FunctionPaths(function, tuple(runs), tuple(ways), found, found.adding(_often(arcs, flow)))
+    return FunctionPaths(function, tuple(runs), tuple(ways), found, found.place_increments(_often(arcs, flow)))
 
 
 def _onward(run: Stretch, targets: Sequence[int], edges: Iterable[Edge], firsts: dict[Block, int]) -> list[
@@ -69,5 +69,5 @@ def _onward(run: Stretch, targets: Sequence[int], edges: Iterable[Edge], firsts:
 
 
 def _often(arcs: Iterable[tuple[int, int]], flow: Flow) -> list[float]:
-    runs = estimated(flow)
+    runs = estimate_frequencies(flow)
     return [runs[a] if b == OUTSIDE else min(runs[a], runs[b]) for a, b in arcs]

@@ -102,22 +102,22 @@ def _value(bits: int, kind: int) -> Any:
     return bool(bits) if kind == ValueKind.BOOL else bits
 
 
-def printed_message(node: ast.Call) -> tuple[SaidText, list[ast.expr]]:
+def make_print_message(node: ast.Call) -> tuple[SaidText, list[ast.expr]]:
     """What a call of print says, and its values; ValueError for what device code cannot print."""
     if node.keywords:
         raise ValueError("print takes no keywords in device code; each call is a line")
-    template, values = _joined(node.args)
+    template, values = _join_parts(node.args)
     return SaidText(template), values
 
 
-def asserted_message(node: ast.Assert, file: str, line: int) -> tuple[SaidText, list[ast.expr]]:
+def make_assert_message(node: ast.Assert, file: str, line: int) -> tuple[SaidText, list[ast.expr]]:
     """What is said where an assertion does not hold; ``line``: of the file, where the statement stands."""
-    said, values = _joined([] if node.msg is None else [node.msg])
-    text = _escaped(f"{Path(file).name}:{line}: assertion failed: {ast.unparse(node.test)}")
+    said, values = _join_parts([] if node.msg is None else [node.msg])
+    text = _escape_braces(f"{Path(file).name}:{line}: assertion failed: {ast.unparse(node.test)}")
     return SaidText(f"{text}: {said}" if said else text, fails=True), values
 
 
-def _joined(parts: Iterable[ast.expr]) -> tuple[str, list[ast.expr]]:
+def _join_parts(parts: Iterable[ast.expr]) -> tuple[str, list[ast.expr]]:
     texts, values = [], list[ast.expr]()
     for part in parts:
         pieces = part.values if isinstance(part, ast.JoinedStr) else [part]
@@ -129,7 +129,7 @@ def _joined(parts: Iterable[ast.expr]) -> tuple[str, list[ast.expr]]:
 
 def _piece(node: ast.expr, values: list[ast.expr]) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return _escaped(node.value)
+        return _escape_braces(node.value)
     if not isinstance(node, ast.FormattedValue):
         values.append(node)
         return "{!s}"  # what print does; in an f-string it is format, which says more digits of a float
@@ -142,7 +142,7 @@ def _piece(node: ast.expr, values: list[ast.expr]) -> str:
     return f"{{:{text}}}" if text else "{}"
 
 
-def _escaped(text: str) -> str:
+def _escape_braces(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
@@ -158,9 +158,9 @@ def learn(function: FunctionType) -> None:
     for node in ast.walk(tree):
         try:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
-                message, _ = printed_message(node)
+                message, _ = make_print_message(node)
             elif isinstance(node, ast.Assert):
-                message, _ = asserted_message(node, function.__code__.co_filename, first + node.lineno - 1)
+                message, _ = make_assert_message(node, function.__code__.co_filename, first + node.lineno - 1)
             else:
                 continue
         except ValueError:

@@ -14,7 +14,7 @@ from typing import TypeVar
 from luthier_py.errors import EditConflict, HookError, Location, Unsupported
 from luthier_py.ir import Instr, Program
 from luthier_py.isa import Inst, Reg, RegSet
-from luthier_py.isa.instead import standing_for, stays, unlike
+from luthier_py.isa.instead import make_replacement, stays, unlike
 from luthier_py.tool.arguments import Adapted, arguments, result_place
 from luthier_py.tool.author import caller
 from luthier_py.tool.choice import Choice
@@ -105,14 +105,14 @@ class Recorder:
             raise EditConflict(f"{caller()}: nothing else may stand here: it {why}", self.where(instr))
         given = RegSet.of(*(to for to in into if isinstance(to, Reg)))
         try:
-            new = standing_for(self.program.isa, instr.inst, given) if inst is None else inst
+            new = make_replacement(self.program.isa, instr.inst, given) if inst is None else inst
         except Unsupported as error:
             raise EditConflict(f"{caller()}: {error.message}", self.where(instr)) from None
         if self.choice.takes(instr):
             written = instr.inst.writes - new.writes - given
             self.instead[instr] = Instead(instr, new), written, caller()
 
-    def settled(self) -> tuple[Instead, ...]:
+    def resolve_replacements(self) -> tuple[Instead, ...]:
         """What stands for instructions; EditConflict where a call wants what one of them would have written."""
         for insertion, place in self.behind:
             known = self.instead.get(insertion.instr)
@@ -133,7 +133,7 @@ class Recorder:
             with_fields(self.insertions),
             tuple(v for v in known if not isinstance(v, LookupTable)),
             _once([*wave_variables, *(v for v in used if isinstance(v, WaveVariable))]),
-            self.settled(), refused, tables_of(known), tools=tuple(self.tools),
+            self.resolve_replacements(), refused, tables_of(known), tools=tuple(self.tools),
         )
 
     def check_editable(self, instr: Instr) -> None:

@@ -18,7 +18,7 @@ from luthier_py.isa.instruction import Access
 WHOLE_DWORD = 6  # of src0_sel, src1_sel, dst_sel (MI200 ISA, 6.2.3)
 
 
-def rewritten(isa: InstructionSet, inst: Inst, text: str | None, operands: Mapping[str, Reg | int | float]) -> Inst:
+def rewrite_inst(isa: InstructionSet, inst: Inst, text: str | None, operands: Mapping[str, Reg | int | float]) -> Inst:
     """``operands``: by their names in AMD's manuals (vdst, src0, offset, ...); numbers stand for themselves."""
     if (text is None) == (not operands):
         raise ValueError("give the instruction's new text, or the operands that are to be others")
@@ -51,7 +51,7 @@ def _with_operand(isa: InstructionSet, inst: Inst, name: str, value: Reg | int |
 def plain_sources(isa: InstructionSet, inst: Inst) -> tuple[Operand, ...]:
     """Registers and constants that it computes with, in the manuals' order; a destination that is a source, too
     (v_fmac), comes last. ValueError where modifiers make something else of them or of the result."""
-    if made := _modified(isa, inst):
+    if made := _find_nondefault_modifiers(isa, inst):
         raise ValueError(f"`{isa.text(inst)}` does not compute with whole sources alone ({', '.join(made)}); "
                          "give the hook's arguments, and let it do the rest")
     sources = [operand for operand in inst.operands
@@ -62,7 +62,7 @@ def plain_sources(isa: InstructionSet, inst: Inst) -> tuple[Operand, ...]:
     return tuple(sorted(sources, key=lambda operand: Access.WRITE in operand.access))
 
 
-def _modified(isa: InstructionSet, inst: Inst) -> list[str]:
+def _find_nondefault_modifiers(isa: InstructionSet, inst: Inst) -> list[str]:
     """Names of modifiers that are not as where nothing is said of them."""
     if OpFlag.VALU not in inst.op.flags:
         return []

@@ -16,12 +16,12 @@ from luthier_py.tool.counting import RunEdge, Stretch
 
 def runs_of(program: Program, block: Block) -> list[Stretch]:
     """The block cut behind calls that may end the wave."""
-    return _runs(block, _ending(program, program.function_of(block.instrs[0])))
+    return _runs(block, _find_ending_calls(program, program.function_of(block.instrs[0])))
 
 
 def flow_of_runs(program: Program, function: Function) -> tuple[list[Stretch], Flow]:
     """All runs of a function, and how control gets from one to the next."""
-    ending = _ending(program, function)
+    ending = _find_ending_calls(program, function)
     runs = {block.address: _runs(block, ending) for block in function.blocks}
     first = dict(zip(runs, accumulate(map(len, runs.values()), initial=0), strict=False))
     flow, may_end = [], set(ending)
@@ -40,7 +40,7 @@ def edges_of_runs(runs: Sequence[Stretch], edges: Iterable[Edge]) -> list[RunEdg
     return [RunEdge(edge, last[edge.source], first[edge.target]) for edge in edges]
 
 
-def _ending(program: Program, function: Function) -> list[int]:
+def _find_ending_calls(program: Program, function: Function) -> list[int]:
     """Where calls are that may end the wave, ascending."""
     return [site.instr.at for site in program.calls(function) if _may_end(program, site)]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from luthier_py.errors import Invalid, Unsupported, did_you_mean
-from luthier_py.names import demangled, shortened
+from luthier_py.names import demangle, shortened
 from luthier_py.storage import check_file, check_folder
 from luthier_py.tool.filters import parse_filter
 from luthier_py.tool.options import Option
@@ -127,7 +127,7 @@ class Selection:
     def of_process(self, program: int) -> Selection:
         """With numbers in names of files: %p is the program's process, %w this one."""
         paths = self.output, self.report, self.records
-        output, report, records = (path and Path(numbered(str(path), program)) for path in paths)
+        output, report, records = (path and Path(expand_placeholders(str(path), program)) for path in paths)
         return replace(self, output=output, report=report, records=records)
 
     def instructions(self, count: int) -> range:
@@ -144,22 +144,22 @@ class Selection:
 
     def kernel(self, symbol: str) -> bool:
         """Whether a kernel is to be instrumented, as far as its name goes."""
-        return any(re.search(self.kernels, name) for name in (symbol, demangled(symbol)))
+        return any(re.search(self.kernels, name) for name in (symbol, demangle(symbol)))
 
     def shown(self, symbol: str) -> str:
         """A kernel's name for people."""
-        return symbol if self.mangled_names else demangled(symbol)
+        return symbol if self.mangled_names else demangle(symbol)
 
     def short(self, symbol: str) -> str:
         """The same where there is little room; mangled names are whole, for programs that read them."""
-        return symbol if self.mangled_names else shortened(demangled(symbol), symbol)
+        return symbol if self.mangled_names else shortened(demangle(symbol), symbol)
 
     def whole(self, symbol: str) -> str:
         """The name of which ``short`` leaves something out; empty where it leaves out nothing."""
         return "" if self.short(symbol) == self.shown(symbol) else self.shown(symbol)
 
 
-def numbered(name: str, program: int) -> str:
+def expand_placeholders(name: str, program: int) -> str:
     """A file's name with the process id of the program for %p, and that of this process for %w."""
     return name.replace("%p", str(program)).replace("%w", str(os.getpid()))
 

@@ -19,7 +19,7 @@ from luthier_py.errors import Invalid, did_you_mean
 from luthier_py.tool.base import LaunchResult, Tool
 from luthier_py.tool.channel import Channel
 from luthier_py.tool.launch_parameter import VALUES
-from luthier_py.tool.mutator import Mutator, choosing, recorded
+from luthier_py.tool.mutator import Mutator, count_edits, derive_mutator
 from luthier_py.tool.options import Option
 from luthier_py.tool.selection import COUNTING, EVERY_TOOL, INSTRUCTIONS, Selection
 
@@ -91,9 +91,9 @@ class Several(Tool):
         """Notes of those that have something to do in this program, or have something to tell without."""
         notes, done = {}, 0
         for part in self._parts:
-            own = part.instrument(choosing(m, part.selection, part.name))
-            if recorded(m) > done or part.reports_untouched:
-                notes[part.name], done = own, recorded(m)
+            own = part.instrument(derive_mutator(m, part.selection, part.name))
+            if count_edits(m) > done or part.reports_untouched:
+                notes[part.name], done = own, count_edits(m)
         return notes
 
     def launching(self, launch: LaunchResult) -> None:
@@ -101,7 +101,7 @@ class Several(Tool):
         for part, own in self._each(launch):
             part.launching(own)
 
-    def called(self, channel: Channel) -> str:
+    def name_channel(self, channel: Channel) -> str:
         """With its tool's name, where another one has a channel of that name."""
         alike = sum(each.attribute == channel.attribute for each in self.channels)
         owner = next((part.name for part in self._parts if channel in part.channels), self.name)

@@ -24,7 +24,7 @@ from luthier_py.analysis import (
     source_lines,
 )
 from luthier_py.ir import Block, Function, Instr, Program
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 
 _INTERVAL = re.compile(r"(.+):(\d+)(?:-(\d+))?")
 _NAME = re.compile(r"(?:.*?[\s:])?(\w+)(?:<.*>)?\(.*")  # of a demangled function, its result and scopes before it
@@ -128,6 +128,6 @@ class Sources:
 @cache
 def spellings(symbol: str) -> tuple[str, ...]:
     """``_Z6squaref``, ``square(float)`` and ``square``."""
-    full = demangled(symbol)
+    full = demangle(symbol)
     name = _NAME.fullmatch(full)
     return (symbol, full, name[1]) if name else (symbol, full)

@@ -93,7 +93,7 @@ class _Writer:
         elif type(value) is dict:
             yield from (part for item in value.items() for part in item)
         else:
-            yield from self._reduced(value)
+            yield from self._reduce_value(value)
 
     def _function(self, value: FunctionType) -> Iterator[object]:
         yield f"{value.__module__}.{value.__qualname__}"
@@ -113,7 +113,7 @@ class _Writer:
                     yield name
                     yield attribute
 
-    def _reduced(self, value: Any) -> Iterator[object]:
+    def _reduce_value(self, value: Any) -> Iterator[object]:
         """As pickle takes it apart: what makes it, with what, its state, its items."""
         try:
             reduced = value.__reduce_ex__(_PROTOCOL)

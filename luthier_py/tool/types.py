@@ -77,7 +77,7 @@ class Scalar:
     def pack(self, value: int | float | bool) -> bytes:
         """As it is in memory; a float is rounded, and OverflowError says that it is too large."""
         if self.name == "bf16":
-            return struct.pack("<f", _shortened(float(value)))[2:]
+            return struct.pack("<f", _round_to_bf16(float(value)))[2:]
         return struct.pack(self.letter, float(value) if self.kind is Kind.FLOAT else value)
 
     def unpack(self, data: bytes) -> Any:
@@ -94,7 +94,7 @@ class Scalar:
         return self.name
 
 
-def _shortened(value: float) -> float:
+def _round_to_bf16(value: float) -> float:
     """To the eight bits that a bf16 has, the nearest even."""
     if not math.isfinite(value) or value == 0:
         return value
@@ -173,7 +173,7 @@ class Struct:
 
     @property
     def size_bytes(self) -> int:
-        return _aligned(self.members[-1].offset_bytes + self.members[-1].type.size_bytes, self.align_bytes)
+        return _align_up(self.members[-1].offset_bytes + self.members[-1].type.size_bytes, self.align_bytes)
 
     @property
     def dwords(self) -> int:
@@ -201,7 +201,7 @@ class Struct:
 Type: TypeAlias = "Scalar | Pointer | Struct"
 
 
-def _aligned(offset_bytes: int, align_bytes: int) -> int:
+def _align_up(offset_bytes: int, align_bytes: int) -> int:
     return -(-offset_bytes // align_bytes) * align_bytes
 
 
@@ -216,7 +216,7 @@ def struct_of(name: str, types: Iterable[tuple[str, object]]) -> Struct:
             shown = getattr(given, "__name__", given)
             raise ValueError(f"struct {name}: {member}: {shown} cannot be in memory; give one of {NUMBER_NAMES}, a "
                              "ptr or another struct")
-        at = _aligned(at, type.align_bytes)
+        at = _align_up(at, type.align_bytes)
         members.append(StructMember(member, type, at))
         at += type.size_bytes
     return Struct(name, tuple(members))

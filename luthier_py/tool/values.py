@@ -14,7 +14,7 @@ from luthier_py.errors import HookError
 from luthier_py.ir import Instr
 from luthier_py.isa import EXEC, SCC, VCC, Access, Inst, Operand, OperandKind, Reg, constant_of, part_of, sgpr
 from luthier_py.isa.instruction import SRC_EXECZ, SRC_NULL, SRC_SCC, SRC_VCCZ
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Branch
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import Computed, Held, about
@@ -33,7 +33,7 @@ def _part(x: Lane[u32], first: u32, mask: u32) -> Lane[u32]:
 
 
 @device
-def _widened(x: u32) -> u64:
+def _widen_to_u64(x: u32) -> u64:
     return u64(x)
 
 
@@ -43,7 +43,7 @@ def _is_zero(x: u64) -> u32:
 
 
 @device
-def _taken(x: u64, zero: u32, active: u64) -> u64:
+def _select_taken_lanes(x: u64, zero: u32, active: u64) -> u64:
     return active if u32(x == 0) == zero else u64(0)
 
 
@@ -57,7 +57,7 @@ def source(instr: Instr, which: int | str = 0, dword: int | None = None) -> Inst
 
     HookError: there is no such source, or it is none that can be given (apertures, LDS direct).
     """
-    operand = _found(instr, which, Access.READ, "source")
+    operand = _find_operand(instr, which, Access.READ, "source")
     if isinstance(operand, Reg):
         return _register(instr, str(operand), operand, dword, None)
     name = f"source {operand.name}"
@@ -79,7 +79,7 @@ def source(instr: Instr, which: int | str = 0, dword: int | None = None) -> Inst
 def destination(instr: Instr, which: int | str = 0, dword: int | None = None) -> InstructionValue:
     """The value of a destination after an instruction (hooks before it are refused); else as ``source``. What loads
     bring is waited for. A destination is given with all of its bits."""
-    operand = _found(instr, which, Access.WRITE, "destination")
+    operand = _find_operand(instr, which, Access.WRITE, "destination")
     if isinstance(operand, Reg):
         return _register(instr, str(operand), operand, dword, Place.AFTER)
     assert operand.reg is not None
@@ -91,7 +91,7 @@ def active_lanes(instr: Instr) -> Reg | Computed:
     expect(instr, Instr)
     if instr.code.distinct.isa.wave_size == 64:
         return sgpr(EXEC, 2)
-    return about(instr, "the active lanes", _widened, sgpr(EXEC))
+    return about(instr, "the active lanes", _widen_to_u64, sgpr(EXEC))
 
 
 def taken_lanes(instr: Instr) -> Reg | Computed:
@@ -101,7 +101,7 @@ def taken_lanes(instr: Instr) -> Reg | Computed:
     active (`s_cbranch_execz`), so that there are none whether it is taken or not.
     """
     expect(instr, Instr)
-    row = meaning(instr.op)
+    row = find_meaning(instr.op)
     if not isinstance(row, Branch):
         raise HookError(f"{caller()}: {instr.op.mnemonic} is no branch whose condition is known")
     if row.register == "exec" and row.if_zero:
@@ -110,7 +110,14 @@ def taken_lanes(instr: Instr) -> Reg | Computed:
                         "`branch` in one-liners)")
     if row.register is None:
         return active_lanes(instr)
-    return about(instr, "the lanes taken", _taken, _mask(instr, row.register), int(row.if_zero), _mask(instr, "exec"))
+    return about(
+        instr,
+        "the lanes taken",
+        _select_taken_lanes,
+        _mask(instr, row.register),
+        int(row.if_zero),
+        _mask(instr, "exec"),
+    )
 
 
 def site_id(instr: Instr) -> int:
@@ -125,7 +132,7 @@ def opcode_id(instr: Instr) -> int:
     return instr.op.row
 
 
-def _found(instr: Instr, which: int | str, access: Access, what: str) -> Operand | Reg:
+def _find_operand(instr: Instr, which: int | str, access: Access, what: str) -> Operand | Reg:
     expect(instr, Instr)
     expect(which, int, str, name="which")
     inst = instr.inst
@@ -135,7 +142,7 @@ def _found(instr: Instr, which: int | str, access: Access, what: str) -> Operand
         named = [each for each in operands if each.name == which]
         if named:
             return named[0]
-        if (reg := _unnamed(inst, which, access)) is not None:
+        if (reg := _find_implicit_register(inst, which, access)) is not None:
             return reg
     elif 0 <= which < len(operands):
         return operands[which]
@@ -143,7 +150,7 @@ def _found(instr: Instr, which: int | str, access: Access, what: str) -> Operand
     raise HookError(f"{caller()}: {instr.op.mnemonic} has no {what} {which}; it has {known}")
 
 
-def _unnamed(inst: Inst, name: str, access: Access) -> Reg | None:
+def _find_implicit_register(inst: Inst, name: str, access: Access) -> Reg | None:
     """A special register that an instruction touches without an operand for it."""
     regs = inst.reads if access is Access.READ else inst.writes
     if name not in _SPECIAL:
@@ -171,7 +178,7 @@ def _mask(instr: Instr, name: str) -> Reg | Computed:
     """SCC, VCC or EXEC as a ``u64``."""
     if name != "scc" and instr.code.distinct.isa.wave_size == 64:
         return sgpr(_SPECIAL[name], 2)
-    return about(instr, name, _widened, sgpr(_SPECIAL[name]))
+    return about(instr, name, _widen_to_u64, sgpr(_SPECIAL[name]))
 
 
 def _check_dword(instr: Instr, name: str, dword: int | None, dwords: int) -> None:

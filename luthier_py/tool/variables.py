@@ -274,7 +274,7 @@ class WaveVariable(_Declared):
         super().__init__(type, name)
 
 
-def inherited_variables(cls: type) -> list[_Declared]:
+def copy_inherited_variables(cls: type) -> list[_Declared]:
     """Gives a class variables of its own for those that it inherits, so that two classes that inherit the same ones go
     into one copy."""
     found = [(name, value) for base in reversed(cls.__mro__[1:]) for name, value in vars(base).items()

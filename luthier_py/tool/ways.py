@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from luthier_py.analysis import Edge, coming, edges_of
+from luthier_py.analysis import Edge, edges_of, group_edges_by_target
 from luthier_py.errors import EditConflict, Location
 from luthier_py.ir import Block, Function, Instr
 from luthier_py.isa import OpFlag
@@ -22,7 +22,7 @@ Ways = Mapping[Block, Sequence[Edge | None]]
 
 def ways_into(function: Function) -> Ways:
     """By block; None where control comes from outside."""
-    found = defaultdict[Block, list[Edge | None]](list, {block: [*ways] for block, ways in coming(
+    found = defaultdict[Block, list[Edge | None]](list, {block: [*ways] for block, ways in group_edges_by_target(
         edges_of(function)).items()})
     for entry in function.entries:
         found[function.block(entry)].append(None)

@@ -22,7 +22,7 @@ class Written:
     place: str
 
 
-def written(
+def build_function(
     name: str, parameters: Sequence[str], body: Sequence[ast.stmt], around: Mapping[str, Any], place: str
 ) -> Written:
     """The function of these statements; ``around``: what the names in them stand for that it does not assign."""

@@ -18,7 +18,7 @@ from luthier_py.analysis.frames import Frames, calls_text, frames_of
 from luthier_py.analysis.lines import SourceLine
 from luthier_py.loader import load
 from luthier_py.tool import Allocations, LiveAllocation
-from luthier_py.tool.allocations import loaded_segments
+from luthier_py.tool.allocations import collect_loaded_segments
 from luthier_py.worker.patching import Copy
 
 _PLACES = struct.Struct("<3Q")
@@ -40,7 +40,7 @@ class AccessibleCode:
     cell: int
     secret: tuple[str, ...]
 
-    def loaded(self, cell: int, where: int, base: int) -> Iterator[LiveAllocation]:
+    def locate_segments(self, cell: int, where: int, base: int) -> Iterator[LiveAllocation]:
         """``cell``: where that is now."""
         if where in (_AT_BASE, _IN_COPY):
             start = base if where == _AT_BASE else cell - self.cell
@@ -64,7 +64,9 @@ def accessible_code(copy: Copy, code: bytes, kernel: str) -> AccessibleCode | No
         return None
     obj = load(code)
     secret = {arg.value_kind for arg in obj.kernel(kernel).args} & SECRET
-    return AccessibleCode(tuple(loaded_segments(obj, 0, "the code object")), symbol.address, tuple(sorted(secret)))
+    return AccessibleCode(
+        tuple(collect_loaded_segments(obj, 0, "the code object")), symbol.address, tuple(sorted(secret))
+    )
 
 
 def accessible_memory(content: bytes, code: AccessibleCode) -> AccessibleMemory:
@@ -72,7 +74,9 @@ def accessible_memory(content: bytes, code: AccessibleCode) -> AccessibleMemory:
     if code.secret:
         return AccessibleMemory()
     rows = [*_rows(content[_PLACES.size :])]
-    loaded = [*code.loaded(*_PLACES.unpack_from(content))]  # variables that the program has asked for are in it
+    loaded = [
+        *code.locate_segments(*_PLACES.unpack_from(content))
+    ]  # variables that the program has asked for are in it
     given = [each for freed, each in rows
              if not freed and not any(each.start < one.end and one.start < each.end for one in loaded)]
     return AccessibleMemory(tuple(sorted([*given, *loaded])), tuple(each for freed, each in reversed(rows) if freed))

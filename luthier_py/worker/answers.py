@@ -15,7 +15,7 @@ from luthier_py.loader import KernelRecord
 from luthier_py.tool import Allocations, Channel, LaunchParameter, LaunchVariable, Variable
 from luthier_py.tool.channel import Full
 from luthier_py.worker.patching import Copy
-from luthier_py.worker.wire import counted
+from luthier_py.worker.wire import prefix_with_length
 
 NOT_SELECTED, SELECTED, TOLD = (struct.pack("<I", answer) for answer in range(3))
 _STATE, _CHANNEL, _PARAMETER, _SIZED, _TABLE = range(5)  # tool.h's enum role
@@ -31,18 +31,22 @@ def describe_arguments(record: KernelRecord | None) -> bytes:
 
 def describe_copy(copy: Copy, cloned: ClonedKernel, number: Callable[[Channel], int]) -> bytes:
     """The clone's name, the code object, the tool's variables, those of the program, and what is to be bound."""
-    parts = [counted(cloned.clone.encode()), counted(copy.made.data), struct.pack("<I", len(copy.variables))]
+    parts = [
+        prefix_with_length(cloned.clone.encode()),
+        prefix_with_length(copy.made.data),
+        struct.pack("<I", len(copy.variables)),
+    ]
     for tool_variable in copy.variables:
-        parts += [counted(tool_variable.name.encode()), _declared(tool_variable, number)]
+        parts += [prefix_with_length(tool_variable.name.encode()), _encode_declaration(tool_variable, number)]
     parts.append(struct.pack("<I", len(copy.program_variables)))
     for variable in copy.program_variables:
-        parts += [counted(variable.name.encode()), struct.pack("<QI", variable.address, variable.changes)]
+        parts += [prefix_with_length(variable.name.encode()), struct.pack("<QI", variable.address, variable.changes)]
     parts.append(struct.pack("<I", len(copy.made.bindings)))
     parts += [struct.pack("<4IQ", *astuple(binding)) for binding in copy.made.bindings]
     return b"".join(parts)
 
 
-def _declared(variable: Variable, number: Callable[[Channel], int]) -> bytes:
+def _encode_declaration(variable: Variable, number: Callable[[Channel], int]) -> bytes:
     """What tool.h's struct declared has behind the name."""
     if not isinstance(variable, Channel):
         roles = {LaunchParameter: _PARAMETER, LaunchVariable: _SIZED, Allocations: _TABLE}

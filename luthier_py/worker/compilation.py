@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from luthier_py.clang import Search, Toolchain, inputs_key, run_clang, working_folder
+from luthier_py.clang import Search, Toolchain, create_working_folder, inputs_key, run_clang
 from luthier_py.clang.library import library_folder
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.runtime.hiprtc import BUILTIN_HEADER
 from luthier_py.storage import Shelf, cache_key
-from luthier_py.worker.lowered import lowered_names, with_names
-from luthier_py.worker.wire import counted, parts_of
+from luthier_py.worker.lowered import find_lowered_names, with_names
+from luthier_py.worker.wire import parts_of, prefix_with_length
 
 SHELF = Shelf("hiprtc", 256 << 20)
 MORE_OPTIONS = "HIPRTC_COMPILE_OPTIONS_APPEND"
@@ -57,7 +57,7 @@ class Compiled:
     names: tuple[str, ...] = ()
 
 
-def compiled(program: SourceText, search: Search | None = None) -> Compiled:
+def compile_program(program: SourceText, search: Search | None = None) -> Compiled:
     """LuthierError has the log of a program that cannot be compiled."""
     search = search or Search()
     own = (word for option in program.options for word in _words(option))
@@ -67,8 +67,8 @@ def compiled(program: SourceText, search: Search | None = None) -> Compiled:
         raise Invalid(_NO_TARGET)
     toolchain = search.toolchain(target.partition(":")[0])
     key = cache_key(repr(program), repr(options), target, toolchain.identity, os.environ.get(_OVERRIDE, ""))
-    with working_folder("hiprtc") as folder:
-        return _Compilation(program, options, target, toolchain, folder, key).made()
+    with create_working_folder("hiprtc") as folder:
+        return _Compilation(program, options, target, toolchain, folder, key).compile_cached()
 
 
 def _data(text: str) -> bytes:
@@ -103,26 +103,28 @@ class _Compilation:
     folder: Path
     key: str
 
-    def made(self) -> Compiled:
+    def compile_cached(self) -> Compiled:
         source = self._source()
         command = [*self._command(), str(source)]
         seen = inputs_key(self._run, command, self.folder, self.program.folder)
         key = seen and cache_key(self.key, seen)
-        kept = _kept(key) if key else None
+        kept = _read_cached(key) if key else None
         if kept is None:
-            kept = self._compiled(command)
+            kept = self._run_compiler(command)
             if key:
                 _keep(key, kept)
         return kept
 
-    def _compiled(self, command: list[str]) -> Compiled:
+    def _run_compiler(self, command: list[str]) -> Compiled:
         output = self.folder / "output"
         log = self._run([*command, "-o", str(output)])
         if not output.is_file():
             raise LuthierError(f"{log}hiprtc: these options make no code object: {' '.join(self.program.options)}")
         image, expressions = output.read_bytes(), self.program.expressions
         relocatable = RELOCATABLE in self.options
-        names = lowered_names(self._object(output) if relocatable else image, len(expressions)) if expressions else []
+        names = (
+            find_lowered_names(self._object(output) if relocatable else image, len(expressions)) if expressions else []
+        )
         return Compiled(log, b"" if relocatable else image, image if relocatable else b"", tuple(names))
 
     def _source(self) -> Path:
@@ -177,7 +179,7 @@ class _Compilation:
         return run_clang(self.toolchain.compiler, arguments, self.program.folder, self.folder)
 
 
-def _kept(key: str) -> Compiled | None:
+def _read_cached(key: str) -> Compiled | None:
     data = SHELF.read(key)
     if data is None:
         return None
@@ -187,4 +189,4 @@ def _kept(key: str) -> Compiled | None:
 
 def _keep(key: str, made: Compiled) -> None:
     names = (name.encode() for name in made.names)
-    SHELF.write(key, b"".join(map(counted, [made.log.encode(), made.code, made.bitcode, *names])))
+    SHELF.write(key, b"".join(map(prefix_with_length, [made.log.encode(), made.code, made.bitcode, *names])))

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from luthier_py.errors import LuthierError
 from luthier_py.runtime.hiprtc.protocol import HiprtcMessage, HiprtcResult, Input
-from luthier_py.worker.compilation import Compiled, SourceText, compiled
-from luthier_py.worker.linking import linked
-from luthier_py.worker.wire import Reader, Request, counted
+from luthier_py.worker.compilation import Compiled, SourceText, compile_program
+from luthier_py.worker.linking import link_inputs
+from luthier_py.worker.wire import Reader, Request, prefix_with_length
 
 
 class CompilerService:
@@ -25,10 +25,10 @@ class CompilerService:
         """Compile (COMPILE), or link (any other code); the reply has result, log, code object, bitcode and names."""
         read = Reader(request.content)
         if request.code == HiprtcMessage.COMPILE:
-            return _reply(HiprtcResult.COMPILATION, lambda: compiled(_program(read)))
-        return _reply(HiprtcResult.LINKING, lambda: linked(read.text(), read.texts(), _inputs(read)))
+            return _reply(HiprtcResult.COMPILATION, lambda: compile_program(_program(read)))
+        return _reply(HiprtcResult.LINKING, lambda: link_inputs(read.text(), read.texts(), _inputs(read)))
 
-    def ended(self) -> None:
+    def handle_exit(self) -> None:
         """Nothing is kept."""
 
 
@@ -38,7 +38,7 @@ def _reply(failure: HiprtcResult, make: Callable[[], Compiled]) -> bytes:
     except LuthierError as error:
         made, result = Compiled(f"{error}\n"), failure
     parts = [made.log.encode(errors="replace"), made.code, made.bitcode, *(name.encode() for name in made.names)]
-    return struct.pack("<I", result) + b"".join(map(counted, parts))
+    return struct.pack("<I", result) + b"".join(map(prefix_with_length, parts))
 
 
 def _program(read: Reader) -> SourceText:

@@ -38,11 +38,11 @@ class CopyFacts:
         """What is read after a launch, by name, and its bytes."""
         if self.fixed is not None:
             return self.fixed
-        sized = self.sized(launch)
+        sized = self.compute_sizes(launch)
         return [(each.name, sized[each] if isinstance(each, LaunchVariable) else each.size_bytes)
                 for each in _read_after_launches(self.variables)]
 
-    def sized(self, launch: LaunchResult) -> dict[LaunchVariable, int]:
+    def compute_sizes(self, launch: LaunchResult) -> dict[LaunchVariable, int]:
         """Bytes of what a launch sizes; Invalid where that is too much."""
         return launch_bytes(self.variables, launch.grid, launch.block, self.wave_size)
 

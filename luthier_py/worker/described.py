@@ -13,7 +13,7 @@ from luthier_py.emulator.waves.residency import COMPUTE_UNITS
 from luthier_py.isa import MAX_WORKITEMS, Target
 from luthier_py.loader import SymbolType
 from luthier_py.worker import printing, properties
-from luthier_py.worker.wire import counted
+from luthier_py.worker.wire import prefix_with_length
 
 
 def describe_device(of: Target, number: int, memory_bytes: int) -> bytes:
@@ -33,9 +33,9 @@ def describe_device(of: Target, number: int, memory_bytes: int) -> bytes:
     return b"".join(
         [
             head,
-            *(counted(form) for form in forms),
+            *(prefix_with_length(form) for form in forms),
             struct.pack(f"<I{len(numbers)}i", len(pairs), *numbers),
-            counted(properties.device_name(of).encode()),
+            prefix_with_length(properties.device_name(of).encode()),
         ]
     )
 
@@ -53,7 +53,7 @@ def describe_module(number: int, module: EmulatorModule, of: Target) -> bytes:
     for record in kernels:
         descriptor = record.descriptor
         parts += [
-            counted(record.name.encode()),
+            prefix_with_length(record.name.encode()),
             struct.pack(
                 "<8I",
                 record.kernarg_bytes,
@@ -69,5 +69,5 @@ def describe_module(number: int, module: EmulatorModule, of: Target) -> bytes:
         ]
     for symbol in variables:
         place = module.variable(symbol.name)
-        parts += [counted(symbol.name.encode()), struct.pack("<2Q", place.address, place.size)]
+        parts += [prefix_with_length(symbol.name.encode()), struct.pack("<2Q", place.address, place.size)]
     return b"".join(parts)

@@ -32,7 +32,7 @@ from luthier_py.emulator.watching.findings import LaunchReport, Reporter
 from luthier_py.emulator.waves.residency import of_compute_unit
 from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit
 from luthier_py.loader import KernelRecord
-from luthier_py.runtime import hidden_value
+from luthier_py.runtime import compute_hidden_argument
 from luthier_py.runtime.device import Dim3
 from luthier_py.runtime.native import protocol
 from luthier_py.runtime.native.protocol import Message
@@ -40,11 +40,11 @@ from luthier_py.worker import bundles, heap, printing, properties
 from luthier_py.worker.abandoned import end_launches
 from luthier_py.worker.arena import Arena
 from luthier_py.worker.described import describe_device, describe_module
-from luthier_py.worker.edge import Refused, guarded
+from luthier_py.worker.edge import Refused, run_guarded
 from luthier_py.worker.findings import tell_failure
 from luthier_py.worker.recording import LaunchRecorder
 from luthier_py.worker.settings import device_settings
-from luthier_py.worker.targets import VARIABLE, chosen_targets, visible_devices
+from luthier_py.worker.targets import VARIABLE, parse_targets, visible_devices
 from luthier_py.worker.ticket_code import Pause
 from luthier_py.worker.tickets import Tickets
 from luthier_py.worker.traced import TicketTrace
@@ -73,7 +73,7 @@ class DeviceService:
 
     def __init__(self, program: int = 0) -> None:
         self._program, self._trace = program, TicketTrace(os.environ, program)
-        every = chosen_targets(os.environ.get(VARIABLE, ""))
+        every = parse_targets(os.environ.get(VARIABLE, ""))
         self._numbers = visible_devices([properties.device_uuid(number) for number in range(len(every))], os.environ)
         self.targets = [every[number] for number in self._numbers]
         self._settings = device_settings(os.environ)
@@ -89,7 +89,7 @@ class DeviceService:
 
     over = False
 
-    def ended(self) -> None:
+    def handle_exit(self) -> None:
         """What runs is for nobody; where it stands is told unless the program knew that it would end."""
         if self._opened and not self.arena.left:
             end_launches(self._runs, self._end_launch)
@@ -119,7 +119,7 @@ class DeviceService:
             return b""
         if request.code == Message.HOSTCALLS:
             self._pointers[HOSTCALLS], printed = struct.unpack("<2Q", content)
-            self._printing.told_through(printed)
+            self._printing.set_message_word(printed)
             self._tickets.forget()
             return b""
         if request.code == Message.RESERVE:
@@ -163,7 +163,7 @@ class DeviceService:
         self.devices = [
             EmulatorDevice(target, options=self._settings.launch, memory=self.memory, others_write=True,
                            counts=self._settings.counts,
-                           report=partial(_numbered, self._settings.report, number))
+                           report=partial(_report_with_number, self._settings.report, number))
             for number, target in enumerate(self.targets)
         ]  # fmt: skip
         self._tickets = Tickets(self.arena.control, self.memory.table_cell + 8, self._trace.on)
@@ -221,16 +221,16 @@ class DeviceService:
         """The launch thread. What native code cannot go on with is carried out here, one ticket at a time."""
         tickets, done = self._tickets, False
         while True:
-            with self.memory.reading():
+            with self.memory.publish_table():
                 pause = tickets.carry_on(done)
             done = True
             if pause is Pause.NEW:
-                self._guard(self._trace.timed(tickets.number, partial(self._carry_out, tickets.request)))
+                self._guard(self._trace.time_action(tickets.number, partial(self._carry_out, tickets.request)))
             elif pause is Pause.STOPPED:
                 self._guard(tickets.go_on)
             elif pause is Pause.ELSEWHERE or not self._queue.empty() and tickets.none_in_ring:
                 tickets.take_other()
-                self._guard(self._trace.timed(tickets.number, partial(self._carry_out, self._queue.get())))
+                self._guard(self._trace.time_action(tickets.number, partial(self._carry_out, self._queue.get())))
             else:
                 done = False
                 if pause is Pause.EMPTY:
@@ -241,7 +241,7 @@ class DeviceService:
         if self.arena.failed:
             return
         self._in_hand = True
-        outcome = guarded(action)
+        outcome = run_guarded(action)
         if isinstance(outcome, Exception):
             tell_failure(os.environ, outcome, self._program)
         if isinstance(outcome, TimeLimit):
@@ -282,7 +282,7 @@ class DeviceService:
         arguments, handle = request.content[_LAUNCH.size :], loaded.module.kernel(record.name)
         recorder = self._recorder if self._recorder is not None and self._recorder.wants(record.name) else None
         ready = loaded.device.ready(handle, grid, block, len(arguments), lds,
-                                    hidden_arguments(record, grid, block, lds, pointers, lacking),
+                                    compute_hidden_arguments(record, grid, block, lds, pointers, lacking),
                                     recorder is not None, lacking)
         loaded.device.threads = threads_for(ready.shape.groups, self._threads)
         try:
@@ -316,7 +316,7 @@ def numbers(content: bytes, count: int) -> tuple[int, ...]:
     return struct.unpack(f"<{count}Q", content.ljust(8 * count, b"\0"))
 
 
-def _numbered(tell: Reporter, number: int, report: LaunchReport) -> None:
+def _report_with_number(tell: Reporter, number: int, report: LaunchReport) -> None:
     tell(replace(report, device=number))
 
 
@@ -349,11 +349,11 @@ def grid_sync(address: int, grid: Dim3, block: Dim3, number: int, grids: int) ->
     return layout.pack(words, number, grids, number * size, grids * size, 0, 0, groups)
 
 
-def hidden_arguments(
+def compute_hidden_arguments(
     record: KernelRecord, grid: Dim3, block: Dim3, lds: int, pointers: Mapping[str, int], lacking: Dim3 = (0, 0, 0)
 ) -> tuple[tuple[int, bytes], ...]:
     """What the runtime fills in, by offset in the kernarg segment; ``pointers`` are those that this launch has."""
-    return tuple(
-        (arg.offset, (pointers.get(arg.value_kind) or hidden_value(arg.value_kind, grid, block, lds, lacking))
-         .to_bytes(arg.size, "little"))
-        for arg in record.args if arg.hidden)  # fmt: skip
+    def value(kind: str) -> int:
+        return pointers.get(kind) or compute_hidden_argument(kind, grid, block, lds, lacking)
+
+    return tuple((arg.offset, value(arg.value_kind).to_bytes(arg.size, "little")) for arg in record.args if arg.hidden)

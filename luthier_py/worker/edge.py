@@ -28,7 +28,7 @@ class Refused(LuthierError):
         self.status = status
 
 
-def guarded(action: Callable[[], Answer], what: str = "", told: set[str] | None = None) -> Answer | Exception:
+def run_guarded(action: Callable[[], Answer], what: str = "", told: set[str] | None = None) -> Answer | Exception:
     """The action's result, or what it raised; said on stderr, as ``what: why``, unless it is a Refused, or one of what
     was ``told``, to which it is added."""
     try:
@@ -43,7 +43,7 @@ def guarded(action: Callable[[], Answer], what: str = "", told: set[str] | None 
         return error
     except SystemExit as stop:
         failure = RuntimeError(f"sys.exit({stop.code!r})").with_traceback(stop.__traceback__)
-        return guarded(partial(_raise, failure), what, told)
+        return run_guarded(partial(_raise, failure), what, told)
 
 
 def reason_of(error: Exception) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from luthier_py.emulator.options.checks import Checks, check_names
 from luthier_py.emulator.watching.findings import LaunchReport, Reporter
 from luthier_py.errors import DeviceError, how_many, one_line
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.worker.edge import say
 from luthier_py.worker.orphan import nobody_waits
 
@@ -36,11 +36,11 @@ def reporter(environment: Mapping[str, str]) -> Reporter:
 
     def tell(report: LaunchReport) -> None:
         for finding in report.findings:
-            say(finding.text(demangled))
+            say(finding.text(demangle))
         for words in report.left_out:
-            say(f"checks stopped in kernel {demangled(report.kernel)}: {words}")
+            say(f"checks stopped in kernel {demangle(report.kernel)}: {words}")
         if report.notes and noted.acquire(blocking=False):
-            say(f"kernel {demangled(report.kernel)}: {'; '.join(report.notes)}")
+            say(f"kernel {demangle(report.kernel)}: {'; '.join(report.notes)}")
         if not file or failed or not report.looked_at:
             return
         try:

@@ -33,12 +33,12 @@ from luthier_py.worker import bundles, properties
 from luthier_py.worker.allocations import AccessibleMemory, accessible_code, accessible_memory
 from luthier_py.worker.answers import NOT_SELECTED, describe_arguments, describe_copy
 from luthier_py.worker.copy_facts import CopyFacts, facts_of
-from luthier_py.worker.edge import Refused, guarded, is_on, say
+from luthier_py.worker.edge import Refused, is_on, run_guarded, say
 from luthier_py.worker.findings import has_failed
 from luthier_py.worker.launch_settings import checks_are_wanted
 from luthier_py.worker.patching import patch
 from luthier_py.worker.reported import ReportRing, ToolWire
-from luthier_py.worker.tool_run import ToolRun, kept_reports, open_tool
+from luthier_py.worker.tool_run import ToolRun, make_report_spool, open_tool
 from luthier_py.worker.wire import Request
 
 TOOL, OPTIONS, STRICT = "LUTHIER_TOOL", "LUTHIER_TOOL_OPTIONS", "LUTHIER_STRICT"
@@ -56,7 +56,7 @@ class ToolService:
 
     def __init__(self, wire: ToolWire) -> None:
         self._wire, self.program = wire, wire.program
-        self._counts = inherited_counts()
+        self._counts = map_inherited_counts()
         self.strict = is_on(STRICT)
         self._run: ToolRun | None = None
         self._told: set[str] = set()  # why kernels run as they are: a mistake in a tool meets each of them
@@ -67,7 +67,7 @@ class ToolService:
         self._arguments: dict[int, bytes] = {}  # of launches that have begun, by their numbers
         self._accessible: dict[int, AccessibleMemory] = {}  # likewise
         if name := os.environ.get(TOOL):
-            self._run = open_tool(name, os.environ.get(OPTIONS, ""), self.program, kept_reports())
+            self._run = open_tool(name, os.environ.get(OPTIONS, ""), self.program, make_report_spool())
 
     @property
     def run(self) -> ToolRun:
@@ -99,7 +99,7 @@ class ToolService:
             self.run.received.end(result.index)
             return None
         if request.code == Message.ARGUMENTS:
-            self._given(content)
+            self._receive_arguments(content)
             return None
         if request.code == Message.REPORTED:
             return None
@@ -129,7 +129,7 @@ class ToolService:
             return b""
         raise Invalid(f"message {request.code} is unknown")
 
-    def ended(self) -> None:
+    def handle_exit(self) -> None:
         """The program is gone without a word: killed, or by exec or _exit. What it had counted is told."""
         if self._run is None:
             return
@@ -201,7 +201,7 @@ class ToolService:
             run.verdict.not_chosen.add(kernel)
             return NOT_SELECTED
         make = partial(patch, self._code[image, device], run.tool, kernel, whole)
-        copy = guarded(make, f"kernel {run.tool.selection.shown(kernel)} runs as it is", self._told)
+        copy = run_guarded(make, f"kernel {run.tool.selection.shown(kernel)} runs as it is", self._told)
         if isinstance(copy, Exception):
             run.verdict.refuse(refusal_of(kernel, copy))
             raise Refused("not instrumented", protocol.STATUS_UNKNOWN)
@@ -211,10 +211,10 @@ class ToolService:
         record = load(self._code[image, device]).kernel(kernel) if wanted else None
         accessible = accessible_code(copy, self._code[image, device], kernel)
         self._kept[image, device, kernel] = facts_of(copy, record, accessible)
-        refused = self._advised(made.refused, self._code[image, device])
+        refused = self._add_advice(made.refused, self._code[image, device])
         run.verdict.add(() if made.cloned is None else (made.cloned,), refused, copy.seconds, copy.cached)
         if made.cloned is None and record is None and kernel not in run.verdict.refused:
-            run.verdict.left_alone(kernel, load(self._code[image, device]), copy.notes())
+            run.verdict.add_untouched(kernel, load(self._code[image, device]), copy.notes())
         for refusal in refused:
             say(f"kernel {run.tool.selection.shown(refusal.kernel)} runs as it is: {refusal.reason}")
         answer = describe_arguments(record)
@@ -235,7 +235,7 @@ class ToolService:
             self._channels.append(channel)
         return self._channels.index(channel)
 
-    def _advised(self, refused: tuple[Refusal, ...], code: bytes) -> tuple[Refusal, ...]:
+    def _add_advice(self, refused: tuple[Refusal, ...], code: bytes) -> tuple[Refusal, ...]:
         """The first refusal of a run says what would serve that kernel."""
         if not refused or self.run.verdict.refused:
             return refused
@@ -248,7 +248,7 @@ class ToolService:
         launch, known, _ = self._launch(content, {})
         verdict, name = self.run.verdict, self.run.tool.selection.shown(launch.kernel)
         try:
-            found = known.sized(launch)
+            found = known.compute_sizes(launch)
         except Invalid as error:
             if launch.kernel not in verdict.refused:
                 say(f"launches of kernel {name} run as they are: {one_line(error)}")
@@ -263,14 +263,14 @@ class ToolService:
         run.received.begin(launch)
         run.attempt(f"{type(run.tool).__name__}.launching", partial(run.tool.launching, launch))
         parameters = [variable for variable in known.variables if isinstance(variable, LaunchParameter)]
-        return b"".join(parameter.encoded(run.tool, launch.index) for parameter in parameters)
+        return b"".join(parameter.encode_value(run.tool, launch.index) for parameter in parameters)
 
     def _allocations(self, content: bytes) -> bytes:
         """A launch is prepared: the table of what it may access; nothing where that is not known."""
         launch, known, at = self._launch(content, {})
         assert known.accessible is not None
         found = self._accessible[launch.index] = accessible_memory(content[at:], known.accessible)
-        return Allocations.encoded(found.live) if found.live else b""
+        return Allocations.encode_table(found.live) if found.live else b""
 
     def _result(self, content: bytes) -> LaunchResult:
         memory: dict[str, bytes] = {}
@@ -282,7 +282,7 @@ class ToolService:
         return replace(launch, arguments=self._arguments.pop(launch.index, None), allocations=memory_of.live,
                        freed=memory_of.freed)
 
-    def _given(self, content: bytes) -> None:
+    def _receive_arguments(self, content: bytes) -> None:
         """The arguments of a launch; where the tool has no code in the kernel, that is all there is to report."""
         memory: dict[str, bytes] = {}
         launch, known, at = self._launch(content, memory)
@@ -313,7 +313,7 @@ def refusal_of(kernel: str, error: Exception) -> Refusal:
     return Refusal(kernel, one_line(error), Location(kernel))
 
 
-def inherited_counts() -> mmap.mmap:
+def map_inherited_counts() -> mmap.mmap:
     """How many launches the program makes, as it counts them."""
     try:
         if not os.readlink(f"/proc/self/fd/{COUNTS_FD}").startswith(f"/memfd:{protocol.COUNTS_NAME} "):

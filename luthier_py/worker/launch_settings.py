@@ -48,7 +48,7 @@ def launch_options(environment: Mapping[str, str], given: Mapping[str, str] | No
     given = given or {}
     if not given.get(_CHECK.option, "all").strip(" ,"):
         raise Invalid("--check names no check; give all, or some as bounds,races")
-    return LaunchOptions(**{spelling.name: _parsed(spelling, environment, given) for spelling in _SPELLINGS})
+    return LaunchOptions(**{spelling.name: _parse_setting(spelling, environment, given) for spelling in _SPELLINGS})
 
 
 def launch_environment(options: LaunchOptions) -> dict[str, str]:
@@ -61,7 +61,7 @@ def checks_are_wanted(environment: Mapping[str, str]) -> bool:
     return bool(environment.get(_CHECK.variable))
 
 
-def _parsed(spelling: _Spelling, environment: Mapping[str, str], given: Mapping[str, str]) -> Any:
+def _parse_setting(spelling: _Spelling, environment: Mapping[str, str], given: Mapping[str, str]) -> Any:
     name = spelling.option if spelling.option in given else spelling.variable
     text = given.get(name, environment.get(name, ""))
     try:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from luthier_py.clang import Search, run_clang, working_folder
+from luthier_py.clang import Search, create_working_folder, run_clang
 from luthier_py.clang.library import library_folder, version_module
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.isa import Target, parse_target_id
@@ -24,7 +24,7 @@ _BITCODE = b"BC\xc0\xde"
 _NO_TARGET = "hiprtc: no device to link for (LUTHIER_DEVICE)"
 
 
-def linked(
+def link_inputs(
     target: str, options: Sequence[str], inputs: Sequence[tuple[Input, bytes]], search: Search | None = None
 ) -> Compiled:
     """LuthierError has the log of what cannot be linked."""
@@ -35,7 +35,7 @@ def linked(
         raise Invalid("hiprtc: nothing to link")
     processor = target.partition(":")[0]
     toolchain = search.toolchain(processor)
-    with working_folder("hiprtc") as folder:
+    with create_working_folder("hiprtc") as folder:
         library = library_folder(toolchain, processor, folder / "bitcode")
         modules = [folder / f"input-{number}.o" for number in range(len(inputs))]  # a file for the linker, by its name
         for path, (kind, data) in zip(modules, inputs, strict=True):

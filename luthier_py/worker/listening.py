@@ -56,7 +56,7 @@ _listeners: list[Heard] = []
 
 
 @contextmanager
-def listening() -> Iterator[Heard]:
+def audit_side_effects() -> Iterator[Heard]:
     """Record what the tool prints and asks for while the context lasts; the module's text says which threads count."""
     _hear()
     heard = Heard()
@@ -97,7 +97,7 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
             heard.silent = False
         elif event == "import":
             heard.imported.add(args[0])
-        elif (event == "open" or event in _LISTING) and (path := _named(args[0] or ".")):
+        elif (event == "open" or event in _LISTING) and (path := _resolve_opened_path(args[0] or ".")):
             heard.opened.add(path)
 
 
@@ -119,7 +119,7 @@ def _compiles_hooks() -> bool:
     return frame.f_globals.get("__name__") == HIP
 
 
-def _named(path: object) -> str | None:
+def _resolve_opened_path(path: object) -> str | None:
     """The file or folder that somebody asks for, if that is neither Python, looking for modules, nor this package."""
     if not isinstance(path, (str, bytes)) or sys._getframe(2).f_globals.get("__name__") in _IMPORTERS:
         return None

@@ -33,7 +33,7 @@ def _line(number: int, expression: str) -> str:
     return f'#line 1 "name expression {number}"\nextern "C" {{ {variable} }}'
 
 
-def lowered_names(image: bytes, count: int) -> list[str]:
+def find_lowered_names(image: bytes, count: int) -> list[str]:
     """Names of symbols; "" for one that is not there."""
     try:
         file = ELFFile(io.BytesIO(image))

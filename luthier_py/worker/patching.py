@@ -23,11 +23,11 @@ from luthier_py.ir import Program, lift
 from luthier_py.jit import fingerprint
 from luthier_py.link import Binding
 from luthier_py.loader import CodeObject, SegmentFlag, SymbolType, load
-from luthier_py.pipeline import Instrumented, Planned, carry_out, plan, uncollected
+from luthier_py.pipeline import Instrumented, Planned, carry_out, plan, suspend_garbage_collection
 from luthier_py.storage import Shelf, cache_key, sources
 from luthier_py.tool import Refusal, Tool, Variable
-from luthier_py.tool.origin import importing, origin_of
-from luthier_py.worker.listening import listening
+from luthier_py.tool.origin import digest_imports, origin_of
+from luthier_py.worker.listening import audit_side_effects
 from luthier_py.worker.recall import ProgramVariable, Recalled, recall, remember
 
 UNIT_ID = "__hip_cuid_"  # clang's mark of a compilation unit; nothing reads it
@@ -67,12 +67,16 @@ def patch(code: bytes, tool: Tool, kernel: str, whole: bool = False) -> Copy:
     start = time.perf_counter()
     subject = (installation(), _digest(code), kernel, str(whole))
     origin = origin_of(tool)
-    program = partial(_lifted, code, kernel)
+    program = partial(_lift_kernel, code, kernel)
     known = None if origin is None else recall(subject, origin, tool, program)
-    if known is not None and (made := _kept(known.copy)) is not None:
+    if known is not None and (made := _read_cached(known.copy)) is not None:
         seconds = {"cache": time.perf_counter() - start}
         return Copy(made, known.variables, known.program_variables, seconds, True, known.notes, program)
-    with uncollected(), listening() as heard, importing():  # what garbage of others does at its end is not the tool's
+    with (
+        suspend_garbage_collection(),
+        audit_side_effects() as heard,
+        digest_imports(),
+    ):  # what garbage of others does at its end is not the tool's
         planned = plan(code, tool, "code object", [kernel])
     copy, key = _by_edits(planned, kernel, whole, subject, program)
     after = origin_of(tool, origin) if origin is not None and heard.nothing_but(tool.declared_files) else None
@@ -88,28 +92,28 @@ def _by_edits(
     """What the tool asks for, kept or made now, and its key."""
     edits, start = planned.edits, time.perf_counter()
     key = cache_key(*subject, fingerprint(edits, planned.program.isa))
-    made = _kept(key)
+    made = _read_cached(key)
     seconds, cached = {**planned.seconds, "cache": time.perf_counter() - start}, True
     if made is None:
-        made, done = _made(planned, kernel, whole)
+        made, done = _make_copy(planned, kernel, whole)
         seconds, cached = {**seconds, **done.seconds}, done.cached
         SHELF.write(key, pack(made))
     own = program_variables(planned.obj)
     return Copy(made, edits.variables, own, seconds, cached, lambda: edits.notes, program), key
 
 
-def _made(planned: Planned, kernel: str, whole: bool) -> tuple[Made, Instrumented]:
+def _make_copy(planned: Planned, kernel: str, whole: bool) -> tuple[Made, Instrumented]:
     done = carry_out(planned, keep_going=True, apart=not whole)
     cloned = next((row for row in done.patched.report if row.name == kernel), None)
     return Made(without_managed(done.data), cloned, done.refused, done.bindings), done
 
 
-def _kept(key: str) -> Made | None:
+def _read_cached(key: str) -> Made | None:
     kept = SHELF.read(key)
     return None if kept is None else unpack(kept)
 
 
-def _lifted(code: bytes, kernel: str) -> Program:
+def _lift_kernel(code: bytes, kernel: str) -> Program:
     return lift(load(code, "code object"), [kernel])
 
 

@@ -40,7 +40,7 @@ class Printing:
         self._buffer = 0
         self._printed: ctypes.c_uint64 | None = None
 
-    def told_through(self, address: int) -> None:
+    def set_message_word(self, address: int) -> None:
         """The program looks at the word at ``address`` for messages, and writes 0 when they are printed."""
         self._printed = ctypes.c_uint64.from_address(address)
 

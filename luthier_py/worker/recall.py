@@ -45,7 +45,7 @@ class Recalled:
     notes: Callable[[], Any]
 
 
-def _declared(tool: Tool) -> dict[str, Variable]:
+def _map_variables(tool: Tool) -> dict[str, Variable]:
     known = *tool.variables, *tool.channels, *tool.launch_parameters, LAUNCH_NUMBER, PRINTED
     return {variable.name: variable for variable in known}
 
@@ -65,7 +65,7 @@ def recall(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Callab
     facts = json.loads(head)
     if not origin.agrees(facts["files"]):
         return None
-    declared = _declared(tool)
+    declared = _map_variables(tool)
     variables = {
         name: declared.get(name) or _variable(name, type, length, initial)
         for name, type, length, initial in facts["variables"]
@@ -80,7 +80,7 @@ def recall(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Callab
 def remember(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Program, known: Recalled) -> None:
     """Kept where it can be."""
     variables = {variable.name: variable for variable in known.variables}
-    declared = _declared(tool)
+    declared = _map_variables(tool)
     if any(declared.get(name, variable) is not variable for name, variable in variables.items()):
         return
     special = Allocations, Channel, LaunchParameter, LaunchVariable

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from luthier_py.errors import Invalid, LuthierError, how_many, one_line
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.worker.edge import say
 
 if TYPE_CHECKING:
@@ -98,18 +98,18 @@ class LaunchRecorder:
         self._launches += 1
         if number not in settings.launches or self._kept and settings.output.suffix == SUFFIX:
             return False
-        return any(re.search(settings.kernels, name) for name in (kernel, demangled(kernel)))
+        return any(re.search(settings.kernels, name) for name in (kernel, demangle(kernel)))
 
     def keep(self, device: EmulatorDevice, kernel: KernelHandle, ready: LoadedLaunch) -> None:
         """The launch that was asked for last, which has ended."""
         from luthier_py.emulator.devices.record_file import write_record  # nor are these
-        from luthier_py.emulator.devices.recorded import recorded
+        from luthier_py.emulator.devices.recorded import capture_launch
 
         number = self._launches - 1
         row: dict[str, object] = {"launch": number, "kernel": kernel.name, "process": os.getppid()}
         path = None
         try:
-            launch = recorded(device, kernel, ready)
+            launch = capture_launch(device, kernel, ready)
             path = self._path(number, kernel.name)
             size = write_record(path, launch)
         except (LuthierError, OSError) as error:
@@ -129,7 +129,7 @@ class LaunchRecorder:
         if output.suffix == SUFFIX:
             return output
         output.mkdir(parents=True, exist_ok=True)
-        words = re.sub(r"\W+", "_", demangled(kernel).partition("(")[0].removeprefix("void ")).strip("_")
+        words = re.sub(r"\W+", "_", demangle(kernel).partition("(")[0].removeprefix("void ")).strip("_")
         name, process = f"{number:05}-{words[:_LONGEST_NAME]}", os.getppid()
         more = chain(("", f"-{process}"), (f"-{process}-{again}" for again in count(1)))
         return next(path for each in more if self._takes(path := output / f"{name}{each}{SUFFIX}"))
@@ -151,8 +151,8 @@ class LaunchRecorder:
                 file.write(json.dumps(row) + "\n")
 
 
-def told(row: Mapping[str, object]) -> str:
+def describe_recorded_launch(row: Mapping[str, object]) -> str:
     """A line of the journal on a launch that was kept, for people."""
-    what = f"launch {row['launch']} of {demangled(str(row['kernel']))}"
+    what = f"launch {row['launch']} of {demangle(str(row['kernel']))}"
     pages = how_many(int(str(row["pages"])), "page")
     return f"{what}: {row['file']}, {row['bytes']} bytes for {pages} of memory and {row['code_bytes']} bytes of code"

@@ -19,7 +19,7 @@ from typing import NoReturn, Protocol
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.runtime.native import protocol
 from luthier_py.runtime.native.protocol import Message
-from luthier_py.worker.edge import Refused, guarded
+from luthier_py.worker.edge import Refused, run_guarded
 from luthier_py.worker.orphan import ProgramWatch
 from luthier_py.worker.wire import Request, Wire
 
@@ -43,7 +43,7 @@ class Service(Protocol):
         """Whether it goes no further, and so the program is not to either."""
         ...
 
-    def ended(self) -> None:
+    def handle_exit(self) -> None:
         """The program is gone."""
         ...
 
@@ -60,7 +60,7 @@ def main(service: str) -> NoReturn:
     os.closerange(FIRST_FOREIGN_FD, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 1 << 16 else 1 << 16)
     wire = wire_of(service, socket.socket(fileno=SOCKET_FD))
     watch = ProgramWatch(wire.program)
-    guarded(partial(_serve_all, wire, service))
+    run_guarded(partial(_serve_all, wire, service))
     with suppress(OSError, ValueError, AttributeError):
         sys.stderr.flush()
     if service == "tool" or "LUTHIER_TOOL" not in os.environ:  # the tool's worker may still write to it
@@ -69,7 +69,7 @@ def main(service: str) -> NoReturn:
 
 
 def _serve_all(wire: Wire, name: str) -> None:
-    opened = guarded(partial(open_service, name, wire))
+    opened = run_guarded(partial(open_service, name, wire))
     gc.freeze()
     gc.enable()  # the boot of wire.c has turned it off
     with suppress(ConnectionError):
@@ -95,7 +95,7 @@ def open_service(name: str, wire: Wire) -> Service:
 
         return DeviceService(wire.program)
     if name == "tool":
-        from luthier_py.tool.selection import numbered
+        from luthier_py.tool.selection import expand_placeholders
         from luthier_py.worker.instrumentation import ToolService
         from luthier_py.worker.reported import ToolWire
         from luthier_py.worker.tool_run import VERDICT
@@ -104,7 +104,7 @@ def open_service(name: str, wire: Wire) -> Service:
 
         sys.path += [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(path)]
         if path := os.environ.get(VERDICT):
-            os.environ[VERDICT] = numbered(path, wire.program)
+            os.environ[VERDICT] = expand_placeholders(path, wire.program)
         return ToolService(wire)
     if name == "kfd":
         from luthier_py.worker.kfd.driver import DriverService
@@ -122,11 +122,11 @@ def serve(wire: Wire, service: Service) -> None:
     they fail; all other requests get one."""
     try:
         while not service.over and (request := wire.receive()) is not None:
-            answer = guarded(partial(service.answer, request))
+            answer = run_guarded(partial(service.answer, request))
             if request.code < protocol.FIRST_TICKET:
                 wire.reply(*_reply(answer, request))
     finally:
-        service.ended()
+        service.handle_exit()
 
 
 def _reply(answer: bytes | None | Exception, request: Request) -> tuple[int, bytes]:

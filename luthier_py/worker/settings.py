@@ -53,17 +53,17 @@ class DeviceSettings:
 def device_settings(environment: Mapping[str, str]) -> DeviceSettings:
     """Invalid with the first variable that is wrong."""
     return DeviceSettings(
-        profile=chosen_profile(environment.get(PROFILE, "")),
-        memory_bytes=chosen_memory(environment.get(MEMORY, "")),
-        granularity=chosen_granularity(environment.get(GRANULARITY, "")),
-        fine_atomics=chosen_fine_atomics(environment.get(FINE_ATOMICS, "")),
+        profile=parse_profile(environment.get(PROFILE, "")),
+        memory_bytes=parse_memory(environment.get(MEMORY, "")),
+        granularity=parse_granularity(environment.get(GRANULARITY, "")),
+        fine_atomics=parse_fine_atomics(environment.get(FINE_ATOMICS, "")),
         launch=launch_options(environment),
         report=reporter(environment),
         record=record_settings(environment),
     )
 
 
-def chosen_granularity(text: str) -> int:
+def parse_granularity(text: str) -> int:
     """Bytes, by LUTHIER_MEMORY_GRANULARITY; 1 where an allocation ends at its last byte."""
     size = int(text) if re.fullmatch(r"\d{1,9}", text.strip()) else 0
     if text and not (0 < size <= _LARGEST_GRANULARITY and size & (size - 1) == 0):
@@ -71,14 +71,14 @@ def chosen_granularity(text: str) -> int:
     return size or 1
 
 
-def chosen_fine_atomics(text: str) -> bool:
+def parse_fine_atomics(text: str) -> bool:
     """Whether float atomics work in fine-grained memory, by LUTHIER_FINE_ATOMICS."""
     if text not in ("", "0", "1"):
         raise Invalid(f"{FINE_ATOMICS}=`{text}`: give 0 or 1")
     return text == "1"
 
 
-def chosen_memory(text: str) -> int:
+def parse_memory(text: str) -> int:
     """Bytes of each device, by LUTHIER_DEVICE_MEMORY."""
     match = re.fullmatch(r"(\d{1,15})([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     size = int(match[1]) << (("", *"KMGT").index(match[2].upper()) * 10) if match else 0
@@ -87,7 +87,7 @@ def chosen_memory(text: str) -> int:
     return size or MEMORY_BYTES
 
 
-def chosen_profile(text: str) -> str | None:
+def parse_profile(text: str) -> str | None:
     """The file in LUTHIER_DEVICE_PROFILE, by which no launch is to fail."""
     if text:
         check_file(Path(text), f"{PROFILE}={text}", in_place=True)

@@ -17,7 +17,7 @@ VARIABLE = "LUTHIER_DEVICE"
 MAX_DEVICES = 16  # of runtime/hip/luthier.h
 
 
-def chosen_targets(text: str) -> list[Target]:
+def parse_targets(text: str) -> list[Target]:
     """The targets of emulator:TARGET[*COUNT][,...]: one device each, in that order."""
     found = [re.fullmatch(r"emulator:([^*]+)(?:\*(\d{1,3}))?", part.strip()) for part in text.split(",")]
     names = [match[1] for match in found if match for _ in range(int(match[2] or 1))]
@@ -51,14 +51,16 @@ def visible_devices(uuids: Sequence[str], environment: Mapping[str, str]) -> lis
     shown = list(range(len(uuids)))
     text = environment.get("ROCR_VISIBLE_DEVICES")
     if text is not None:
-        shown = _listed(text, [f"GPU-{uuid}" for uuid in uuids], r"\s*0*(\d+)", shown, ends_at_twice=True)
+        shown = _parse_indices(text, [f"GPU-{uuid}" for uuid in uuids], r"\s*0*(\d+)", shown, ends_at_twice=True)
     text = environment.get("HIP_VISIBLE_DEVICES") or environment.get("CUDA_VISIBLE_DEVICES")
     if text:
-        shown = _listed(text, [], r"(0|[1-9]\d*)", shown)
+        shown = _parse_indices(text, [], r"(0|[1-9]\d*)", shown)
     return shown
 
 
-def _listed(text: str, names: list[str], number: str, among: list[int], ends_at_twice: bool = False) -> list[int]:
+def _parse_indices(
+    text: str, names: list[str], number: str, among: list[int], ends_at_twice: bool = False
+) -> list[int]:
     result: list[int] = []
     for part in text.split(","):
         found = re.fullmatch(number, part)

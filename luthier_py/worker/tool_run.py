@@ -24,7 +24,7 @@ from luthier_py.report.verdict import Verdict
 from luthier_py.storage import write_file
 from luthier_py.tool import Channel, LaunchResult, Tool, as_data, load_tool
 from luthier_py.tool.channel import Full
-from luthier_py.worker.edge import guarded, say
+from luthier_py.worker.edge import run_guarded, say
 from luthier_py.worker.orphan import nobody_waits
 
 VERDICT = "LUTHIER_VERDICT"
@@ -48,7 +48,7 @@ class ToolRun:
         """The action's result; None where this kind of action failed, now or before."""
         if what in self.failed:
             return None
-        result = guarded(action, what)
+        result = run_guarded(action, what)
         if isinstance(result, Exception):
             self.failed.add(what)
             return None
@@ -56,7 +56,9 @@ class ToolRun:
 
     def of_launch(self, what: str, result: LaunchResult, action: Callable[[], Any]) -> Any:
         """The action's result; None where it failed, for this launch."""
-        found = guarded(action, f"{what}, launch {result.index} of kernel {self.tool.selection.shown(result.kernel)}")
+        found = run_guarded(
+            action, f"{what}, launch {result.index} of kernel {self.tool.selection.shown(result.kernel)}"
+        )
         if isinstance(found, Exception):
             self.failed.add(what)
             return None
@@ -73,7 +75,7 @@ class ToolRun:
         self.verdict.without_code += result.launches * without_code
         name = type(self.tool).__name__
         report = self.of_launch(f"{name}.report", result, partial(self.tool.report, result))
-        self.of_launch(f"{name}.findings", result, partial(self.verdict.told, result, report))
+        self.of_launch(f"{name}.findings", result, partial(self.verdict.add_report, result, report))
         if self.reports is not None:
             data = self.of_launch(f"{name}.report", result, partial(as_data, report, f"the report of {name}"))
             self.attempt(VERDICT, partial(self.reports.add, {**launch_row(result), "report": data}))
@@ -96,7 +98,7 @@ class ToolRun:
         if slots:
             found = np.frombuffer(slots, channel.record.slots)
             with self.alone:
-                taken = guarded(partial(self.received.take, channel, found), f"channel {channel.name}")
+                taken = run_guarded(partial(self.received.take, channel, found), f"channel {channel.name}")
             if isinstance(taken, Exception):
                 self.failed.add(f"channel {channel.name}")
         if self.received.failures:
@@ -127,7 +129,7 @@ def open_tool(name: str, options: str, program: int, reports: SpooledRows | None
     return ToolRun(tool, reports)
 
 
-def kept_reports() -> SpooledRows | None:
+def make_report_spool() -> SpooledRows | None:
     """Where a verdict with all reports is asked for."""
     path = os.environ.get(VERDICT)
     return SpooledRows(Path(path)) if path and os.environ.get(VERDICT_REPORTS, "1") != "0" else None

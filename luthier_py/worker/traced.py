@@ -34,7 +34,7 @@ class TicketTrace:
         """Whether tickets are timed: not without LUTHIER_TRACED, and not once its file could not be written."""
         return self._file is not None
 
-    def timed(self, number: int, action: Callable[[], None]) -> Callable[[], None]:
+    def time_action(self, number: int, action: Callable[[], None]) -> Callable[[], None]:
         """What carries out a ticket, and tells when."""
         return action if self._file is None else lambda: self._carry_out(number, action)
 

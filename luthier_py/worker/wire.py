@@ -22,7 +22,7 @@ class Request:
     content: bytes
 
 
-def counted(data: bytes) -> bytes:
+def prefix_with_length(data: bytes) -> bytes:
     """Bytes in a message, behind their number."""
     return struct.pack("<I", len(data)) + data
 
@@ -53,7 +53,7 @@ class Reader:
         """The next texts, behind their number (32 bits)."""
         return tuple(self.text() for _ in range(self.number()))
 
-    def left(self) -> bool:
+    def has_bytes_left(self) -> bool:
         """Whether the message has bytes that were not read yet."""
         return self._at < len(self._content)
 
@@ -61,7 +61,7 @@ class Reader:
 def parts_of(content: bytes) -> list[bytes]:
     """What was counted one after the other."""
     read, parts = Reader(content), []
-    while read.left():
+    while read.has_bytes_left():
         parts.append(read.data())
     return parts
 

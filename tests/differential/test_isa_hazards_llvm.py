@@ -15,7 +15,7 @@ from hazard_sequences import as_mir, draw, inserted, through_llc
 
 from luthier_py.isa import Inst, InstructionSet, OpFlag, instruction_set, target, targets
 from luthier_py.isa.hazards_cured import SA_SDST, VA_SDST, VA_VCC, VA_VDST, VM_VSRC
-from luthier_py.isa.owed import NOTHING, Missing, missing, possible
+from luthier_py.isa.owed import NOTHING, Missing, find_missing_mitigations, possible
 
 ALL = os.environ.get("LUTHIER_TEST_ISA") == "1"
 SOME = (("gfx90a", 64), ("gfx1010", 32), ("gfx1100", 32), ("gfx1100", 64), ("gfx1201", 32))
@@ -27,10 +27,10 @@ def asked(isa: InstructionSet, instructions: Sequence[Inst]) -> list[Missing]:
     """What must stand before each, if what is asked for stands before those in front of it."""
     owed, found, rows = NOTHING, [], possible(isa, {inst.op for inst in instructions})
     for inst in instructions:
-        lacks = missing(isa, [owed], inst)
+        lacks = find_missing_mitigations(isa, [owed], inst)
         for wait in lacks.instructions(isa, inst):
             owed = owed.behind(isa, wait)
-        owed = owed.behind(isa, inst).join(rows.own(isa, inst)).join(owed.carried(isa, inst))
+        owed = owed.behind(isa, inst).join(rows.own(isa, inst)).join(owed.extend_patterns(isa, inst))
         found.append(lacks)
     return found
 

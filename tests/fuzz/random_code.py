@@ -30,7 +30,7 @@ from luthier_py.isa import (
     sgpr,
     vgpr,
 )
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action
 
 VGPRS, AGPRS, SGPRS = 64, 32, 48
@@ -47,7 +47,7 @@ OWN = OpFlag.INDIRECT | OpFlag.CALL | OpFlag.END  # control that leaves the kern
 @cache
 def known(isa: InstructionSet) -> tuple[tuple[OpInfo, ...], tuple[OpInfo, ...]]:
     """Rows that have a meaning: those that stay in the kernel, and branches."""
-    rows = [op for op in isa.ops if meaning(op) not in (None, Action.TRAP) and not op.flags & OWN]
+    rows = [op for op in isa.ops if find_meaning(op) not in (None, Action.TRAP) and not op.flags & OWN]
     branches = tuple(op for op in rows if op.flags & OpFlag.BRANCH)
     return tuple(op for op in rows if op not in branches), branches
 

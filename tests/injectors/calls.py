@@ -159,7 +159,7 @@ def squeezed(placement: Placement) -> Placement:
 
 
 def fields(change: Any) -> Patch:
-    return put(Hole, "filled", lambda filled: lambda self, hook, args: change(self, filled(self, hook, args)))
+    return put(Hole, "compute_dword", lambda filled: lambda self, hook, args: change(self, filled(self, hook, args)))
 
 
 def address(change: Any) -> Patch:
@@ -295,7 +295,7 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "addresses are of the element before": (("marked", "ways"), address(
         lambda made, isa, edit, to, pc, base, target: made(
             isa, edit, to, pc, base, replace(target, offset=max(target.offset - 8, 0))))),
-    "constants are those of the first call": (("marked",), put(call, "filled", lambda filled: (
+    "constants are those of the first call": (("marked",), put(call, "fill_holes", lambda filled: (
         lambda first: lambda isa, fragment, insertion, insts: first.setdefault(id(fragment), filled(
             isa, fragment, insertion, insts)))({}))),
     "a constant has another sign": (("marked",), fields(lambda hole, made: made ^ 1 << 31)),

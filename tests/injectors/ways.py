@@ -306,7 +306,7 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "something stands in a hook's group": (("marked", "born"), settled(group_with_waits)),
     # calls between functions
     "calls go to the original": (("ways", "everywhere"), put(
-        apply, "cloned", lambda made: lambda program, function, name, beside, instead: made(
+        apply, "clone_function", lambda made: lambda program, function, name, beside, instead: made(
             program, function, name, (), instead))),
     "the last function is not looked for": (("through",), looked_up(
         "items", lambda items: lambda self, pointed: items(self, pointed[:-1] or pointed))),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.isa import Inst
-from luthier_py.isa.semantics import Lanes, Scalar, meaning
+from luthier_py.isa.semantics import Lanes, Scalar, find_meaning
 from luthier_py.isa.semantics.algebra import Value
 from luthier_py.isa.semantics.meaning import Variants
 
@@ -58,7 +58,7 @@ class Taken:
 def recorded(batch: Batch) -> tuple[Wave, Taken]:
     """The right state at the end, and what the meaning was given on the way there."""
     subject, calls = batch.cases[0][0].inst, dict[tuple[Any, ...], tuple[tuple[Value, ...], Any]]()
-    row = _resolved(batch.wave(), subject, meaning(subject.op))
+    row = _resolved(batch.wave(), subject, find_meaning(subject.op))
     if row is None:
         return read(batch.wave(), batch.code), Taken(batch.wave(), subject, None, calls)
     compute = _used(subject, row)
@@ -74,7 +74,7 @@ def recorded(batch: Batch) -> tuple[Wave, Taken]:
     if isinstance(other, Lanes) and other.saturating is not None:
         other = replace(other, saturating=recording)
     right = read(batch.wave(), batch.code, lambda wave, inst: rule(
-        wave, inst, other if inst is subject else meaning(inst.op)))
+        wave, inst, other if inst is subject else find_meaning(inst.op)))
     return right, Taken(batch.wave(), subject, row, calls)
 
 

@@ -21,7 +21,7 @@ from luthier_py.isa.semantics.lds import LoadToLds
 from luthier_py.isa.semantics.matrix import Matrix
 from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.memory import Load, Modify, ScalarAtomic, ScalarLoad, ScalarStore, Store
-from luthier_py.isa.semantics.readers.effects import asked
+from luthier_py.isa.semantics.readers.effects import collect_effects
 
 MOST = 16  # mutants of one function by its steps, spread over all of them
 CLAMP = "no saturation under clamp"
@@ -358,7 +358,7 @@ def encodings(op: OpInfo, row: Any) -> Iterator[Mutant]:
             yield Mutant(f"the half of {info.name} is ignored", row, _setting(info.name, 0, 0))
         elif info.name in ("simm16", "imm") and Access.READ in info.access:
             yield Mutant(f"{info.name} is one more", row, _adding(info.name))
-    if op.flags & _VECTOR and "exec" in asked(op, row).reads:
+    if op.flags & _VECTOR and "exec" in collect_effects(op, row).reads:
         yield Mutant("EXEC is ignored", row, everywhere=True)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from luthier_py.emulator.translation import translate
 from luthier_py.isa import EXEC, Inst, InstructionSet, OpInfo
-from luthier_py.isa.semantics import Lanes, Scalar, meaning
+from luthier_py.isa.semantics import Lanes, Scalar, find_meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.floats import flush_denormals
 from luthier_py.isa.semantics.images import ImageAtomic
@@ -80,7 +80,7 @@ def batches(isa: InstructionSet, op: OpInfo, seed: int) -> Iterator[Batch]:
 def tried(isa: InstructionSet, op: OpInfo, seed: int, wanted: Callable[[Mutant], bool] = lambda each: True
           ) -> Iterator[Trial]:
     """What becomes of each mutant of the row."""
-    row = meaning(op)
+    row = find_meaning(op)
     left = [each for each in mutants(op, row) if wanted(each)]
     fates: dict[int, Fate] = {}
     told: list[set[tuple[Any, ...]]] = [set() for _ in left]
@@ -126,7 +126,7 @@ def outcome(batch: Batch, mutant: Mutant, right: Wave) -> Fate | None:
 def step(wave: Wave, inst: Inst, subject: Inst, mutant: Mutant) -> None:
     """The subject by the mutant, everything else as it is."""
     if inst is not subject:
-        rule(wave, inst, meaning(inst.op))
+        rule(wave, inst, find_meaning(inst.op))
         return
     before = wave.mask(EXEC)
     if mutant.everywhere:
@@ -308,12 +308,12 @@ def in_the_emulator(batch: Batch, mutant: Mutant, patch: Callable[[Any, str, Any
         if inst.op is not subject.op or inst.raw != subject.raw:
             own(self, inst)
             return
-        patch(translate, "meaning", lambda op: mutant.row)
+        patch(translate, "find_meaning", lambda op: mutant.row)
         if mutant.everywhere:
             full = self.ops.constant(self.exec().type, -1)
             self.exec = lambda: full
         own(self, inst if mutant.change is None else mutant.change(inst))
-        patch(translate, "meaning", meaning)
+        patch(translate, "find_meaning", find_meaning)
         if mutant.everywhere:
             del self.exec
 
@@ -324,7 +324,7 @@ def in_the_emulator(batch: Batch, mutant: Mutant, patch: Callable[[Any, str, Any
         return True
     finally:
         patch(translate.Translator, "_instruction", own)
-        patch(translate, "meaning", meaning)
+        patch(translate, "find_meaning", find_meaning)
 
 
 __all__ = ["KERNEL_MODE", "M32", "Fate", "Trial", "batches", "in_the_emulator", "tried"]

@@ -12,7 +12,7 @@ from meaning_trials import Fate, batches, in_the_emulator, outcome, tried
 from reference.campaign import instructions, rows
 from reference.reader import read
 
-from luthier_py.isa.semantics import Lanes, Scalar, lds, meaning
+from luthier_py.isa.semantics import Lanes, Scalar, find_meaning, lds
 from luthier_py.isa.semantics.control import CrossLane
 from luthier_py.isa.semantics.memory import Atomic, Load, Store
 
@@ -40,8 +40,8 @@ def test_cases_tell_wrong_meanings(name: str) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_a_mutant_in_the_emulator_is_caught_as_well(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
     isa, generator = instructions("gfx90a"), random.Random(SEED)
-    op = generator.choice([op for op in rows(isa) if isinstance(meaning(op), kind)])
-    every = list(mutants(op, meaning(op)))
+    op = generator.choice([op for op in rows(isa) if isinstance(find_meaning(op), kind)])
+    every = list(mutants(op, find_meaning(op)))
     batch = next(batch for batch in batches(isa, op, SEED) if batch.cases[0][0].exec_mask)
     right = read(batch.wave(), batch.code)
     told = [mutant for mutant in every if outcome(batch, mutant, right)]
@@ -64,5 +64,5 @@ def test_what_no_case_can_tell() -> None:
 
 def test_there_are_mutants_of_every_meaning() -> None:
     isa = instructions("gfx90a")
-    without = {op.base for op in rows(isa) if not any(True for _ in mutants(op, meaning(op)))}
+    without = {op.base for op in rows(isa) if not any(True for _ in mutants(op, find_meaning(op)))}
     assert without == WITHOUT

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from emulated import ISA, KERNARG_BYTES, LANES, code_object  # noqa: E402
 
-from luthier_py.analysis.registers import allocated, initial_registers  # noqa: E402
+from luthier_py.analysis.registers import compute_allocated_registers, initial_registers  # noqa: E402
 from luthier_py.emulator import EmulatorDevice, LaunchOptions  # noqa: E402
 from luthier_py.errors import LuthierError  # noqa: E402
 from luthier_py.isa import agpr, sgpr, vgpr  # noqa: E402
@@ -41,7 +41,10 @@ def main(seed: int, count: int) -> None:
         try:
             module = device.load(bytes(damaged))
             handle = module.kernel("k")
-            allocated(ISA.target, handle.record.descriptor), initial_registers(ISA.target, handle.record.descriptor)
+            (
+                compute_allocated_registers(ISA.target, handle.record.descriptor),
+                initial_registers(ISA.target, handle.record.descriptor),
+            )
             device.launch(handle, (3, 1, 1), (rng.choice((1, LANES, 1024)), 1, 1), bytes(KERNARG_BYTES))
             module.unload()
         except LuthierError:

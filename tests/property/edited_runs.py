@@ -61,5 +61,5 @@ def _run(bench: Bench, made: Instrumented, tool: RandomTool) -> tuple[Ran, list[
     said = io.StringIO()
     with contextlib.redirect_stdout(said), Receiving(bench.device, channels, received.take) as receiving:
         after = bench.run(made.data, "k.luthier", GROUPS, lambda module: receiving.connect(module, channels, 0))
-        receiving.drained()
+        receiving.drain_all()
     return after, said.getvalue().splitlines()

@@ -23,7 +23,7 @@ def share(seed: int, groups: int = 6, items: int = 150) -> tuple[int, int, int]:
     data = code_object(functions(rng))
     program = lift(load(data), ["k"])
     (one,) = program.kernels
-    foreseen = analyse(program).foreseen(one)
+    foreseen = analyse(program).find_launch_invariants(one)
     segment = struct.pack("<3Q2I", 0, 0, 0, rng.randrange(12), 0).ljust(KERNARG_BYTES, b"\0")
     told = foretell(foreseen, GivenLaunch(segment, (groups, 1, 1), (items, 1, 1)))
     device = EmulatorDevice(load(data).target)

@@ -59,7 +59,7 @@ def check(benches: tuple[Bench, Bench], seed: int, tame: bool) -> float:
 def share(benches: tuple[Bench, Bench], data: bytes) -> float:
     program = lift(load(data), ["k"])
     (one,) = program.kernels
-    foreseen = analyse(program).foreseen(one)
+    foreseen = analyse(program).find_launch_invariants(one)
     found = total = 0
     for each in benches:
         segment = struct.pack("<3Q", *(buffer.address for buffer in each.buffers)).ljust(KERNARG_BYTES, b"\0")

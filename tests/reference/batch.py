@@ -17,7 +17,7 @@ import numpy as np
 
 from luthier_py.emulator.records.layout import Status
 from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, Reg, RegFile, sgpr, vgpr
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import F16, F32, U32
 from luthier_py.isa.semantics.control import Branch, Indexing
 from luthier_py.isa.semantics.crossings import RelativeMove
@@ -100,14 +100,14 @@ class Batch:
             self.code.append(make("v_not_b32", vgpr(row), vgpr(row)))
         self.code.append(case.inst)
         self.code += [make("v_mov_b32", vgpr(row), 0) for row in own]
-        if isinstance(meaning(case.inst.op), Branch):
+        if isinstance(find_meaning(case.inst.op), Branch):
             self.code.append(make("s_not_b32", sgpr(scalar), sgpr(scalar)))
             written |= 1 << scalar
         if case.memory:
             at = (self.memory[0].ctypes.data + 63 & ~63) - self.memory[0].ctypes.data + len(self.cases) * REGION_BYTES
             self.memory[0][at : at + REGION_BYTES] = np.frombuffer(case.memory, np.uint8)
         used = max((i + 1 for i in range(scalar, LAST_SCALAR) if written >> i & 1), default=scalar)
-        used = scalar + 8 if isinstance(meaning(case.inst.op), Indexing) else used
+        used = scalar + 8 if isinstance(find_meaning(case.inst.op), Indexing) else used
         self.next_scalar = used + used % 2
         for index, name in ((VCC, "s_mov_b64"), (EXEC, "s_mov_b64"), (SCC, "s_cselect_b32")):
             if written >> index & 1:
@@ -118,7 +118,7 @@ class Batch:
         registers = [reg.index + reg.dwords for reg in _vectors(case.inst)]
         self.next_scalar += -self.next_scalar % 4
         top = max(registers, default=first)
-        top += 8 if isinstance(meaning(case.inst.op), RelativeMove) else 0  # M0 is below 8
+        top += 8 if isinstance(find_meaning(case.inst.op), RelativeMove) else 0  # M0 is below 8
         self.next_vector = top + top % 2 if registers else first
         self.cases.append((case, first, scalar))
 
@@ -216,7 +216,7 @@ class Batch:
 
 def _sources_alone(inst: Inst) -> list[int]:
     """VGPRs that it reads and does not write."""
-    if isinstance(meaning(inst.op), Branch | Indexing | RelativeMove):
+    if isinstance(find_meaning(inst.op), Branch | Indexing | RelativeMove):
         return []
     reads, writes, _ = inst.effects()
     own = reads.vgpr & ~writes.vgpr

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from luthier_py.isa import InstructionSet, OpInfo
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.evidence import compares, instructions
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
@@ -50,7 +50,7 @@ def run_campaign(name: str, seed: int, ops: Iterable[OpInfo], every: bool) -> Ou
         for overlap, varied, focus in (*((*each, {}) for each in variants(op, every)),
                                        *((None, False, each) for each in given if each not in told)):
             place = batch.place()
-            if place is None or isinstance(meaning(op), MATRICES) and batch.cases:
+            if place is None or isinstance(find_meaning(op), MATRICES) and batch.cases:
                 outcome.differences += batch.differences()
                 number += 1
                 batch = Batch(isa, seed + number, MODES[number % len(MODES)])

@@ -14,7 +14,7 @@ from luthier_py.isa import EXEC, M0, VCC, Access, Inst, InstructionSet, OperandI
 from luthier_py.isa.dual import is_dual
 from luthier_py.isa.legal import why_illegal
 from luthier_py.isa.registers import SCC
-from luthier_py.isa.semantics import Lanes, Scalar, meaning
+from luthier_py.isa.semantics import Lanes, Scalar, find_meaning
 from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, I32, U32, Type
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.control import Action, Branch, Indexing
@@ -93,7 +93,7 @@ class Place:
 
 def types_of(op: OpInfo) -> dict[str, Type]:
     """The type of each source by its operand's name."""
-    row = meaning(op)
+    row = find_meaning(op)
     row = row.typical if isinstance(row, Variants) else row
     row = row.of(0, 0) if isinstance(row, MixedMatrix | WaveMixedMatrix) else row
     if isinstance(row, Matrix | SparseMatrix):
@@ -158,7 +158,7 @@ class Cases:
             case.scalars |= scalars_of(self.isa.target, inst, number)
             case.scc = case.scalars.pop(SCC, None)
             return
-        if not isinstance(meaning(inst.op), TransposedLoad):
+        if not isinstance(find_meaning(inst.op), TransposedLoad):
             some = number in (2, 5) or "fi" in given or "bound_ctrl" in given
             case.exec_mask = EXECS[3] if some else self.generator.choice((FULL, EXECS[-1])) if number == 3 else FULL
         if not is_memory(inst):
@@ -206,7 +206,7 @@ class Cases:
             return pick(LITERALS) if any(width == 32 for _, width, _ in info.segments) else pick(LITERALS) & 0xFFFF
         if not info.dwords:
             return self._modifier(op, info, varied)
-        if isinstance(meaning(op), GatherInGroup) and info.name in ("src1", "src2"):
+        if isinstance(find_meaning(op), GatherInGroup) and info.name in ("src1", "src2"):
             return pick((place.scalar + (info.name == "src2"), 128 + pick(GROUPS)))
         if info.kind in ("sgpr", "bool", "sdwavcc") or not set(info.files) & set("VA"):
             indexed = OpFlag.INDEXES_REGISTERS in op.flags and info.kind == "src" and "V" not in info.files
@@ -222,7 +222,7 @@ class Cases:
             return index | file | (VECTOR if info.kind == "srcAV" else 0)
         if info.kind == "sdwa":
             return pick((index, index, SDWA_SCALAR + pick(range(0, INPUTS, 2)))) if varied else index
-        if varied and isinstance(meaning(op), Matrix | WaveMatrix) and info.name == "src2" and pick((False, True)):
+        if varied and isinstance(find_meaning(op), Matrix | WaveMatrix) and info.name == "src2" and pick((False, True)):
             return pick((128, 193, 242))
         if varied and info.kind == "src" and "S" in info.files and pick((False, False, True)):
             scalars = [*range(0, INPUTS, 2), VCC, 235, 253, 251, 252]
@@ -274,16 +274,16 @@ class Cases:
             return pick((0, 1)) if varied else 0
         if info.name == "omod":
             return pick(range(4)) if varied else 0
-        if info.name in ("cbsz", "abid") and isinstance(meaning(op), SparseMatrix):
+        if info.name in ("cbsz", "abid") and isinstance(find_meaning(op), SparseMatrix):
             return self.generator.getrandbits(4) & bits if varied else 0
-        if info.name in ("cbsz", "abid", "blgp") and isinstance(meaning(op), Matrix):
-            return self._broadcast(meaning(op), info.name) if varied else 0
-        if info.name.startswith("index_key") and isinstance(meaning(op), WaveMatrix):
-            return self.generator.getrandbits(2) & bits if meaning(op).depth < 64 or "IU4" in op.base else 0
-        if info.name in ("cbsz", "blgp") and isinstance(meaning(op), MixedMatrix):
+        if info.name in ("cbsz", "abid", "blgp") and isinstance(find_meaning(op), Matrix):
+            return self._broadcast(find_meaning(op), info.name) if varied else 0
+        if info.name.startswith("index_key") and isinstance(find_meaning(op), WaveMatrix):
+            return self.generator.getrandbits(2) & bits if find_meaning(op).depth < 64 or "IU4" in op.base else 0
+        if info.name in ("cbsz", "blgp") and isinstance(find_meaning(op), MixedMatrix):
             return pick(range(5))
-        if isinstance(meaning(op), WaveMixedMatrix):
-            return self._wave_format(meaning(op), info.name)
+        if isinstance(find_meaning(op), WaveMixedMatrix):
+            return self._wave_format(find_meaning(op), info.name)
         if info.name == "scale_sel":  # blocks of 16 are refused
             return self.generator.getrandbits(3) & 6
         if info.name in ("simm16", "bitop3"):
@@ -305,7 +305,7 @@ class Cases:
                 "blgp": self.generator.randrange(8)}[name]
 
     def _with_values(self, inst: Inst, place: Place, whole: int | None) -> Case | None:
-        row = meaning(inst.op)
+        row = find_meaning(inst.op)
         if isinstance(row, MOVES):
             return self._with_image(inst, place)
         if is_memory(inst):
@@ -348,7 +348,7 @@ class Cases:
         case.exec_mask = pick(EXECS if alone or row is GatherInGroup.ADDRESS else EXECS[:2])
 
     def _with_image(self, inst: Inst, place: Place) -> Case | None:
-        row, chosen = meaning(inst.op), with_fields(self.isa, inst, meaning(inst.op), self.generator)
+        row, chosen = find_meaning(inst.op), with_fields(self.isa, inst, find_meaning(inst.op), self.generator)
         if chosen is None:
             return None
         inst = chosen
@@ -370,7 +370,7 @@ class Cases:
         return case
 
     def _with_memory(self, inst: Inst, place: Place) -> Case:
-        row = meaning(inst.op)
+        row = find_meaning(inst.op)
         masks = (FULL, 0, EXECS[4]) if isinstance(row, TransposedLoad) else EXECS  # its lanes give to each other
         case = Case(inst, self.generator.choice(masks), {}, {}, memory=memory_of(row, self.generator))
         for operand in inst.operands:

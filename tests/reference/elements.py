@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from luthier_py.isa import Inst, Reg, Target
-from luthier_py.isa.names import DATA_FORMATS, NUMBER_FORMATS, unified_formats
+from luthier_py.isa.names import DATA_FORMATS, NUMBER_FORMATS, list_unified_formats
 from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
 from reference import floats
 from reference.buffers import Resource, lane_operands, resource_of
@@ -36,7 +36,7 @@ def format_named(name: str) -> Format:
 def formats(target: Target) -> dict[int, Format]:
     """By the number in a resource."""
     if target.generation >= 10:
-        return {code: format_named(name) for code, name in enumerate(unified_formats(target)) if code}
+        return {code: format_named(name) for code, name in enumerate(list_unified_formats(target)) if code}
     return {data << 3 | number: format_named(f"{DATA_FORMATS[data]}_{NUMBER_FORMATS[number]}")
             for data in range(1, 15) for number in range(8) if _known(DATA_FORMATS[data], NUMBER_FORMATS[number])}
 

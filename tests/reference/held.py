@@ -12,7 +12,7 @@ from functools import cache
 
 from luthier_py.isa import EXEC, M0, VCC, Access, Inst, InstructionSet, Operand, OpInfo, RegFile, Target
 from luthier_py.isa.registers import SCC
-from luthier_py.isa.semantics import Lanes, Scalar, meaning
+from luthier_py.isa.semantics import Lanes, Scalar, find_meaning
 from luthier_py.isa.semantics.algebra import BOOL, Kind
 from luthier_py.isa.semantics.meaning import SignaturePart, Situation, Variants
 from luthier_py.isa.semantics.memory import ScalarAtomic
@@ -30,7 +30,7 @@ ALONE = 0xFAC688  # of DPP8: each lane its own
 @cache
 def row_of(op: OpInfo, target: Target, ieee: bool = True) -> Lanes | Scalar | None:
     """The function of values that it is, if it is one."""
-    row = meaning(op)
+    row = find_meaning(op)
     if isinstance(row, Variants):
         row = row.of(Situation(lambda name: 0, target.fnuz_floats, False, ieee, not target.clamps_by_mode,
                                target.first_nan, target.half_products_flush, target.dots_keep_denormals))
@@ -40,7 +40,7 @@ def row_of(op: OpInfo, target: Target, ieee: bool = True) -> Lanes | Scalar | No
 def completed(target: Target, op: OpInfo, first: int, given: dict[str, int]) -> dict[str, int]:
     """With fields of operands that can hold something: masks in VCC, scalars in registers from the first one on."""
     row = row_of(op, target)
-    more: dict[str, int] = {"sdata": first - ADDRESS} if given and isinstance(meaning(op), ScalarAtomic) else {}
+    more: dict[str, int] = {"sdata": first - ADDRESS} if given and isinstance(find_meaning(op), ScalarAtomic) else {}
     for info in op.operands if given and row is not None else ():
         if isinstance(row, Lanes):
             if info.kind in ("sgpr", "bool") and info.access is Access.READ:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from luthier_py.isa import Inst
-from luthier_py.isa.semantics import Dual, Lanes, Scalar, meaning
+from luthier_py.isa.semantics import Dual, Lanes, Scalar, find_meaning
 from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
 from luthier_py.isa.semantics.crossings import GatherInGroup, GatherInRow, RelativeMove
@@ -67,7 +67,7 @@ def read(wave: Wave, code: Sequence[Inst], step: Callable[[Wave, Inst], None] | 
         inst = places[wave.pc]
         wave.pc += inst.size_bytes
         if step is None:
-            rule(wave, inst, meaning(inst.op))
+            rule(wave, inst, find_meaning(inst.op))
         else:
             step(wave, inst)
     return wave

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from luthier_py.isa import M0, Inst, InstructionSet
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
 from luthier_py.isa.semantics.lds import (
@@ -143,7 +143,7 @@ def scalar_values(isa: InstructionSet, inst: Inst, region: Region, first: int,
     extra = generator.choice((0, 16, 64))
     family = family_of(inst)
     if family == "BUFFER" or inst.op.base.startswith("S_BUFFER"):
-        words = resource_words(isa, inst, meaning(inst.op), region.address, generator)
+        words = resource_words(isa, inst, find_meaning(inst.op), region.address, generator)
         values |= {first + ADDRESS + i: word for i, word in enumerate(words)}
         extra = generator.choice((0, 16, 32))
     elif family in ("GLOBAL", "S", "FLAT"):
@@ -151,7 +151,7 @@ def scalar_values(isa: InstructionSet, inst: Inst, region: Region, first: int,
         values |= {first + ADDRESS: base & M32, first + ADDRESS + 1: base >> 32}
     else:
         values[first + ADDRESS] = 128 if below else generator.choice((0, 128))
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     data = inst.find("sdata")
     if isinstance(row, ScalarAtomic) and data is not None and data.reg is not None and data.reg.index >= first:
         word = contents(row, generator, 32 * data.reg.dwords)[0]
@@ -160,7 +160,7 @@ def scalar_values(isa: InstructionSet, inst: Inst, region: Region, first: int,
         values[M0] = generator.getrandbits(32)
     elif isinstance(row, LdsBroadcast):
         values[M0] = generator.choice((0, 1, 2, 4, 5)) << 16 | 4 * generator.randrange(1000)
-    values[first + EXTRA] = extra // getattr(meaning(inst.op), "unit", 1)
+    values[first + EXTRA] = extra // getattr(find_meaning(inst.op), "unit", 1)
     return values
 
 
@@ -210,4 +210,4 @@ def memory_of(row: object, generator: random.Random) -> bytes:
 
 
 def is_memory(inst: Inst) -> bool:
-    return isinstance(meaning(inst.op), (*ROWS, Permute))
+    return isinstance(find_meaning(inst.op), (*ROWS, Permute))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from luthier_py.isa import Access, OpFlag, OpInfo
-from luthier_py.isa.semantics import Lanes, Scalar, meaning
+from luthier_py.isa.semantics import Lanes, Scalar, find_meaning
 from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.memory import ScalarAtomic
 
@@ -39,7 +39,7 @@ def overlaps(op: OpInfo) -> Iterator[tuple[str, int] | None]:
 
 def focuses(op: OpInfo) -> Iterator[dict[str, int]]:
     """Each modifier by itself, with what it needs to show."""
-    row = meaning(op)
+    row = find_meaning(op)
     if op.flags & (OpFlag.VMEM | OpFlag.LDS | OpFlag.SMEM):
         yield from ({WHOLE: number} for number in range(
             SCALARS_TOLD if isinstance(row, ScalarAtomic) else BELOW + 1))
@@ -81,6 +81,6 @@ def variants(op: OpInfo, every: bool) -> list[tuple[tuple[str, int] | None, bool
     ways = list(overlaps(op))
     if not every:
         return [(None, True), (ways[len(op.record) % len(ways)], True)]
-    one = isinstance(meaning(op), Scalar)  # a case has one number, where others have one for each lane
+    one = isinstance(find_meaning(op), Scalar)  # a case has one number, where others have one for each lane
     return [(None, False), *((None, True) for _ in range(12 if one else 6 if OpFlag.VALU in op.flags else 3)),
             *((way, bool(number % 2)) for number, way in enumerate(ways[1:]))]

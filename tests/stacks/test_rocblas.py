@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.releases.fetched import VARIABLE, fetched
+from luthier_py.releases.fetched import VARIABLE, find_fetched_release
 
 HERE = Path(__file__).resolve().parent
 RELEASE = "rocm-7.2"
@@ -34,7 +34,7 @@ def stacks(monkeypatch):
     [("rocm-7.2", "hsa", "gfx90a", "s NT x1"), ("luthier-7.2", "hip", "gfx942", "f16 NN x1")],  # this by D16 loads
 )
 def test_rocblas_multiplies_and_is_counted(stacks, stack, level, target, product):
-    release = fetched(RELEASE)
+    release = find_fetched_release(RELEASE)
     if release is None or "librocblas5" not in release.versions:
         pytest.skip(f"no rocBLAS: luthier fetch {RELEASE} librocblas5")
     command = [sys.executable, str(HERE / "rocblas_program.py"), str(release.libraries), "--only", f"^{product}"]

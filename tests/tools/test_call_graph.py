@@ -15,7 +15,7 @@ from luthier_py.analysis import source_frames
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.ir import lift
 from luthier_py.loader import load
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.pipeline import instrument
 from luthier_py.samples import sample as sample_called
 from luthier_py.session.demo import launch_of
@@ -59,11 +59,11 @@ def check(code: bytes, launch: Launch) -> dict:
     report, (_, waves) = run(code, launch)[0].report, walks(code, launch)
     stacks, calls, entered = Counter(), Counter(), Counter()
     for step in (step for walk in waves for step in walk):
-        names = [demangled(function.name) for function in step.active]
+        names = [demangle(function.name) for function in step.active]
         stacks[tuple(names)] += len(step.block.instrs)
         entered[names[-1]] += step.entered
         if step.caller is not None:
-            calls[demangled(step.caller.name), names[-1]] += 1
+            calls[demangle(step.caller.name), names[-1]] += 1
     assert {tuple(row["stack"]): row["instructions"] for row in report["stacks"]} == stacks
     made = Counter()
     for row in report["calls"]:
@@ -118,7 +118,7 @@ def test_recursion_has_the_context_in_which_it_began(code) -> None:
     made = instrument(data, load_tool("none"))
     by_function = Counter()
     for pc, n in counts.items():
-        by_function[next(demangled(f.name) for f in made.program.functions if f.address <= pc < f.end)] += n
+        by_function[next(demangle(f.name) for f in made.program.functions if f.address <= pc < f.end)] += n
     assert {row["function"]: row["exclusive"] for row in ran.report["functions"]} == by_function
     stacks = {tuple(name.partition("(")[0] for name in row["stack"]) for row in ran.report["stacks"]}
     assert stacks == {("trees",), ("trees", "tree"), ("trees", "tree", "mixed"), ("trees", "mixed")}
@@ -149,7 +149,7 @@ def test_inlined_functions_are_frames_and_files_agree(code) -> None:
     frames, expected = source_frames(load(data)), Counter()
     for pc, n in counts.items():
         innermost = frames.at(pc)
-        expected[demangled(innermost[0].function)] += n
+        expected[demangle(innermost[0].function)] += n
     found = Counter()
     for row in ran.report["stacks"]:
         found[row["stack"][-1]] += row["instructions"]

@@ -15,7 +15,7 @@ from luthier_py.pipeline import instrument
 from luthier_py.session.run import Launch, Ran, run_instrumented, run_original
 from luthier_py.session.specs import parse_argument
 from luthier_py.tool import Tool, load_tool
-from luthier_py.tool.filters import passing
+from luthier_py.tool.filters import compile_filter
 from luthier_py.tools.script import Script
 
 SOURCE = """
@@ -66,7 +66,7 @@ def test_scripts_have_both(code: bytes, text: str, lanes: int) -> None:
 def test_a_filter_finds_either(code: bytes) -> None:
     program = lift(load(code))
     instrs = [instr for function in program.functions for instr in function.instrs]
-    chosen = {name: sum(map(passing(f"opcode = {name}", program), instrs)) for name in EXPECTED}
+    chosen = {name: sum(map(compile_filter(f"opcode = {name}", program), instrs)) for name in EXPECTED}
     assert chosen == {"v_dual_mul_f32": 1, "v_dual_add_f32": 2, "v_add_f32_e32": 1}
 
 

@@ -16,7 +16,7 @@ from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import Misread
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
-from luthier_py.report.columns import aligned
+from luthier_py.report.columns import align_columns
 from luthier_py.samples import sample
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import Done, run_instrumented
@@ -28,7 +28,7 @@ SCRIPTS = re.findall(r"```script\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
 def table(header: list[str], rows: list[tuple[Any, ...]]) -> list[str]:
-    return [f"    {line}" for line in aligned(header, rows, left=0, first=1).split("\n")]
+    return [f"    {line}" for line in align_columns(header, rows, left=0, first=1).split("\n")]
 
 
 def mix(o: Observed) -> list[str]:

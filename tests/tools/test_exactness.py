@@ -11,7 +11,7 @@ import pytest
 from emulated import ISA, Bench, code_object
 
 from luthier_py.analysis import analyse
-from luthier_py.analysis.differing import Decides, differing
+from luthier_py.analysis.differing import Decides, find_device_dependence
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.ir import lift
 from luthier_py.isa import sgpr, vgpr
@@ -76,7 +76,7 @@ DECIDED = {
 
 def found(name):
     program = lift(load(code_object({"k": KERNELS[name]})))
-    return differing(program, analyse(program))
+    return find_device_dependence(program, analyse(program))
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -162,6 +162,6 @@ def test_a_stack_is_no_earlier_launch(target, require_tool, tmp_path):
     subprocess.run([require_tool("clang-22"), *options, f"--offload-arch={target}", "k.hip", "-o", "k.co"],
                    cwd=tmp_path, check=True)
     program = lift(load((tmp_path / "k.co").read_bytes()))
-    found = differing(program, analyse(program))
+    found = find_device_dependence(program, analyse(program))
     assert not found.decisions and any(
         instr.op.spaces & Space.SCRATCH for function in program.functions for instr in function.instrs)

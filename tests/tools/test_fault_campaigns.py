@@ -23,9 +23,9 @@ from luthier_py.report.disassembly import disassemble
 from luthier_py.report.faults import wilson
 from luthier_py.samples import sample
 from luthier_py.session.faults.bench import FaultBench, fault_bench
-from luthier_py.session.faults.campaign import recorded_subjects, run_campaign
-from luthier_py.session.faults.drawing import MODELS, OF_OPCODE, ONCE, STUCK, Campaign, InjectedFault, drawn
-from luthier_py.session.faults.judging import FaultEffect, Injection, judged
+from luthier_py.session.faults.campaign import read_recorded_subjects, run_campaign
+from luthier_py.session.faults.drawing import MODELS, OF_OPCODE, ONCE, STUCK, Campaign, InjectedFault, draw_fault
+from luthier_py.session.faults.judging import FaultEffect, Injection, judge_fault
 from luthier_py.session.run import Launch
 from luthier_py.session.run_settings import run_settings
 from luthier_py.session.specs import parse_argument
@@ -199,8 +199,8 @@ def test_effects_are_those_of_a_model(faults: int, saxpy: Path) -> None:
         assert SaxpyModel(record, memory_of(bench, [data for _, data in bench.launch.before]), None).run() == golden
         effects = Counter[tuple[bool, FaultEffect]]()
         for number in range(faults):
-            fault = drawn(number, 7, MODELS, bench.written)
-            found = judged(bench, fault, {}, every_lane=False).injection
+            fault = draw_fault(number, 7, MODELS, bench.written)
+            found = judge_fault(bench, fault, {}, every_lane=False).injection
             effect, hit, left = modelled(bench, fault, golden)
             assert (found.effect, hit) == (effect, {name: found.hit[name] for name in hit}), fault
             assert left is None or left == memory_of(bench, bench.launch.after), fault
@@ -217,7 +217,9 @@ def test_a_bit_that_is_stuck_in_every_lane(saxpy: Path) -> None:
         before = memory_of(bench, [data for _, data in bench.launch.before])
         x, y = (np.frombuffer(before[at], np.uint32)[:1000] for at in (x_at, y_at))
         for model, of in (("stuck_1", slice(320, 384)), ("opcode_1", slice(None))):
-            found = judged(bench, InjectedFault(0, model, 5, 3, 20, 0), {"INSTRUMENT": "pc = 0x1954"}, every_lane=True)
+            found = judge_fault(
+                bench, InjectedFault(0, model, 5, 3, 20, 0), {"INSTRUMENT": "pc = 0x1954"}, every_lane=True
+            )
             wrong = x.copy()
             wrong[of] |= 1 << 20
             sums = np.float64(a) * wrong.view(np.float32) + y.view(np.float32)
@@ -229,7 +231,7 @@ def test_a_bit_that_is_stuck_in_every_lane(saxpy: Path) -> None:
 def alone(path: Path, options: dict[str, str], fault: InjectedFault) -> Injection:
     gc.collect()
     with fault_bench(read_record(path), path, options, EMULATOR) as bench:
-        return judged(bench, fault, options, every_lane=False).injection
+        return judge_fault(bench, fault, options, every_lane=False).injection
 
 
 def test_a_value_that_nobody_reads(saxpy: Path) -> None:
@@ -239,7 +241,7 @@ def test_a_value_that_nobody_reads(saxpy: Path) -> None:
     with fault_bench(read_record(saxpy), saxpy, options, EMULATOR) as bench:
         for when, effect in ((0, FaultEffect.MASKED), (1, FaultEffect.MASKED), (2, FaultEffect.CRASH)):
             fault = InjectedFault(0, "flip", 4, when, 20, 0)
-            found = judged(bench, fault, options, every_lane=False).injection
+            found = judge_fault(bench, fault, options, every_lane=False).injection
             assert found.effect is effect and found.hit is not None
             assert found.hit["register"] == ("vcc_lo", "vcc_hi", "v1")[when]
     assert "bad address" in found.why and "global_load_dword v3" in found.why
@@ -264,8 +266,8 @@ def test_results_on_other_targets(target: str, size: int, require_tool: Callable
         assert sum(map(sum, bench.written)) == 1000
         y = int.from_bytes(bench.launch.record.kernarg[16:24], "little")
         for number in range(15):
-            fault = drawn(number, 3, ("flip",), bench.written)
-            found, wanted = judged(bench, fault, {}, every_lane=False).injection, memory_of(bench, bench.golden)
+            fault = draw_fault(number, 3, ("flip",), bench.written)
+            found, wanted = judge_fault(bench, fault, {}, every_lane=False).injection, memory_of(bench, bench.golden)
             place = 4 * (size * fault.wave + fault.when)
             right = int.from_bytes(wanted[y][place : place + 4], "little")
             wrong = (right ^ 1 << fault.bit).to_bytes(4, "little")
@@ -286,7 +288,9 @@ def test_a_campaign_goes_on_where_it_was(saxpy: Path, tmp_path: Path) -> None:
         calls = list[None]()
         campaign = Campaign(faults, seed, ("flip", "zero"), {})
         ended = lambda: calls.append(None)  # noqa: E731
-        return run_campaign(recorded_subjects([saxpy], 0), campaign, tmp_path / folder, EMULATOR, ended), len(calls)
+        return run_campaign(read_recorded_subjects([saxpy], 0), campaign, tmp_path / folder, EMULATOR, ended), len(
+            calls
+        )
 
     whole, calls = run("whole", 8)
     assert calls == 8 and whole["all"]["judged"] == 8
@@ -306,7 +310,7 @@ def test_a_campaign_goes_on_where_it_was(saxpy: Path, tmp_path: Path) -> None:
 def test_faults_are_drawn_evenly() -> None:
     """Each register as often as any other: by wave, bit and place, within five standard deviations."""
     written = (300, 0), (), (100, 600)
-    found = [drawn(number, 1, ("flip", "value"), written) for number in range(4000)]
+    found = [draw_fault(number, 1, ("flip", "value"), written) for number in range(4000)]
     assert all(each.when < written[each.launch][each.wave] for each in found)
     found = [replace(each, wave=each.launch + each.wave) for each in found]
     for count, share in ((sum(each.wave == 0 for each in found), 0.3), (sum(each.wave == 3 for each in found), 0.6),

@@ -33,7 +33,7 @@ from recorded_scripts import (
 from luthier_py.analysis import source_lines
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.ir import Instr
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.pipeline import instrument
 from luthier_py.samples import sample
 from luthier_py.session.demo import launch_of
@@ -145,7 +145,7 @@ FLOATS = "opcode = v_*_f32*"
 ORACLES: dict[str, tuple[str, Callable[[Observed], Any]]] = {
     "block: sum(instructions)": (HISTOGRAM, lambda o: {(): o.profile.total}),
     "block: sum(instructions, by=function)": ("device_call", lambda o: total(
-        (demangled(function.name), o.runs(instr)) for function in o.functions for instr in function.instrs)),
+        (demangle(function.name), o.runs(instr)) for function in o.functions for instr in function.instrs)),
     "block: sum(instructions, by=line)": (LINES_OF, lambda o: counted("index >= 0", by_lines(o))(o)),
     'on("*"): count(by=opcode)': (HISTOGRAM, lambda o: dict(o.profile.opcodes())),
     'on("vector_alu"): count(by=line)': (LINES_OF, lambda o: counted("vector_alu", by_lines(o))(o)),

@@ -12,7 +12,7 @@ from luthier_py.errors import how_many
 from luthier_py.ir import Function, Instr
 from luthier_py.isa import AccessKind, AddressForm, Reg
 from luthier_py.isa.semantics.readers.numbers import Number, linear
-from luthier_py.report.columns import aligned
+from luthier_py.report.columns import align_columns
 from luthier_py.tool import SAME, InstrPlace, InstrPlaces, RowsBy
 
 from .gathers import loads_behind
@@ -83,7 +83,7 @@ class AccessPatterns(Tool):
                 f"{report['lanes']} lanes, lines of {report['line']} bytes")
         cells = [(_of_bytes(row), _pattern(row), _lines(row), f"{row['pc']:#x}", row["instruction"], row["source"])
                  for row in rows]
-        table = aligned(("bytes", "pattern", "lines", "pc", "instruction", "source"), cells, left=5)
+        table = align_columns(("bytes", "pattern", "lines", "pc", "instruction", "source"), cells, left=5)
         told = [f"  {row['source'] or hex(row['pc'])}: {row['advice']}" for row in rows if row["advice"]]
         return "\n".join([head, table, *told])
 

@@ -36,10 +36,10 @@ from luthier_py.analysis import line_order, source_lines
 from luthier_py.intrinsics import atomic_add, popcount
 from luthier_py.ir import Block, Instr
 from luthier_py.isa import Inst
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Branch
 from luthier_py.isa.semantics.readers.lane_bits import assignments, outcome
-from luthier_py.report.columns import aligned, percent
+from luthier_py.report.columns import align_columns, percent
 from luthier_py.tool import (
     SAME,
     SUM,
@@ -187,7 +187,7 @@ class BranchDivergence(Tool):
         columns = ("executions", "divergent", "lanes", "go on", "pc", "condition", "instruction", "source")
         rows = [(row["executions"], row["divergent"], row["before"], row["after"], f"{row['pc']:#x}", row["condition"],
                  row["instruction"], row["source"]) for row in report["branches"]]
-        lines = [head, aligned(columns, rows, left=3)]
+        lines = [head, align_columns(columns, rows, left=3)]
         lines += [f"  {row['source'] or 'without a line'}: {row['executions']} instructions, "
                   f"{percent(row['activity'])} of lanes active" for row in report["lines"]]
         return "\n".join([*lines, *left_out_lines(report["left_out"])])
@@ -197,7 +197,7 @@ def sites_of(block: Block, wave_size: int) -> Iterator[Site]:
     """Those of a block: what wrote EXEC last before a branch on it is one with that branch."""
     narrows: Instr | None = None
     for instr in block.instrs:
-        branch = meaning(instr.op)
+        branch = find_meaning(instr.op)
         writes = bool(instr.inst.writes.overlaps(RegSet.of(LANES)))
         if isinstance(branch, Branch) and branch.register is not None:
             on_exec = branch.register == "exec"

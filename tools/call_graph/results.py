@@ -13,7 +13,7 @@ from typing import Any
 
 from luthier_py.analysis import Frames
 from luthier_py.ir import Function, Program
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.tool import SUM, Amounts, Counting, Following, RowsBy, Variable
 from luthier_py.tools.call_graph.contexts import Contexts
 
@@ -77,7 +77,7 @@ class Run:
 
 
 def part_of(program: Program, function: Function, counting: Counting, first: int, frames: Frames) -> Part:
-    name = demangled(function.name)
+    name = demangle(function.name)
     noted = tuple(Counter(_stack(frames, name, instr.pc) for instr in s.instrs) for s in counting.stretches)
     numbers = {instr: number for number, s in enumerate(counting.stretches) for instr in s.instrs}
     sites = tuple(
@@ -89,7 +89,7 @@ def part_of(program: Program, function: Function, counting: Counting, first: int
 
 def _stack(frames: Frames, function: str, pc: int) -> Stack:
     """The function, and what is inlined into it there."""
-    inlined = [demangled(frame.function) for frame in frames.at(pc)[:-1]]
+    inlined = [demangle(frame.function) for frame in frames.at(pc)[:-1]]
     return (function, *reversed(inlined))
 
 

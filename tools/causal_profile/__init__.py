@@ -17,7 +17,7 @@ from luthier_py.intrinsics import atomic_max, atomic_min, clock
 from luthier_py.isa import InstructionSet
 from luthier_py.isa.cycles import Pipe, Work, cycle_model
 from luthier_py.tool import Clock
-from luthier_py.tool.filters import passing
+from luthier_py.tool.filters import compile_filter
 from luthier_py.tools.causal_profile.wanted import Delay, delays
 
 OUTSIDE = 1 << 20  # priority of what measures
@@ -62,7 +62,7 @@ class CausalProfile(Tool):
 
     def instrument(self, m: Mutator) -> Slowed:
         own, others = weights(self.speedup)
-        passes = passing(self.test, m.program) if self.test else lambda instr: False
+        passes = compile_filter(self.test, m.program) if self.test else lambda instr: False
         tested = {instr for function in m.functions() for instr in m.instrs(function) if passes(instr)}
         inserted = 0
         for function in m.functions() if others > 1 else ():
@@ -122,7 +122,7 @@ def listing(isa: InstructionSet, delay: Delay) -> str:
     model, lines, idle = cycle_model(isa.target), list[str](), delay.held
     if delay.pipe in BUSY:
         work, text = BUSY[delay.pipe]
-        times, idle = divmod(delay.held, model.timing(work, isa.wave_size)[0])
+        times, idle = divmod(delay.held, model.compute_timing(work, isa.wave_size)[0])
         lines += [text] * times
     sleeps, rest = divmod(idle + delay.idle, SLEEP_CYCLES)
     states = rest // model.step

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator
-from luthier_py.analysis.differing import Decision, differing
+from luthier_py.analysis.differing import Decision, find_device_dependence
 from luthier_py.ir import Instr
 from luthier_py.isa.semantics.readers.freedoms import Freedom
 from luthier_py.tool import ANY, SUM, InstrPlace, InstrPlaces, RowsBy, Stretch, combined, place_text
@@ -67,7 +67,7 @@ class Exactness(BlockCounts):
         return tuple(instr.pc for instr in stretch.instrs)
 
     def instrument(self, m: Mutator) -> Findings:
-        found, places = differing(m.program, m.facts), InstrPlaces(m.program)
+        found, places = find_device_dependence(m.program, m.facts), InstrPlaces(m.program)
 
         def place(instr: Instr, freedoms: Iterable[Freedom]) -> Place:
             return Place(places.of(instr), named(freedoms))

@@ -32,7 +32,7 @@ from luthier_py import (
 from luthier_py.ir import Function, Instr
 from luthier_py.isa import EXEC, OperandKind, RegSet, Target, sgpr
 from luthier_py.isa.float_results import FloatFormat, FloatPart, FloatResult, ends_division, float_results
-from luthier_py.isa.lost_denormals import lost_denormals
+from luthier_py.isa.lost_denormals import find_flushed_denormals
 from luthier_py.isa.operand_parts import constant_of
 from luthier_py.tool import (
     FIRST,
@@ -210,7 +210,7 @@ class FloatCheck(Tool):
 
 def losing_dwords(instr: Instr, target: Target) -> Iterator[FloatPart]:
     """Of two numbers each; addends of 32 bits are left out."""
-    for name, kind in lost_denormals(instr.inst, target).items():
+    for name, kind in find_flushed_denormals(instr.inst, target).items():
         given = instr.inst[name]
         if kind.bits == 16 and given.kind is OperandKind.CONSTANT:
             yield FloatPart(kind, constant_of(instr.inst, given) & 0xFFFFFFFF)

@@ -8,7 +8,7 @@ from typing import Any
 
 from luthier_py import LaunchResult, Tool
 from luthier_py.report import plots
-from luthier_py.report.annotated import Beside, listing, source_table, told_first
+from luthier_py.report.annotated import Beside, build_listing, sort_by_annotated_lines, source_table
 from luthier_py.report.columns import comma_separated, idle_line
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.sources import SourceFolder
@@ -37,7 +37,7 @@ def _plot(rows: list[dict[str, Any]], count: int) -> Picture:
     parts = {name: [row[f"{name}_cycles".replace("-", "_")] for row in worst] for name in ("conflict-free", "conflict")}
     labels = [f"{row['pc']:#x} {row['instruction'].split()[0]}" for row in worst]
     title = "LDS cycles of the worst instructions"
-    return Picture(title, plots.stacked_bars(labels, parts, title, "cycles"))
+    return Picture(title, plots.plot_stacked_bars(labels, parts, title, "cycles"))
 
 
 def _page(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], pictures: list[Picture], folder: SourceFolder
@@ -51,11 +51,11 @@ def _page(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], pictures:
         *((name.replace("_", " "), str(number)) for name, number in total.items()),
     )
     files = _files(by_pc.values())
-    sources = told_first(source_table(file, source, COLUMNS[:-1], _by_line(file, by_pc.values()))
+    sources = sort_by_annotated_lines(source_table(file, source, COLUMNS[:-1], _by_line(file, by_pc.values()))
                          for file in files if (source := folder.source(file)).lines)
     beside = {pc: Beside(_cells(row), heat)
               for (pc, row), heat in zip(by_pc.items(), _heats(by_pc.values()), strict=True)}
-    listings = [listing(function, counted.lines, folder, COLUMNS, beside)
+    listings = [build_listing(function, counted.lines, folder, COLUMNS, beside)
                 for function in counted.reached(launch.kernel)]
     notes = [line[0].upper() + line[1:] + "." for line in advice_text(report)]
     notes += [] if plots.available() else ["Install luthier-py[plot] for a plot of the worst instructions."]

@@ -10,7 +10,7 @@ from luthier_py import LaunchResult, Variable
 from luthier_py.analysis.lines import SourceLines
 from luthier_py.ir import Function, Instr, Program
 from luthier_py.isa.lds_banks import LdsAccess, bank_model
-from luthier_py.report.columns import aligned, idle_line
+from luthier_py.report.columns import align_columns, idle_line
 from luthier_py.tool import MOST, SUM, Amounts, InstrPlace, Omission, RowsBy, left_out_lines, loop_of
 
 Report = dict[str, Any]
@@ -125,5 +125,5 @@ def text_of(headline: str, report: Mapping[str, Any]) -> str:
         )
         for row in ran
     ]  # fmt: skip
-    lines += [aligned(header, rows, left=3), *idle_line(len(report["instructions"]) - len(ran))]
+    lines += [align_columns(header, rows, left=3), *idle_line(len(report["instructions"]) - len(ran))]
     return "\n".join([*lines, *left_out_lines(report["left_out"])])

@@ -32,7 +32,7 @@ from luthier_py import (
 from luthier_py.intrinsics import clock, popcount
 from luthier_py.ir import Kernel
 from luthier_py.isa.compute_units import compute_unit_bits
-from luthier_py.report.columns import aligned, comma_separated
+from luthier_py.report.columns import align_columns, comma_separated
 from luthier_py.tool import Clock, encoded
 
 BINS = 8  # of histograms
@@ -147,7 +147,7 @@ class LoadBalance(Tool):
         lines = [f"{self.headline(launch)}, cycles {cycles} by {CLOCK}"]
         columns = ("count", "min", "mean", "max", "imbalance")
         table = [(row["count"], *(f"{row[name]:.6g}" for name in columns[1:]), row["of"]) for row in self.rows(report)]
-        lines.append(aligned((*columns, "of"), table, left=1))
+        lines.append(align_columns((*columns, "of"), table, left=1))
         if report["waves"]:
             lines.append(f"  waves by cycles: {_bins(report['waves']['histogram'])}")
         if report["cycles"] is None:

@@ -33,7 +33,7 @@ from luthier_py.intrinsics import (
     popcount,
     read_lane,
 )
-from luthier_py.report.columns import aligned, idle_line, percent
+from luthier_py.report.columns import align_columns, idle_line, percent
 from luthier_py.tool import (
     SUM,
     Amounts,
@@ -146,7 +146,7 @@ class MemoryDivergence(Tool):
         columns = ("executions", "lanes", "bytes", "lines", "each", *(f"of {size}" for size in SEGMENTS))
         ran = [row for row in report["instructions"] if row["executions"]]
         rows = [(*_cells(row), f"{row['pc']:#x}", loop_of(row), row["instruction"], row["source"]) for row in ran]
-        lines = [head, aligned((*columns, "pc", "loop", "instruction", "source"), rows, left=3),
+        lines = [head, align_columns((*columns, "pc", "loop", "instruction", "source"), rows, left=3),
                  *idle_line(len(report["instructions"]) - len(ran))]
         for row in ran:
             if len(row["histogram"]) > 1:

@@ -175,5 +175,5 @@ class MemoryLocality(Tool):
             labels = ["first use", *map(bucket_text, total["reuse"])]
             numbers = {"touches": [total["cold"], *total["reuse"].values()]}
             title = f"lines of {report['line']} bytes touched since the last use"
-            files[f"{self.name}.png"] = plots.grouped_bars(labels, numbers, title, "touches")
+            files[f"{self.name}.png"] = plots.plot_grouped_bars(labels, numbers, title, "touches")
         return files

@@ -16,7 +16,7 @@ import numpy as np
 from luthier_py.analysis import line_order
 from luthier_py.errors import how_many
 from luthier_py.isa import AccessKind
-from luthier_py.report.columns import aligned
+from luthier_py.report.columns import align_columns
 from luthier_py.tool import (
     MOST,
     SAME,
@@ -204,7 +204,7 @@ def text_of(headline: str, report: Report) -> str:
                for what in ("hits", "misses", "evictions", "used")))
     rows = [(*_cells(row, report["caches"]), f"{row['pc']:#x}", row["instruction"], row["source"])
             for row in report["instructions"] if row["executions"]]
-    lines = [head, aligned((*columns, "pc", "instruction", "source"), rows, left=3)]
+    lines = [head, align_columns((*columns, "pc", "instruction", "source"), rows, left=3)]
     lines += [f"  {source}: {how_many(sums['lines'], 'line')}, {', '.join(reuse_texts(sums))}"
               for source, sums in report["sources"].items()]
     lines.append(f"  reuse distances: {', '.join(reuse_texts(total))}")

@@ -10,7 +10,7 @@ from luthier_py import LaunchResult, Tool
 from luthier_py.isa.peaks import Peaks
 from luthier_py.names import shortened
 from luthier_py.report import plots
-from luthier_py.report.annotated import Beside, source_table, told_first
+from luthier_py.report.annotated import Beside, sort_by_annotated_lines, source_table
 from luthier_py.report.columns import comma_separated
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.sources import SourceFile, SourceFolder
@@ -60,7 +60,7 @@ def _page(tool: Tool, launch: LaunchResult, report: Numbers, pictures: list[Pict
              *([("cycles, with the tool", str(report["cycles"]))] if report["cycles"] else [])]
     tables = [_table(level, rows, peaks) for level in LEVELS[:-1] if (rows := ran(report, level))]
     files = _files(report["lines"])
-    sources = told_first(_source(file, source, report["lines"], peaks) for file in files
+    sources = sort_by_annotated_lines(_source(file, source, report["lines"], peaks) for file in files
                          if (source := folder.source(file)).lines)
     told = limit_text(limits_of(total, peaks))
     notes = [f"{line[0].upper()}{line[1:]}." for line in (told, *doubts(report)) if line]

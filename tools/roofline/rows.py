@@ -14,7 +14,7 @@ from luthier_py.analysis import line_order
 from luthier_py.isa import instruction_set, target
 from luthier_py.isa.peaks import Peaks, peaks_of
 from luthier_py.names import shortened
-from luthier_py.report.columns import aligned, percent
+from luthier_py.report.columns import align_columns, percent
 from luthier_py.tool import SUM, Amounts, CountsBy, Omission, RowsBy, share
 
 from .limits import Limits, limits_of
@@ -104,7 +104,7 @@ def text_of(headline: str, report: Row) -> str:
         cells = [(row["instructions"], row["flops"], *(row[name] for name in GLOBAL.values()), row["lds_bytes"],
                   shown(row["intensity"]), *limit_cells(limits_of(row, peaks)), level, title(row))
                  for level, row in table]
-        lines += [f"  {line}" for line in aligned(header, cells, 3).splitlines()]
+        lines += [f"  {line}" for line in align_columns(header, cells, 3).splitlines()]
     return "\n".join([*lines, *(f"  {line}" for line in doubts(report))])
 
 

@@ -14,7 +14,7 @@ from luthier_py.ir import Function, Instr, Program
 from luthier_py.isa import AccessKind, InstructionClass, OpFlag, Space
 from luthier_py.isa.lds_banks import bank_model, lds_access
 from luthier_py.isa.semantics.readers.work import once_in_a_wave
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.tool import InstrPlace
 
 GLOBAL = {AccessKind.LOAD: "bytes_loaded", AccessKind.STORE: "bytes_stored", AccessKind.ATOMIC: "bytes_atomic"}
@@ -65,7 +65,7 @@ def sites_of(
         blocks = {function.block(instr.pc) for instr in instrs}
         ranges, loops = line_ranges(function, frames), [each for each in loops_of(function) if each.blocks & blocks]
         first = len(places)
-        places += [LoopPlace(demangled(function.name), loop.header.address, _around(loop, ranges)) for loop in loops]
+        places += [LoopPlace(demangle(function.name), loop.header.address, _around(loop, ranges)) for loop in loops]
         for instr in instrs:
             block = function.block(instr.pc)
             inside = tuple(number for number, loop in enumerate(loops, first) if block in loop.blocks)
@@ -82,7 +82,7 @@ def _site(
     line, around = frames.lines.at(instr.pc), frames.at(instr.pc)
     function = around[0].function if around else program.function_of(instr).name
     text = program.isa.text(instr.inst, instr.pc)
-    place = InstrPlace(instr.pc, text, demangled(function), str(line or ranges.get(instr.pc) or "") or None)
+    place = InstrPlace(instr.pc, text, demangle(function), str(line or ranges.get(instr.pc) or "") or None)
     return Site(place, loops, regions, *work)
 
 

@@ -14,8 +14,8 @@ from luthier_py import ptr, u64
 from luthier_py.intrinsics import atomic_add, is_first_lane, push
 from luthier_py.tool import F64, I64, U64, Hook, Parameter, Pointer, Signature
 from luthier_py.tool.channel import RecordType, channel_type
-from luthier_py.tool.hook import made_hook
-from luthier_py.tool.written import written
+from luthier_py.tool.hook import make_hook
+from luthier_py.tool.written import build_function
 
 from . import device
 from .actions import COMMON, Action
@@ -69,9 +69,9 @@ def _made(
         body = [ast.If(called("is_first_lane"), body, [])]
     asked = [ast.Assign([_name(name, ast.Store())], node) for name, node in asked_by(action.parts)]
     everything = (*first, *parameters)
-    function = written(f"{action.kind}_{action.number}", [each.name for each in everything],
+    function = build_function(f"{action.kind}_{action.number}", [each.name for each in everything],
                        [*asked, *_guarded(action, body)], _AROUND, f"script:{action.line}")
-    return made_hook(function, "active" if asks else "one", Signature(everything, ()), None)
+    return make_hook(function, "active" if asks else "one", Signature(everything, ()), None)
 
 
 def _guarded(action: Action, body: list[ast.stmt]) -> list[ast.stmt]:

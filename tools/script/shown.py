@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from luthier_py.report.columns import aligned
+from luthier_py.report.columns import align_columns
 
 BAR = 40
 MOST_PLACES = 4
@@ -51,7 +51,7 @@ def numbers_text(keys: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Iter
     if columns != ["count"] or keys:
         cells.insert(0, [*keys, *columns])
     header, *others = cells
-    yield from (f"    {line}" for line in aligned(header, others, left=0, first=len(keys)).split("\n"))
+    yield from (f"    {line}" for line in align_columns(header, others, left=0, first=len(keys)).split("\n"))
 
 
 def cell(value: Any) -> str:

@@ -144,7 +144,7 @@ class WaveMetrics(Tool):
 
     def plans(self, m: Mutator) -> dict[str, Computable]:
         bodies, code = Counter(kernel.function for kernel in m.kernels), cache_key(m.program.obj.data)
-        return {kernel.name: Computable(code, kernel.function.address, m.facts.foreseen(kernel), [], [])
+        return {kernel.name: Computable(code, kernel.function.address, m.facts.find_launch_invariants(kernel), [], [])
                 for kernel in m.kernels if self.foresee and bodies[kernel.function] == 1}
 
     def counted(self, m: Mutator, function: Function, plans: Sequence[Computable]) -> set[WaveVariable]:

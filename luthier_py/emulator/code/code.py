@@ -56,7 +56,7 @@ class Tally:
         self.places = self._blocks[0].address, self._blocks[1].address
         """Of counters and sites."""
 
-    def counted(self, numbers: CodeNumbers) -> memoryview:
+    def snapshot_counters(self, numbers: CodeNumbers) -> memoryview:
         """The counters as they are now."""
         return memoryview(self.counters[: len(numbers.counters)].tobytes()).cast("Q")
 
@@ -157,7 +157,7 @@ class HostedCode:
             raise Malformed(f"0x{pc:x} is not an address of code")
         inst = self.isa.decode(data)
         inst = self._kinds.setdefault(inst.raw, inst)
-        self.source.used(pc, inst.raw)
+        self.source.note_decoded(pc, inst.raw)
         self.insts.add(pc, inst)
         return inst
 
@@ -169,7 +169,7 @@ class HostedCode:
                 try:
                     self._add(pc)
                 except (Unsupported, Malformed) as error:
-                    raise self._located(error, kernel, pc) from error
+                    raise self._locate_error(error, kernel, pc) from error
             if pc in self._waiting:
                 self._link(self._waiting[pc])
 
@@ -178,10 +178,10 @@ class HostedCode:
         translation, texts = kept.find(self.source, self.settings, entry), dict[str, str]()
         if translation is None:
             from luthier_py.emulator.translation.translating import (
-                translated,  # imports all meanings, which takes longer than a start
+                translate_function,  # imports all meanings, which takes longer than a start
             )
 
-            made = translated(self.decode, entry, self.settings, self.source.origins)
+            made = translate_function(self.decode, entry, self.settings, self.source.origins)
             translation, texts = made.translation, made.texts
             if translation.effort is Effort.FAST:
                 self._divided[entry] = made.function
@@ -191,7 +191,7 @@ class HostedCode:
         self._make_room(translation)
         self.rows_read_first[entry] = translation.rows_read_first
         self.scalars_named[entry] = translation.scalars_named
-        hosted = [self._hosted(part, entry, translation, texts.get(part.name)) for part in translation.parts]
+        hosted = [self._host_part(part, entry, translation, texts.get(part.name)) for part in translation.parts]
         self._waiting.update((start, one) for one in hosted for start in one.starts)
         if translation.effort is Effort.FAST:
             self._parts[entry] = hosted
@@ -209,13 +209,13 @@ class HostedCode:
     def _reuse(self, translation: Translation) -> None:
         pcs = sorted(pc for part in translation.parts for pc in part.pcs)
         for start, data in translation.runs:
-            self.source.used(start, data)
+            self.source.note_decoded(start, data)
             first, end = (bisect_left(pcs, place) for place in (start, start + len(data)))
             self.insts.add_run(start, data, pcs[first:end])
 
-    def _hosted(self, part: HostPart, entry: int, translation: Translation, ir: str | None) -> HostedPart:
+    def _host_part(self, part: HostPart, entry: int, translation: Translation, ir: str | None) -> HostedPart:
         first = {FIRST_COUNTER: len(self.numbers.counters), FIRST_SITE: len(self.numbers.sites)}
-        self.numbers.counters += part.counted()
+        self.numbers.counters += part.resolve_counters()
         self.numbers.sites += part.site_pcs
         starts = [start for start in part.starts if start not in self._waiting and not self.table[self._place(start)]]
         return HostedPart(part, entry, translation.effort, first, tuple(starts), ir)
@@ -230,26 +230,26 @@ class HostedCode:
             return lambda: ir
         entry = hosted.entry
         if entry not in self._divided:
-            from luthier_py.emulator.translation.translating import divided  # as for _add
+            from luthier_py.emulator.translation.translating import split_function  # as for _add
 
-            self._divided[entry] = divided(self._known, entry, self.settings, self.source.origins)
+            self._divided[entry] = split_function(self._find_inst, entry, self.settings, self.source.origins)
         return partial(self._text_again, hosted.part, entry, effort)
 
     def _text_again(self, part: HostPart, entry: int, effort: Effort) -> str:
         """The LLVM IR of a part that was translated before: machine code may have gone, or be wanted better."""
-        from luthier_py.emulator.translation.translating import described  # as for _add
+        from luthier_py.emulator.translation.translating import make_host_part  # as for _add
 
         function = self._divided[entry]
-        again = function.written(part.name, function.effort)
-        if described(again) != part:
+        again = function.translate_part(part.name, function.effort)
+        if make_host_part(again) != part:
             raise Malformed(f"the cache has a translation of 0x{entry:x} that this translator does not make: remove it")
         if effort is function.effort:
             return again.ir
-        better = function.written(part.name, effort)
+        better = function.translate_part(part.name, effort)
         assert better.numbers == again.numbers  # both count in the same places
         return better.ir
 
-    def _known(self, pc: int) -> Inst:
+    def _find_inst(self, pc: int) -> Inst:
         """Whatever memory holds by now."""
         if pc not in self.insts:
             raise Malformed(f"0x{pc:x} was not translated")
@@ -296,10 +296,10 @@ class HostedCode:
         for hosted in self._improvable.parts:
             if hosted.job is not None and hosted.job.ended:
                 self._improvable.remove(hosted)
-                if (code := hosted.improved()) is not None:
+                if (code := hosted.take_improved_code()) is not None:
                     self._enter(hosted, code)
 
-    def _located(self, error: LuthierError, kernel: str, pc: int) -> LuthierError:
+    def _locate_error(self, error: LuthierError, kernel: str, pc: int) -> LuthierError:
         where = error.where
         at = where.pc if where is not None and where.pc is not None else pc
         return type(error)(error.message, Location(kernel, at, self.text(at)))

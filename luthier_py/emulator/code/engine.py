@@ -52,9 +52,9 @@ def begin_address() -> int:
     """Host address of ``luthier_begin`` (native.beginning), which begins a launch; the first call compiles it."""
 
     def text() -> str:
-        from luthier_py.emulator.native.beginning import beginning  # as for _support
+        from luthier_py.emulator.native.beginning import emit_beginning  # as for _support
 
-        return beginning()
+        return emit_beginning()
 
     return native_function("luthier_begin", text, host_functions())
 
@@ -64,7 +64,7 @@ def native_function(name: str, text: Callable[[], str], imports: Mapping[str, in
     depends on name, variant and the translator's sources alone."""
     with llvm.LOCK:
         if (name, variant) not in _ready:
-            code, _ = _named(name, variant, text)
+            code, _ = _compile_named(name, variant, text)
             _ready[name, variant] = llvm.HostCode(code, [name], imports)
     return _ready[name, variant].address(name)
 
@@ -73,10 +73,10 @@ def _support(symbol: str, wave_size: int) -> int:
     """Address of a support function; compiled if this is the first call of it."""
     if symbol.startswith(WATCHING):
         from luthier_py.emulator.watching.watching_library import (
-            watching_functions,  # builds a C library, for checks alone
+            resolve_watching_functions,  # builds a C library, for checks alone
         )
 
-        return watching_functions()[symbol]
+        return resolve_watching_functions()[symbol]
 
     def text() -> str:
         from luthier_py.emulator.code.support import definition  # imports all meanings, and kept code needs no text
@@ -86,19 +86,19 @@ def _support(symbol: str, wave_size: int) -> int:
     name = symbol.removesuffix(f"_w{wave_size}")
     with llvm.LOCK:
         if (name, wave_size) not in _ready:
-            code, called = _named(name, wave_size, text)
+            code, called = _compile_named(name, wave_size, text)
             imports = {one: _support(one, wave_size) for one in called if one != symbol}
             imports |= host_functions() if name in (WALL_CLOCK, PAUSE) else {}
             _ready[name, wave_size] = llvm.HostCode(code, [symbol], imports)
     return _ready[name, wave_size].address(symbol)
 
 
-def _named(name: str, variant: object, text: Callable[[], str]) -> tuple[bytes, list[str]]:
+def _compile_named(name: str, variant: object, text: Callable[[], str]) -> tuple[bytes, list[str]]:
     """Machine code of what these sources define under a name, and the support functions that it calls."""
     key = cache_key(translator(), llvm.host_identity(), name, repr(variant))
     if (kept := _NAMED.read(key)) is not None:
         digest, *called = kept.decode().split()
-        if (code := kept_code(digest, Effort.OPTIMISE)) is not None:
+        if (code := read_cached_code(digest, Effort.OPTIMISE)) is not None:
             return code, called
     ir = text()
     code, called = object_code(ir, Effort.OPTIMISE), sorted(set(_SUPPORT.findall(ir)))
@@ -109,20 +109,20 @@ def _named(name: str, variant: object, text: Callable[[], str]) -> tuple[bytes, 
 def object_code(ir: str, effort: Effort) -> bytes:
     """Machine code of a module."""
     digest = cache_key(ir)
-    code = kept_code(digest, effort)
+    code = read_cached_code(digest, effort)
     if code is None:
         code = llvm.host_object(ir, effort)
         keep_code(digest, effort, code)
     return code
 
 
-def kept_code(digest: str, effort: Effort) -> bytes | None:
+def read_cached_code(digest: str, effort: Effort) -> bytes | None:
     """That of a module whose text has this :func:`~luthier_py.storage.cache_key`, if it was made before."""
     return _SHELF.read(_code_key(digest, effort))
 
 
 def keep_code(digest: str, effort: Effort, code: bytes) -> None:
-    """For :func:`kept_code`."""
+    """For :func:`read_cached_code`."""
     _SHELF.write(_code_key(digest, effort), code)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from luthier_py import llvm
 from luthier_py.emulator.code.compile_queue import COMPILE_QUEUE, Job
-from luthier_py.emulator.code.engine import keep_code, kept_code
+from luthier_py.emulator.code.engine import keep_code, read_cached_code
 from luthier_py.emulator.options.settings import FIRST_COUNTER, CounterKind
 from luthier_py.emulator.translation.translated import HostPart
 from luthier_py.llvm import Effort
@@ -41,7 +41,7 @@ class HostedPart:
         """Machine code to begin with, or better."""
         job, self.job = self.job, None
         for effort in {Effort.GENERATE: None, self.effort: None}:
-            if (code := kept_code(self.part.digest, effort)) is not None:
+            if (code := read_cached_code(self.part.digest, effort)) is not None:
                 return code, effort
         made = None if job is None else COMPILE_QUEUE.result(job)
         if made is None:
@@ -53,9 +53,9 @@ class HostedPart:
     @property
     def is_kept(self) -> bool:
         """Whether the cache on disk has its machine code, of the effort to begin with or better."""
-        return any(kept_code(self.part.digest, effort) is not None for effort in (Effort.GENERATE, self.effort))
+        return any(read_cached_code(self.part.digest, effort) is not None for effort in (Effort.GENERATE, self.effort))
 
-    def improved(self) -> bytes | None:
+    def take_improved_code(self) -> bytes | None:
         """What a job for better code gave."""
         assert self.job is not None
         if (made := self.job.made) is not None:

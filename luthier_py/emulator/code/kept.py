@@ -14,7 +14,7 @@ from luthier_py.emulator.options import sizes
 from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.options.translator import translator
 from luthier_py.emulator.reading.text import Text
-from luthier_py.emulator.translation.translated import CodeRun, Translation, unpacked
+from luthier_py.emulator.translation.translated import CodeRun, Translation, unpack_translation
 from luthier_py.errors import Malformed
 from luthier_py.storage import Shelf, cache_key, tell_damaged
 
@@ -31,13 +31,13 @@ RunSizes = list[tuple[int, int]]
 def find(text: Text, settings: Settings, entry: int) -> Translation | None:
     """What was kept of the function at ``entry``."""
     subject = _subject(text, settings, entry)
-    for extent in _extents(_beginning(text, subject, entry)):
+    for extent in _extents(_make_beginning_key(text, subject, entry)):
         runs = tuple((start, text.read(start, size)) for start, size in extent)
         if any(len(data) != size for (_, data), (_, size) in zip(runs, extent, strict=True)):
             continue
         if (kept := SHELF.read(_name(subject, runs))) is not None:
             try:
-                return unpacked(kept, runs)
+                return unpack_translation(kept, runs)
             except Malformed as error:
                 tell_damaged(error.message)
     return None
@@ -49,9 +49,9 @@ def keep(text: Text, settings: Settings, entry: int, translation: Translation) -
     extent = [(start, len(data)) for start, data in translation.runs]
     if sum(size for _, size in extent) > MOST_BYTES:
         return
-    key = _beginning(text, subject, entry)
+    key = _make_beginning_key(text, subject, entry)
     others = [one for one in _extents(key) if one != extent]
-    SHELF.write(_name(subject, translation.runs), translation.packed())
+    SHELF.write(_name(subject, translation.runs), translation.pack())
     SHELF.write(key, json.dumps([extent, *others[: MOST_EXTENTS - 1]]).encode())
 
 
@@ -61,7 +61,7 @@ def _subject(text: Text, settings: Settings, entry: int) -> tuple[str, ...]:
     return translator(), repr(settings), f"{sizes.BLOCK} {sizes.PART} {sizes.LARGE}", hex(entry), origins
 
 
-def _beginning(text: Text, subject: tuple[str, ...], entry: int) -> str:
+def _make_beginning_key(text: Text, subject: tuple[str, ...], entry: int) -> str:
     return cache_key("beginning", *subject, text.read(entry, BEGINNING_BYTES))
 
 

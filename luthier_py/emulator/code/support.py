@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from luthier_py.emulator.instructions.crosslane import permutation
 from luthier_py.emulator.native.accesses import memory_function
-from luthier_py.emulator.native.clocks import CLOCK, OWN_CLOCK, PAUSE, WALL_CLOCK, executed, nanoseconds, pause
+from luthier_py.emulator.native.clocks import (
+    CLOCK,
+    OWN_CLOCK,
+    PAUSE,
+    WALL_CLOCK,
+    emit_executed_function,
+    nanoseconds,
+    pause,
+)
 from luthier_py.emulator.native.cycle_functions import time_function
 from luthier_py.emulator.native.elements import element_function
 from luthier_py.emulator.native.matrix_function import matrix_function
@@ -24,7 +32,7 @@ def definition(name: str, wave_size: int) -> str:
     if family in ("permute", "bpermute"):
         return permutation(name, wave_size)
     if name in (WALL_CLOCK, CLOCK, OWN_CLOCK):
-        return (nanoseconds if name == WALL_CLOCK else executed)(name)
+        return (nanoseconds if name == WALL_CLOCK else emit_executed_function)(name)
     if name == PAUSE:
         return pause(name)
     if family == "time":

@@ -35,7 +35,7 @@ from luthier_py.emulator.waves.shape import shape_of
 from luthier_py.errors import Invalid
 from luthier_py.isa.target import Target
 from luthier_py.loader import MEMORY, CodeObject, load
-from luthier_py.loader.origins import kept_original, object_name
+from luthier_py.loader.origins import load_original, object_name
 from luthier_py.runtime.device import Buffer, Dim3, KernelHandle
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class EmulatorDevice:
     def run(self, ready: LoadedLaunch, kernarg: bytes) -> None:
         """Launch it once."""
         self._profile, self.findings, self.touched = None, [], None
-        with self._lock, self.memory.reading():
+        with self._lock, self.memory.publish_table():
             started = time.perf_counter()
             self._enter(ready)
             try:
@@ -199,7 +199,7 @@ class EmulatorDevice:
 
     def go_on(self, ready: LoadedLaunch, outcome: Outcome) -> None:
         """With what native code has begun."""
-        with self._lock, self.memory.reading():
+        with self._lock, self.memory.publish_table():
             self._go_on(ready, Begun(ready, outcome))
 
     def _go_on(self, ready: LoadedLaunch, begun: Begun | None) -> LaunchProfile | None:
@@ -227,7 +227,7 @@ class EmulatorDevice:
                 if report.looked_at or report.notes:
                     self._report(report)
             if run.watch is not None and ready.code.settings.checks & Checks.TOUCHED:
-                self.touched = TouchedMemory(run.watch.touched(), elsewhere=len(run.codes) > 1)
+                self.touched = TouchedMemory(run.watch.collect_touched_pages(), elsewhere=len(run.codes) > 1)
             return run.profile(time.perf_counter() - started) if self._counts else None
 
     def _code_of_others(self, settings: Settings, address: int) -> HostedCode | None:
@@ -238,7 +238,7 @@ class EmulatorDevice:
     def _object_named(self, name: bytes) -> CodeObject | None:
         """Of this device, or what a tool has kept, whose copies may run without the original."""
         loaded = (one.object for one in tuple(self._modules) if object_name(one.object.data) == name)
-        return next(loaded, None) or kept_original(name)
+        return next(loaded, None) or load_original(name)
 
     def _random_turns(self) -> RandomTurns | None:
         """Of the next launch."""

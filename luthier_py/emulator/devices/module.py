@@ -48,7 +48,7 @@ class EmulatorModule:
             if segment.memory_size:
                 writable = SegmentFlag.WRITE in segment.flags
                 memory.register(Allocation(address, segment.memory_size, f"{code_object.name}", writable))
-        for place, data in relocated_words(code_object, self.base):
+        for place, data in resolve_relocations(code_object, self.base):
             write_bytes(self.base + place, data)
 
     def kernel(self, name: str) -> KernelHandle:
@@ -112,7 +112,7 @@ class EmulatorModule:
             raise DeviceError(f"{self.object.name} was unloaded")
 
 
-def relocated_words(obj: CodeObject, base: int) -> Iterator[tuple[int, bytes]]:
+def resolve_relocations(obj: CodeObject, base: int) -> Iterator[tuple[int, bytes]]:
     """What loading it at ``base`` writes over what its file has, by address in the object."""
     for relocation in obj.relocations:
         symbol, place = relocation.symbol, base + relocation.address

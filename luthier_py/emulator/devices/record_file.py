@@ -24,7 +24,7 @@ from luthier_py.emulator.devices.recorded import RecordedLaunch, RecordedPage
 from luthier_py.emulator.memory.device_memory import Allocation
 from luthier_py.emulator.memory.touched import PAGE_BYTES
 from luthier_py.errors import Malformed, Unsupported
-from luthier_py.loader.limits import LIMIT, RATIO, SMALL_BYTES, unpacked_limit
+from luthier_py.loader.limits import LIMIT, RATIO, SMALL_BYTES, compute_unpacked_limit
 from luthier_py.storage import read_regular, write_file
 
 MAGIC, VERSION = b"LREC", 1
@@ -64,7 +64,7 @@ def read_record(path: Path) -> RecordedLaunch:
 
 def pack_record(launch: RecordedLaunch) -> bytes:
     """The launch as bytes of a file, for :func:`unpack_record`; Unsupported beyond MOST_BYTES before compression."""
-    kinds, contents = _packed(launch.pages)
+    kinds, contents = _pack_pages(launch.pages)
     facts = {
         **{name: getattr(launch, name) for name in _KINDS if hasattr(launch, name)},
         "allocations": [{name: getattr(each, name) for name in _ALLOCATION} for each in launch.allocations],
@@ -85,12 +85,12 @@ def pack_record(launch: RecordedLaunch) -> bytes:
 def unpack_record(data: bytes, name: str) -> RecordedLaunch:
     """``name``: for errors."""
     try:
-        return _checked(_facts(data))
+        return _parse_launch(_facts(data))
     except _Wrong as error:
         raise Malformed(f"{name}: {error}; record the launch again (luthier record)") from None
 
 
-def _packed(pages: tuple[RecordedPage, ...]) -> tuple[bytes, bytes]:
+def _pack_pages(pages: tuple[RecordedPage, ...]) -> tuple[bytes, bytes]:
     kinds, contents = bytearray(), []
     for page in pages:
         kind = (page.before != _ZERO) * _HELD | (page.after != page.before) * _CHANGED
@@ -111,13 +111,13 @@ def _facts(data: bytes) -> dict[str, Any]:
         raise _Wrong("it is damaged or not complete: its checksum is another one")
     try:
         with zstandard.ZstdDecompressor(max_window_size=1 << _WINDOW_LOG).stream_reader(packed) as reader:
-            facts = msgpack.unpackb(_unpacked(reader, min(MOST_BYTES, unpacked_limit(len(packed)))))
+            facts = msgpack.unpackb(_decompress(reader, min(MOST_BYTES, compute_unpacked_limit(len(packed)))))
     except (zstandard.ZstdError, ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise _Wrong(f"it is broken inside: {str(error) or type(error).__name__}") from None
-    return _typed(facts, _KINDS, "it")
+    return _check_types(facts, _KINDS, "it")
 
 
-def _unpacked(reader: zstandard.ZstdDecompressionReader, most_bytes: int) -> bytes:
+def _decompress(reader: zstandard.ZstdDecompressionReader, most_bytes: int) -> bytes:
     """In pieces, so that what is too large takes no more memory than it may."""
     plain = bytearray()
     while piece := reader.read(_PIECE_BYTES):
@@ -127,7 +127,7 @@ def _unpacked(reader: zstandard.ZstdDecompressionReader, most_bytes: int) -> byt
     return bytes(plain)
 
 
-def _typed(facts: Any, kinds: dict[str, type], what: str) -> dict[str, Any]:
+def _check_types(facts: Any, kinds: dict[str, type], what: str) -> dict[str, Any]:
     if not isinstance(facts, dict) or set(facts) != set(kinds):
         raise _Wrong(f"{what} has other fields than {', '.join(kinds)}")
     for name, kind in kinds.items():
@@ -136,9 +136,9 @@ def _typed(facts: Any, kinds: dict[str, type], what: str) -> dict[str, Any]:
     return facts
 
 
-def _checked(facts: dict[str, Any]) -> RecordedLaunch:
+def _parse_launch(facts: dict[str, Any]) -> RecordedLaunch:
     grid, block = (_dim(facts[name], name) for name in ("grid", "block"))
-    allocations = tuple(Allocation(**_typed(row, _ALLOCATION, "an allocation")) for row in facts["allocations"])
+    allocations = tuple(Allocation(**_check_types(row, _ALLOCATION, "an allocation")) for row in facts["allocations"])
     pages = tuple(_pages(facts["pages"], facts["kinds"], facts["contents"]))
     base = facts["base"]
     _need(_LOWEST <= base < _HIGHEST and base % PAGE_BYTES == 0, "the code object's address")

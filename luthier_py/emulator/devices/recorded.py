@@ -55,10 +55,10 @@ def record_launch(device: EmulatorDevice, kernel: KernelHandle, grid: Dim3, bloc
     """Launch it, and keep it."""
     ready = device.ready(kernel, grid, block, len(kernarg), lds_bytes, touched=True)
     device.run(ready, kernarg)
-    return recorded(device, kernel, ready)
+    return capture_launch(device, kernel, ready)
 
 
-def recorded(device: EmulatorDevice, kernel: KernelHandle, ready: LoadedLaunch) -> RecordedLaunch:
+def capture_launch(device: EmulatorDevice, kernel: KernelHandle, ready: LoadedLaunch) -> RecordedLaunch:
     """The last launch of a device that counts, as soon as it has ended; Unsupported where it was not alone."""
     module, touched, profile = kernel.module, device.touched, device.profile
     assert isinstance(module, EmulatorModule) and touched is not None and profile is not None

@@ -30,7 +30,7 @@ from luthier_py.emulator.reading.text import ImageText, MemoryText
 from luthier_py.emulator.records.layout import Outcome
 from luthier_py.emulator.watching.findings import Reporter, no_report
 from luthier_py.emulator.waves.cycle_account import CycleAccount
-from luthier_py.emulator.waves.launch import PRIVATE_BASE, SHARED_BASE, LaunchMemory, preloaded_range
+from luthier_py.emulator.waves.launch import PRIVATE_BASE, SHARED_BASE, LaunchMemory, compute_preloaded_range
 from luthier_py.emulator.waves.packet import QUEUE_BYTES, DispatchPacket, dispatch_id, queue_record
 from luthier_py.emulator.waves.profile import LaunchProfile
 from luthier_py.emulator.waves.shape import Shape, shape_of_packet
@@ -144,7 +144,7 @@ class PacketDevice:
     def _run(self, ready: PacketLaunch, places: LaunchMemory, queue: int,
              find: Callable[[int], HostedCode | None]) -> LaunchProfile | None:
         started, groups = time.perf_counter(), ready.shape.groups
-        with self.memory.reading():
+        with self.memory.publish_table():
             with self._lock:
                 self._begun[ready] = queue
             outcome = ready.begin_at(places, self.patience.limited)
@@ -246,14 +246,14 @@ class PacketDevice:
         key = found.address, found.size, base
         with self._lock:
             resident = self._resident.get(key)
-            if resident is None or not resident.text.unchanged():
+            if resident is None or not resident.text.is_unchanged():
                 text = MemoryText(self.target, base, found.address, found.size, self._text_at(base))
                 resident = self._resident[key] = ResidentCode(text, self._executed)
             return resident.code(settings)
 
     def _places(self, packet: int, queue: int, fields: DispatchPacket, descriptor: KernelDescriptor,
                 name: str) -> LaunchMemory:
-        preloaded = preloaded_range(descriptor)
+        preloaded = compute_preloaded_range(descriptor)
         arguments = b""
         if preloaded:
             self._need(fields.kernarg + preloaded.start, len(preloaded), name, "preloaded kernel arguments")

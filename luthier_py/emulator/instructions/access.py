@@ -62,7 +62,7 @@ class AccessCode:
         if in_loops:
             self.w.put_off(part.write)
         else:
-            self.w.put_off_call(part.write, lambda: self._call(move, where, site), part.done)
+            self.w.put_off_call(part.write, lambda: self._call(move, where, site), part.finish)
 
     def support(self, move: Move, where: Addresses) -> None:
         """Call the support function for the lanes of ``where.mask``."""
@@ -70,7 +70,7 @@ class AccessCode:
         self._call(move, where, self.site())
 
     def _call(self, move: Move, where: Addresses, site: str) -> None:
-        mask = self._watched(move, where) if self.w.settings.checks else str(where.mask.ref)
+        mask = self._emit_access_check(move, where) if self.w.settings.checks else str(where.mask.ref)
         arguments = [
             ("ptr", "%wave"), ("i64", mask), ("i64", str(where.base.ref)),
             ("ptr", self.w.row(where.row)), ("ptr", self.w.row(move.data)),
@@ -82,18 +82,18 @@ class AccessCode:
             arguments += [("ptr", site), ("i64", str(move.distance)), ("ptr", second)]
         self.check(self.w.emitter.support("i1", f"{where.kind}_{move.operation}", arguments))
 
-    def _watched(self, move: Move, where: Addresses) -> str:
+    def _emit_access_check(self, move: Move, where: Addresses) -> str:
         """The lanes that may go on."""
         numbers = self.w.emitter.numbers(
             [self.w.pc, ACCESS_KINDS.index(where.kind), *_use(move), int(_traits(move, self.w.coherent)),
-             *map(_moved_register, (move.data, move.second) if move.result is None else (move.result, None))])
+             *map(_encode_register, (move.data, move.second) if move.result is None else (move.result, None))])
         second = self.w.row(ZERO_ROW if move.second is None else move.second)
         return self.w.emitter.call("i64", "luthier_watch_access", [
             ("ptr", "%wave"), ("i64", str(where.mask.ref)), ("i64", str(where.base.ref)),
             ("ptr", self.w.row(where.row)), ("ptr", self.w.row(move.data)), ("ptr", second),
             ("i64", str(move.distance)), ("ptr", numbers)])
 
-    def watched_elements(self, stores: bool, lanes: Value, size: Value, addresses: int) -> str:
+    def emit_element_checks(self, stores: bool, lanes: Value, size: Value, addresses: int) -> str:
         """Those of ``lanes`` that may go on to elements of ``size`` bytes, at the addresses in a pair of rows."""
         if not self.w.settings.checks:
             return str(lanes.ref)
@@ -114,7 +114,7 @@ class AccessCode:
             w.pc, inst, w.settings.target, w.wave_size, w.index.roles if w.index is not None else 0))
         w.emitter.call("void", "luthier_watch_step", [("ptr", "%wave"), ("ptr", step)])
 
-    def _watched_scalar(self, address: Value, size: Value, writes: bool) -> tuple[str, str]:
+    def _emit_scalar_check(self, address: Value, size: Value, writes: bool) -> tuple[str, str]:
         """Where it is, and a label behind which it is not null; left open: where it is null."""
         e = self.w.emitter
         numbers = e.numbers([self.w.pc, 0, _USES["store" if writes else "load"], 0, 1, 0, 0, 0])
@@ -182,7 +182,7 @@ class AccessCode:
 
     def _resolve_watched(self, address: Value, size: Value, writes: bool) -> str:
         e = self.w.emitter
-        place, seen = self._watched_scalar(address, size, writes)
+        place, seen = self._emit_scalar_check(address, size, writes)
         pointer, wrong, done = self._resolve(address, size, writes), e.label("wrong"), e.label("resolved")
         e.begin(wrong)
         e.emit(f"br label %{done}")
@@ -216,7 +216,7 @@ def _traits(move: Move, coherent: bool) -> AccessTrait:
     return found
 
 
-def _moved_register(row: int | None) -> int:
+def _encode_register(row: int | None) -> int:
     """What native code calls it; 0 for none."""
     return register_number(row) if row is not None and row < VECTOR_ROWS else 0
 

@@ -14,7 +14,7 @@ from luthier_py.emulator.instructions.access import AccessCode, Move
 from luthier_py.emulator.instructions.loads import Addresses
 from luthier_py.emulator.instructions.operands import field, read_scalar, register, row_of
 from luthier_py.emulator.instructions.resources import BufferResource, LanePlace, buffer_resource, format_code
-from luthier_py.emulator.instructions.surfaces import SurfaceElement, convert, format_word, typed_element
+from luthier_py.emulator.instructions.surfaces import SurfaceElement, convert, format_word, make_typed_element
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.records.layout import TEMPORARY_MASKS, TEMPORARY_ROW, ZERO_ROW, SurfaceRefusal
 from luthier_py.emulator.strips.strip import LaneChunk
@@ -51,12 +51,12 @@ def vector_buffer(access: AccessCode, inst: Inst, move: Move, size: int) -> None
     w.emitter.place(done)
 
 
-def formatted_buffer(access: AccessCode, inst: Inst, row: FormatLoad | FormatStore) -> None:
+def emit_formatted_buffer(access: AccessCode, inst: Inst, row: FormatLoad | FormatStore) -> None:
     """One that converts, by a format of its own or its resource's."""
     w = access.w
     resource, words = _resource(access, inst, formatted=True)
     if row.typed:
-        element = typed_element(w, field(inst, "format"))
+        element = make_typed_element(w, field(inst, "format"))
     else:
         element = SurfaceElement(format_word(w, format_code(w.settings.target, words[3])), words[3] & 0xFFF)
     bound = resource.bound & element.format.ne(UNBOUND.word)
@@ -74,14 +74,14 @@ def _resource(access: AccessCode, inst: Inst, formatted: bool = False) -> tuple[
     return buffer_resource(access.w.settings.target, words, soffset, formatted), words
 
 
-def _indexed(inst: Inst) -> bool:
+def _is_indexed(inst: Inst) -> bool:
     return any(word in inst.op.record for word in ("IDXEN", "BOTHEN"))
 
 
 def _rows(inst: Inst) -> tuple[int, int]:
     """Rows of index and offset; ZERO_ROW for what the instruction does not have."""
     vaddr = inst.find("vaddr")
-    indexed, offset = _indexed(inst), any(word in inst.op.record for word in ("OFFEN", "BOTHEN"))
+    indexed, offset = _is_indexed(inst), any(word in inst.op.record for word in ("OFFEN", "BOTHEN"))
     if vaddr is None or vaddr.kind is OperandKind.ABSENT or not (indexed or offset):
         return ZERO_ROW, ZERO_ROW
     assert vaddr.reg is not None
@@ -152,7 +152,7 @@ def _inside(access: AccessCode, inst: Inst, resource: BufferResource, size: Valu
     def write(chunk: LaneChunk) -> None:
         lane = select(chunk.splat(resource.adds_lane), chunk.ops.apply(Prim.LANE, U32), 0)
         offset = chunk.row(offset_row) + field(inst, "offset")
-        place = LanePlace(chunk, resource, chunk.row(index_row) + lane, offset, _indexed(inst))
+        place = LanePlace(chunk, resource, chunk.row(index_row) + lane, offset, _is_indexed(inst))
         for number, mask in enumerate(masks):
             chunk.write_mask(mask, place.inside(number * size if isinstance(size, int) else 0, size))
         chunk.write_pair(_ADDRESS_ROW, place.address())
@@ -190,7 +190,7 @@ def scalar_buffer_load(access: AccessCode, inst: Inst, offset: Value, row: Scala
     w.emitter.place(after)
     at = w.emitter.let(f"inttoptr i64 {place.ref} to ptr")
     if whole:
-        for number, value in enumerate(_masked_dwords(w, at, count, row.dwords)):
+        for number, value in enumerate(_load_masked_dwords(w, at, count, row.dwords)):
             w.scalars.write(sdst.index + number, value)
     else:
         w.scalars.write(sdst.index, select(nothing, 0, short_load(w, at, row)))
@@ -202,7 +202,7 @@ def short_load(w: WaveCode, pointer: str, row: ScalarLoad) -> Value:
     return w.ops.let(U32, f"{'sext' if row.signed else 'zext'} i{row.bits} {loaded} to i32")
 
 
-def _masked_dwords(w: WaveCode, pointer: str, count: Value, dwords: int) -> list[Value]:
+def _load_masked_dwords(w: WaveCode, pointer: str, count: Value, dwords: int) -> list[Value]:
     """The first ``count``, and zeros."""
     lanes = ", ".join(f"i64 {i}" for i in range(dwords))
     vector = f"<{dwords} x i64>"

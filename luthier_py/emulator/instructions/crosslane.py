@@ -32,14 +32,14 @@ def cross_lane(w: WaveCode, inst: Inst, row: CrossLane) -> None:
         return
     if row is CrossLane.WRITE:
         value = read_scalar(source, 32, w.context)
-        lane = chosen_lane(w, inst, row)
+        lane = select_lane(w, inst, row)
         w.settle()
         w.emitter.emit(f"store i32 {value.ref}, ptr {_element(w, row_of(target.reg), lane)}, align 4")
         return
     if source.reg is None or source.reg.file is RegFile.SGPR:
         w.scalars.write(target.reg.index, read_scalar(source, 32, w.context))
         return
-    lane = chosen_lane(w, inst, row)
+    lane = select_lane(w, inst, row)
     w.scalars.write(target.reg.index, _read(w, row_of(source.reg), lane))
 
 
@@ -111,7 +111,7 @@ def _read(w: WaveCode, row: int, lane: Value) -> Value:
     return w.ops.let(U32, f"load i32, ptr {_element(w, row, lane)}, align 4")
 
 
-def chosen_lane(w: WaveCode, inst: Inst, row: CrossLane) -> Value:
+def select_lane(w: WaveCode, inst: Inst, row: CrossLane) -> Value:
     """The one that is read, or written."""
     if row is CrossLane.READ_FIRST:
         return _first_lane(w)

@@ -18,7 +18,7 @@ from luthier_py.isa.cycles import Pipe, Work, cycle_model
 from luthier_py.isa.instruction import Counter, Inst
 from luthier_py.isa.issue import IssueOrder
 from luthier_py.isa.lds_banks import Way, bank_model, lds_access
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action
 from luthier_py.isa.target import Target
 from luthier_py.isa.waitcnt import waits_for
@@ -93,7 +93,7 @@ class CycleCode:
 
     def _meet(self, inst: Inst) -> None:
         """At a barrier, after TIME was brought up to date: the scheduler's watcher sets when its waves go on."""
-        row, now = meaning(inst.op), ""
+        row, now = find_meaning(inst.op), ""
         if row in _ARRIVES or row is Action.BARRIER_WAIT:
             now = self._emitter.let(f"load i64, ptr {self._field('now')}")
         if row in _ARRIVES:

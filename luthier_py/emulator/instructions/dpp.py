@@ -102,11 +102,11 @@ class Dpp:
         valid = self._valid(chunk)
         return moved if valid is None else select(valid, moved, 0)
 
-    def enabled(self, chunk: LaneChunk) -> Value | None:
+    def compute_enabled_lanes(self, chunk: LaneChunk) -> Value | None:
         """Lanes that may be written, beside EXEC; None for all."""
         enabled = None if self.bound_control else self._valid(chunk)
         if self.row_mask != _ALL or self.bank_mask != _ALL:
-            masked = self._masked(chunk)
+            masked = self._compute_row_bank_mask(chunk)
             enabled = masked if enabled is None else enabled & masked
         return enabled
 
@@ -124,7 +124,7 @@ class Dpp:
         active = _shuffle(chunk, chunk.lanes_of(chunk.mask), self.control)
         return active if valid is None else valid & active
 
-    def _masked(self, chunk: LaneChunk) -> Value:
+    def _compute_row_bank_mask(self, chunk: LaneChunk) -> Value:
         """Row and bank masks: a row is a chunk, a bank four lanes of it."""
         lane = chunk.ops.apply(Prim.LANE, U32)
         row = chunk.ops.constant(U32, self.row_mask) >> (lane >> 4)

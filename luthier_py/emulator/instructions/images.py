@@ -44,7 +44,9 @@ def image(access: AccessCode, inst: Inst, row: ImageMove | ImageAtomic | ImageQu
         raise Unsupported(f"{inst.op.mnemonic} with a resource of 128 bits, or without components")
     reg = register(inst.find("srsrc") or inst["rsrc"])
     resource = image_resource(w.settings.target, [w.scalars.read(reg.index + i) for i in range(8)])
-    resource = replace(resource, type=_type(w, inst, resource), refused=resource.refused | _undeclared(inst, resource))
+    resource = replace(
+        resource, type=_type(w, inst, resource), refused=resource.refused | _detect_undeclared_array(inst, resource)
+    )
     access.refuse_where(access.mask().ne(0) & resource.refused, SurfaceRefusal.IMAGE)
     if isinstance(row, ImageQuery):
         _query(access, inst, resource)
@@ -87,7 +89,7 @@ def _type(w: WaveCode, inst: Inst, resource: ImageResource) -> Value:
     return w.ops.constant(U32, PictureType.ONE_D + _DIMENSIONS.index(shape.name))
 
 
-def _undeclared(inst: Inst, resource: ImageResource) -> Value:
+def _detect_undeclared_array(inst: Inst, resource: ImageResource) -> Value:
     """Arrays that the instruction does not declare, or what is none and declared (Vega ISA, MIMG: DA); cubes, too,
     whose faces nobody numbers for loads."""
     if inst.find("dim") is not None:

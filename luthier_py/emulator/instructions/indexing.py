@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from luthier_py.emulator.instructions.operands import read_scalar, register
-from luthier_py.emulator.instructions.routes import INDEX_ROLES, written_operands
+from luthier_py.emulator.instructions.routes import INDEX_ROLES, collect_written_operands
 from luthier_py.emulator.instructions.wave_code import Index, WaveCode
 from luthier_py.emulator.records.layout import TEMPORARY_ROW
 from luthier_py.errors import Unsupported
@@ -74,15 +74,15 @@ def index_of(role: str, offset: Value) -> Index:
     return Index(1 << INDEX_ROLES[role], offset.to(U64))
 
 
-def writing_destination(inst: Inst) -> Inst:
+def mark_written_operands(inst: Inst) -> Inst:
     """The instruction with all that it writes (see routes) as such."""
-    written = written_operands(inst)
+    written = collect_written_operands(inst)
     operands = tuple(replace(operand, access=operand.access | Access.WRITE) if operand in written else operand
                      for operand in inst.operands)
     return Inst(inst.op, inst.fields, inst.literal, inst.raw, operands)
 
 
-def relocated(w: WaveCode, inst: Inst, index: Index) -> Inst:
+def replace_relative_operands(w: WaveCode, inst: Inst, index: Index) -> Inst:
     """``inst`` with relative operands replaced by copies in temporary rows."""
     operands = []
     for operand in inst.operands:
@@ -91,7 +91,7 @@ def relocated(w: WaveCode, inst: Inst, index: Index) -> Inst:
             operands.append(operand)
             continue
         for word in range(operand.reg.dwords):
-            _copy(w, _place(w, operand.reg.index + word, index), _fixed(w, role, word), None)
+            _copy(w, _place(w, operand.reg.index + word, index), _locate_copy(w, role, word), None)
         operands.append(replace(operand, reg=vgpr(_COPIES + 2 * role, operand.reg.dwords)))
     return Inst(inst.op, inst.fields, inst.literal, inst.raw, tuple(operands))
 
@@ -104,7 +104,7 @@ def write_back(w: WaveCode, inst: Inst, index: Index) -> None:
             mask = w.exec()
             w.settle()
             for word in range(operand.reg.dwords):
-                _copy(w, _fixed(w, role, word), _place(w, operand.reg.index + word, index), str(mask.ref))
+                _copy(w, _locate_copy(w, role, word), _place(w, operand.reg.index + word, index), str(mask.ref))
 
 
 def _relative(operand: Operand, index: Index, role: int) -> bool:
@@ -117,7 +117,7 @@ def _place(w: WaveCode, row: int, index: Index) -> str:
     return w.emitter.let(f"getelementptr i8, ptr {w.row(0)}, i64 {bytes_}")
 
 
-def _fixed(w: WaveCode, role: int, word: int) -> str:
+def _locate_copy(w: WaveCode, role: int, word: int) -> str:
     return w.row(_COPIES + 2 * role + word)
 
 

@@ -32,12 +32,12 @@ def gather_in_group(access: AccessCode, inst: Inst, row: GatherInGroup) -> None:
     access.refuse_where(active.ne(0) & unknown, SurfaceRefusal.LANE_GROUP)
     if addresses:
         w.put_off(lambda chunk: chunk.write_row(
-            target, _numbered(chunk.ops.apply(Prim.LANE, U32), chunk.row(source), chunk.splat(size)) << 2))
+            target, _select_lane_in_group(chunk.ops.apply(Prim.LANE, U32), chunk.row(source), chunk.splat(size)) << 2))
         return
 
     def ask(chunk: LaneChunk) -> None:
         lane = chunk.ops.apply(Prim.LANE, U32)
-        asked = _asked(row, lane, chunk.splat(away), chunk.splat(size))
+        asked = _compute_source_lane(row, lane, chunk.splat(away), chunk.splat(size))
         chunk.write_row(_ASKED_ROW, asked << 2)
         chunk.write_mask(_MISSING, ((chunk.splat(active) >> asked) & 1).eq(0))
 
@@ -48,14 +48,14 @@ def gather_in_group(access: AccessCode, inst: Inst, row: GatherInGroup) -> None:
     w.put_off(lambda chunk: chunk.write_row(target, chunk.row(TEMPORARY_ROW)))
 
 
-def _numbered(lane: Value, number: Value, size: Value) -> Value:
+def _select_lane_in_group(lane: Value, number: Value, size: Value) -> Value:
     """The lane with a number in the group that ``lane`` is in."""
     return (lane & ~(size - 1)) | (number & (size - 1))
 
 
-def _asked(row: GatherInGroup, lane: Value, away: Value, size: Value) -> Value:
+def _compute_source_lane(row: GatherInGroup, lane: Value, away: Value, size: Value) -> Value:
     if row is GatherInGroup.ONE:
-        return _numbered(lane, away, size)
+        return _select_lane_in_group(lane, away, size)
     if row is GatherInGroup.CROSSED:
         other = lane ^ away
         return select(other > (lane | (size - 1)), lane, other)

@@ -62,7 +62,7 @@ class ChunkLoad(_ChunkMove):
         elif self.where.kind != "private":
             self._write_anywhere(chunk)
 
-    def done(self) -> None:
+    def finish(self) -> None:
         """After all chunks."""
 
     def _write_from(self, chunk: LaneChunk, place: ChunkPlace) -> None:
@@ -100,11 +100,11 @@ class ChunkLoad(_ChunkMove):
         ways = [(consecutive, labels["consecutive"]), (equal, labels["equal"])]
         if in_lds:
             picking = e.label("picking")
-            ways.append((self._picked(chunk, offsets, active, picking), picking))
+            ways.append((self._gather_from_lds(chunk, offsets, active, picking), picking))
             e.emit(f"br label %{labels['loaded']}")
             chunk.place(f"{picking}.not")
         self._call(chunk, offsets, highs, labels["got"])
-        single = [e.let(f"load {_WORDS}, ptr {self._loaded(chunk, i)}, align 64") for i in range(len(equal))]
+        single = [e.let(f"load {_WORDS}, ptr {self._locate_loaded_row(chunk, i)}, align 64") for i in range(len(equal))]
         ways.append((single, labels["got"]))
         e.emit(f"br label %{labels['loaded']}")
         chunk.place(labels["loaded"])
@@ -113,7 +113,7 @@ class ChunkLoad(_ChunkMove):
             found = ", ".join(f"[ {values[number]}, %{label} ]" for values, label in ways)
             chunk.write_row(row, Value(chunk.ops, U32, e.let(f"phi {_WORDS} {found}")))
 
-    def _picked(self, chunk: LaneChunk, offsets: str, active: str, label: str) -> list[str]:
+    def _gather_from_lds(self, chunk: LaneChunk, offsets: str, active: str, label: str) -> list[str]:
         """Of LDS, where all ``active`` lanes are inside; else at ``label``.not. Other lanes read anything."""
         e, (begin, size) = self.w.emitter, chunk.lds_bounds()
         last = chunk.before(f"add i64 {self.where.base.ref}, {4 * self.words + self.distance}")
@@ -194,7 +194,7 @@ class ChunkLoad(_ChunkMove):
             found += [e.let(f"trunc i64 {half} to i32") for half in (both, e.let(f"lshr i64 {both}, 32"))]
         return [_splat(e, word) for word in found]
 
-    def _loaded(self, chunk: LaneChunk, number: int) -> str:
+    def _locate_loaded_row(self, chunk: LaneChunk, number: int) -> str:
         """Pointer to this chunk of a row where a support function leaves what it loaded."""
         return chunk.address(LOADED_ROW + number)
 
@@ -232,10 +232,10 @@ class ChunkStore(_ChunkMove):
             pointer = place.pointer
             if number:
                 pointer = e.let(f"getelementptr i8, ptr {pointer}, i64 {self.distance}")
-            data = _interleaved(e, [str(chunk.row(source + word).ref) for word in range(self.words)])
+            data = _interleave_words(e, [str(chunk.row(source + word).ref) for word in range(self.words)])
             e.emit(f"store <{CHUNK * self.words} x i32> {data}, ptr {pointer}, align 1")
 
-    def done(self) -> None:
+    def finish(self) -> None:
         """After all chunks."""
         if self.where.kind not in ("lds", "private"):
             self.w.note_change()
@@ -246,7 +246,7 @@ def _in_rows(e: Emitter, place: ChunkPlace, words: int) -> list[str]:
     return [e.let(f"getelementptr i8, ptr {place.pointer}, i64 {place.row_bytes * word}") for word in range(words)]
 
 
-def _interleaved(e: Emitter, words: list[str]) -> str:
+def _interleave_words(e: Emitter, words: list[str]) -> str:
     """Dwords of elements one after the other, from a vector of each dword."""
     joined, width = words[0], CHUNK
     for word in words[1:]:
@@ -273,21 +273,23 @@ class _Lanes:
 
     def first_offset(self) -> str:
         """Of the first lane, i64."""
-        return self.chunk.shared(self._first_offset, "offset", self.offsets, self.highs)
+        return self.chunk.emit_once(self._first_offset, "offset", self.offsets, self.highs)
 
     def are_even(self, words: int) -> str:
         """Whether the lanes' addresses follow each other, ``words`` dwords apart."""
         key = "even", self.offsets, self.highs, words
-        return self.chunk.shared(lambda: self._are_even(words), *key)
+        return self.chunk.emit_once(lambda: self._are_even(words), *key)
 
     def are_same(self) -> str:
         """Whether the lanes have one address."""
-        return self.chunk.shared(self._are_same, "same", self.offsets, self.highs)
+        return self.chunk.emit_once(self._are_same, "same", self.offsets, self.highs)
 
     def _first(self) -> str:
         """Of the first lane, i32."""
         write = self.e.let
-        return self.chunk.shared(lambda: write(f"extractelement {_WORDS} {self.offsets}, i64 0"), "first", self.offsets)
+        return self.chunk.emit_once(
+            lambda: write(f"extractelement {_WORDS} {self.offsets}, i64 0"), "first", self.offsets
+        )
 
     def _first_offset(self) -> str:
         e = self.e
@@ -300,7 +302,7 @@ class _Lanes:
     def _deltas(self) -> str:
         """Of each lane's lower half to the first one's."""
         e = self.e
-        return self.chunk.shared(lambda: e.let(f"sub {_WORDS} {self.offsets}, {_splat(e, self._first())}"),
+        return self.chunk.emit_once(lambda: e.let(f"sub {_WORDS} {self.offsets}, {_splat(e, self._first())}"),
                                  "deltas", self.offsets)
 
     def _others(self) -> str:
@@ -311,7 +313,7 @@ class _Lanes:
             high = e.let(f"extractelement {_WORDS} {self.highs}, i64 0")
             return e.let(f"xor {_WORDS} {self.highs}, {_splat(e, high)}")
 
-        return self.chunk.shared(write, "others", self.highs)
+        return self.chunk.emit_once(write, "others", self.highs)
 
     def _are_even(self, words: int) -> str:
         e = self.e

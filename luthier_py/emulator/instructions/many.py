@@ -36,10 +36,10 @@ def many(w: WaveCode, inst: Inst, row: ManyConverted) -> None:
 
     def write(chunk: LaneChunk) -> None:
         *seed, scale = [scale_of(chunk)] if row.by_row else [raw.read(chunk, 32) for raw in rest]
-        with chunk.ops.computing(Arithmetic(keeps_f16_finite=keeps_finite)):
+        with chunk.ops.use_arithmetic(Arithmetic(keeps_f16_finite=keeps_finite)):
             results = [row.convert(bits, scale, seed[0] if seed else None, keeps_finite)
                        for bits in _numbers(chunk, starts, row.source_bits, row.count)]
-        for place, word in enumerate(_packed(chunk, results, row.result_bits)):
+        for place, word in enumerate(_pack_results(chunk, results, row.result_bits)):
             chunk.write_row(first + place, word)
 
     w.put_off(write)
@@ -84,7 +84,7 @@ def _numbers(chunk: LaneChunk, starts: list[int], bits: int, count: int) -> list
     return found
 
 
-def _packed(chunk: LaneChunk, numbers: list[Value], bits: int) -> list[Value]:
+def _pack_results(chunk: LaneChunk, numbers: list[Value], bits: int) -> list[Value]:
     words = [chunk.ops.constant(U32, 0)] * (len(numbers) * bits // 32)
     for number, value in enumerate(numbers):
         word, shift = divmod(number * bits, 32)

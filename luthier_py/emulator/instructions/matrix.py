@@ -37,7 +37,7 @@ def matrix(w: WaveCode, inst: Inst, row: Matrix) -> None:
     call(w, inst, broadcast, _options(w, row))
 
 
-def mixed(w: WaveCode, inst: Inst, row: MixedMatrix) -> None:
+def emit_mixed_matrix(w: WaveCode, inst: Inst, row: MixedMatrix) -> None:
     """With the kinds that the instruction says."""
     shape = row.of(field(inst, "cbsz"), field(inst, "blgp"))
     if shape is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from luthier_py.emulator.instructions.access import AccessCode, Move
-from luthier_py.emulator.instructions.buffers import formatted_buffer, vector_buffer
+from luthier_py.emulator.instructions.buffers import emit_formatted_buffer, vector_buffer
 from luthier_py.emulator.instructions.crosslane import read_first_row, transpose
 from luthier_py.emulator.instructions.images import image
 from luthier_py.emulator.instructions.loads import Addresses
@@ -50,11 +50,11 @@ def memory(access: AccessCode, inst: Inst, row: object) -> None:
         access.call(Move("load_b32", PASSING_ROW), beside_lanes(access, inst, 1))
         vector_buffer(access, inst, Move("store_b32", PASSING_ROW), 4)
     elif isinstance(row, FormatLoad | FormatStore):
-        formatted_buffer(access, inst, row)
+        emit_formatted_buffer(access, inst, row)
     elif isinstance(row, LoadToLds):
         _load_to_lds(access, inst, row)
     elif isinstance(row, TransposedLoad):
-        _transposed(access, inst, row)
+        _emit_transposed_load(access, inst, row)
     elif isinstance(row, LaneCount):
         _count_lanes(access, inst, row)
     elif isinstance(row, ImageMove | ImageAtomic | ImageQuery):
@@ -153,7 +153,7 @@ def _load_to_lds(access: AccessCode, inst: Inst, row: LoadToLds) -> None:
     pass_to_lds(access, inst, row.dwords)
 
 
-def _transposed(access: AccessCode, inst: Inst, row: TransposedLoad) -> None:
+def _emit_transposed_load(access: AccessCode, inst: Inst, row: TransposedLoad) -> None:
     target, loaded = row_of(register(inst["vdst"])), PASSING_ROW
     _vector(access, inst, Move(f"load_b{32 * row.dwords}", loaded), 4 * row.dwords)
     access.w.settle()
@@ -213,12 +213,12 @@ def _addresses(access: AccessCode, inst: Inst, size: int) -> Addresses:
     if OpFlag.VMEM not in inst.op.flags:
         return _lds(access, inst, field(inst, "offset"))
     if private and not inst.op.spaces & Space.GLOBAL:
-        return _scaled(access, inst, _scratch(access, inst), size)
+        return _scale_lane_offset(access, inst, _scratch(access, inst), size)
     kind = "flat" if private else "far"
     where = _global(access, inst, kind)
     if where.kind == "near" and inst.find("vaddr") is not None and access.w.settings.target.signed_lane_offsets:
         return _whole(access, where, kind, I32, size if scales_offset(inst) else 1)
-    where = _scaled(access, inst, where, size)
+    where = _scale_lane_offset(access, inst, where, size)
     return _whole(access, where, kind, U32, 1) if private and where.kind == "near" else where
 
 
@@ -248,7 +248,7 @@ def _global(access: AccessCode, inst: Inst, kind: str) -> Addresses:
     return Addresses(kind if vaddr is not None else "near", base, _address_row(access, vaddr), access.mask())
 
 
-def _scaled(access: AccessCode, inst: Inst, addresses: Addresses, size: int) -> Addresses:
+def _scale_lane_offset(access: AccessCode, inst: Inst, addresses: Addresses, size: int) -> Addresses:
     """Where the offset of a lane counts elements of ``size`` bytes, as its cache policy says."""
     if not scales_offset(inst):
         return addresses

@@ -14,13 +14,13 @@ from luthier_py.emulator.reading.discover import CodeBlock
 from luthier_py.emulator.strips.rounding import Arithmetic, Rounding
 from luthier_py.errors import Location, Unsupported
 from luthier_py.isa.instruction import Inst, OpFlag
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import F16, F32, F64, Type
 from luthier_py.isa.semantics.control import Action, HardwareRegister
 from luthier_py.isa.semantics.meaning import Lanes, Scalar
 from luthier_py.isa.semantics.refusals import WhyRefused
 from luthier_py.isa.target import Target
-from luthier_py.isa.vector_modes import chosen_banks
+from luthier_py.isa.vector_modes import compute_written_bank_bits
 
 _ROUND_F32, _ROUND_F16_F64 = 0, 2      # first bits of two; MODE[3:0]
 _DENORMAL_F32, _DENORMAL_F16_F64 = 4, 6  # of sources, and of results in the bit above; MODE[7:4]
@@ -88,7 +88,7 @@ def hardware_register(inst: Inst) -> tuple[int, int, int]:
 
 def mode_after(inst: Inst, mode: int, target: Target) -> int:
     """MODE after one instruction."""
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if row not in _WRITES:
         return mode
     if row is Action.ROUND_MODE:
@@ -98,9 +98,9 @@ def mode_after(inst: Inst, mode: int, target: Target) -> int:
     number, first, _ = hardware_register(inst)
     if number != HardwareRegister.MODE.value:
         return mode
-    if banks := chosen_banks(target, inst):
+    if banks := compute_written_bank_bits(target, inst):
         raise Unsupported(f"MODE bits 0x{banks:x} of its immediate: {_RENAMED.reason}; {_RENAMED.advice}")
-    mask = written_bits(inst)
+    mask = compute_written_bits(inst)
     after = mode & ~mask | inst["imm"].value << first & mask & ~REPLAYS
     if (after ^ mode) & ~_FOLLOWED:
         raise Unsupported(f"MODE bits 0x{(after ^ mode) & ~_FOLLOWED:x}: of MODE rounding, denormals, DX10_CLAMP, IEEE "
@@ -115,7 +115,7 @@ _WRITES = (Action.SETREG, Action.SETREG_IMM, Action.ROUND_MODE, Action.DENORM_MO
 def modes(blocks: list[CodeBlock], entry: int, initial: int, target: Target) -> dict[int, tuple[int, ...]]:
     """All values that MODE has at the start of each block that can be reached."""
     by_start = {block.start: block for block in blocks}
-    if not any(meaning(inst.op) in _WRITES for block in blocks for _, inst in block.insts):
+    if not any(find_meaning(inst.op) in _WRITES for block in blocks for _, inst in block.insts):
         return dict.fromkeys(by_start, (initial,))
     found, known = {entry: {initial}}, {initial}
     before = 0
@@ -137,25 +137,25 @@ def _through(block: CodeBlock, mode: int, known: set[int], target: Target) -> se
     """MODE after the block; ``known`` collects every value on the way, which a register may hold and bring back."""
     for pc, inst in block.insts:
         if sets_from_register(inst):  # the last one: see discover
-            mask = written_bits(inst)
+            mask = compute_written_bits(inst)
             return {mode & ~mask | value & mask for value in known}
-        mode = _located(inst, pc, mode, target)
+        mode = _compute_mode_after(inst, pc, mode, target)
         known.add(mode)
     return {mode}
 
 
 def sets_from_register(inst: Inst) -> bool:
     """Whether it is an S_SETREG_B32 of MODE, whose value is not known when code is generated."""
-    return meaning(inst.op) is Action.SETREG and hardware_register(inst)[0] == HardwareRegister.MODE.value
+    return find_meaning(inst.op) is Action.SETREG and hardware_register(inst)[0] == HardwareRegister.MODE.value
 
 
-def written_bits(inst: Inst) -> int:
+def compute_written_bits(inst: Inst) -> int:
     """Of MODE, by an s_setreg."""
     _, first, size = hardware_register(inst)
     return ((1 << size) - 1) << first
 
 
-def _located(inst: Inst, pc: int, mode: int, target: Target) -> int:
+def _compute_mode_after(inst: Inst, pc: int, mode: int, target: Target) -> int:
     try:
         return mode_after(inst, mode, target)
     except Unsupported as error:

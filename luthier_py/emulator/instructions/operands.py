@@ -171,10 +171,10 @@ class SourceReader:
     def read(self, chunk: LaneChunk, element: int = 0) -> Value:
         """The typed value; of packed operands the element for the low (0) or high (1) result."""
         if self.count > 1:
-            return self._packed(chunk, element)
+            return self._read_packed(chunk, element)
         if self.mixed:
-            return self._mixed(chunk)
-        value = self._selected(self.raw.read(chunk, self.bits))
+            return self._read_mixed(chunk)
+        value = self._select_part(self.raw.read(chunk, self.bits))
         if self.type.bits == 8 * (self.type.bits // 8) and self.type.bits < self.bits:
             value = value.to(Type(Kind.UINT, self.type.bits))
         return self._finish(value, bool(self.modifiers & NEG), bool(self.modifiers & ABS))
@@ -183,7 +183,7 @@ class SourceReader:
         value = with_sign(value, negate, absolute).as_(self.type)
         return flush_denormals(value) if self.flush else value
 
-    def _selected(self, value: Value) -> Value:
+    def _select_part(self, value: Value) -> Value:
         """What SDWA or op_sel choose of a register."""
         if self.sdwa != SDWA_DWORD:
             return self._sdwa(value)
@@ -196,9 +196,9 @@ class SourceReader:
         narrow = (value >> place).to(Type(Kind.UINT, bits))
         return (narrow.as_(narrow.type.signed) if self.modifiers & SEXT else narrow).to(U32)
 
-    def _packed(self, chunk: LaneChunk, element: int) -> Value:
+    def _read_packed(self, chunk: LaneChunk, element: int) -> Value:
         if self.type.bits == 8:
-            return (self._selected(self.raw.read(chunk, 32)) >> 8 * element).to(U8)
+            return (self._select_part(self.raw.read(chunk, 32)) >> 8 * element).to(U8)
         high = bool(self.modifiers & (OP_SEL_HI if element else OP_SEL)) if self.by_halves else bool(element)
         if self.count > 2:
             return self._finish(self.raw.read_half(chunk, element), False, False)
@@ -211,7 +211,7 @@ class SourceReader:
             return self._finish(value, bool(self.modifiers & NEG), bool(self.modifiers & ABS))
         return self._finish(value, bool(self.modifiers & (NEG_HI if element else NEG)), False)
 
-    def _mixed(self, chunk: LaneChunk) -> Value:
+    def _read_mixed(self, chunk: LaneChunk) -> Value:
         value = self.raw.read(chunk, 32)
         negate, absolute = bool(self.modifiers & NEG), bool(self.modifiers & ABS)
         if not self.modifiers & OP_SEL_HI:
@@ -257,11 +257,11 @@ class ResultWriter:
         if word.type.bits == 64:
             chunk.write_pair(self.row, self._keep_disabled(chunk, word))
         else:
-            chunk.write_row(self.row, self._keep_disabled(chunk, self._placed(chunk, word)))
+            chunk.write_row(self.row, self._keep_disabled(chunk, self._merge_result(chunk, word)))
 
     def _keep_disabled(self, chunk: LaneChunk, word: Value) -> Value:
         """DPP leaves lanes alone whose source is out of range, or that the masks exclude."""
-        writes = None if self.dpp is None else self.dpp.enabled(chunk)
+        writes = None if self.dpp is None else self.dpp.compute_enabled_lanes(chunk)
         if writes is None:
             return word
         return select(writes, word, chunk.pair(self.row) if word.type.bits == 64 else chunk.row(self.row))
@@ -269,11 +269,11 @@ class ResultWriter:
     def _finish(self, value: Value) -> Value:
         """Output modifiers, then bits of at least 16."""
         if value.type.kind is Kind.FLOAT:
-            value = modified_result(value, self.omod, self.clamp, self.passes_nan)
+            value = apply_output_modifiers(value, self.omod, self.clamp, self.passes_nan)
             value = flush_denormals(value) if self.flush else value
         return value.as_(value.type.unsigned)
 
-    def _placed(self, chunk: LaneChunk, word: Value) -> Value:
+    def _merge_result(self, chunk: LaneChunk, word: Value) -> Value:
         """The whole 32-bit register after a result of 32 bits or less."""
         if self.sdwa != SDWA_DWORD:
             return self._sdwa(chunk, word)
@@ -305,7 +305,7 @@ def with_sign(value: Value, negate: bool, absolute: bool) -> Value:
     return value ^ top if negate else value
 
 
-def modified_result(value: Value, omod: int, clamp: bool, passes_nan: bool) -> Value:
+def apply_output_modifiers(value: Value, omod: int, clamp: bool, passes_nan: bool) -> Value:
     """A float after omod and clamp."""
     if omod:
         value = flush_denormals(value * (2.0, 4.0, 0.5)[omod - 1])

@@ -53,12 +53,12 @@ def buffer_resource(target: Target, words: list[Value], soffset: Value, formatte
     if target.wide_resources:
         base = low.to(U64) | (high & 0x1FFFFFF).to(U64) << 32
         count = (high >> 25).to(U64) | records.to(U64) << 7 | (last & 63).to(U64) << 39
-        stride = _scaled((last >> 12) & 0x3FFF, (last >> 26) & 3)
+        stride = _scale_stride((last >> 12) & 0x3FFF, (last >> 26) & 3)
         return BufferResource(target, base, stride, count, ((last >> 28) & 1).ne(0), low.lift(4), low.lift(8), nothing,
                               low.ops.constant(BOOL, 1), (last >> 29) & 1, soffset, base + soffset, nothing, nothing)
     stride = (high >> 16) & 0x3FFF
     if target.generation == 12:
-        stride = _scaled(stride, (last >> 18) & 3)
+        stride = _scale_stride(stride, (last >> 18) & 3)
     swizzled, element = (high >> 31).ne(0), low.lift(4)
     if target.generation == 8:
         element = low.lift(2) << ((last >> 19) & 3)
@@ -83,7 +83,7 @@ def format_code(target: Target, last: Value) -> Value:
     return select((code >> 3).eq(0), 0, code)
 
 
-def _scaled(stride: Value, scale: Value) -> Value:
+def _scale_stride(stride: Value, scale: Value) -> Value:
     return stride * ((stride.lift(_STRIDE_FACTORS) >> (scale << 3)) & 0xFF)
 
 
@@ -100,16 +100,16 @@ class LanePlace:
     def address(self) -> Value:
         """Of the first byte, u64."""
         splat, r = self.chunk.splat, self.resource
-        place = select(splat(r.swizzled), self._woven(), self._linear())
+        place = select(splat(r.swizzled), self._swizzle_offset(), self._linear())
         return splat(r.start) + place
 
     def inside(self, start: int, size: Value | int) -> Value:
         """Whether ``size`` bytes from ``start`` on, which are taken as a whole, are in range (BOOL)."""
         size = self.chunk.ops.constant(U64, size) if isinstance(size, int) else self.chunk.splat(size)
-        found, r, splat = self._checked(start, size), self.resource, self.chunk.splat
+        found, r, splat = self._check_bounds(start, size), self.resource, self.chunk.splat
         return found & splat(r.bound)
 
-    def _checked(self, start: int, size: Value) -> Value:
+    def _check_bounds(self, start: int, size: Value) -> Value:
         r, splat, offset = self.resource, self.chunk.splat, self.offset.to(U64) + start
         records = splat(r.records)
         in_records = self.index.to(U64) < records
@@ -138,7 +138,7 @@ class LanePlace:
         woven = in_records & in_record
         by_record = r.by_record
         if r.target.generation == 10:
-            woven, by_record = self._woven() + size <= less, r.swizzled
+            woven, by_record = self._swizzle_offset() + size <= less, r.swizzled
         raw = _either(splat(by_record), woven, offset + size <= less)
         check = splat(r.check)
         found = _either(check.eq(_RAW), raw, records.ne(0))
@@ -153,7 +153,7 @@ class LanePlace:
     def _linear(self) -> Value:
         return self.index.to(U64) * self.chunk.splat(self.resource.stride).to(U64) + self.offset.to(U64)
 
-    def _woven(self) -> Value:
+    def _swizzle_offset(self) -> Value:
         """Where ``index_stride`` records have their elements side by side. RDNA 4 counts the scalar offset in."""
         r, splat = self.resource, self.chunk.splat
         element, together, stride = splat(r.element), splat(r.index_stride), splat(r.stride).to(U64)

@@ -11,7 +11,7 @@ from enum import IntEnum
 
 from luthier_py.isa.instruction import Access, Inst, Operand, OpFlag
 from luthier_py.isa.registers import M0, RegFile, RegSet
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.cdna4 import SwapRows
 from luthier_py.isa.semantics.control import CrossLane, Indexing
 from luthier_py.isa.semantics.crossings import GatherInGroup, GatherInRow, RelativeMove
@@ -37,10 +37,10 @@ _SCALAR_MOVES: dict[object, dict[str, RelativeBits]] = {
 }  # fmt: skip
 
 
-def moved_operands(inst: Inst) -> tuple[str, ...]:
+def collect_moved_operands(inst: Inst) -> tuple[str, ...]:
     """Those that the instruction moves between lanes as they are: the results first, each with a row of its own, then
     a source that is no result."""
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if isinstance(row, SwapRows):
         return "vdst", "src0"
     if isinstance(row, Permute):
@@ -50,25 +50,25 @@ def moved_operands(inst: Inst) -> tuple[str, ...]:
     return ()
 
 
-def routed_rows(inst: Inst) -> dict[str, int]:
+def map_routed_rows(inst: Inst) -> dict[str, int]:
     """By operand, the first row of what lanes read of it."""
-    if moved := moved_operands(inst):
-        return {name: number if isinstance(meaning(inst.op), SwapRows) else 0 for number, name in enumerate(moved)}
+    if moved := collect_moved_operands(inst):
+        return {name: number if isinstance(find_meaning(inst.op), SwapRows) else 0 for number, name in enumerate(moved)}
     source = inst.find("src0")
     is_vector = source is not None and source.reg is not None and source.reg.file is not RegFile.SGPR
     return {"src0": 0} if OpFlag.DPP in inst.op.flags and is_vector else {}
 
 
-def written_operands(inst: Inst) -> list[Operand]:
+def collect_written_operands(inst: Inst) -> list[Operand]:
     """V_MOVRELD's vdst among them, which tables leave out, since it may write any register."""
-    moves = isinstance(meaning(inst.op), RelativeMove)
+    moves = isinstance(find_meaning(inst.op), RelativeMove)
     return [operand for operand in inst.operands if operand.reg is not None
             and (Access.WRITE in operand.access or moves and operand.name == "vdst")]
 
 
 def read_operands(inst: Inst) -> list[Operand]:
     """Without what only is among them since its other lanes, or another register in its place, keep what they have."""
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     keeps = row is CrossLane.WRITE or isinstance(row, RelativeMove) and len(row.row.signature.results) == 1
     return [operand for operand in inst.operands if operand.reg is not None and Access.READ in operand.access
             and not (keeps and operand.name == "vdst")]
@@ -81,13 +81,13 @@ def registers_of(inst: Inst) -> tuple[RegSet, RegSet]:
         return effects.reads, effects.writes
     m0 = RegSet(1 << M0)
     named = RegSet.of(*(operand.reg for operand in read_operands(inst) if operand.reg is not None))
-    written = RegSet.of(*(operand.reg for operand in written_operands(inst) if operand.reg is not None))
+    written = RegSet.of(*(operand.reg for operand in collect_written_operands(inst) if operand.reg is not None))
     return named | effects.reads & m0, written | effects.writes & m0
 
 
 def relative_operands(inst: Inst, indexed: int) -> Mapping[str, RelativeBits]:
     """Those to whose number M0 adds; ``indexed``: roles in the region of indexed registers that is open."""
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if isinstance(row, RelativeMove):
         ways = {"src0": _BITS[row.source], "vdst": _BITS[row.target]}
     elif isinstance(row, Indexing):

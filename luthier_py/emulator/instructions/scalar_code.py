@@ -11,9 +11,9 @@ from luthier_py.emulator.instructions.modes import Mode, hardware_register, mode
 from luthier_py.emulator.instructions.operands import (
     ABS,
     NEG,
+    apply_output_modifiers,
     destinations,
     field,
-    modified_result,
     read_scalar,
     scalar_operands,
     with_sign,
@@ -41,7 +41,7 @@ def scalar(w: WaveCode, inst: Inst, row: Scalar) -> None:
     if floats and Mode(w.mode).arithmetic(inst, row) != Arithmetic():
         raise Unsupported("a scalar float instruction with rounding other than to nearest even, or FP16_OVFL")
     taken = [_source(w, slot, operands, target, width) for slot in row.signature.sources]
-    taken = [_signed(inst, number, value) for number, value in enumerate(taken)]
+    taken = [_apply_sign_modifiers(inst, number, value) for number, value in enumerate(taken)]
     taken = [flush_denormals(value) if w.context.flushes_sources(value.type) else value for value in taken]
     output = row.compute(*taken)
     outputs = output if isinstance(output, tuple) else (output,)
@@ -51,12 +51,12 @@ def scalar(w: WaveCode, inst: Inst, row: Scalar) -> None:
         elif slot.name == "exec":
             w.scalars.write(EXEC, value)
         elif target is not None and target.reg is not None:
-            value = _modified(w, inst, value)
+            value = _apply_result_modifiers(w, inst, value)
             value = flush_denormals(value) if w.context.flushes_results(value.type) else value
             w.scalars.write(target.reg.index, _dword(value))
 
 
-def _signed(inst: Inst, number: int, value: Value) -> Value:
+def _apply_sign_modifiers(inst: Inst, number: int, value: Value) -> Value:
     """Vector instructions on scalars have modifiers."""
     modifiers = field(inst, f"src{number}_modifiers")
     if not modifiers:
@@ -65,9 +65,9 @@ def _signed(inst: Inst, number: int, value: Value) -> Value:
     return with_sign(bits, bool(modifiers & NEG), bool(modifiers & ABS)).as_(value.type)
 
 
-def _modified(w: WaveCode, inst: Inst, value: Value) -> Value:
+def _apply_result_modifiers(w: WaveCode, inst: Inst, value: Value) -> Value:
     omod = field(inst, "omod") if w.context.scales(value.type) else 0
-    return modified_result(value, omod, bool(field(inst, "clamp")), not w.context.mode.clamps_nan)
+    return apply_output_modifiers(value, omod, bool(field(inst, "clamp")), not w.context.mode.clamps_nan)
 
 
 def _dword(value: Value) -> Value:
@@ -101,7 +101,7 @@ _CYCLES = HardwareRegister.SHADER_CYCLES.value, HardwareRegister.SHADER_CYCLES_H
 def hardware(w: WaveCode, inst: Inst, row: Action) -> None:
     """s_getreg and s_setreg. Of MODE's bits those that matter are followed by modes."""
     number, first, size = hardware_register(inst)
-    if row is Action.GETREG and (shown := _shown(w, number)) is not None:
+    if row is Action.GETREG and (shown := _read_readonly_register(w, number)) is not None:
         if inst["sdst"].reg is not None:
             w.scalars.write(inst["sdst"].reg.index, (shown >> first) & ((1 << size) - 1))
         return
@@ -146,7 +146,7 @@ def _asks_for_violations(w: WaveCode, inst: Inst, row: Action) -> bool:
     return known and (row is Action.GETREG or row is Action.SETREG_IMM and not inst["imm"].value & 1)
 
 
-def _shown(w: WaveCode, number: int) -> Value | None:
+def _read_readonly_register(w: WaveCode, number: int) -> Value | None:
     """A register that waves can only read; None if it is none of those that are known on this target.
 
     Every wave is in slot 0 of SIMD 0 of compute unit 0, of the first die; it is in no cluster of work-groups.

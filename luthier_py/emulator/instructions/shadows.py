@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from luthier_py.emulator.instructions.access import AccessCode
-from luthier_py.emulator.instructions.crosslane import chosen_lane
+from luthier_py.emulator.instructions.crosslane import select_lane
 from luthier_py.emulator.instructions.dpp import Dpp
 from luthier_py.emulator.instructions.operands import register, row_of
-from luthier_py.emulator.instructions.routes import moved_operands, relative_operands, routed_rows
+from luthier_py.emulator.instructions.routes import collect_moved_operands, map_routed_rows, relative_operands
 from luthier_py.emulator.instructions.steps import CONSTANT, ROLE, numbers_of, register_number
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.instructions.writers import WRITERS
@@ -23,10 +23,10 @@ from luthier_py.emulator.records.layout import GIVEN_SHADOWS, ROUTED_SHADOWS, WR
 from luthier_py.emulator.strips.strip import LaneChunk
 from luthier_py.isa.float_results import FloatFormat
 from luthier_py.isa.instruction import Inst, OperandKind, OpFlag
-from luthier_py.isa.lost_denormals import lost_denormals
+from luthier_py.isa.lost_denormals import find_flushed_denormals
 from luthier_py.isa.operand_parts import constant_of
 from luthier_py.isa.registers import Reg, vgpr
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import F16, F32, U32, select
 from luthier_py.isa.semantics.control import CrossLane
 
@@ -44,7 +44,7 @@ def watch(access: AccessCode, inst: Inst) -> None:
 
 def _look_for_denormals(w: WaveCode, inst: Inst) -> None:
     """In dwords of operands where they are lost, though MODE keeps them."""
-    lost = {name: kind for name, kind in lost_denormals(inst, w.settings.target).items()
+    lost = {name: kind for name, kind in find_flushed_denormals(inst, w.settings.target).items()
             if kind not in _TYPES or not w.context.flushes_sources(_TYPES[kind])}
     given = [(kind, number, 0) for name, kind in lost.items() for number in numbers_of(inst[name])]
     given += [(kind, CONSTANT, constant_of(inst, inst[name])) for name, kind in lost.items()
@@ -57,15 +57,15 @@ def _look_for_denormals(w: WaveCode, inst: Inst) -> None:
 
 
 def _follow(access: AccessCode, inst: Inst) -> None:
-    w, row = access.w, meaning(inst.op)
+    w, row = access.w, find_meaning(inst.op)
     if isinstance(row, CrossLane) and row is not CrossLane.OTHER_HALF:
-        lane = chosen_lane(w, inst, row)
+        lane = select_lane(w, inst, row)
         w.emitter.call("void", "luthier_watch_lane", [("ptr", "%wave"), ("i64", str(lane.ref))])
-    elif moved := moved_operands(inst):
+    elif moved := collect_moved_operands(inst):
         w.finish_state()
         shadowed = _on_shadows(w, inst, moved)
         WRITERS[type(row)](access, shadowed, row)
-    elif routed_rows(inst) and not relative_operands(inst, w.index.roles if w.index else 0):
+    elif map_routed_rows(inst) and not relative_operands(inst, w.index.roles if w.index else 0):
         w.finish_state()
         _cross(w, inst)
 
@@ -73,7 +73,7 @@ def _follow(access: AccessCode, inst: Inst) -> None:
 def _on_shadows(w: WaveCode, inst: Inst, moved: tuple[str, ...]) -> Inst:
     """The instruction with rows of shadows in the place of what it moves. Results begin as what their registers are,
     which lanes that are left out keep."""
-    places = {name: ROUTED_SHADOWS + routed_rows(inst)[name] for name in moved}
+    places = {name: ROUTED_SHADOWS + map_routed_rows(inst)[name] for name in moved}
     if len(set(places.values())) == 1:
         places[moved[-1]] = GIVEN_SHADOWS
     for name, place in places.items():
@@ -93,7 +93,7 @@ def _cross(w: WaveCode, inst: Inst) -> None:
     def write(chunk: LaneChunk) -> None:
         for dword in range(source.dwords):
             chunk.write_row(ROUTED_SHADOWS + dword, dpp.read(chunk, GIVEN_SHADOWS + dword))
-        one, enabled = chunk.ops.constant(U32, 1), dpp.enabled(chunk)
+        one, enabled = chunk.ops.constant(U32, 1), dpp.compute_enabled_lanes(chunk)
         chunk.write_row(WRITTEN_LANES, one if enabled is None else select(enabled, one, 0))
 
     w.put_off_ahead(write)

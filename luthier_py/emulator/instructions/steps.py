@@ -16,20 +16,20 @@ from luthier_py.emulator.instructions.barriers import is_named
 from luthier_py.emulator.instructions.operands import register
 from luthier_py.emulator.instructions.routes import (
     RelativeBits,
-    moved_operands,
+    collect_moved_operands,
+    collect_written_operands,
+    map_routed_rows,
     read_operands,
     registers_of,
     relative_operands,
-    routed_rows,
-    written_operands,
 )
 from luthier_py.emulator.records.layout import AGPR_ROW
 from luthier_py.isa.barriers import GROUPS, barrier_number
 from luthier_py.isa.coherence import acquires
-from luthier_py.isa.instruction import Access, Counter, Inst, Operand, OpFlag, Space, unnamed_addresses
+from luthier_py.isa.instruction import Access, Counter, Inst, Operand, OpFlag, Space, find_unnamed_addresses
 from luthier_py.isa.merging import merges
 from luthier_py.isa.registers import AGPR_SHIFT, EXEC, MODE, SCC, VGPR_SHIFT, RegFile, RegSet, agpr, sgpr, vgpr
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.cdna4 import SwapRows
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
 from luthier_py.isa.semantics.crossings import GatherInGroup, RelativeMove
@@ -140,12 +140,12 @@ def step_of(pc: int, inst: Inst, target: Target, wave_size: int, indexed: int = 
     read = [number for number in _read(inst, reads, relative) if not (issues and number & _NUMBER in written)]
     counts = len(read) | len(written) << 8 | len(waits) << 16 | len(issues) << 24
     logic, places = _logic(inst, relative), _places(inst)
-    added = {number: relative[operand.name] << RELATIVE for operand in written_operands(inst)
+    added = {number: relative[operand.name] << RELATIVE for operand in collect_written_operands(inst)
              if operand.name in relative for number in _numbers(RegSet.of(register(operand)))}
     lists = [*(number | roles.get(number & _NUMBER, 0) << ROLE for number in read),
              *(number | _mask_role(roles.get(number, 0)) << ROLE | added.get(number, 0)
                | places.get(number, ALL_DWORDS) << PLACE for number in written), *waits, *issues]
-    masked = OpFlag.DPP in inst.op.flags and routed_rows(inst)
+    masked = OpFlag.DPP in inst.op.flags and map_routed_rows(inst)
     kind = _kind(inst, target) | (StepFlag.INDEXED.value if relative else StepFlag.MASKED.value if masked else 0)
     return [pc, kind, counts, len(logic), *lists, *(number for row in logic for number in row)]
 
@@ -153,8 +153,8 @@ def step_of(pc: int, inst: Inst, target: Target, wave_size: int, indexed: int = 
 def _read(inst: Inst, registers: RegSet, relative: Mapping[str, RelativeBits]) -> list[int]:
     """Operand by operand, with their places there, then what no operand names, if it is certain."""
     found: list[int] = []
-    made, routed = dependents(inst), {} if relative else routed_rows(inst)
-    rest = registers - _UNNAMED - RegSet(unnamed_addresses(inst.operands))
+    made, routed = dependents(inst), {} if relative else map_routed_rows(inst)
+    rest = registers - _UNNAMED - RegSet(find_unnamed_addresses(inst.operands))
     rest -= RegSet.of(*(each.reg for each in inst.operands if each.reg is not None
                         and (Access.READ in each.access or _leaves_lanes(inst))))
     for operand in read_operands(inst):
@@ -164,7 +164,7 @@ def _read(inst: Inst, registers: RegSet, relative: Mapping[str, RelativeBits]) -
         bits = [relative.get(operand.name, 0) << RELATIVE] * len(numbers)
         if (row := routed.get(operand.name)) is not None:
             bits = [row + place + 1 << ROUTED for place in range(len(numbers))]
-            masks = [1 << row] if isinstance(meaning(inst.op), SwapRows) else masks
+            masks = [1 << row] if isinstance(find_meaning(inst.op), SwapRows) else masks
         found += [number | mask << PLACE | more for number, mask, more in zip(numbers, masks, bits, strict=False)
                   if mask]
     return [*found, *(number | ALL_DWORDS << PLACE for number in _numbers(rest))]
@@ -172,14 +172,14 @@ def _read(inst: Inst, registers: RegSet, relative: Mapping[str, RelativeBits]) -
 
 def _leaves_lanes(inst: Inst) -> bool:
     """Whether what it reads of its result is but what lanes keep that it does not write."""
-    row = meaning(inst.op)
-    return bool(moved_operands(inst)) or OpFlag.DPP in inst.op.flags and isinstance(row, Lanes) and all(
+    row = find_meaning(inst.op)
+    return bool(collect_moved_operands(inst)) or OpFlag.DPP in inst.op.flags and isinstance(row, Lanes) and all(
         slot.type.bits * slot.count >= 32 for slot in row.signature.results)
 
 
 def _places(inst: Inst) -> dict[int, int]:
     """Of the dwords of results that have several, but masks."""
-    numbers = [number for operand in written_operands(inst)
+    numbers = [number for operand in collect_written_operands(inst)
                if not (inst.op.flags & OpFlag.VALU and register(operand).file is RegFile.SGPR)
                for number in _numbers(RegSet.of(register(operand)))]
     return {number: 1 << min(place, _LAST) for place, number in enumerate(numbers)} if len(numbers) > 1 else {}
@@ -196,7 +196,7 @@ def _step(inst: Inst, row: object) -> Step:
 
 
 def _kind(inst: Inst, target: Target) -> int:
-    row, flags = meaning(inst.op), inst.op.flags
+    row, flags = find_meaning(inst.op), inst.op.flags
     kind = _step(inst, row)
     found = StepFlag(0)
     if OpFlag.IGNORES_EXEC in flags:
@@ -207,7 +207,7 @@ def _kind(inst: Inst, target: Target) -> int:
         found |= StepFlag.WRITES_LANE if row is CrossLane.WRITE else StepFlag.READS_LANE
     elif isinstance(row, Dual | ManyConverted) or merges(inst.op) or _keeps_a_part(inst):
         found |= StepFlag.MERGES
-    elif not (isinstance(row, _BY_LANE) or moved_operands(inst)):
+    elif not (isinstance(row, _BY_LANE) or collect_moved_operands(inst)):
         found |= StepFlag.CROSSES
     elif isinstance(row, Lanes) and _selects(row):
         found |= StepFlag.SELECTS
@@ -237,7 +237,7 @@ def _selects(row: Lanes) -> bool:
 def _roles(inst: Inst, wave_size: int) -> dict[int, int]:
     """By number, of registers that have one."""
     found: dict[int, int] = {}
-    selects = isinstance(row := meaning(inst.op), Lanes) and _selects(row)
+    selects = isinstance(row := find_meaning(inst.op), Lanes) and _selects(row)
     shared = inst.op.spaces == Space.GLOBAL
     if inst.op.flags & OpFlag.VALU and not isinstance(row, CrossLane):
         for first in _masks(inst, wave_size):
@@ -272,9 +272,9 @@ def _mask_role(role: int) -> int:
 
 def _logic(inst: Inst, relative: Mapping[str, RelativeBits]) -> list[list[int]]:
     """Rows for results that are logic on bits of scalars at the same place; none where some result is not."""
-    if relative and isinstance(meaning(inst.op), Indexing):
-        return _moved(inst, relative)
-    if not isinstance(meaning(inst.op), Scalar):
+    if relative and isinstance(find_meaning(inst.op), Indexing):
+        return _encode_relative_move(inst, relative)
+    if not isinstance(find_meaning(inst.op), Scalar):
         return []
     rows = []
     for assign in assignments(inst, 32):
@@ -288,7 +288,7 @@ def _logic(inst: Inst, relative: Mapping[str, RelativeBits]) -> list[list[int]]:
     return rows if len(rows) <= _MOST_LOGIC else []
 
 
-def _moved(inst: Inst, relative: Mapping[str, RelativeBits]) -> list[list[int]]:
+def _encode_relative_move(inst: Inst, relative: Mapping[str, RelativeBits]) -> list[list[int]]:
     """The same of scalars that M0 chooses: bits as they are, or a constant's."""
     source, target = inst["src0"], register(inst["sdst"])
     from_, to = (relative.get(name, 0) << RELATIVE for name in ("src0", "sdst"))

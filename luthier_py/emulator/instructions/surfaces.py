@@ -14,7 +14,7 @@ from luthier_py.emulator.instructions.operands import field, register, row_of
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.native.elements import REFUSED
 from luthier_py.emulator.records.layout import PASSING_ROW
-from luthier_py.isa.element_formats import typed_format
+from luthier_py.isa.element_formats import decode_typed_format
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import M0
 from luthier_py.isa.semantics.algebra import U32, U64, Value
@@ -39,9 +39,9 @@ class SurfaceElement:
         return bits >> 3
 
 
-def typed_element(w: WaveCode, number: int) -> SurfaceElement:
+def make_typed_element(w: WaveCode, number: int) -> SurfaceElement:
     """Of an instruction that says the format itself, and selects nothing."""
-    format = typed_format(w.settings.target.generation, number)
+    format = decode_typed_format(w.settings.target.generation, number)
     word = REFUSED if format is None else format.word
     return SurfaceElement(w.ops.constant(U32, word), w.ops.constant(U32, _IDENTITY))
 
@@ -60,7 +60,7 @@ def convert(access: AccessCode, inst: Inst, row: FormatLoad | FormatStore, eleme
     data = PASSING_ROW if to_lds else row_of(register(inst["vdata"]))
     operation = "load" if isinstance(row, FormatLoad) else "store"
     w.settle()
-    lanes = access.watched_elements(isinstance(row, FormatStore), inside, element.size, addresses)
+    lanes = access.emit_element_checks(isinstance(row, FormatStore), inside, element.size, addresses)
     arguments = [
         ("ptr", "%wave"), ("i64", str(exec_mask.ref)), ("i64", lanes), ("ptr", w.row(addresses)),
         ("ptr", w.row(data)), ("ptr", access.site()), ("i32", str(element.format.ref)),

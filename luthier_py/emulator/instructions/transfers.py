@@ -63,11 +63,11 @@ def broadcast(access: AccessCode, inst: Inst) -> None:
     whole = w.ops.let(U32, f"load i32, ptr {pointer}, align 4")
     value = whole
     for number, (bits, signed) in DATA_TYPES.items():
-        value = select(kind.eq(number), _extended(whole, bits, signed), value)
+        value = select(kind.eq(number), _extend_word(whole, bits, signed), value)
     _write_quads(access, target, value, active)
 
 
-def _extended(word: Value, bits: int, signed: bool) -> Value:
+def _extend_word(word: Value, bits: int, signed: bool) -> Value:
     narrow = word.to(Type(Kind.SINT if signed else Kind.UINT, bits))
     return narrow.to(Type(narrow.type.kind, 32)).as_(U32) if bits < 32 else word
 

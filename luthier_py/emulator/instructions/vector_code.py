@@ -12,7 +12,12 @@ from functools import partial
 from typing import cast
 
 from luthier_py.emulator.instructions.dpp import Dpp
-from luthier_py.emulator.instructions.indexing import index_of, relocated, write_back, writing_destination
+from luthier_py.emulator.instructions.indexing import (
+    index_of,
+    mark_written_operands,
+    replace_relative_operands,
+    write_back,
+)
 from luthier_py.emulator.instructions.operands import (
     ResultWriter,
     SourceReader,
@@ -46,8 +51,8 @@ def lanes(w: WaveCode, inst: Inst, row: Lanes) -> None:
         raise Unsupported(f"{inst.op.mnemonic} ignores EXEC")
     written, index = inst, w.index
     if index is not None:
-        inst = relocated(w, written, index)
-    item = _item(w, inst, row) if index is not None else _kept_item(w, inst, row)
+        inst = replace_relative_operands(w, written, index)
+    item = _item(w, inst, row) if index is not None else _reuse_item(w, inst, row)
     masks = [result for result in item.results if isinstance(result, int)]
     form = _form(w, inst, item) if index is None else None
     w.put_off(lambda chunk: item.write(chunk, item.compute_all(chunk)), *masks, form=form)
@@ -59,14 +64,14 @@ def relative_move(w: WaveCode, inst: Inst, row: RelativeMove) -> None:
     """Registers are copied in before and out after, as in a region of indexed registers."""
     if w.index is not None:
         raise Unsupported(f"{inst.op.mnemonic} in a region of indexed registers")
-    written = writing_destination(inst)
+    written = mark_written_operands(inst)
     moved, indices = written, []
     for role, bits in (("src0", row.source), ("vdst", row.target)):
         if bits is not None:
             first, count = bits
             offset = (w.scalars.read(M0) >> first) & ((1 << count) - 1)
             indices.append(index_of(role, offset))
-            moved = relocated(w, moved, indices[-1])
+            moved = replace_relative_operands(w, moved, indices[-1])
     item = _item(w, moved, row.row)
     w.put_off(lambda chunk: item.write(chunk, item.compute_all(chunk)))
     for index in indices:
@@ -123,7 +128,7 @@ def _item(w: WaveCode, inst: Inst, row: Lanes) -> _Item:
     return _Item(sources, results, compute, row.packed, row.whole, known, w.context.mode.arithmetic(inst, row))
 
 
-def _kept_item(w: WaveCode, inst: Inst, row: Lanes) -> _Item:
+def _reuse_item(w: WaveCode, inst: Inst, row: Lanes) -> _Item:
     """The same, made once where it is of vector registers and constants alone."""
     item: _Item | None = w.items.get((inst, w.mode))
     if item is None:
@@ -208,14 +213,14 @@ class _Item:
 
     def compute_all(self, chunk: LaneChunk) -> tuple[Taken, ...]:
         """A value for each result; two of packed ones."""
-        with chunk.ops.computing(self.arithmetic):
+        with chunk.ops.use_arithmetic(self.arithmetic):
             if self.packed:
                 return ((self.compute(*self._take(chunk, 0)), self.compute(*self._take(chunk, 1))),)
             output = self.compute(*self._take(chunk, None))
             return output if isinstance(output, tuple) and not self.whole else (output,)
 
     def write(self, chunk: LaneChunk, outputs: tuple[Taken, ...]) -> None:
-        with chunk.ops.computing(self.arithmetic):
+        with chunk.ops.use_arithmetic(self.arithmetic):
             for result, value in zip(self.results, outputs, strict=True):
                 if isinstance(result, int):
                     chunk.write_mask(result, cast(Value, value))

@@ -14,7 +14,7 @@ from luthier_py.emulator.instructions.crosslane import cross_lane, gather_in_row
 from luthier_py.emulator.instructions.indexing import index_mode
 from luthier_py.emulator.instructions.lane_groups import gather_in_group
 from luthier_py.emulator.instructions.many import many
-from luthier_py.emulator.instructions.matrix import matrix, mixed, sparse
+from luthier_py.emulator.instructions.matrix import emit_mixed_matrix, matrix, sparse
 from luthier_py.emulator.instructions.memory_code import MEMORY_ROWS, memory
 from luthier_py.emulator.instructions.scalar_code import scalar
 from luthier_py.emulator.instructions.vector_code import dual, lanes, relative_move
@@ -40,7 +40,8 @@ def _in_registers(write: Callable[[WaveCode, Inst, Any], None]) -> Writer:
 _REGISTERS: dict[type, Callable[[WaveCode, Inst, Any], None]] = {
     Lanes: lanes, Dual: dual, Scalar: scalar, ManyConverted: many, RelativeMove: relative_move, Indexing: index_mode,
     CrossLane: cross_lane, Permute: permute, SwapRows: swap_rows, GatherInRow: gather_in_row,
-    Matrix: matrix, MixedMatrix: mixed, SparseMatrix: sparse, WaveMatrix: wave_matrix, WaveMixedMatrix: wave_mixed,
+    Matrix: matrix, MixedMatrix: emit_mixed_matrix, SparseMatrix: sparse, WaveMatrix: wave_matrix,
+    WaveMixedMatrix: wave_mixed,
 }  # fmt: skip
 
 WRITERS: dict[type, Writer] = {

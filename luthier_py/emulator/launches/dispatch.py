@@ -23,7 +23,7 @@ from luthier_py.emulator.launches.launch_timer import LaunchTimer
 from luthier_py.emulator.launches.outside_lds import outside_lds
 from luthier_py.emulator.launches.random_schedule import Scheduler, scheduler_call, work_at_random
 from luthier_py.emulator.launches.ready import ROUNDS, Begun, enter_code, worker_record
-from luthier_py.emulator.launches.standing import told, waits_for_itself
+from luthier_py.emulator.launches.standing import describe_wait_states, waits_for_itself
 from luthier_py.emulator.launches.watch import LaunchWatch
 from luthier_py.emulator.memory.device_memory import Memory
 from luthier_py.emulator.memory.pool import PagePool
@@ -103,9 +103,9 @@ class Worker:
         outcome = Outcome(native(self.address, address_of(self.run.record), slot.address, ROUNDS))
         if self.run.watch is not None:
             self.run.watch.require_memory()
-        return self._served(slot, outcome)
+        return self._handle_outcome(slot, outcome)
 
-    def _served(self, slot: ResidentGroup, outcome: Outcome) -> Outcome:
+    def _handle_outcome(self, slot: ResidentGroup, outcome: Outcome) -> Outcome:
         """What native code came back for is done."""
         run = self.run
         if outcome is Outcome.NEEDS_CODE:
@@ -121,7 +121,7 @@ class Worker:
         slot, left = waiting.popleft(), ROUNDS
         came_back = None if self._begun is None else self._begun.outcome
         while not run.stop.is_set():
-            outcome = self.turn(run.native, slot) if came_back is None else self._served(slot, came_back)
+            outcome = self.turn(run.native, slot) if came_back is None else self._handle_outcome(slot, came_back)
             came_back = None
             if outcome is Outcome.FINISHED:
                 slot.over = True
@@ -198,8 +198,8 @@ class RunningLaunch:
         self.standing_since: float | None = None
         self._hopeless: DeviceError | None = None
         self._cancelled = ""  # why
-        self._timer = LaunchTimer(patience, self._executed, self.halt)
-        self._reading = memory.reading()
+        self._timer = LaunchTimer(patience, self._count_executed, self.halt)
+        self._reading = memory.publish_table()
         self.residency = of_device(shape)
         self.record = launch_record(shape)[:] if begun is None else begun.ready.launch
         self.cycles = cycles
@@ -234,9 +234,11 @@ class RunningLaunch:
         if self._hopeless is not None:
             raise self._hopeless
         if self._cancelled:
-            raise DeviceError(f"{self._cancelled}{self._own_fault()}: {self.standing()}", Location(self.shape.kernel))
+            raise DeviceError(
+                f"{self._cancelled}{self._own_fault()}: {self.describe_waves()}", Location(self.shape.kernel)
+            )
         if (limit := self._timer.passed) and (self.stop.is_set() or self.patience.instruction_limit is not None):
-            raise TimeLimit(f"{limit}{self._own_fault()}: {self.standing()}", Location(self.shape.kernel))
+            raise TimeLimit(f"{limit}{self._own_fault()}: {self.describe_waves()}", Location(self.shape.kernel))
         if self.cycles is not None:
             self.cycles.finish()
 
@@ -285,7 +287,7 @@ class RunningLaunch:
     def compile(self, slot: ResidentGroup, code: HostedCode) -> None:
         """For a wave that came to code which nobody has run yet."""
         pc = self.field(slot, "pc")
-        with self._timer.compiling():
+        with self._timer.exclude_compilation():
             try:
                 code.require(pc - code.base, self.shape.record.name)
             except Malformed as error:
@@ -354,11 +356,13 @@ class RunningLaunch:
             why = f"deadlock{_OWN_FAULT}"
         else:
             why = "deadlock: every wave goes round in a circle, and nobody writes what it may wait for"
-        return DeviceError(f"{why}: {self.standing()}", Location(self.shape.kernel))
+        return DeviceError(f"{why}: {self.describe_waves()}", Location(self.shape.kernel))
 
-    def standing(self) -> str:
+    def describe_waves(self) -> str:
         """Where each wave stands, in words."""
-        text = told(self._standings(slot for worker in self.workers for slot in worker.slots), self.codes)
+        text = describe_wait_states(
+            self._standings(slot for worker in self.workers for slot in worker.slots), self.codes
+        )
         if not self.waiting_to_start:
             return text
         return f"{text}; {self.waiting_to_start} of {self.shape.groups} work-groups have not started"
@@ -381,10 +385,10 @@ class RunningLaunch:
         group, wave = (int(slot.record[GROUP[name] // 8]) for name in ("index", "wave"))
         return FaultyWave(group, wave, partial(self.field, slot))
 
-    def _executed(self) -> int:
+    def _count_executed(self) -> int:
         """Instructions until now, by all waves."""
         tallies = [item for worker in self.workers for item in tuple(worker.tallies.items())]
-        return sum(code.clock.executed(tally.counters) for code, tally in tallies)
+        return sum(code.clock.count_executed(tally.counters) for code, tally in tallies)
 
     def profile(self, seconds: float) -> LaunchProfile:
         """What the workers have counted so far; ``seconds``: how long the launch took. Before workers give back their

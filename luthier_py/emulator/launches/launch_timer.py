@@ -48,7 +48,7 @@ class LaunchTimer:
         return "" if self._seconds_left() > 0 else f"no end within the time limit of {patience.time_limit:g} s"
 
     @contextmanager
-    def compiling(self) -> Iterator[None]:
+    def exclude_compilation(self) -> Iterator[None]:
         """Some worker is."""
         with self._lock:
             if not self._compiling:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from luthier_py.emulator.code.code import HostedCode
 from luthier_py.isa.instruction import OpFlag
 from luthier_py.isa.registers import EXEC
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action, Branch
 
 _MOST_INSTRUCTIONS = 20_000
@@ -62,7 +62,7 @@ def _ways(code: HostedCode, starts: list[int]) -> dict[int, list[int]]:
 
 def _after(code: HostedCode, pc: int) -> Iterator[int]:
     inst = code.insts.get(pc)
-    row = None if inst is None else meaning(inst.op)
+    row = None if inst is None else find_meaning(inst.op)
     if inst is None or row in (Action.END, Action.SETPC, Action.ADD_PC):
         return
     target = inst.branch_target(pc) if isinstance(row, Branch) else None

@@ -25,10 +25,10 @@ from luthier_py.emulator.watching.findings import LaunchReport
 from luthier_py.emulator.waves.launch import (
     SHARED_BASE,
     LaunchMemory,
-    cleared_bytes,
+    compute_preloaded_range,
+    count_cleared_bytes,
     launch_record,
     preload_place,
-    preloaded_range,
     private_base,
     record,
     scalar_bytes,
@@ -79,7 +79,7 @@ class ReadyLaunch:
         self.meetings = zero_words(MEETINGS_BYTES // 8)
         self.launch = launch_record(shape)[:]
         rows = code.rows_read_first.get(shape.start, EVERYTHING)
-        for name, size in cleared_bytes(shape, rows).items():
+        for name, size in count_cleared_bytes(shape, rows).items():
             self.launch[LAUNCH[name] // 8] = size
         named = code.scalars_named.get(shape.start, NAMED_SCALARS)
         self.launch[LAUNCH["scalar_bytes"] // 8] = scalar_bytes(named)
@@ -140,7 +140,7 @@ class ReadyLaunch:
 
     def profile(self, seconds: float) -> Callable[[], LaunchProfile]:
         """Of a launch that has ended natively: counters are read now, and added up for who asks."""
-        counted = self.tally.counted(self.code.numbers)
+        counted = self.tally.snapshot_counters(self.code.numbers)
 
         def profile() -> LaunchProfile:
             from luthier_py.emulator.launches.counted import launch_profile  # a program's start is not to wait for it
@@ -178,7 +178,7 @@ class LoadedLaunch(ReadyLaunch):
         self._segments = LaunchSegments(memory, shape, kernel_object, kernarg_bytes)
         super().__init__(memory, pool, code, shape, self._segments.places, code.first_tally)
         self._given, self._fixed = _overlay(kernarg_bytes, {**apertures(shape, kernarg_bytes), **fixed})
-        self._preloaded = _inside(preloaded_range(shape.record.descriptor), self._segments.kernarg_bytes)
+        self._preloaded = _inside(compute_preloaded_range(shape.record.descriptor), self._segments.kernarg_bytes)
         kernarg = self._segments.places.kernarg
         self._set(kernarg=kernarg, kernarg_words=len(self._given), given=address_of(self._given),
                   fixed=address_of(self._fixed))

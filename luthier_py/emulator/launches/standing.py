@@ -18,7 +18,7 @@ PLACES = 5
 """That are told; the others are counted."""
 
 
-def told(waves: Iterable[Standing], codes: Sequence[HostedCode]) -> str:
+def describe_wait_states(waves: Iterable[Standing], codes: Sequence[HostedCode]) -> str:
     """``codes``: that of the kernel, and others that waves have come to."""
     places: dict[tuple[Status, int, int], list[Standing]] = defaultdict(list)  # status, code, pc
     ended = 0

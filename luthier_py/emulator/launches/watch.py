@@ -17,12 +17,12 @@ from luthier_py.emulator.code.code import HostedCode
 from luthier_py.emulator.code.code_place import code_place
 from luthier_py.emulator.instructions.steps import register_name
 from luthier_py.emulator.memory.device_memory import Memory
-from luthier_py.emulator.memory.touched import TOUCHED_COLUMNS, TouchedPage, touched_page
+from luthier_py.emulator.memory.touched import TOUCHED_COLUMNS, TouchedPage, make_touched_page
 from luthier_py.emulator.options.checks import Checks, FindingKind
 from luthier_py.emulator.records.layout import LAUNCH
 from luthier_py.emulator.records.words import Words, address_of
-from luthier_py.emulator.watching.findings import Actor, Finding, LaunchReport, finding_text
-from luthier_py.emulator.watching.watching_library import MOST_BYTES, MOST_PAGES, PAGE, watching_library
+from luthier_py.emulator.watching.findings import Actor, Finding, LaunchReport, describe_finding
+from luthier_py.emulator.watching.watching_library import MOST_BYTES, MOST_PAGES, PAGE, load_watching_library
 from luthier_py.emulator.waves.cycle_account import LaunchCycles
 from luthier_py.emulator.waves.launch import group_id_places, id_rows
 from luthier_py.emulator.waves.shape import Shape
@@ -50,7 +50,7 @@ class LaunchWatch:
         scalars = group_id_places(shape.target, shape.record.descriptor)[3]
         scalars += int(shape.record.descriptor.enable_private_segment)
         vectors = id_rows(shape)
-        self.address: int = watching_library().luthier_watch_new(
+        self.address: int = load_watching_library().luthier_watch_new(
             checks.value, shape.wave_size, shape.waves, shape.groups, scalars, vectors, MOST_MEMORY,
             address_of(launch) + LAUNCH["stop"])
         if not self.address:
@@ -58,7 +58,7 @@ class LaunchWatch:
 
     def require_memory(self) -> None:
         """DeviceError where it ran out; accesses are left out from then on."""
-        if watching_library().luthier_watch_stopped(self.address) & _STOPPED_MEMORY:
+        if load_watching_library().luthier_watch_stopped(self.address) & _STOPPED_MEMORY:
             raise self._out_of_memory()
 
     def _out_of_memory(self) -> DeviceError:
@@ -68,25 +68,25 @@ class LaunchWatch:
 
     def close(self) -> None:
         """Free what native code keeps of the launch; reports are made before."""
-        watching_library().luthier_watch_free(self.address)
+        load_watching_library().luthier_watch_free(self.address)
 
     def report(self, codes: Sequence[HostedCode], memory: Memory, cycles: LaunchCycles | None) -> LaunchReport:
         """So far."""
-        stopped = watching_library().luthier_watch_stopped(self.address)
+        stopped = load_watching_library().luthier_watch_stopped(self.address)
         left_out = tuple(words for bit, words in _STOPPED.items() if stopped & bit)
         return LaunchReport(self._shape.kernel, self._findings(codes, memory), left_out, cycles)
 
     def _findings(self, codes: Sequence[HostedCode], memory: Memory) -> list[Finding]:
         """In the order in which they came."""
-        rows = self._rows(watching_library().luthier_watch_findings, len(_COLUMNS))
+        rows = self._rows(load_watching_library().luthier_watch_findings, len(_COLUMNS))
         found = [dict(zip(_COLUMNS, row, strict=True)) for row in rows.tolist()]
-        return [self._finding(row, codes, memory.nearest) for row in found if row["count"]]
+        return [self._make_finding(row, codes, memory.nearest) for row in found if row["count"]]
 
-    def touched(self) -> tuple[TouchedPage, ...]:
+    def collect_touched_pages(self) -> tuple[TouchedPage, ...]:
         """The pages that the launch has come to so far, ascending."""
-        rows = self._rows(watching_library().luthier_watch_touched, TOUCHED_COLUMNS)
+        rows = self._rows(load_watching_library().luthier_watch_touched, TOUCHED_COLUMNS)
         rows = rows[rows[:, 0] != 0]
-        return tuple(touched_page(row) for row in rows[rows[:, 0].argsort()].tolist())
+        return tuple(make_touched_page(row) for row in rows[rows[:, 0].argsort()].tolist())
 
     def _rows(self, give: Callable[[int, Any], int], columns: int) -> Rows:
         """A table of native code, as long as it does not change."""
@@ -97,13 +97,19 @@ class LaunchWatch:
         words = ctypes.cast(place.value or 0, ctypes.POINTER(ctypes.c_uint64))
         return np.ctypeslib.as_array(words, (count, columns))
 
-    def _finding(self, row: dict[str, int], codes: Sequence[HostedCode], nearest: Callable[[int], str]) -> Finding:
+    def _make_finding(self, row: dict[str, int], codes: Sequence[HostedCode], nearest: Callable[[int], str]) -> Finding:
         kind = FindingKind(row["kind"])
         limits = self._shape.lds_bytes, self._shape.scratch_bytes
         other = code_place(row["other_pc"], codes) if row["other_pc"] else None
         raced = kind is FindingKind.RACE
         return Finding(
-            kind, self._shape.kernel, finding_text(row, register_name, nearest, limits), code_place(row["pc"], codes),
-            Actor(row["group"], row["wave"], row["lane"]), row["count"], other,
+            kind,
+            self._shape.kernel,
+            describe_finding(row, register_name, nearest, limits),
+            code_place(row["pc"], codes),
+            Actor(row["group"], row["wave"], row["lane"]),
+            row["count"],
+            other,
             Actor(row["other_group"], row["other_wave"], row["other_lane"]) if raced else None,
-            row["address"] if row["size"] else None)
+            row["address"] if row["size"] else None,
+        )

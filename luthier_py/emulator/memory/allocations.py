@@ -78,19 +78,19 @@ class AllocationTable:
         """A record before the one that is at ``place`` now."""
         self._records[place * _WORDS : place * _WORDS] = array("Q", (start, end, access))
         if not self._readers or not self._given_out[-1].put(start, end, access):
-            self._changed()
+            self._mark_stale()
 
     def replace(self, place: int, start: int, end: int, access: int) -> None:
         """Another record, with the same start, at ``place``; readers find it in a new table."""
         self._records[place * _WORDS : (place + 1) * _WORDS] = array("Q", (start, end, access))
-        self._changed()
+        self._mark_stale()
 
     def remove(self, first: int, last: int) -> None:
         """The records from ``first`` up to ``last``, which stays."""
         starts = self._records[first * _WORDS : last * _WORDS : _WORDS]
         del self._records[first * _WORDS : last * _WORDS]
         if not self._readers:
-            self._changed()
+            self._mark_stale()
             return
         for start in starts:
             self._given_out[-1].empty(start)
@@ -108,7 +108,7 @@ class AllocationTable:
             self._drop_old()
             self._stale |= self._given_out[-1].holes
 
-    def _changed(self) -> None:
+    def _mark_stale(self) -> None:
         self._stale = True
         if self._readers:
             self._give_out()

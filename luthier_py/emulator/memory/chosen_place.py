@@ -39,7 +39,7 @@ def give_back(place: tuple[int, int]) -> None:
 
 
 @contextmanager
-def chosen_place(start: int, size: int) -> Iterator[tuple[int, int]]:
+def reserve_place(start: int, size: int) -> Iterator[tuple[int, int]]:
     """What :func:`take_place` gives, for a while."""
     place = take_place(start, size)
     try:

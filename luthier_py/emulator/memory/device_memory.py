@@ -207,11 +207,11 @@ class Memory:
 
     @property
     def table_cell(self) -> int:
-        """Address of a word that holds where the table of allocations is, as long as somebody is :meth:`reading`."""
+        """Address of a word that holds where the table of allocations is, inside of :meth:`publish_table`."""
         return self._table.cell
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def publish_table(self) -> Iterator[None]:
         """Native code may search the table; what is registered meanwhile is found at once."""
         with self._lock:
             self._table.enter()
@@ -259,7 +259,7 @@ def read_bytes(address: int, size: int) -> bytes:
     return ctypes.string_at(address, size)
 
 
-def allocated_bytes(memory: Memory, address: int, size: int) -> bytes:
+def read_allocated_bytes(memory: Memory, address: int, size: int) -> bytes:
     """What an allocation has of them."""
     found = memory.find(address)
     return b"" if found is None else read_bytes(address, max(min(size, found.end - address), 0))

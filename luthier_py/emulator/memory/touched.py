@@ -42,7 +42,7 @@ class TouchedMemory:
     elsewhere: bool
 
 
-def touched_page(row: Sequence[int]) -> TouchedPage:
+def make_touched_page(row: Sequence[int]) -> TouchedPage:
     """A row of TOUCHED_COLUMNS numbers as a page; its bytes are copied, so the launch may be closed after."""
     number, lines, written, before = row
     return TouchedPage((number - 1) * PAGE_BYTES, lines, read_bytes(before, PAGE_BYTES), bool(written))

@@ -16,7 +16,7 @@ from luthier_py.emulator.native.resolve import ALIGNED, FLAT, FLOAT_ATOMIC, IN_L
 from luthier_py.emulator.records.template import expand
 from luthier_py.emulator.strips.emitter import Emitter, LlvmOps
 from luthier_py.isa.semantics.algebra import Kind, Type
-from luthier_py.isa.semantics.memory import Modify, extreme_number, modified_flushing, packed_sum
+from luthier_py.isa.semantics.memory import Modify, add_packed, apply_modify_flushing, extreme_number
 
 _HOST = {
     (Modify.ADD, "u"): "add", (Modify.SUB, "u"): "sub", (Modify.INC, "u"): "uinc_wrap", (Modify.DEC, "u"): "udec_wrap",
@@ -85,7 +85,7 @@ def _atomic_step(modify: Modify, letter: str, bits: int, flushes: tuple[bool, bo
   %old = extractvalue {{ {integer}, i1 }} %pair, 0
 """
     if (modify, letter) not in _HOST:
-        return _repeated_step(modify, letter, bits, flushes)
+        return _emit_cmpxchg_loop(modify, letter, bits, flushes)
     kind = "<2 x half>" if letter == "p" else integer
     return f"""
   %operand = bitcast {integer} %data.v to {kind}
@@ -94,10 +94,10 @@ def _atomic_step(modify: Modify, letter: str, bits: int, flushes: tuple[bool, bo
 """
 
 
-def _repeated_step(modify: Modify, letter: str, bits: int, flushes: tuple[bool, bool]) -> str:
+def _emit_cmpxchg_loop(modify: Modify, letter: str, bits: int, flushes: tuple[bool, bool]) -> str:
     """As the semantics say it, until nobody came between."""
     integer, align = f"i{bits}", f"align {bits // 8}"
-    lines, new = _computed(modify, letter, bits, flushes)
+    lines, new = _emit_new_value(modify, letter, bits, flushes)
     return f"""
   %first = load atomic {integer}, ptr %pointer monotonic, {align}
   br label %again
@@ -123,11 +123,11 @@ def _change(bits: int) -> str:
 
 def _plain_step(modify: Modify, letter: str, bits: int, flushes: tuple[bool, bool]) -> str:
     """As the semantics say it, in memory that nobody else sees."""
-    lines, new = _computed(modify, letter, bits, flushes)
+    lines, new = _emit_new_value(modify, letter, bits, flushes)
     return f"  %old = load i{bits}, ptr %pointer\n{lines}\n  store i{bits} {new}, ptr %pointer\n"
 
 
-def _computed(modify: Modify, letter: str, bits: int, flushes: tuple[bool, bool]) -> tuple[str, str]:
+def _emit_new_value(modify: Modify, letter: str, bits: int, flushes: tuple[bool, bool]) -> tuple[str, str]:
     """Lines that work out the new value of %old, %data.v and %second.v, and its name."""
     emitter = Emitter()
     ops = LlvmOps(emitter)
@@ -136,7 +136,7 @@ def _computed(modify: Modify, letter: str, bits: int, flushes: tuple[bool, bool]
     if letter == "n":
         new = extreme_number(modify, old, data).as_(bare)
     else:
-        new = packed_sum(letter, old, data) if letter in "pb" else modified_flushing(
+        new = add_packed(letter, old, data) if letter in "pb" else apply_modify_flushing(
             modify, old, data, second, flushes).as_(bare)
     return "\n".join(emitter.lines), str(new.ref)
 

@@ -12,7 +12,7 @@ from luthier_py.emulator.records.layout import MEETINGS_BYTES, Outcome
 from luthier_py.emulator.records.template import expand
 
 
-def beginning() -> str:
+def emit_beginning() -> str:
     """The module; it calls what ``clocks.host_functions`` gives."""
     return expand(_ARGUMENTS + nanoseconds("now") + _BEGIN, TIRED=Outcome.TIRED,
                   meetings_bytes=MEETINGS_BYTES)

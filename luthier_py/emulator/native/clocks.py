@@ -86,9 +86,9 @@ class InstructionClock:
         """These counters are about to be cleared."""
         if self._words[_LOOKED]:
             self._words[_LOOKED] = 0
-            self._executed.add(self.executed(counters), self.executed(counters, _OWN))
+            self._executed.add(self.count_executed(counters), self.count_executed(counters, _OWN))
 
-    def executed(self, counters: Sequence[int] | memoryview, which: int = _ALL) -> int:
+    def count_executed(self, counters: Sequence[int] | memoryview, which: int = _ALL) -> int:
         """Instructions, as these counters say."""
         count = self.counters
         return sum(map(mul, counters[:count], self._words[_FIRST + which : _FIRST + 2 * count : 2]))
@@ -101,7 +101,7 @@ class CycleClock:
         self.now = 0
 
 
-def executed(name: str) -> str:
+def emit_executed_function(name: str) -> str:
     """The definition of the support function."""
     which = _OWN if name == OWN_CLOCK else _ALL
     return expand(_EXECUTED_TEXT, name=name, looked=8 * _LOOKED, count=8 * _COUNT, before=8 * _BEFORE, which=which,

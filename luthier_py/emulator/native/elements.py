@@ -21,7 +21,7 @@ from luthier_py.emulator.records.template import expand
 from luthier_py.emulator.strips.emitter import Emitter, LlvmOps
 from luthier_py.isa.element_formats import NUMBERS_BIT, NumberFormat, resource_formats
 from luthier_py.isa.semantics.algebra import BOOL, U32, U128, Value, select
-from luthier_py.isa.semantics.elements import LARGEST_INTEGER, decoded, encoded, fits, one
+from luthier_py.isa.semantics.elements import LARGEST_INTEGER, decode_field, encode_field, fits, one
 
 REFUSED = (1 << 32) - 1
 """A format for which there is no meaning."""
@@ -74,25 +74,25 @@ class _Mover:
         self.selects = [(selects >> 3 * number) & 7 for number in range(_CHANNELS)]
 
     def load(self) -> str:
-        start = self._taken()
+        start = self._take_lines()
         wanted = self.selects[: self.components]
         checks = self._checks(_any([(number >> 1).eq(1) for number in wanted]))
         element = self.ops.value(U128, "%element")
         fields = [(element >> place.to(U128)).to(U32) & _below(width)
                   for place, width in zip(self.places, self.widths, strict=True)]
-        channels = [decoded(field, width, self.numbers, self.narrow)
+        channels = [decode_field(field, width, self.numbers, self.narrow)
                     for field, width in zip(fields, self.widths, strict=True)]
         unit = one(self.numbers, self.narrow)
-        self._write([_selected(number, unit, channels) for number in wanted])
-        text = _HEAD + start + checks + _LOAD + self._taken() + "  br label %next\n" + _NEXT
+        self._write([_select_channel(number, unit, channels) for number in wanted])
+        text = _HEAD + start + checks + _LOAD + self._take_lines() + "  br label %next\n" + _NEXT
         return text.replace("REASONS", "[ %strange, %begin ]").replace("CHANGES", "0")
 
     def store(self) -> str:
-        start, checks = self._taken(), self._checks(self.ops.constant(BOOL, 0))
+        start, checks = self._take_lines(), self._checks(self.ops.constant(BOOL, 0))
         given = self._read()
         missing = given[0] if self.replicates else self.ops.constant(U32, 0)
         given += [missing] * (_CHANNELS - len(given))
-        reading, whole = self._taken(), self.ops.constant(U128, 0)
+        reading, whole = self._take_lines(), self.ops.constant(U128, 0)
         twice, fitting = self.ops.constant(BOOL, 0), self.ops.constant(BOOL, 1)
         for channel, (place, width) in enumerate(zip(self.places, self.widths, strict=True)):
             component, known = self.ops.constant(U32, 0), self.ops.constant(BOOL, 0)
@@ -101,10 +101,10 @@ class _Mover:
                 twice = twice | mine & known & width.ne(0)
                 component, known = select(mine, value, component), known | mine
             fitting = fitting & fits(component, width, self.numbers, self.narrow)
-            field = select(width.eq(0), 0, encoded(component, width, self.numbers, self.narrow))
+            field = select(width.eq(0), 0, encode_field(component, width, self.numbers, self.narrow))
             whole = whole | field.to(U128) << place.to(U128)
         names = f"  %twice = or i1 {twice.ref}, false\n  %fitting = or i1 {fitting.ref}, false\n"
-        converted = self._taken() + names + f"  %element = or i128 {whole.ref}, 0\n"
+        converted = self._take_lines() + names + f"  %element = or i128 {whole.ref}, 0\n"
         reasons = "[ %strange, %begin ], [ $SELECTED_TWICE, %judge ], [ $DOES_NOT_FIT, %unique ]"
         text = _HEAD + start + checks + reading + converted + _STORE + _NEXT
         return text.replace("REASONS", reasons).replace("CHANGES", "1")
@@ -115,9 +115,9 @@ class _Mover:
             self.numbers.eq(NumberFormat.UINT) | self.numbers.eq(NumberFormat.SINT))
         large = large if self.narrow else self.ops.constant(BOOL, 0)
         text = f"  %large = or i1 {large.ref}, false\n  %reserved = or i1 {reserved.ref}, false\n"
-        return self._taken() + text + f"  %bytes = zext i32 {self.size.ref} to i64\n" + _BODY
+        return self._take_lines() + text + f"  %bytes = zext i32 {self.size.ref} to i64\n" + _BODY
 
-    def _taken(self) -> str:
+    def _take_lines(self) -> str:
         lines, self.emitter.lines = self.emitter.lines, []
         return "\n".join(lines) + "\n"
 
@@ -144,7 +144,7 @@ class _Mover:
         return [word & 0xFFFF for word in words] if self.narrow else words
 
 
-def _selected(number: Value, unit: Value, channels: list[Value]) -> Value:
+def _select_channel(number: Value, unit: Value, channels: list[Value]) -> Value:
     found = select(number.eq(1), unit, 0)
     for channel, value in enumerate(channels):
         found = select(number.eq(_FIRST_SELECT + channel), value, found)

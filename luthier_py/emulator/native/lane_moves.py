@@ -97,7 +97,7 @@ class LaneMoves:
             text += f"  %{s}.at = add i64 %s.at, {'%distance' if part else 0}\n"
             for word in range(self.words if size <= 4 else 1):
                 text += f"  %{s}.at{word} = add i64 %{s}.at, {4 * word}\n"
-                text += _resolved(f"{s}.p{word}", f"%{s}.at{word}", size, tail)
+                text += _resolve_address(f"{s}.p{word}", f"%{s}.at{word}", size, tail)
             for word in range(1, self.words if size > 4 else 1):
                 text += f"  %{s}.p{word} = getelementptr i8, ptr %{s}.p0, i64 {4 * word}\n"
         return text + self._lane_data("s", "scan", in_words) + next_lane("scan") + SLOW_END
@@ -117,7 +117,7 @@ across:
             b = f"b{part}.{word}.{byte}"
             text += f"  %{b}.far = add i64 %s.at, {'%distance' if part else 0}\n"
             text += f"  %{b}.at = add i64 %{b}.far, {4 * word + byte}\n"
-            text += _resolved(f"{b}.p", f"%{b}.at", 1, tail)
+            text += _resolve_address(f"{b}.p", f"%{b}.at", 1, tail)
         for part in self.parts:
             text += f"  %b{part}.d = getelementptr i32, ptr {rows_of(part)}, i64 %scan.lane\n"
             for word in range(self.words):
@@ -147,7 +147,7 @@ across:
         return text + f"  store i32 {whole}, ptr {b}.d, align 4\n"
 
 
-def _resolved(name: str, address: str, size: int, tail: str) -> str:
+def _resolve_address(name: str, address: str, size: int, tail: str) -> str:
     """The host's pointer for an address of this lane; away on a fault."""
     return f"""
   %{name} = call ptr @luthier_resolve(ptr %wave, i64 {address}, i64 {size}, {tail})

@@ -66,7 +66,7 @@ class MatrixOptions:
                        for field in fields(self) if getattr(self, field.name))
 
     @staticmethod
-    def named(words: str) -> MatrixOptions:
+    def parse_name(words: str) -> MatrixOptions:
         """The options whose :attr:`name` is ``words``."""
         found = {}
         for word in filter(None, words.split("_")):
@@ -83,15 +83,15 @@ def function_name(layout: MatrixLayout, options: MatrixOptions) -> str:
 def matrix_function(name: str) -> str:
     """IR of (a, b, c, d, stride of c's rows in bytes, and what ``_extras`` has)."""
     shape, _, options = name.removeprefix("luthier_matrix_").partition("_with")
-    return MatrixFunction(name, _layout(shape), MatrixOptions.named(options)).text()
+    return MatrixFunction(name, _layout(shape), MatrixOptions.parse_name(options)).text()
 
 
 def _layout(name: str) -> MatrixLayout:
     if name[0] == "w":
-        return WaveTile.named(name)
+        return WaveTile.parse_name(name)
     if name[0] == "s":
-        return SparseMatrix(Matrix.named(name[2:]))
-    return BroadcastMatrix.named(name) if name[0] == "c" else Matrix.named(name)
+        return SparseMatrix(Matrix.parse_name(name[2:]))
+    return BroadcastMatrix.parse_name(name) if name[0] == "c" else Matrix.parse_name(name)
 
 
 def is_sparse(layout: MatrixLayout) -> bool:
@@ -164,7 +164,7 @@ class MatrixFunction:
         self.emitter.emit(f"%{side}.wide = alloca [{count * self.layout.lanes} x {element}], align 64")
         for number in range(count):
             for lane in range(0, self.layout.lanes, CHUNK):
-                value, place = self._widened(side, number, lane), self._wide(side, number, lane)
+                value, place = self._load_widened(side, number, lane), self._wide(side, number, lane)
                 self.emitter.emit(f"store {self.ops.name(self.type)} {value.ref}, ptr {place}, align 4")
 
     def _keep(self, name: str, source: str, size: int) -> None:
@@ -201,7 +201,7 @@ class MatrixFunction:
     def _argument(self, name: str) -> Value:
         return self.ops.splat(Value(LlvmOps(self.emitter), U32, f"%{name}"))
 
-    def _widened(self, side: str, number: int, lane: int) -> Value:
+    def _load_widened(self, side: str, number: int, lane: int) -> Value:
         """Element ``number`` of a chunk of lanes of A or B, in the type of the sums."""
         kind = self.layout.kinds[side == "b"]
         bits = BITS[kind]
@@ -209,7 +209,7 @@ class MatrixFunction:
         word = self._load(U32, self._at(f"%{side}", row * self.row_bytes + 4 * lane))
         if kind == "f64":
             high = self._load(U32, self._at(f"%{side}", self.row_bytes + 4 * lane))
-            return self._negated(concat(high, word).as_(F64), side == "b")
+            return self._apply_negation(concat(high, word).as_(F64), side == "b")
         if kind in ("fp8", "bf8"):
             return self._small(eight_bits(kind, self.options.fnuz), word >> place, side, number, lane)
         if kind in SMALLER:
@@ -228,28 +228,28 @@ class MatrixFunction:
 
     def _half(self, word: Value, kind: str, place: int) -> Value:
         half = (word >> place).to(U16)
-        return self._flushed(half.as_(F16)).to(F32) if kind == "f16" else self._flushed(from_bf16(half))
+        return self._apply_flushing(half.as_(F16)).to(F32) if kind == "f16" else self._apply_flushing(from_bf16(half))
 
-    def _negated(self, value: Value, number: int) -> Value:
+    def _apply_negation(self, value: Value, number: int) -> Value:
         return -value if self.options.negated >> number & 1 else value
 
-    def _flushed(self, value: Value) -> Value:
+    def _apply_flushing(self, value: Value) -> Value:
         return flush_denormals(value) if self.options.flushed else value
 
     def _small(self, format: SmallFloat, code: Value, side: str, number: int, lane: int) -> Value:
         if self.options.fewer:
-            return self._scaled_by_row(format, code, side, number, lane)
+            return self._scale_by_row(format, code, side, number, lane)
         if not self.options.scaled:
-            return format.widened(code)
+            return format.widen(code)
         assert isinstance(self.layout, Matrix)
         size, kind = self.layout.rows, self.layout.kinds[side == "b"]
         group, inside = divmod(lane, size)
         block = next(k // 32 for k in range(self.layout.depth)
                      if self.layout.source(0, k, 0, kind) == (group * size, number))
         word = self._load(U32, self._at(f"%scale.{side}", 4 * (block * size + inside)))
-        return format.scaled(code, ((word >> self._argument(f"bit.{side}")) & 0xFF) << 23)
+        return format.widen_scaled(code, ((word >> self._argument(f"bit.{side}")) & 0xFF) << 23)
 
-    def _scaled_by_row(self, format: SmallFloat, code: Value, side: str, number: int, lane: int) -> Value:
+    def _scale_by_row(self, format: SmallFloat, code: Value, side: str, number: int, lane: int) -> Value:
         """A byte for each few elements of the depth lies in the lane of the row or column."""
         assert isinstance(self.layout, WaveTile)
         k, turn = self.layout.depth_of(side == "b", number, lane)
@@ -257,7 +257,7 @@ class MatrixFunction:
         word = self._load(U32, self._at(f"%scale.{side}", row * self.row_bytes + 4 * (lane % 16 + 16 * turn)))
         byte = (word >> place) & 0xFF
         numbers = {1: UE5M3, 2: eight_bits("fp8", False)}.get(self.options.formats >> 2 * (side == "b") & 3)
-        return format.scaled(code, byte << 23) if numbers is None else format.widened(code) * numbers.widened(byte)
+        return format.widen_scaled(code, byte << 23) if numbers is None else format.widen(code) * numbers.widen(byte)
 
     # Sums.
 
@@ -268,7 +268,7 @@ class MatrixFunction:
         if self.type != I32:
             for step in steps:
                 total = fma(*self._factors(step, places), total)
-            return self._flushed(total)
+            return self._apply_flushing(total)
         stages = self.layout.matrix.stages if isinstance(self.layout, WaveTile) else 1
         for stage in range(stages):
             part = self.ops.constant(I32, 0)
@@ -279,11 +279,11 @@ class MatrixFunction:
         return total
 
     def _factors(self, step: ElementProduct, places: list[tuple[int, int, int]]) -> tuple[Value, Value]:
-        a = self._lanes("a", [self.layout.left(step.a, row, block) for row, _, block in places])
-        of_b = [self.layout.right(step.b, column, block) for _, column, block in places]
+        a = self._lanes("a", [self.layout.locate_left(step.a, row, block) for row, _, block in places])
+        of_b = [self.layout.locate_right(step.b, column, block) for _, column, block in places]
         if step.selector is None:
             return a, self._lanes("b", of_b)
-        (index_lane, _) = self.layout.left((step.selector[0], 0), places[0][0], 0)
+        (index_lane, _) = self.layout.locate_left((step.selector[0], 0), places[0][0], 0)
         word, bit = divmod(step.selector[1], 32)
         bits = self.emitter.let(f"load i32, ptr {self._at('%kept', word * self.row_bytes + 4 * index_lane)}, align 4")
         bits = self.emitter.let(f"lshr i32 {self.emitter.let(f'lshr i32 {bits}, %shift')}, {bit}")
@@ -309,14 +309,14 @@ class MatrixFunction:
     def _addend(self, number: int, lane: int) -> Value:
         kind = self.layout.addend
         if kind == "f64":
-            return self._negated(self._double(number, lane), 2)
+            return self._apply_negation(self._double(number, lane), 2)
         halves = kind in _HALF_KINDS
         packed = halves and not in_halves(self.layout)
         word = self._load(U32, self._at(self._addends_row(number // 2 if packed else number), 4 * lane))
         if self.options.signs:
             word = (word & self._argument("keep.c")) ^ self._argument("flip.c")
         if not halves:
-            return self._flushed(word.as_(self.type)) if self.type == F32 else word.as_(self.type)
+            return self._apply_flushing(word.as_(self.type)) if self.type == F32 else word.as_(self.type)
         return self._half(word if packed else word >> self._argument("half"), kind, 16 * (number % 2) if packed else 0)
 
     def _addends_row(self, register: int) -> str:
@@ -343,13 +343,13 @@ class MatrixFunction:
         elif in_halves(self.layout):
             old = self._load(U32, self._at("%d", register * self.row_bytes + 4 * lane))
             shift = self._argument("half")
-            value = self._rounded(self._sum(register, lane)) << shift
+            value = self._round_sum(self._sum(register, lane)) << shift
             self._store(register, lane, (old & ~(self.ops.constant(U32, 0xFFFF) << shift)) | value)
         else:
-            low, high = (self._rounded(self._sum(2 * register + i, lane)) for i in range(2))
+            low, high = (self._round_sum(self._sum(2 * register + i, lane)) for i in range(2))
             self._store(register, lane, low | high << 16)
 
-    def _rounded(self, value: Value) -> Value:
+    def _round_sum(self, value: Value) -> Value:
         return (value.to(F16).as_(U16) if self.layout.outcome == "f16" else to_bf16(value)).to(U32)
 
     def _store(self, register: int, lane: int, value: Value) -> None:

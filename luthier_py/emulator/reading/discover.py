@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from luthier_py.errors import Malformed
 from luthier_py.isa.instruction import Inst, OpFlag
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import DEBUG_TRAP, INTERRUPT_MESSAGE, Action
 from luthier_py.isa.target import Target
 from luthier_py.isa.wave_registers import gives_back_vectors
@@ -110,12 +110,12 @@ def without_vectors(blocks: list[CodeBlock], target: Target) -> set[int]:
 
 def traps(inst: Inst) -> bool:
     """Whether a wave that comes here goes no further."""
-    return meaning(inst.op) is Action.TRAP and inst["simm16"].value != DEBUG_TRAP
+    return find_meaning(inst.op) is Action.TRAP and inst["simm16"].value != DEBUG_TRAP
 
 
 def interrupts(inst: Inst) -> bool:
     """Whether the host is to be told that a wave came here."""
-    return meaning(inst.op) is Action.SENDMSG and inst["simm16"].value & 15 == INTERRUPT_MESSAGE
+    return find_meaning(inst.op) is Action.SENDMSG and inst["simm16"].value & 15 == INTERRUPT_MESSAGE
 
 
 def _ways(inst: Inst, pc: int) -> tuple[list[int], bool]:
@@ -132,7 +132,7 @@ def _ways(inst: Inst, pc: int) -> tuple[list[int], bool]:
 
 
 def _stops(inst: Inst) -> bool:
-    return bool(inst.op.flags & _STOPS) or meaning(inst.op) in _ENDS or interrupts(inst)
+    return bool(inst.op.flags & _STOPS) or find_meaning(inst.op) in _ENDS or interrupts(inst)
 
 
 def _blocks(insts: dict[int, Inst], leaders: set[int]) -> list[CodeBlock]:

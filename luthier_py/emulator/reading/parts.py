@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from luthier_py.emulator.options import sizes
 from luthier_py.emulator.reading.discover import CodeBlock
 from luthier_py.isa.instruction import OpFlag
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Indexing
 from luthier_py.llvm import Effort
 
@@ -50,7 +50,7 @@ def _pieces(block: CodeBlock, yields: bool) -> Iterator[CodeBlock]:
         if (place - first >= sizes.BLOCK or gives_way) and not indexed:
             yield CodeBlock(block.insts[first][0], block.insts[place][0], block.insts[first:place])
             first = place
-        row = meaning(inst.op)
+        row = find_meaning(inst.op)
         if row in (Indexing.ON, Indexing.OFF):
             indexed = row is Indexing.ON
     yield CodeBlock(block.insts[first][0], block.end, block.insts[first:])

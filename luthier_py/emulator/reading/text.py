@@ -42,7 +42,7 @@ class Text(Protocol):
         """Bytes as they are; fewer where the text ends."""
         ...
 
-    def used(self, pc: int, raw: bytes) -> None:
+    def note_decoded(self, pc: int, raw: bytes) -> None:
         """One instruction was decoded, or several that follow each other."""
         ...
 
@@ -127,7 +127,7 @@ class ObjectText(_FromImage):
     def read(self, pc: int, size: int) -> bytes:
         return next((bytes(data[pc - r.start : pc - r.start + size]) for r, data in self._parts if pc in r), b"")
 
-    def used(self, pc: int, raw: bytes) -> None:
+    def note_decoded(self, pc: int, raw: bytes) -> None:
         """A file does not change."""
 
 
@@ -154,10 +154,10 @@ class MemoryText(_FromImage):
     def read(self, pc: int, size: int) -> bytes:
         return read_bytes(self.base + pc, min(size, self.extent.stop - pc)) if pc in self.extent else b""
 
-    def used(self, pc: int, raw: bytes) -> None:
+    def note_decoded(self, pc: int, raw: bytes) -> None:
         self._used[pc] = raw
 
-    def unchanged(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Whether memory holds everything that was decoded as it was then."""
         compare = _memcmp()
         if len(self._used) == self._joined and not any(compare(at, data, len(data)) for at, data in self._spans):

@@ -33,7 +33,7 @@ class _Routine:
     name: str
     pieces: tuple[str | tuple[int, int], ...]
 
-    def passed(self, rows: tuple[int, ...], scalars: list[str], wave_size: int) -> str:
+    def format_arguments(self, rows: tuple[int, ...], scalars: list[str], wave_size: int) -> str:
         """To a call."""
         return "".join(piece if isinstance(piece, str) else scalars[piece[0]] if piece[1] else
                        str(row_offset(rows[piece[0]], wave_size)) for piece in self.pieces)
@@ -129,44 +129,44 @@ class CallingStrip(Strip):
     def _general(self, items: list[PutOff], given: Totals) -> Totals:
         found: Totals = {}
         for item in items:
-            found |= self._done(item, given | found)
+            found |= self._emit_item(item, given | found)
         return found
 
-    def _done(self, item: PutOff, given: Totals) -> Totals:
+    def _emit_item(self, item: PutOff, given: Totals) -> Totals:
         """One item, by a call or else by a loop."""
         if item.form is None:
-            return self._written_anew(item, given)[0]
+            return self._outline_item(item, given)[0]
         scalars = [item.mask, *item.form.scalars(given)]
         key = item.form.form, item.mask == FULL, tuple(map(scalars.index, scalars))
         if (routine := self._known.get(key)) is not None:
-            passed = routine.passed(item.form.rows, scalars, self._wave_size)
-            return self._called(routine.name, item.masks, passed)
-        totals, name, parameters = self._written_anew(item, given)
+            passed = routine.format_arguments(item.form.rows, scalars, self._wave_size)
+            return self._emit_call(routine.name, item.masks, passed)
+        totals, name, parameters = self._outline_item(item, given)
         routine = parameters.routine(name, item.form.rows, scalars) if name else None
         if routine is not None and tuple(totals) == item.masks:
             self._known[key] = routine
         return totals
 
-    def _written_anew(self, item: PutOff, given: Totals) -> tuple[Totals, str, _Parameters]:
+    def _outline_item(self, item: PutOff, given: Totals) -> tuple[Totals, str, _Parameters]:
         """Also the name of its routine, empty if there is none, and its parameters."""
         parameters = _Parameters(self._wave_size)
-        with self._emitter.diverted() as outside:
+        with self._emitter.divert_lines() as outside:
             inside, totals = self._body(replace(item, live=EVERY_ROW), given, parameters)
         if outside or _leaks(inside, parameters):
             return super()._general([item], given), "", parameters
         name = self._routine(inside, totals, parameters)
-        return self._called(name, tuple(totals), parameters.passed), name, parameters
+        return self._emit_call(name, tuple(totals), parameters.passed), name, parameters
 
     def _body(self, item: PutOff, given: Totals, parameters: _Parameters) -> tuple[list[str], Totals]:
         inner = Emitter(self._wave_size, _PREFIX)
         inner.declarations, inner.constants = self._emitter.declarations, self._emitter.constants
         strip = Strip(inner, self._wave, self._wave_size, even=False)
-        totals = strip.looped([item], given, partial(_RoutineChunk, parameters))
+        totals = strip.emit_loop([item], given, partial(_RoutineChunk, parameters))
         return inner.lines, totals
 
     def _routine(self, lines: list[str], totals: Totals, parameters: _Parameters) -> str:
         """The name of the routine with this body; written if there is none yet."""
-        text = "\n".join((f"(ptr %wave{parameters.declared}) {{", *lines, *self._returned(totals), "}"))
+        text = "\n".join((f"(ptr %wave{parameters.declared}) {{", *lines, *self._emit_return(totals), "}"))
         name = self._routines.get(text)
         if name is None:
             name = self._routines[text] = f"routine.{len(self._routines)}"
@@ -177,7 +177,7 @@ class CallingStrip(Strip):
         kind = f"i{self._wave_size}"
         return "void" if not count else kind if count == 1 else f"[{count} x {kind}]"
 
-    def _returned(self, totals: Totals) -> list[str]:
+    def _emit_return(self, totals: Totals) -> list[str]:
         result, kind = self._result(len(totals)), f"i{self._wave_size}"
         if len(totals) < 2:
             return [f"  ret {result} {''.join(totals.values())}".rstrip()]
@@ -187,7 +187,7 @@ class CallingStrip(Strip):
             whole = f"%all.{place}"
         return [*lines, f"  ret {result} {whole}"]
 
-    def _called(self, name: str, masks: tuple[int, ...], passed: str) -> Totals:
+    def _emit_call(self, name: str, masks: tuple[int, ...], passed: str) -> Totals:
         emitter, result = self._emitter, self._result(len(masks))
         call = f"call {result} @{name}(ptr {self._wave}{passed})"
         if not masks:

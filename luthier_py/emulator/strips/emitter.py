@@ -113,7 +113,7 @@ class Emitter:
         return self.call(result, f"luthier_{name}_w{self.wave_size}", arguments)
 
     @contextmanager
-    def diverted(self) -> Iterator[list[str]]:
+    def divert_lines(self) -> Iterator[list[str]]:
         """Lines emitted inside go to the list given, not to the function."""
         kept, self.lines = self.lines, []
         try:
@@ -193,12 +193,12 @@ class LlvmOps:
         f16."""
         a = operands[0] if operands else None
         if a is not None and a.type == F16 and prim in _IN_WIDER:
-            return self.apply(prim, F32, *self.widened(prim, operands)).to(F16)
+            return self.apply(prim, F32, *self.widen_operands(prim, operands)).to(F16)
         if a is not None and a.type == F16 and prim is Prim.FMA:
             return self.apply(prim, F64, *(x.to(F64) for x in operands)).to(F16)
         return _LOWER[prim](self, prim, type, operands)
 
-    def widened(self, prim: Prim, operands: tuple[Value, ...]) -> list[Value]:
+    def widen_operands(self, prim: Prim, operands: tuple[Value, ...]) -> list[Value]:
         """Operands of f16 as f32."""
         return [operand.to(F32) for operand in operands]
 
@@ -262,7 +262,7 @@ def _compare(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
     return ops.let(BOOL, f"icmp {word} {ops.name(operand)} {x[0].ref}, {x[1].ref}")
 
 
-def _unordered(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+def _compare_unordered(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
     if x[0].type == F16:
         x = tuple(v.to(F32) for v in x)
     return ops.let(BOOL, f"fcmp uno {ops.name(x[0].type)} {x[0].ref}, {x[1].ref}")
@@ -314,7 +314,7 @@ def _fma(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
     return ops.intrinsic(f"llvm.fma.{ops.suffix(type)}", type, x)
 
 
-def _signed_intrinsic(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+def _call_signed_intrinsic(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
     sign = "s" if type.kind is Kind.SINT else "u"
     return ops.intrinsic(f"llvm.{sign}{_SIGNED_INTRINSIC[prim]}.{ops.suffix(type)}", type, x)
 
@@ -342,10 +342,10 @@ _LOWER: dict[Prim, Lower] = {
     **dict.fromkeys((Prim.OR, Prim.ADD, Prim.XOR), _merge),
     Prim.AND: _mask,
     **dict.fromkeys(_COMPARE, _compare),
-    **dict.fromkeys(_SIGNED_INTRINSIC, _signed_intrinsic),
+    **dict.fromkeys(_SIGNED_INTRINSIC, _call_signed_intrinsic),
     **dict.fromkeys(_UNARY_INTRINSIC, _unary_intrinsic),
     **dict.fromkeys((Prim.CLZ, Prim.CTZ), _count_zeros),
     **dict.fromkeys(TRANSCENDENTAL, _transcendental),
-    Prim.SHR: _shift_right, Prim.UNORDERED: _unordered, Prim.SELECT: _select, Prim.BITS: _bits,
+    Prim.SHR: _shift_right, Prim.UNORDERED: _compare_unordered, Prim.SELECT: _select, Prim.BITS: _bits,
     Prim.RESIZE: _resize, Prim.CONVERT: _convert, Prim.FMA: _fma, Prim.LANE: _lane,
 }  # fmt: skip

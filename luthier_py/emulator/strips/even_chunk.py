@@ -147,20 +147,20 @@ class EvenChunk(LaneChunk):
         low = self.before(f"trunc i64 {scalar.ref} to i32")
         high = self.before(f"trunc i64 {self.before(f'lshr i64 {scalar.ref}, 32')} to i32")
         low_half, high_half = (self._same(Value(scalar.ops, U32, half)) for half in (low, high))
-        return self.ops.joined(low_half, high_half, scalar.type)
+        return self.ops.join_halves(low_half, high_half, scalar.type)
 
     def _same(self, scalar: Value) -> Value:
         return self.ops.progression(scalar.type, Progression(
             str(scalar.ref), 0, 0, lambda: str(super(EvenChunk, self).splat(scalar).ref)))
 
-    def _loaded(self, row: int) -> RowCell:
+    def _load_row(self, row: int) -> RowCell:
         if not self._even_rows >> row & 1:
-            return super()._loaded(row)
+            return super()._load_row(row)
         place = self.rows_of_wave(row)
         first = self.before(f"load i32, ptr {place}, align 64")
         second = self.before(f"load i32, ptr {self.before(f'getelementptr i8, ptr {place}, i64 4')}, align 4")
         step = self.before(f"sub i32 {second}, {first}")
-        root = Progression(first, step, 1 << row, lambda: str(super(EvenChunk, self)._loaded(row).value.ref))
+        root = Progression(first, step, 1 << row, lambda: str(super(EvenChunk, self)._load_row(row).value.ref))
         self._roots[row] = root
         return RowCell(self.ops.progression(U32, root), FULL, None, False)
 
@@ -248,7 +248,7 @@ class EvenChunk(LaneChunk):
 
     def _bytes(self, step: int) -> str:
         """From the first lane of the wave to the chunk's."""
-        return self.shared(lambda: self._emitter.let(f"mul i64 {self._lane}, {step}"), "bytes", step)
+        return self.emit_once(lambda: self._emitter.let(f"mul i64 {self._lane}, {step}"), "bytes", step)
 
 
 def _splat(e: Emitter, word: ScalarWord) -> str:

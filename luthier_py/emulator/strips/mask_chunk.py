@@ -36,7 +36,7 @@ class MaskChunk(LaneChunk):
         return not self.label and not any(cell.written for cell in self._cells.values())
 
 
-def joined_masks(emitter: Emitter, flags: list[str]) -> str:
+def join_masks(emitter: Emitter, flags: list[str]) -> str:
     """Flags of all chunks, in vectors of i1, as a scalar."""
     pair, order = f"<{CHUNK} x i1>", ", ".join(f"i32 {lane}" for lane in range(2 * CHUNK))
     found = ""

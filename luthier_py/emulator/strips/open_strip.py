@@ -16,7 +16,7 @@ from luthier_py.emulator.records.layout import CHUNK
 from luthier_py.emulator.strips.emitter import Emitter
 from luthier_py.emulator.strips.even_chunk import EvenChunk
 from luthier_py.emulator.strips.forms import ItemForm
-from luthier_py.emulator.strips.mask_chunk import MOST_LINES, MaskChunk, joined_masks
+from luthier_py.emulator.strips.mask_chunk import MOST_LINES, MaskChunk, join_masks
 from luthier_py.emulator.strips.progressions import SameMask
 from luthier_py.emulator.strips.scalars import Scalars
 from luthier_py.emulator.strips.strip import FULL, ChunkWrite, LaneChunk
@@ -84,10 +84,10 @@ class Strip:
         items, self._items = self._items, []
         self.masks.clear()
         scalars.pending = 0
-        for index, total in self._written(items, {}).items():
+        for index, total in self._emit_items(items, {}).items():
             scalars.write(index, Value(scalars.ops, Type(U32.kind, self._wave_size), total))
 
-    def _written(self, items: list[PutOff], given: Totals) -> Totals:
+    def _emit_items(self, items: list[PutOff], given: Totals) -> Totals:
         """``given``: masks that instructions before them have computed."""
         if self._tries and (masks := self._masks_alone(items, given)) is not None:
             return masks
@@ -118,7 +118,7 @@ class Strip:
         if any(item.call for item in items):
             return None
         e, chunks, totals = self._emitter, list[MaskChunk](), Totals()
-        with e.diverted() as lines:
+        with e.divert_lines() as lines:
             for first in range(0, self._wave_size, CHUNK):
                 chunk, start = MaskChunk(e, self._wave_size, first, self._wave), len(lines)
                 chunks.append(chunk)
@@ -127,7 +127,7 @@ class Strip:
                     return None
                 lines[start:start] = chunk.before_loop
             for index in chunks[0].results:
-                total = joined_masks(e, [chunk.ops.text(chunk.results[index]) for chunk in chunks])
+                total = join_masks(e, [chunk.ops.text(chunk.results[index]) for chunk in chunks])
                 mask = chunks[0].masks[index]
                 totals[index] = total if mask == FULL else e.let(f"and i{self._wave_size} {total}, {mask}")
         e.lines.extend(lines)
@@ -159,16 +159,16 @@ class Strip:
             if item is None or item.call is not None:
                 if piece := items[first:place]:
                     known = given | found
-                    found |= self._written(piece, known) if tries else self._general(piece, known)
+                    found |= self._emit_items(piece, known) if tries else self._general(piece, known)
                 first = place + 1
             if item is not None and item.call is not None:
                 item.call()
         return found
 
     def _general(self, items: list[PutOff], given: Totals) -> Totals:
-        return self.looped(items, given, LaneChunk, self._lanes_of_any(items))
+        return self.emit_loop(items, given, LaneChunk, self._lanes_of_any(items))
 
-    def looped(self, items: list[PutOff], given: Totals, make: Callable[..., LaneChunk], mask: str = FULL) -> Totals:
+    def emit_loop(self, items: list[PutOff], given: Totals, make: Callable[..., LaneChunk], mask: str = FULL) -> Totals:
         """One loop for all lanes, whose chunks ``make`` makes; those that have none of ``mask`` are passed over."""
         loop = self._loop(items, given, make, mask)
         self._emitter.emit(f"br label %{loop.names['before']}")
@@ -192,7 +192,7 @@ class Strip:
             if not chunk.root_rows & ~chunk.decided:
                 break
             rows = chunk.decided  # what no address comes from is more likely to be anything
-        with self._emitter.diverted() as lines:
+        with self._emitter.divert_lines() as lines:
             holds = chunk.complete()
         return loop, holds, lines
 
@@ -203,7 +203,7 @@ class Strip:
         lane, pointer = f"%{names['lanes']}.lane", f"%{names['lanes']}.chunk"
         sums: Totals = {}
         same: Totals = {}
-        with emitter.diverted() as body:
+        with emitter.divert_lines() as body:
             first = names["lanes" if mask == FULL else "some"]
             chunk = make(emitter, self._wave_size, lane, pointer, self._wave, first)
             self._write(items, given, chunk)

@@ -162,10 +162,10 @@ class EvenOps(VectorOps):
             return self.progression(type, Progression(
                 self._conditions.before(f"zext i1 {same.flag} to i32"), 0, same.roots, plain))
         if prim is Prim.SELECT:
-            return self._chosen(type, operands, plain)
+            return self._select_progression(type, operands, plain)
         terms = [self.term(operand) for operand in operands]
         known = [term for term in terms if term is not None]
-        found = self._computed(prim, type, known) if len(known) == len(terms) else None
+        found = self._compute_progression(prim, type, known) if len(known) == len(terms) else None
         if found is None:
             return None
         if isinstance(found[0], int) and found[1] == 0:
@@ -180,12 +180,14 @@ class EvenOps(VectorOps):
         arithmetic = self.arithmetic
 
         def write() -> str:
-            with self.computing(arithmetic):
+            with self.use_arithmetic(arithmetic):
                 return self.text(VectorOps.apply(self, prim, type, *operands))
 
         return write
 
-    def _computed(self, prim: Prim, type: Type, terms: list[Progression]) -> tuple[ScalarWord, ScalarWord] | None:
+    def _compute_progression(
+        self, prim: Prim, type: Type, terms: list[Progression]
+    ) -> tuple[ScalarWord, ScalarWord] | None:
         """First and step of an operation on progressions."""
         a, b = terms[0], terms[-1]
         if prim is Prim.BITS:
@@ -199,12 +201,12 @@ class EvenOps(VectorOps):
         if prim is Prim.MUL and a.step == 0:
             return self.word("mul", a.first, b.first), self.word("mul", a.first, b.step)
         if prim is Prim.SHR and b.step == 0:
-            return self._shifted(type, a, b)
+            return self._shift_right(type, a, b)
         if prim in _SAME and all(term.step == 0 for term in terms):
             return self.word(_SAME[prim], a.first, b.first), 0
         return None
 
-    def _shifted(self, type: Type, a: Progression, amount: Progression) -> tuple[ScalarWord, ScalarWord] | None:
+    def _shift_right(self, type: Type, a: Progression, amount: Progression) -> tuple[ScalarWord, ScalarWord] | None:
         """To the right: what is above, if that is the same in all lanes."""
         name = "ashr" if type.kind is Kind.SINT else "lshr"
         if a.step == 0:
@@ -216,7 +218,7 @@ class EvenOps(VectorOps):
         self._conditions.require(self._conditions.before(f"icmp eq i32 {first}, {last}"), a.roots)
         return first, 0
 
-    def _chosen(self, type: Type, operands: tuple[Value, ...], plain: Callable[[], str]) -> Value | None:
+    def _select_progression(self, type: Type, operands: tuple[Value, ...], plain: Callable[[], str]) -> Value | None:
         condition, a, b = operands[0].ref, self.term(operands[1]), self.term(operands[2])
         if not isinstance(condition, SameMask) or a is None or b is None:
             return None
@@ -235,9 +237,9 @@ class EvenOps(VectorOps):
         if prim not in _ORDER or operands[0].type.bits != 32 or operands[0].type.kind not in (Kind.UINT, Kind.SINT):
             return None
         a, b = map(self.term, operands)
-        return None if a is None or b is None else self._compared(prim, operands[0].type, a, b)
+        return None if a is None or b is None else self._compare_progressions(prim, operands[0].type, a, b)
 
-    def _compared(self, prim: Prim, type: Type, a: Progression, b: Progression) -> Value | None:
+    def _compare_progressions(self, prim: Prim, type: Type, a: Progression, b: Progression) -> Value | None:
         """Neither wraps, so their difference has the sign everywhere that it has at both ends."""
         signed, before = type.kind is Kind.SINT, self._conditions.before
         name = ("s" if signed else "u") * (prim in (Prim.LT, Prim.LE)) + _ORDER[prim]

@@ -49,7 +49,7 @@ class RoundedOps(LlvmOps):
     """For the instruction being written."""
 
     @contextmanager
-    def computing(self, arithmetic: Arithmetic) -> Iterator[None]:
+    def use_arithmetic(self, arithmetic: Arithmetic) -> Iterator[None]:
         """Primitives inside compute so."""
         before, self.arithmetic = self.arithmetic, arithmetic
         try:
@@ -61,9 +61,9 @@ class RoundedOps(LlvmOps):
         result = self._by_mode(prim, type, operands) if type.kind is Kind.FLOAT else None
         return super().apply(prim, type, *operands) if result is None else result
 
-    def widened(self, prim: Prim, operands: tuple[Value, ...]) -> list[Value]:
+    def widen_operands(self, prim: Prim, operands: tuple[Value, ...]) -> list[Value]:
         """Where the result must stay finite it must not overflow in f32 either."""
-        wide = super().widened(prim, operands)
+        wide = super().widen_operands(prim, operands)
         if prim is Prim.EXP2 and self.arithmetic.keeps_f16_finite:
             most = 127.0
             wide = [select((x > most) & (x < float("inf")), most, x) for x in wide]
@@ -74,9 +74,9 @@ class RoundedOps(LlvmOps):
         rounding, keeps_f16_finite = self.arithmetic
         if prim is Prim.CONVERT:
             if type == F16 and keeps_f16_finite:
-                with self.computing(Arithmetic(rounding)):
+                with self.use_arithmetic(Arithmetic(rounding)):
                     return _without_overflow(operands[0].to(F16), operands[0])
-            return _converted(self, rounding, type, operands[0]) if rounding is not Rounding.NEAREST else None
+            return _convert_rounded(self, rounding, type, operands[0]) if rounding is not Rounding.NEAREST else None
         if prim not in _HOST_NAMES or rounding is Rounding.NEAREST or type == F16:
             return None
         vector = self.name(type)
@@ -84,19 +84,19 @@ class RoundedOps(LlvmOps):
         return self.value(type, self.emitter.support(vector, function, [(vector, str(x.ref)) for x in operands]))
 
 
-def _converted(ops: RoundedOps, rounding: Rounding, type: Type, exact: Value) -> Value | None:
+def _convert_rounded(ops: RoundedOps, rounding: Rounding, type: Type, exact: Value) -> Value | None:
     if exact.type.kind is not Kind.FLOAT:
         if exact.type.bits > 32 or type == F64:
             return None  # only meanings convert wider ones, and values that are exact
         return exact.to(F64).to(type)
     if type.bits >= exact.type.bits:
         return None
-    with ops.computing(Arithmetic()):
+    with ops.use_arithmetic(Arithmetic()):
         near = exact.to(type)
-    return _moved(near, near.to(exact.type), exact, rounding)
+    return _correct_rounding(near, near.to(exact.type), exact, rounding)
 
 
-def _moved(near: Value, back: Value, exact: Value, rounding: Rounding) -> Value:
+def _correct_rounding(near: Value, back: Value, exact: Value, rounding: Rounding) -> Value:
     """``near``, which is worth ``back``, or its neighbour on the other side of ``exact``."""
     bits = near.as_(near.type.unsigned)
     negative = (bits >> near.type.bits - 1).ne(0)

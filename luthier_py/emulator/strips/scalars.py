@@ -136,7 +136,7 @@ class Scalars:
     def _pair(self, index: int) -> Value:
         known = self._pairs.get(index)
         if known is None:
-            if not self._known(index) and not self._known(index + 1):
+            if not self._is_known(index) and not self._is_known(index + 1):
                 known = self._load(index, U64)
             else:
                 known = self._word(index).to(U64) | (self._word(index + 1).to(U64) << 32)
@@ -144,7 +144,7 @@ class Scalars:
                 self._pairs[index] = known
         return known
 
-    def _known(self, index: int) -> bool:
+    def _is_known(self, index: int) -> bool:
         return index in self._words or index in self._pairs or index - 1 in self._pairs
 
     def _split(self, index: int) -> None:

@@ -94,7 +94,7 @@ class LaneChunk:
         """One dword of every lane; lanes outside EXEC may hold anything if this instruction's EXEC wrote it."""
         cell = self._cell(row)
         if cell.mask not in (FULL, self.mask):
-            cell = self._merged(row, cell)
+            cell = self._merge_cell(row, cell)
         return cell.value
 
     def place_of(self, access: LaneAccess) -> ChunkPlace | None:
@@ -104,14 +104,14 @@ class LaneChunk:
     def whole_row(self, row: int) -> Value:
         """One dword of every lane, right in all lanes."""
         cell = self._cell(row)
-        return (cell if cell.mask == FULL else self._merged(row, cell)).value
+        return (cell if cell.mask == FULL else self._merge_cell(row, cell)).value
 
     def pair(self, row: int) -> Value:
         """Two rows as one u64."""
         low, high = self.row(row), self.row(row + 1)
         known = self._pairs.get(row)
         if known is None or known[1] != (low.ref, high.ref):
-            known = self._pairs[row] = self.ops.joined(low, high), (low.ref, high.ref)
+            known = self._pairs[row] = self.ops.join_halves(low, high), (low.ref, high.ref)
         return known[0]
 
     def write_row(self, row: int, value: Value) -> None:
@@ -155,7 +155,7 @@ class LaneChunk:
             self._emitter.lines = body
         return self._before[expression]
 
-    def shared(self, write: Callable[[], str], *key: object) -> str:
+    def emit_once(self, write: Callable[[], str], *key: object) -> str:
         """What ``write`` gives, written once for all instructions that ask for ``key`` where every chunk comes by."""
         if key not in self._shared:
             self._shared[key] = write()
@@ -216,28 +216,28 @@ class LaneChunk:
             str(self._cells[row].value.ref)  # a value that is written when it is asked for may read another row
         for row in kept:
             cell = self._cells[row]
-            whole = cell if cell.mask == FULL else self._merged(row, cell)
+            whole = cell if cell.mask == FULL else self._merge_cell(row, cell)
             # Volatile keeps LLVM from making a masked store of a merge: ten times slower on AMD's hosts.
             value, place = f"<{CHUNK} x i32> {whole.value.ref}", self.address(row)
             self._emitter.emit(f"store volatile {value}, ptr {place}, align 64")
 
     def _cell(self, row: int) -> RowCell:
         if row not in self._cells:
-            self._cells[row] = self._loaded(row)
+            self._cells[row] = self._load_row(row)
         return self._cells[row]
 
-    def _merged(self, row: int, cell: RowCell) -> RowCell:
+    def _merge_cell(self, row: int, cell: RowCell) -> RowCell:
         """What was written under one mask after the other, over what was there before."""
         parts = [cell]
         while (before := parts[-1].before) is not None and before.mask != FULL:
             parts.append(before)
-        value = (before or self._loaded(row)).value
+        value = (before or self._load_row(row)).value
         for part in reversed(parts):
             value = select(self.lanes_of(part.mask), part.value, value)
         self._cells[row] = RowCell(value, FULL, None, cell.written)
         return self._cells[row]
 
-    def _loaded(self, row: int) -> RowCell:
+    def _load_row(self, row: int) -> RowCell:
         value = self.ops.let(U32, f"load <{CHUNK} x i32>, ptr {self.address(row)}, align 64")
         return RowCell(value, FULL, None, False)
 

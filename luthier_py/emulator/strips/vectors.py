@@ -116,7 +116,7 @@ class VectorOps(RoundedOps):
             ref.wide = self.emitter.let(f"sext {self._flags} {ref.flags} to {self._words}")
         return Value(self, U32, ref.wide)
 
-    def joined(self, low: Value, high: Value, type: Type = U64) -> Value:
+    def join_halves(self, low: Value, high: Value, type: Type = U64) -> Value:
         return Value(self, type, Halves(low, high))
 
     def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
@@ -164,7 +164,7 @@ class VectorOps(RoundedOps):
         if _is_wide(type):
             narrow = value if source.bits == 32 else value.to(I32 if source.kind is Kind.SINT else U32)
             high = (narrow.as_(I32) >> 31).as_(U32) if source.kind is Kind.SINT else self.constant(U32, 0)
-            return self.joined(narrow.as_(U32), high, type)
+            return self.join_halves(narrow.as_(U32), high, type)
         if _is_wide(source) and type.bits <= 32:
             low, _ = self.halves(value)
             return low.as_(type) if type.bits == 32 else low.to(type)
@@ -173,7 +173,7 @@ class VectorOps(RoundedOps):
     def _select(self, type: Type, condition: Value, a: Value, b: Value) -> Value:
         parts = [super(VectorOps, self).apply(Prim.SELECT, U32, self._plain(condition), x, y)
                  for x, y in zip(self.halves(a), self.halves(b), strict=True)]
-        return self.joined(parts[0], parts[1], type)
+        return self.join_halves(parts[0], parts[1], type)
 
     def _on_halves(self, prim: Prim, type: Type, a: Value, b: Value) -> Value | None:
         """Operations on 64-bit integers that are cheaper on halves; None for the others."""
@@ -181,12 +181,12 @@ class VectorOps(RoundedOps):
             return self._shift(prim, a, b.ref.value) if isinstance(b.ref, Folded) else None
         (a_low, a_high), (b_low, b_high) = self.halves(a), self.halves(b)
         if prim in _LOGIC:
-            return self.joined(self.apply(prim, U32, a_low, b_low), self.apply(prim, U32, a_high, b_high), type)
+            return self.join_halves(self.apply(prim, U32, a_low, b_low), self.apply(prim, U32, a_high, b_high), type)
         if prim is Prim.ADD:
             low = a_low + b_low
-            return self.joined(low, a_high + b_high - self.wide(low < a_low), type)
+            return self.join_halves(low, a_high + b_high - self.wide(low < a_low), type)
         if prim is Prim.SUB:
-            return self.joined(a_low - b_low, a_high - b_high + self.wide(a_low < b_low), type)
+            return self.join_halves(a_low - b_low, a_high - b_high + self.wide(a_low < b_low), type)
         if prim in (Prim.EQ, Prim.NE):
             different = (a_low ^ b_low) | (a_high ^ b_high)
             return different.eq(0) if prim is Prim.EQ else different.ne(0)
@@ -201,13 +201,13 @@ class VectorOps(RoundedOps):
             high = high.as_(I32)
         if prim is Prim.SHL:
             if amount >= 32:
-                return self.joined(self.constant(U32, 0), low << (amount - 32), a.type)
-            return self.joined(low << amount, (high << amount) | (low >> (32 - amount)), a.type)
+                return self.join_halves(self.constant(U32, 0), low << (amount - 32), a.type)
+            return self.join_halves(low << amount, (high << amount) | (low >> (32 - amount)), a.type)
         if amount >= 32:
             filled = high >> 31 if high.type == I32 else self.constant(U32, 0)
-            return self.joined((high >> (amount - 32)).as_(U32), filled.as_(U32), a.type)
+            return self.join_halves((high >> (amount - 32)).as_(U32), filled.as_(U32), a.type)
         moved = (low >> amount) | (high.as_(U32) << (32 - amount))
-        return self.joined(moved, (high >> amount).as_(U32), a.type)
+        return self.join_halves(moved, (high >> amount).as_(U32), a.type)
 
 
 def _is_wide(type: Type) -> bool:

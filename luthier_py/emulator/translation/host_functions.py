@@ -17,7 +17,7 @@ from luthier_py.emulator.reading.liveness import live_rows
 from luthier_py.emulator.reading.parts import cut, effort, parts
 from luthier_py.emulator.translation.translate import Translator
 from luthier_py.isa.instruction import Inst
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Switch
 from luthier_py.llvm import Effort
 from luthier_py.loader.origins import Origins
@@ -48,12 +48,12 @@ class DividedFunction:
         self._items: dict[tuple[Inst, int], Any] = {}
         self._live, self._mode_at = live_rows(blocks), modes(blocks, entry, settings.mode, settings.target)
         self._restores = any(sets_from_register(inst) for block in blocks for _, inst in block.insts)
-        self._skips = any(meaning(inst.op) is Switch.SKIP for block in blocks for _, inst in block.insts)
+        self._skips = any(find_meaning(inst.op) is Switch.SKIP for block in blocks for _, inst in block.insts)
         self._without_vectors = without_vectors(blocks, settings.target)
         self.parts = {f"gpu_{part[0].start:x}": part
                       for part in parts([block for block in blocks if block.start in self._mode_at])}
 
-    def written(self, name: str, effort: Effort) -> HostFunction:
+    def translate_part(self, name: str, effort: Effort) -> HostFunction:
         """A part, to be compiled with ``effort``; Unsupported if any instruction of it is."""
         part = self.parts[name]
         writer = Translator(name, part, self._live, self._mode_at, self._restores, self._skips,
@@ -74,4 +74,4 @@ class DividedFunction:
 def translate(blocks: list[CodeBlock], entry: int, settings: Settings) -> list[HostFunction]:
     """All of a function, as it is compiled at first; Unsupported if any instruction of it is."""
     function = DividedFunction(blocks, entry, settings)
-    return [function.written(name, function.effort) for name in function.parts]
+    return [function.translate_part(name, function.effort) for name in function.parts]

@@ -35,7 +35,7 @@ from luthier_py.errors import Location, Unsupported
 from luthier_py.isa.instruction import Inst, OpFlag, Space
 from luthier_py.isa.operands import SCRATCH_BASE
 from luthier_py.isa.registers import EXEC, MODE
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import U64, Value
 from luthier_py.isa.semantics.control import Action, Branch, Switch
 from luthier_py.isa.semantics.meaning import Variants
@@ -54,14 +54,14 @@ _JUMPS = Action.SETPC, Action.ADD_PC, Action.SWAPPC, Action.CALL
 
 def _leaves(inst: Inst) -> bool:
     """Whether its code says where the wave goes on, or that it does not."""
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     return isinstance(row, Branch) or row in _ENDINGS or traps(inst) or interrupts(inst)
 
 
 def _wants_vectors(inst: Inst) -> bool:
     """Whether it has to do with vector registers or private memory, or other code may have."""
     touches = inst.reads.vectors | inst.writes.vectors
-    return bool(touches or Space.SCRATCH in inst.op.spaces) or meaning(inst.op) in _JUMPS
+    return bool(touches or Space.SCRATCH in inst.op.spaces) or find_meaning(inst.op) in _JUMPS
 
 
 class Translator(ControlCode):
@@ -196,7 +196,7 @@ class Translator(ControlCode):
     # Instructions
 
     def _instruction(self, inst: Inst) -> None:
-        row, why = meaning(inst.op), refusal(inst.op, self.settings.target)
+        row, why = find_meaning(inst.op), refusal(inst.op, self.settings.target)
         try:
             if why is not None:
                 raise Unsupported(f"the emulator refuses {inst.op.mnemonic}: {why.reason}; {why.advice}")

@@ -1,6 +1,6 @@
 """What is known of a translated function beside its machine code, as data that can be kept.
 
-In: facts of host functions (see translating), or the text that :meth:`Translation.packed` made. Out: the same.
+In: facts of host functions (see translating), or the text that :meth:`Translation.pack` made. Out: the same.
 Invariant: whatever a text says, a Translation that was read from one names only instructions inside its own runs of
 code.
 """
@@ -39,7 +39,7 @@ class HostPart:
     digest: str
     """Of all that its code depends on."""
 
-    def counted(self) -> Iterator[tuple[CounterKind, tuple[int, ...]]]:
+    def resolve_counters(self) -> Iterator[tuple[CounterKind, tuple[int, ...]]]:
         """What each counter sums, and the addresses of the instructions it counts."""
         return ((what, self.pcs[first:end]) for what, first, end in self.counters)
 
@@ -61,7 +61,7 @@ class Translation:
     scalars_named: int
     """See first_reads."""
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """As a text, without the code of ``runs``."""
         return json.dumps({
             "runs": [[start, len(data)] for start, data in self.runs],
@@ -73,7 +73,7 @@ class Translation:
         }, separators=(",", ":")).encode()  # fmt: skip
 
 
-def unpacked(text: bytes, runs: tuple[CodeRun, ...]) -> Translation:
+def unpack_translation(text: bytes, runs: tuple[CodeRun, ...]) -> Translation:
     """The translation of ``runs`` that was packed; Malformed for anything else."""
     try:
         facts = json.loads(text)

@@ -26,26 +26,28 @@ class Translated:
     texts: dict[str, str]
 
 
-def translated(decode: Callable[[int], Inst], entry: int, settings: Settings, origins: Origins | None) -> Translated:
+def translate_function(
+    decode: Callable[[int], Inst], entry: int, settings: Settings, origins: Origins | None
+) -> Translated:
     """The function at ``entry``; ``origins``: of its instructions, in a copy."""
     blocks = discover(decode, entry)
     function = DividedFunction(blocks, entry, settings, origins)
-    written = [function.written(name, function.effort) for name in function.parts]
+    written = [function.translate_part(name, function.effort) for name in function.parts]
     runs = _runs_of(pair for block in blocks for pair in block.insts)
-    parts = tuple(map(described, written))
+    parts = tuple(map(make_host_part, written))
     firsts = rows_read_first(blocks, entry), scalars_named(blocks)
     translation = Translation(runs, function.effort, parts, *firsts)
     return Translated(function, translation, {one.name: one.ir for one in written})
 
 
-def divided(
+def split_function(
     decode: Callable[[int], Inst], entry: int, settings: Settings, origins: Origins | None
 ) -> DividedFunction:
     """The function at ``entry``, of which nothing is written yet."""
     return DividedFunction(discover(decode, entry), entry, settings, origins)
 
 
-def described(function: HostFunction) -> HostPart:
+def make_host_part(function: HostFunction) -> HostPart:
     """``function`` without its text."""
     pcs = tuple(pc for block in function.blocks for pc, _ in block.insts)
     place = {pc: index for index, pc in enumerate(pcs)}

@@ -20,7 +20,7 @@ from luthier_py.emulator.options.checks import (
     Race,
     UndefinedUse,
 )
-from luthier_py.errors import how_many, inlined_text
+from luthier_py.errors import describe_inlining, how_many
 
 if TYPE_CHECKING:
     from luthier_py.emulator.waves.cycle_account import LaunchCycles
@@ -39,7 +39,7 @@ class CodePlace:
 
     def __str__(self) -> str:
         text = f"`{self.text}`" if self.text is not None else ""
-        lines = f" ({inlined_text(self.lines)})" if self.lines else ""
+        lines = f" ({describe_inlining(self.lines)})" if self.lines else ""
         if self.inserted:
             return f"{text or 'code'} that the tool inserted before pc 0x{self.pc:x}{lines}"
         return f"pc 0x{self.pc:x}{f' {text}' if text else ''}{lines}"
@@ -118,7 +118,7 @@ _SPACES = ("LDS", "memory", "scratch")
 _ACCESSES = {AccessUse.READS: "a read", AccessUse.WRITES: "a write", AccessUse.MODIFIES: "an atomic"}
 
 
-def finding_text(row: FindingRow, register: Callable[[int], str], nearest: Callable[[int], str],
+def describe_finding(row: FindingRow, register: Callable[[int], str], nearest: Callable[[int], str],
               limits: tuple[int, int]) -> str:
     """What a row says. ``register`` names one; ``limits``: bytes of LDS, and of each lane's scratch."""
     kind, detail = FindingKind(row["kind"]), row["detail"]
@@ -137,14 +137,14 @@ def finding_text(row: FindingRow, register: Callable[[int], str], nearest: Calla
     if kind is FindingKind.WAIT:
         return f"{register(detail)} is used before the load into it was waited for"
     if kind is FindingKind.RACE:
-        return _raced(row)
+        return _describe_race(row)
     if kind is FindingKind.MEMORY:
         what = how_many(row["size"], "byte")
         return f"{what} at 0x{row['address']:x} in {_space(row)}, read and never written"
     if kind is FindingKind.REGISTER:
         when = "was never written, or read far outside of LDS" if detail >> 24 else "was never written"
         return f"{register(detail & 0xFFFF)} {when}, and {_DECIDES[UndefinedUse(detail >> 16 & 0xFF)]}"
-    return _diverged(row)
+    return _describe_divergence(row)
 
 
 _DECIDES = {
@@ -174,7 +174,7 @@ def _out_of_bounds(row: FindingRow, nearest: Callable[[int], str], limits: tuple
     return f"{what} in {_space(row)}, out of bounds of {whose} bytes"
 
 
-def _raced(row: FindingRow) -> str:
+def _describe_race(row: FindingRow) -> str:
     detail = row["detail"]
     words = {Race.READ_AFTER_WRITE: "a read and a write", Race.WRITE_AFTER_READ: "a write and a read",
              Race.WRITE_AFTER_WRITE: "two writes"}[Race(detail & 3)]
@@ -188,7 +188,7 @@ def _raced(row: FindingRow) -> str:
     return f"{words} of 0x{row['address']:x} in {where} in no order{why}"
 
 
-def _diverged(row: FindingRow) -> str:
+def _describe_divergence(row: FindingRow) -> str:
     kind = Divergence(row["detail"])
     if kind is Divergence.OF_SOME_LANES:
         return f"{how_many(row['lanes'].bit_count(), 'lane')} of the wave did not come to this barrier"

@@ -92,7 +92,7 @@ def _header() -> str:
 
 
 @cache
-def watching_library() -> ctypes.CDLL:
+def load_watching_library() -> ctypes.CDLL:
     """The library, loaded once; the first call on a computer compiles it. Unsupported without a C compiler,
     LuthierError where it fails."""
     texts = {path.name: path.read_text() for path in sorted(_SOURCES.glob("*.[ch]"))}
@@ -116,11 +116,11 @@ def watching_library() -> ctypes.CDLL:
 
 
 @cache
-def watching_functions() -> dict[str, int]:
+def resolve_watching_functions() -> dict[str, int]:
     """Addresses of what generated code calls."""
     found = {}
     for name in ("step", "access", "elements", "scalar", "cast", "lane", "denormals"):
-        address = ctypes.cast(getattr(watching_library(), f"luthier_watch_{name}"), ctypes.c_void_p).value
+        address = ctypes.cast(getattr(load_watching_library(), f"luthier_watch_{name}"), ctypes.c_void_p).value
         assert address is not None
         found[f"luthier_watch_{name}"] = address
     return found

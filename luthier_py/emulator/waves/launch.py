@@ -58,7 +58,7 @@ class LaunchMemory:
     preloaded: bytes = b""  # what the kernel asks to have of its arguments in registers
 
 
-def preloaded_range(descriptor: KernelDescriptor) -> range:
+def compute_preloaded_range(descriptor: KernelDescriptor) -> range:
     """Bytes of the kernarg segment that come in user SGPRs."""
     start = 4 * descriptor.kernarg_preload_offset
     return range(start, start + 4 * descriptor.kernarg_preload_length)
@@ -203,7 +203,7 @@ def launch_record(shape: Shape) -> Words:
         waves=shape.waves, image_stride=image_stride(shape),
         scalar_bytes=scalar_bytes(NAMED_SCALARS), id_bytes=4 * shape.wave_size * id_rows(shape),
         lds_bytes=shape.lds_bytes, edges=shape.edges,
-        edge_stride=image_stride(shape) * shape.waves, **edges, **cleared_bytes(shape, EVERYTHING))
+        edge_stride=image_stride(shape) * shape.waves, **edges, **count_cleared_bytes(shape, EVERYTHING))
 
 
 def scalar_bytes(named: int) -> int:
@@ -211,7 +211,7 @@ def scalar_bytes(named: int) -> int:
     return max(-(-sgpr_offset(named) // COPIED_BYTES), 1) * COPIED_BYTES
 
 
-def cleared_bytes(shape: Shape, rows: int) -> dict[str, int]:
+def count_cleared_bytes(shape: Shape, rows: int) -> dict[str, int]:
     """Of VGPRs behind a wave's image, and of AGPRs, for the launch's record: as far as ``rows`` go."""
     descriptor, agprs = shape.record.descriptor, AGPR_ROW
     if shape.target.unified_agprs:

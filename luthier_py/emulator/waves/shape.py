@@ -159,7 +159,7 @@ def shape_of(record: KernelRecord, target: Target, grid: Dim3, block: Dim3, dyna
     if dynamic_lds < 0:
         raise Invalid(f"kernel {record.shown}: {dynamic_lds} bytes of dynamic LDS")
     lds = descriptor.group_segment_fixed_size + dynamic_lds
-    return _checked(Shape(record, target, (x, y, z), block, lds, -(-record.private_bytes // 4) * 4))
+    return _check_shape(Shape(record, target, (x, y, z), block, lds, -(-record.private_bytes // 4) * 4))
 
 
 def shape_of_packet(record: KernelRecord, target: Target, packet: DispatchPacket) -> Shape:
@@ -169,7 +169,7 @@ def shape_of_packet(record: KernelRecord, target: Target, packet: DispatchPacket
         raise Invalid(f"kernel {record.shown}: {sizes} of the dispatch packet must be positive")
     _check_block(record, packet.block)
     private = -(-packet.private_bytes // 4) * 4
-    return _checked(Shape(record, target, packet.items, packet.block, packet.group_bytes, private))
+    return _check_shape(Shape(record, target, packet.items, packet.block, packet.group_bytes, private))
 
 
 def _check_block(record: KernelRecord, block: Dim3) -> None:
@@ -179,13 +179,13 @@ def _check_block(record: KernelRecord, block: Dim3) -> None:
         raise Invalid(f"kernel {record.shown}: a work-group of {items} work-items exceeds {limit}")
 
 
-def _checked(shape: Shape) -> Shape:
+def _check_shape(shape: Shape) -> Shape:
     name, target = shape.record.shown, shape.target
     if shape.groups >= MAX_GROUPS:
         raise Invalid(f"kernel {name}: grid {shape.grid} has more work-groups than can be counted")
     if shape.lds_bytes > target.lds_bytes:
         raise Invalid(f"kernel {name}: {shape.lds_bytes} bytes of LDS, but a work-group can have {target.lds_bytes}")
-    if shared := shape.record.descriptor.shared_vgprs(target):
+    if shared := shape.record.descriptor.count_shared_vgprs(target):
         raise Unsupported(f"kernel {name}: {shared} vector registers that both halves of a wave share "
                           "(.amdhsa_shared_vgpr_count); the emulator has none")
     if shape.scratch_bytes * shape.wave_size > target.wave_scratch_bytes:

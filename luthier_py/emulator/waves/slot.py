@@ -104,9 +104,9 @@ class ResidentGroup:
     def standings(self, changes: int) -> list[Standing]:
         """Where the waves are, now that memory has changed ``changes`` times."""
         numbers = range(self._shape.waves_in(self.group) if self.active else 0)
-        return [self._standing(wave, self._circled == changes) for wave in numbers]
+        return [self._read_wait_state(wave, self._circled == changes) for wave in numbers]
 
-    def _standing(self, wave: int, in_circle: bool) -> Standing:
+    def _read_wait_state(self, wave: int, in_circle: bool) -> Standing:
         lanes = self._shape.lanes_in(self.group, wave)
         (exec_,) = _WORD.unpack_from(self._waves, wave * self._stride + sgpr_offset(EXEC))
         return Standing(self.group, wave, Status(self.wave_field(wave, "status")), self.wave_field(wave, "pc"),

@@ -40,7 +40,7 @@ def reduce_records(dump: TableJson) -> TableJson:
         for feature in processors[name]["Features"]:
             _close(dump, feature["def"], features)
     spaces = {space for name in names for space in decoder_order(
-        _implied([_plain(f["def"]) for f in processors[name]["Features"]], features))}
+        _collect_implied_features([_plain(f["def"]) for f in processors[name]["Features"]], features))}
     real = {name: record for name in dump["!instanceof"]["InstSI"]
             if _is_real(record := dump[name]) and (record["Size"], record["DecoderNamespace"]) in spaces}
     pseudos = _pseudos(dump)
@@ -74,7 +74,7 @@ def _close(dump: TableJson, feature: str, found: dict[str, list[str]]) -> None:
             _close(dump, name, found)
 
 
-def _implied(pending: list[str], features: dict[str, list[str]]) -> set[str]:
+def _collect_implied_features(pending: list[str], features: dict[str, list[str]]) -> set[str]:
     found: set[str] = set()
     while pending:
         if (feature := pending.pop()) not in found:
@@ -114,10 +114,15 @@ def _instruction(record: TableJson, pseudos: dict[str, str]) -> TableJson:
         elif content is not None and content["kind"] in ("varbit", "var"):  # else an expression that says "any"
             fields.setdefault(content["var"], []).append((bit, content.get("index", 0)))
     kept = {
-        **_common(record), "In": _declared(record["InOperandList"]), "Out": _declared(record["OutOperandList"]),
-        "AsmString": record["AsmString"], "DecoderNamespace": record["DecoderNamespace"],
+        **_common(record),
+        "In": _list_operands(record["InOperandList"]),
+        "Out": _list_operands(record["OutOperandList"]),
+        "AsmString": record["AsmString"],
+        "DecoderNamespace": record["DecoderNamespace"],
         **{key: [entry["def"] for entry in record[key]] for key in ("Defs", "Uses", "Predicates")},
-        "Size": record["Size"], "mask": mask, "value": value,
+        "Size": record["Size"],
+        "mask": mask,
+        "value": value,
         "fields": {name: _segments(bits) for name, bits in fields.items()},
         "TSFlags": [bit for bit, is_set in enumerate(record["TSFlags"]) if is_set],
     }
@@ -128,7 +133,7 @@ def _instruction(record: TableJson, pseudos: dict[str, str]) -> TableJson:
     return kept
 
 
-def _declared(operands: TableJson) -> list[list[str]]:
+def _list_operands(operands: TableJson) -> list[list[str]]:
     return [[name, kind["def"] if isinstance(kind, dict) and "def" in kind else str(kind)]
             for kind, name in operands["args"]]
 

@@ -77,7 +77,7 @@ class Generation(NamedTuple):
         smem = 21 if gfx10 or "GFX9Insts" in features else -20
         return Generation(smem, 0, 1 - bits, bits, gfx10, *others)
 
-    def signed_offset(self, format_name: str, named: set[str], base: str) -> int:
+    def find_signed_offset_bits(self, format_name: str, named: set[str], base: str) -> int:
         """Bits of the offset field of an instruction, as `OperandClass.signed` counts them: negative where the field is
         unsigned, 0 where the format has no such offset. ``named``: LLVM's flags of the record and of its pseudo."""
         if format_name == "FLAT":
@@ -114,7 +114,7 @@ def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record)
     named |= {tablegen.flag_bits[bit] for bit in record["TSFlags"] if bit in tablegen.flag_bits}
     format_name = next((f for f in FORMATS if f in named), "OTHER")
     base = base_name(pseudo_name, format_name) if found else base_of_mnemonic(tablegen, name, record, format_name)
-    shape = shape_of(tablegen, record, pseudo, generation.signed_offset(format_name, named, base))
+    shape = shape_of(tablegen, record, pseudo, generation.find_signed_offset_bits(format_name, named, base))
     if base in errata.READS_OWN_DESTINATION and all(o.name != "src2" for o in shape):
         shape = tuple(o._replace(access=Access.READ | Access.WRITE) if o.name in ("sdst", "vdst") else o for o in shape)
     behaviour = {
@@ -126,7 +126,7 @@ def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record)
         record=name, template=_template(record, name, named, behaviour, shape), base=base, format=format_name,
         size_bytes=_size(record, shape), namespace=f"{record['Size']} {record['DecoderNamespace']}",
         mask=record["mask"], value=record["value"], fill=_fill(name, named, record, shape), shape=shape,
-        reads=_read(base, record), writes=_written(base, format_name, record, shape), flags=flags.value,
+        reads=_read(base, record), writes=_find_implicit_results(base, format_name, record, shape), flags=flags.value,
         counters=counters.value, spaces=spaces.value,
         partial=_partial(tablegen, generation, base, named, record, pseudo, shape),
         image=_image(tablegen, record, generation),
@@ -141,7 +141,9 @@ def _read(base: str, record: Record) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*record["Uses"], *more]))
 
 
-def _written(base: str, format_name: str, record: Record, shape: tuple[DraftOperand, ...]) -> tuple[str, ...]:
+def _find_implicit_results(
+    base: str, format_name: str, record: Record, shape: tuple[DraftOperand, ...]
+) -> tuple[str, ...]:
     """Implicit results; gfx8's SDWA compares have a result operand without bits, which is always VCC.
 
     Later ones have it encoded: then VCC is written only if it says so, though V_CMP_CLASS still has gfx8's VCC
@@ -311,7 +313,7 @@ def _fill(name: str, named: set[str], record: Record, shape: tuple[DraftOperand,
     if name.startswith("V_CMPX_") and "VOP3" in named and re.search(r"_gfx1\d", name):
         return 0x7E
     if name.startswith(("V_ACCVGPR_READ", "V_ACCVGPR_WRITE")) or name.startswith("V_WMMA_") and "_gfx11" in name:
-        return (1 << 59 | 1 << 60 | 1 << 14) & ~_covered(shape)
+        return (1 << 59 | 1 << 60 | 1 << 14) & ~_compute_operand_mask(shape)
     if "VOP3P" not in named or "DPP" in named or "matrix_b_reuse" in names or named & {"IsMAI", "IsWMMA", "IsSWMMAC"}:
         return 0
     if all(operand != "op_sel_hi" for operand, _ in record["In"]):
@@ -320,7 +322,7 @@ def _fill(name: str, named: set[str], record: Record, shape: tuple[DraftOperand,
     return sum(1 << bit for source, bit in (("src0", 59), ("src1", 60), ("src2", 14)) if source not in names)
 
 
-def _covered(shape: tuple[DraftOperand, ...]) -> int:
+def _compute_operand_mask(shape: tuple[DraftOperand, ...]) -> int:
     """The bits that operands have."""
     return reduce(or_, ((1 << width) - 1 << first for operand in shape for first, width, _ in operand.segments), 0)
 

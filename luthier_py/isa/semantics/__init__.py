@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-def meaning(op: OpInfo) -> Meaning | None:
+def find_meaning(op: OpInfo) -> Meaning | None:
     """The row of ``op``'s operation; None if it has none yet."""
     row = rows().get(op.base)
     return _pair(op.base) if row is None and is_dual(op) else row

@@ -258,14 +258,14 @@ def fma(a: Value, b: Value, c: Value) -> Value:
     return a.ops.apply(Prim.FMA, a.type, a, b, c)
 
 
-def unordered(a: Value, b: Value) -> Value:
+def is_unordered(a: Value, b: Value) -> Value:
     """BOOL: whether at least one of two floats is NaN."""
     return a.ops.apply(Prim.UNORDERED, BOOL, a, b)
 
 
 def is_nan(a: Value) -> Value:
     """BOOL: whether a float is NaN, quiet or signalling."""
-    return unordered(a, a)
+    return is_unordered(a, a)
 
 
 def sqrt(a: Value) -> Value:

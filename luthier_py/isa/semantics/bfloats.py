@@ -20,25 +20,25 @@ from luthier_py.isa.semantics.meaning import PLAIN, Compute, Lanes, declare, lan
 _NUMBERS_WIN = replace(PLAIN, numbers_win=True)  # as everywhere on gfx12
 
 
-def _rounded(value: Value) -> Value:
+def _round_to_bf16(value: Value) -> Value:
     """A NaN is always the same one: which, no source says."""
     return select(is_nan(value), 0x7FC0, to_bf16(value))
 
 
-def _clamped(value: Value) -> Value:
-    return _rounded(select(value > 0.0, select(value < 1.0, value, 1.0), 0.0))
+def _clamp_to_bf16(value: Value) -> Value:
+    return _round_to_bf16(select(value > 0.0, select(value < 1.0, value, 1.0), 0.0))
 
 
 def _bfloats(name: str, sources: int, compute: Compute, packed: bool = True) -> None:
     word = "2u16" if packed else "u16"
 
     def plain(*given: Value) -> Value:
-        return _rounded(compute(*map(from_bf16, given)))
+        return _round_to_bf16(compute(*map(from_bf16, given)))
 
-    def clamped(*given: Value) -> Value:
-        return _clamped(compute(*map(from_bf16, given)))
+    def compute_clamped(*given: Value) -> Value:
+        return _clamp_to_bf16(compute(*map(from_bf16, given)))
 
-    declare(name, Lanes(signature(f"{' '.join([word] * sources)} -> {word}"), plain, clamped, flushes=False))
+    declare(name, Lanes(signature(f"{' '.join([word] * sources)} -> {word}"), plain, compute_clamped, flushes=False))
 
 
 _bfloats("V_PK_ADD_BF16", 2, lambda a, b: a + b)
@@ -53,6 +53,12 @@ for _name, _prim in (("EXP", Prim.EXP2), ("LOG", Prim.LOG2), ("SIN", Prim.SIN), 
                      ("TANH", Prim.TANH)):
     _bfloats(f"V_{_name}_BF16", 1, lambda a, p=_prim: unary(p, a), packed=False)
 lanes("V_FMA_MIX_F32_BF16", "bmix bmix bmix -> f32", fma)
-declare("V_FMA_MIXLO_BF16 V_FMA_MIXHI_BF16", Lanes(
-    signature("bmix bmix bmix -> u16"), lambda a, b, c: _rounded(fma(a, b, c)), lambda a, b, c: _clamped(fma(a, b, c))))
+declare(
+    "V_FMA_MIXLO_BF16 V_FMA_MIXHI_BF16",
+    Lanes(
+        signature("bmix bmix bmix -> u16"),
+        lambda a, b, c: _round_to_bf16(fma(a, b, c)),
+        lambda a, b, c: _clamp_to_bf16(fma(a, b, c)),
+    ),
+)
 assert F32.mantissa_bits > 2 * 8  # so that a sum of two, rounded to f32 and then to bf16, is rounded but once

@@ -126,7 +126,7 @@ lanes("V_PK_MAXIMUM3_F16", "2f16 2f16 2f16 -> 2f16", lambda a, b, c: greatest(gr
 lanes("V_PRNG_B32", "u32 -> u32", lambda a: (a << 1) ^ select((a >> 31).ne(0), 0xC5, a.lift(0)))
 
 
-def _packed_bytes(low: int, high: int) -> Callable[[Value, Value, Value], Value]:
+def _make_byte_packing(low: int, high: int) -> Callable[[Value, Value, Value], Value]:
     """Two words shifted to the right and clamped, the first in the low byte."""
 
     def compute(a: Value, b: Value, c: Value) -> Value:
@@ -136,5 +136,5 @@ def _packed_bytes(low: int, high: int) -> Callable[[Value, Value, Value], Value]
     return compute
 
 
-lanes("V_ASHR_PK_I8_I32", "i32 i32 i32 -> u16", _packed_bytes(-128, 127))
-lanes("V_ASHR_PK_U8_I32", "i32 i32 i32 -> u16", _packed_bytes(0, 255))
+lanes("V_ASHR_PK_I8_I32", "i32 i32 i32 -> u16", _make_byte_packing(-128, 127))
+lanes("V_ASHR_PK_U8_I32", "i32 i32 i32 -> u16", _make_byte_packing(0, 255))

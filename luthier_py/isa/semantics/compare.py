@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from luthier_py.isa.semantics.algebra import Value, is_nan, unordered
+from luthier_py.isa.semantics.algebra import Value, is_nan, is_unordered
 from luthier_py.isa.semantics.meaning import lanes
 
 Compare = Callable[[Value, Value], Value]
@@ -29,7 +29,7 @@ _INTEGER: dict[str, Compare] = {
 FLOAT: dict[str, Compare] = {
     "F": _never, "LT": lambda a, b: a < b, "EQ": lambda a, b: a.eq(b), "LE": lambda a, b: a <= b,
     "GT": lambda a, b: a > b, "LG": lambda a, b: (a < b) | (a > b), "GE": lambda a, b: a >= b,
-    "O": lambda a, b: ~unordered(a, b), "U": unordered, "NGE": lambda a, b: ~(a >= b),
+    "O": lambda a, b: ~is_unordered(a, b), "U": is_unordered, "NGE": lambda a, b: ~(a >= b),
     "NLG": lambda a, b: ~((a < b) | (a > b)), "NGT": lambda a, b: ~(a > b), "NLE": lambda a, b: ~(a <= b),
     "NEQ": lambda a, b: a.ne(b), "NLT": lambda a, b: ~(a < b), "TRU": _always,
 }  # fmt: skip

@@ -35,7 +35,7 @@ def toward_zero_f16(a: Value) -> Value:
     return select(away, nearest.as_(U16) - 1, nearest.as_(U16)).as_(F16)
 
 
-def _normalized(a: Value, type: Type) -> Value:
+def _convert_to_norm(a: Value, type: Type) -> Value:
     """-1..1 (0..1) to the integers of ``type``."""
     signed = type == type.signed
     top = float((1 << type.bits - signed) - 1)
@@ -79,10 +79,10 @@ for _name, _type in (("I32", I32), ("U32", U32)):
 for _name, _type in (("I16", I16), ("U16", U16)):
     lanes(f"V_CVT_{_name}_F16", f"f16 -> {_name.lower()}", lambda a, t=_type: a.to(t))
     lanes(f"V_CVT_F16_{_name}", f"{_name.lower()} -> f16", lambda a: a.to(F32).to(F16))
-    lanes(f"V_CVT_NORM_{_name}_F16", f"f16 -> {_name.lower()}", lambda a, t=_type: _normalized(a, t))
+    lanes(f"V_CVT_NORM_{_name}_F16", f"f16 -> {_name.lower()}", lambda a, t=_type: _convert_to_norm(a, t))
     for _source in "f32", "f16":
         lanes(f"V_CVT_PKNORM_{_name}_{_source.upper()}", f"{_source} {_source} -> u32",
-              lambda a, b, t=_type: _pack(_normalized(a, t), _normalized(b, t)))
+              lambda a, b, t=_type: _pack(_convert_to_norm(a, t), _convert_to_norm(b, t)))
 for _number in range(4):
     lanes(f"V_CVT_F32_UBYTE{_number}", "u32 -> f32", _byte_to_float(_number))
 lanes("V_CVT_F32_F16", "f16 -> f32", lambda a: a.to(F32))

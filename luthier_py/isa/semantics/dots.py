@@ -47,7 +47,7 @@ def _dot2(a: Pair, b: Pair, c: Value, flushed: Convert) -> Value:
     return flushed(fma(a[1], b[1], first))
 
 
-def _lost(flushed: Convert, kind: str) -> str:
+def _select_flushed_kind(flushed: Convert, kind: str) -> str:
     return kind if flushed is flush_denormals else ""
 
 
@@ -57,7 +57,7 @@ def _of_halves(flushed: Convert, flushed_half: Convert) -> Lanes:
 
     return Lanes(signature("2f16 2f16 f32 -> f32"), lambda a, b, c: _dot2(two(a), two(b), c, flushed),
                  flushes=False, clamps=False,
-                 loses=(*[_lost(flushed_half, "f16")] * 2, _lost(flushed, "f32")))
+                 loses=(*[_select_flushed_kind(flushed_half, "f16")] * 2, _select_flushed_kind(flushed, "f32")))
 
 
 def _of_bfloats(flushed: Convert, narrow: bool) -> Lanes:
@@ -68,13 +68,16 @@ def _of_bfloats(flushed: Convert, narrow: bool) -> Lanes:
     def two(elements: Pair) -> Pair:
         return wide(elements[0]), wide(elements[1])
 
-    def rounded(a: Pair, b: Pair, c: Value) -> Value:
+    def compute_rounded(a: Pair, b: Pair, c: Value) -> Value:
         total = _dot2(two(a), two(b), wide(c), flushed)
         return select(is_nan(total), 0x7FC0, to_bf16(total))
 
-    loses = (*[_lost(flushed, "bf16")] * 2, "" if narrow else _lost(flushed, "f32"))  # of a half not as a whole dword
+    loses = (
+        *[_select_flushed_kind(flushed, "bf16")] * 2,
+        "" if narrow else _select_flushed_kind(flushed, "f32"),
+    )  # of a half not as a whole dword
     if narrow:
-        return Lanes(signature("2u16 2u16 u16 -> u16"), rounded, loses=loses)
+        return Lanes(signature("2u16 2u16 u16 -> u16"), compute_rounded, loses=loses)
     return Lanes(signature("2u16 2u16 f32 -> f32"), lambda a, b, c: _dot2(two(a), two(b), c, flushed), flushes=False,
                  loses=loses)
 
@@ -96,7 +99,7 @@ lanes("V_DOT2_F16_F16", "2f16 2f16 f16 -> f16", lambda a, b, c: _dot2(
 
 def _dot4(a: Value, b: Value, c: Value, of_a: SmallFloat, of_b: SmallFloat) -> Value:
     for place in range(0, 32, 8):
-        c = fma(of_a.widened(a >> place), of_b.widened(b >> place), c)
+        c = fma(of_a.widen(a >> place), of_b.widen(b >> place), c)
     return c
 
 
@@ -120,7 +123,7 @@ def _dot(a: list[Value], b: list[Value], c: Value) -> Value:
     return total
 
 
-def _clamped(total: Value) -> Value:
+def _clamp_to_32_bits(total: Value) -> Value:
     """To 32 bits."""
     signed = total.type == I64
     low = maximum(total, -(1 << 31)) if signed else total
@@ -134,7 +137,7 @@ for _bits, _count in ((16, 2), (8, 4), (4, 8)):
         _names += f" V_DOT{_count}C_{_letter}32_{_letter}{_bits}" if _is_signed else ""
         lanes(_names, f"{_word} {_word} {_word} -> {_word}",
               lambda a, b, c, n=_bits, s=_is_signed: _dot(_elements(a, n, s), _elements(b, n, s), c).to(c.type),
-              lambda a, b, c, n=_bits, s=_is_signed: _clamped(_dot(_elements(a, n, s), _elements(b, n, s), c)))
+              lambda a, b, c, n=_bits, s=_is_signed: _clamp_to_32_bits(_dot(_elements(a, n, s), _elements(b, n, s), c)))
 
 _MIXED = signature("raw raw raw -> i32")
 
@@ -147,7 +150,7 @@ def _of_either_sign(bits: int) -> Variants:
         def total(a: Value, b: Value, c: Value) -> Value:
             return _dot(_elements(a, bits, signed[0]), _elements(b, bits, signed[1]), c.as_(I32))
 
-        return Lanes(_MIXED, lambda a, b, c: total(a, b, c).to(I32), lambda a, b, c: _clamped(total(a, b, c)))
+        return Lanes(_MIXED, lambda a, b, c: total(a, b, c).to(I32), lambda a, b, c: _clamp_to_32_bits(total(a, b, c)))
 
     return Variants(of)
 

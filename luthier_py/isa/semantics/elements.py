@@ -60,9 +60,9 @@ LARGEST_INTEGER = 16
 """Bits of fields up to which D16 loads have integers: what becomes of larger ones no manual says."""
 
 
-def decoded(field: Value, width: Value, numbers: Value, narrow: bool) -> Value:
+def decode_field(field: Value, width: Value, numbers: Value, narrow: bool) -> Value:
     """A field of ``width`` bits (0: there is none, which gives 0), as it is in the lowest of 32 or 16 bits (u32)."""
-    signed = _signed(field, width)
+    signed = _sign_extend(field, width)
     most, least = _most(width), _most(width) >> 1
     if narrow:
         unorm = _norm(field.to(F64), most, F64).to(F16).as_(U16).to(U32)
@@ -80,7 +80,7 @@ def decoded(field: Value, width: Value, numbers: Value, narrow: bool) -> Value:
     return select(width.eq(0), 0, found)
 
 
-def encoded(component: Value, width: Value, numbers: Value, narrow: bool) -> Value:
+def encode_field(component: Value, width: Value, numbers: Value, narrow: bool) -> Value:
     """The field of ``width`` bits for what is in the lowest of 32 or 16 bits (u32). Integers must fit, see `fits`."""
     single = component.to(U16).as_(F16).to(F32) if narrow else component.as_(F32)
     wide = single.to(F64)
@@ -88,7 +88,7 @@ def encoded(component: Value, width: Value, numbers: Value, narrow: bool) -> Val
     unorm = rint(_between(wide, 0.0) * most.to(F64)).to(U32)
     snorm = rint(_between(wide, -1.0) * (most >> 1).to(F64)).to(I32).as_(U32)
     half = component & 0xFFFF if narrow else toward_zero_f16(single).as_(U16).to(U32)
-    number = select(width.eq(32), single.as_(U32), select(width.eq(16), half, _unsigned_float(half, width)))
+    number = select(width.eq(32), single.as_(U32), select(width.eq(16), half, _convert_to_unsigned_float(half, width)))
     given = _integer(component, numbers, narrow)
     return _by_numbers(numbers, (unorm, snorm, given, given, given, given, number)) & most
 
@@ -96,7 +96,7 @@ def encoded(component: Value, width: Value, numbers: Value, narrow: bool) -> Val
 def fits(component: Value, width: Value, numbers: Value, narrow: bool) -> Value:
     """Whether it can be stored: as an integer without loss, as what is no scaled integer."""
     given = _integer(component, numbers, narrow)
-    as_signed = _signed(given & _most(width), width).as_(U32).eq(given)
+    as_signed = _sign_extend(given & _most(width), width).as_(U32).eq(given)
     as_unsigned = (given & _most(width)).eq(given)
     integer = select(numbers.eq(NumberFormat.SINT), as_signed.to(U32), as_unsigned.to(U32))
     scaled = numbers.eq(NumberFormat.USCALED) | numbers.eq(NumberFormat.SSCALED)
@@ -122,7 +122,7 @@ def _most(width: Value) -> Value:
     return select(width.eq(0), 1, width.lift(0xFFFFFFFF) >> ((32 - width) & 31))
 
 
-def _signed(field: Value, width: Value) -> Value:
+def _sign_extend(field: Value, width: Value) -> Value:
     unused = (32 - width) & 31
     return (field << unused).as_(I32) >> unused.as_(I32)
 
@@ -145,7 +145,7 @@ def _half(field: Value, width: Value) -> Value:
     return field << select(width.eq(10), 5, select(width.eq(11), width.lift(4), 0))
 
 
-def _unsigned_float(half: Value, width: Value) -> Value:
+def _convert_to_unsigned_float(half: Value, width: Value) -> Value:
     """f16 as a float without a sign: what is below 0 becomes 0, a NaN stays one."""
     missing = select(width.eq(10), width.lift(5), 4)
     magnitude = half & 0x7FFF

@@ -13,7 +13,7 @@ from functools import cache
 
 from luthier_py.isa.by_target import InstructionSet, instruction_set
 from luthier_py.isa.instruction import OpInfo
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action, Indexing, Switch
 from luthier_py.isa.semantics.meaning import Meaning
 from luthier_py.isa.semantics.memory import Load, Store
@@ -73,15 +73,15 @@ class Tested:
 
 def compares(isa: InstructionSet, op: OpInfo) -> bool:
     """Whether a campaign of the reference reader on this target has the row."""
-    row = meaning(op)
-    return row is not None and row not in ELSEWHERE and refusal(op, isa.target) is None and not _shown_nowhere(op)
+    row = find_meaning(op)
+    return row is not None and row not in ELSEWHERE and refusal(op, isa.target) is None and not _is_untestable(op)
 
 
-def _shown_nowhere(op: OpInfo) -> bool:
+def _is_untestable(op: OpInfo) -> bool:
     if op.base == "S_CODE_END":  # padding behind code, which no wave comes to
         return True
     # Addresses below those that programs have.
-    return isinstance(meaning(op), (Load, Store)) and op.base.startswith("GLOBAL_") and not (
+    return isinstance(find_meaning(op), (Load, Store)) and op.base.startswith("GLOBAL_") and not (
         {"vaddr", "saddr"} & {operand.name for operand in op.operands})
 
 
@@ -93,7 +93,7 @@ def instructions(name: str) -> InstructionSet:
 
 def evidence(isa: InstructionSet, op: OpInfo) -> Tested:
     """What a row that is not refused is tested against."""
-    row = meaning(op)
+    row = find_meaning(op)
     if row in ELSEWHERE:
         return Tested(Against.TESTS, ELSEWHERE[row])
     if not compares(isa, op):
@@ -101,7 +101,7 @@ def evidence(isa: InstructionSet, op: OpInfo) -> Tested:
     name = isa.target.name
     if name in _names():
         return Tested(Against.REFERENCE, name)
-    others = (each for each in _nearest(name) if op.base in _compared(each))
+    others = (each for each in _nearest(name) if op.base in _collect_compared(each))
     return next((Tested(Against.ALIKE, each.partition("/")[0]) for each in others), Tested(Against.NOTHING))
 
 
@@ -123,7 +123,7 @@ def _nearest(name: str) -> tuple[str, ...]:
 
 
 @cache
-def _compared(name: str) -> frozenset[str]:
+def _collect_compared(name: str) -> frozenset[str]:
     """The operations of one of COMPARED that are."""
     isa = instructions(name)
     return frozenset(op.base for op in isa.ops if compares(isa, op))

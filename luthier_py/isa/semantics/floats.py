@@ -19,12 +19,12 @@ from luthier_py.isa.semantics.algebra import (
     floor,
     fma,
     is_nan,
+    is_unordered,
     rint,
     select,
     sqrt,
     trunc,
     unary,
-    unordered,
 )
 from luthier_py.isa.semantics.meaning import PLAIN, Lanes, Situation, by_nan, lanes
 
@@ -49,7 +49,7 @@ def quiet(a: Value) -> Value:
     return select(is_nan(a), bits | (1 << mantissa - 1), bits).as_(a.type)
 
 
-def _signalling(a: Value) -> Value:
+def _is_signalling_nan(a: Value) -> Value:
     mantissa = a.type.mantissa_bits
     return is_nan(a) & ((a.as_(a.type.unsigned) >> mantissa - 1) & 1).eq(0)
 
@@ -70,12 +70,12 @@ def _number(a: Value, b: Value, ordered: Value, how: Situation) -> Value:
         number = select(is_nan(a), b, select(is_nan(b), a, ordered))
     if not how.ieee:
         return number
-    return select(_signalling(a), quiet(a), select(_signalling(b), quiet(b), number))
+    return select(_is_signalling_nan(a), quiet(a), select(_is_signalling_nan(b), quiet(b), number))
 
 
 def _unless_nan(a: Value, b: Value, ordered: Value) -> Value:
     """minimum and maximum of IEEE 754-2019: any NaN wins, the first one."""
-    return select(unordered(a, b), select(is_nan(a), quiet(a), quiet(b)), ordered)
+    return select(is_unordered(a, b), select(is_nan(a), quiet(a), quiet(b)), ordered)
 
 
 def least(a: Value, b: Value) -> Value:
@@ -118,7 +118,7 @@ def _med3(how: Situation) -> Three:
     def compute(a: Value, b: Value, c: Value) -> Value:
         least, largest = fmin(fmin(a, b), c), fmax(fmax(a, b), c)
         middle = select(largest.eq(a), fmax(b, c), select(largest.eq(b), fmax(a, c), fmax(a, b)))
-        return select(unordered(a, b) | is_nan(c), least, middle)
+        return select(is_unordered(a, b) | is_nan(c), least, middle)
 
     return compute
 

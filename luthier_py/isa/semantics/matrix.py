@@ -65,10 +65,10 @@ class MatrixLayout(Protocol):
     def products(self) -> Iterator[ElementProduct]:
         """In the order in which they are added."""
         ...
-    def left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
+    def locate_left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
         """Where A has in that row what row 0 has in ``place``."""
         ...
-    def right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
+    def locate_right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
         """The same of a column of B."""
         ...
 
@@ -87,12 +87,12 @@ class Matrix:
 
     @property
     def name(self) -> str:
-        """A word for it, which :meth:`named` reads."""
+        """A word for it, which :meth:`parse_name` reads."""
         kinds = "_".join((self.kind, self.kind_of_b)) if self.kind_of_b else self.kind
         return f"{self.rows}x{self.columns}x{self.depth}x{self.blocks}x{self.per_lane}_{kinds}"
 
     @staticmethod
-    def named(name: str) -> Matrix:
+    def parse_name(name: str) -> Matrix:
         """The inverse of :attr:`name`; what is compiled for a shape is given that word alone."""
         sizes, kind, *other = name.split("_")
         rows, columns, depth, blocks, per_lane = map(int, sizes.split("x"))
@@ -134,13 +134,13 @@ class Matrix:
             first, second = (self.source(0, k, 0, kind) for kind in self.kinds)
             yield ElementProduct(first, second)
 
-    def left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
+    def locate_left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
         """The next row is in the next lane, the next block as many lanes further as there are rows."""
         return place[0] + row + self.rows * block, place[1]
 
-    def right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
+    def locate_right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
         """As for rows of A: these shapes have as many columns as rows."""
-        return self.left(place, column, block)
+        return self.locate_left(place, column, block)
 
     def source(self, number: int, k: int, block: int, kind: str = "") -> tuple[int, int]:
         """(lane, element) of A[number][k] or B[k][number], whose ``kind`` it is; 32 bytes are two runs of 16."""
@@ -224,11 +224,11 @@ class _Derived:
     def products(self) -> Iterator[ElementProduct]:
         return self.matrix.products()
 
-    def left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
-        return self.matrix.left(place, row, block)
+    def locate_left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
+        return self.matrix.locate_left(place, row, block)
 
-    def right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
-        return self.matrix.right(place, column, block)
+    def locate_right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
+        return self.matrix.locate_right(place, column, block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,17 +251,17 @@ class BroadcastMatrix(_Derived):
         return f"c{self.cbsz}a{self.abid}b{self.blgp}_{self.matrix.name}"
 
     @staticmethod
-    def named(name: str) -> BroadcastMatrix:
+    def parse_name(name: str) -> BroadcastMatrix:
         fields, rest = name.split("_", 1)
         cbsz, others = fields[1:].split("a")
         abid, blgp = others.split("b")
-        return BroadcastMatrix(Matrix.named(rest), int(cbsz), int(abid), int(blgp))
+        return BroadcastMatrix(Matrix.parse_name(rest), int(cbsz), int(abid), int(blgp))
 
-    def left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
-        return self.matrix.left(place, row, (block >> self.cbsz << self.cbsz) + self.abid)
+    def locate_left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
+        return self.matrix.locate_left(place, row, (block >> self.cbsz << self.cbsz) + self.abid)
 
-    def right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
-        lane, element = self.matrix.right(place, column, block)
+    def locate_right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
+        lane, element = self.matrix.locate_right(place, column, block)
         if self.blgp == 3:
             return (lane + 16) % WAVE, element
         if self.blgp in (1, 2):

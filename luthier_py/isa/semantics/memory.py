@@ -98,7 +98,7 @@ def extreme_number(modify: Modify, old: Value, data: Value) -> Value:
     return (minimum_in if modify is Modify.MIN else maximum_in)(_NUMBERS_WIN)(data, old)
 
 
-def modified(modify: Modify, old: Value, data: Value, second: Value) -> Value:
+def apply_modify(modify: Modify, old: Value, data: Value, second: Value) -> Value:
     """What is left in memory; ``second`` is the value compared with, or the other operand. Of one type."""
     if modify is Modify.ADD:
         return old + data
@@ -132,14 +132,16 @@ def modified(modify: Modify, old: Value, data: Value, second: Value) -> Value:
         return select(old < data, 0, old - data)
     if modify is Modify.CONDITIONAL_SUB:
         return select(old < data, old, old - data)
-    return concat(_marked(high_half(old), high_half(data)), _marked(low_half(old), low_half(data)))
+    return concat(
+        _exchange_if_marked(high_half(old), high_half(data)), _exchange_if_marked(low_half(old), low_half(data))
+    )
 
 
-def _marked(old: Value, data: Value) -> Value:
+def _exchange_if_marked(old: Value, data: Value) -> Value:
     return select((data >> 31).ne(0), data & 0x7FFFFFFF, old)
 
 
-def packed_sum(kind: str, old: Value, data: Value) -> Value:
+def add_packed(kind: str, old: Value, data: Value) -> Value:
     """Two elements of 16 bits added each: ``p`` f16, ``b`` bfloat16; denormals stay. All are u32."""
     def one(a: Value, b: Value) -> Value:
         if kind == "p":
@@ -149,11 +151,11 @@ def packed_sum(kind: str, old: Value, data: Value) -> Value:
     return concat(one(high_half(old), high_half(data)), one(low_half(old), low_half(data)))
 
 
-def modified_flushing(modify: Modify, old: Value, data: Value, second: Value, flushes: tuple[bool, bool]) -> Value:
+def apply_modify_flushing(modify: Modify, old: Value, data: Value, second: Value, flushes: tuple[bool, bool]) -> Value:
     """The same where the adder of f32 flushes denormals, of sources and of results: in LDS if MODE says so (LLVM, pull
     request 89468), in the L2 cache on some targets, whatever MODE says (MI200 ISA, 9.5.2). It rounds to nearest."""
     if modify is not Modify.ADD or old.type != F32:
-        return modified(modify, old, data, second)
+        return apply_modify(modify, old, data, second)
     sources, results = flushes
     total = flush_denormals(old) + flush_denormals(data) if sources else old + data
     return flush_denormals(total) if results else total

@@ -93,7 +93,7 @@ def _fma_legacy(a: Value, b: Value, c: Value) -> Value:
     return select(a.eq(0.0) | b.eq(0.0), c + 0.0, fma(a, b, c))
 
 
-def _packed_integers(low: int, high: int) -> Callable[[Value, Value], Value]:
+def _make_integer_packing(low: int, high: int) -> Callable[[Value, Value], Value]:
     """Two floats toward zero, clamped; the first in the low half."""
     def one(a: Value) -> Value:
         whole = trunc(a).to(I32)
@@ -103,8 +103,8 @@ def _packed_integers(low: int, high: int) -> Callable[[Value, Value], Value]:
 
 
 lanes("V_FMA_LEGACY_F32 V_FMAC_LEGACY_F32", "f32 f32 f32 -> f32", _fma_legacy)
-lanes("V_CVT_PK_I16_F32", "f32 f32 -> u32", _packed_integers(-(1 << 15), (1 << 15) - 1))
-lanes("V_CVT_PK_U16_F32", "f32 f32 -> u32", _packed_integers(0, (1 << 16) - 1))
+lanes("V_CVT_PK_I16_F32", "f32 f32 -> u32", _make_integer_packing(-(1 << 15), (1 << 15) - 1))
+lanes("V_CVT_PK_U16_F32", "f32 f32 -> u32", _make_integer_packing(0, (1 << 16) - 1))
 
 
 # gfx1250 (LLVM, VOP3Instructions.td, VOP3PInstructions.td): a sum, then the larger or smaller; clamp is the sum's.
@@ -118,7 +118,7 @@ for _t in "i16", "u16":
               lambda a, b, c, p=_pick: p(add_sat(a, b), c))
 
 
-def _looked_up(selectors: Value, table: list[Value], bits: int) -> list[Value]:
+def _look_up_elements(selectors: Value, table: list[Value], bits: int) -> list[Value]:
     """Sixteen elements of a table of sixteen, in its order of dwords, by 4 bits each."""
     words = [table[0].lift(0)] * (bits // 2)
     for number in range(16):
@@ -145,7 +145,7 @@ def _dwords(value: Value) -> list[Value]:
 def _lookup(bits: int) -> Callable[[Value, Value, Value], object]:
     """The first source is the table's upper part (ROCm's hip-fpsan, tests of V_PERM_PK16)."""
     def compute(a: Value, b: Value, c: Value) -> object:
-        words = _looked_up(c, _dwords(b) + _dwords(a), bits)
+        words = _look_up_elements(c, _dwords(b) + _dwords(a), bits)
         return concat(words[1], words[0]) if bits == 4 else tuple(words)
     return compute
 
@@ -155,7 +155,7 @@ declare("V_PERM_PK16_B6_U4", Lanes(signature("u32 u64 u64 -> 3u32"), _lookup(6),
 declare("V_PERM_PK16_B8_U4", Lanes(signature("u64 u64 u64 -> 4u32"), _lookup(8), whole=True))
 
 
-def _saturated(signed: bool) -> Callable[[Value], Value]:
+def _make_nibble_saturation(signed: bool) -> Callable[[Value], Value]:
     """Four bytes to four bits each."""
     def compute(a: Value) -> Value:
         result = a.lift(0)
@@ -167,5 +167,5 @@ def _saturated(signed: bool) -> Callable[[Value], Value]:
     return compute
 
 
-lanes("V_SAT_PK4_I4_I8", "u32 -> u16", _saturated(True))
-lanes("V_SAT_PK4_U4_U8", "u32 -> u16", _saturated(False))
+lanes("V_SAT_PK4_I4_I8", "u32 -> u16", _make_nibble_saturation(True))
+lanes("V_SAT_PK4_U4_U8", "u32 -> u16", _make_nibble_saturation(False))

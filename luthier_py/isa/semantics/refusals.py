@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cache
 
 from luthier_py.isa.instruction import OpInfo
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.control import Switch
 from luthier_py.isa.target import Target
@@ -89,7 +89,7 @@ _ROWS: tuple[tuple[WhyRefused, str], ...] = (
 
 def refusal(op: OpInfo, target: Target) -> WhyRefused | None:
     """Why the emulator does not run ``op``; None if it does."""
-    row = meaning(op)
+    row = find_meaning(op)
     if row is None:
         return _reason(op.base)
     if isinstance(row, Switch) and row is not Switch.SKIP:

@@ -84,7 +84,7 @@ def _sub_i32(a: Value, b: Value) -> Results:
     return difference, ((a ^ b) & (a ^ difference)) < 0
 
 
-def _shifted_add(amount: int) -> Callable[[Value, Value], Results]:
+def _make_shift_add(amount: int) -> Callable[[Value, Value], Results]:
     def compute(a: Value, b: Value) -> Results:
         total = (a.to(U64) << amount) + b.to(U64)
         return total.to(U32), (total >> 32).ne(0)
@@ -103,7 +103,7 @@ scalar("S_MUL_I32", "u32 u32 -> u32", lambda a, b: a * b)
 scalar("S_MUL_HI_U32", "u32 u32 -> u32", lambda a, b: high_half(a.to(U64) * b.to(U64)))
 scalar("S_MUL_HI_I32", "i32 i32 -> u32", lambda a, b: high_half(a.to(I64) * b.to(I64)))
 for _amount in 1, 2, 3, 4:
-    scalar(f"S_LSHL{_amount}_ADD_U32", "u32 u32 -> u32 scc", _shifted_add(_amount))
+    scalar(f"S_LSHL{_amount}_ADD_U32", "u32 u32 -> u32 scc", _make_shift_add(_amount))
 scalar("S_MIN_I32", "i32 i32 -> i32 scc", lambda a, b: (minimum(a, b), a < b))
 scalar("S_MIN_U32", "u32 u32 -> u32 scc", lambda a, b: (minimum(a, b), a < b))
 scalar("S_MAX_I32", "i32 i32 -> i32 scc", lambda a, b: (maximum(a, b), a > b))
@@ -120,12 +120,12 @@ for _bits, _type in ("32", U32), ("64", U64):
     def _amount_of(b: Value, type: Type = _type) -> Value:
         return b.to(type) & (type.bits - 1)
 
-    def _signed_amount(b: Value, type: Type = _type) -> Value:
+    def _mask_signed_amount(b: Value, type: Type = _type) -> Value:
         return b.to(type.signed) & (type.bits - 1)
 
     scalar(f"S_LSHL_{_b}", f"{_u} u32 -> {_u} scc", lambda a, b, n=_amount_of: _nonzero(a << n(b)))
     scalar(f"S_LSHR_{_b}", f"{_u} u32 -> {_u} scc", lambda a, b, n=_amount_of: _nonzero(a >> n(b)))
-    scalar(f"S_ASHR_I{_bits}", f"{_i} u32 -> {_i} scc", lambda a, b, n=_signed_amount: _nonzero(a >> n(b)))
+    scalar(f"S_ASHR_I{_bits}", f"{_i} u32 -> {_i} scc", lambda a, b, n=_mask_signed_amount: _nonzero(a >> n(b)))
     scalar(f"S_BFM_{_b}", f"u32 u32 -> {_u}",
            lambda a, b, n=_amount_of: ((n(a).lift(1) << n(a)) - 1) << n(b))
     scalar(f"S_MOV_{_b}", f"{_u} -> {_u}", lambda a: a)

@@ -67,7 +67,7 @@ def _one_widened(small: SmallFloat, wide: WideFloat) -> Callable[[Situation], Co
         place = _part(situation, 8)
 
         def compute(a: Value, scale: Value) -> Value:
-            value = small.scaled(a >> place, scale)
+            value = small.widen_scaled(a >> place, scale)
             return value if wide is F32_WIDE else wide.of_f32(value).as_(F16)
 
         return compute
@@ -79,7 +79,7 @@ def _two_widened(small: SmallFloat, wide: WideFloat) -> Callable[[Situation], Co
         place = _part(situation, 2 * small.bits)
 
         def compute(a: Value, scale: Value) -> Value:
-            first, second = (wide.of_f32(small.scaled(a >> place + at, scale)) for at in (0, small.bits))
+            first, second = (wide.of_f32(small.widen_scaled(a >> place + at, scale)) for at in (0, small.bits))
             return concat(second, first)
 
         return compute
@@ -92,7 +92,7 @@ Narrow = Callable[..., Value]
 
 def _narrow(small: SmallFloat, wide: WideFloat, situation: Situation) -> Narrow:
     def narrow(a: Value, scale: Value, seed: Value | None = None) -> Value:
-        return small.narrowed(wide.to_f32(a), seed, scale, situation.keeps_finite, wide.mantissa_bits)
+        return small.narrow(wide.to_f32(a), seed, scale, situation.keeps_finite, wide.mantissa_bits)
     return narrow
 
 
@@ -183,9 +183,9 @@ class ManyConverted:
     def convert(self, bits: Value, scale: Value, seed: Value | None, keeps_finite: bool) -> Value:
         """The bits (u32) of one number to those of the other."""
         if not self.narrows:
-            return self.wide.of_f32(self.small.scaled(bits, scale)).to(U32)
+            return self.wide.of_f32(self.small.widen_scaled(bits, scale)).to(U32)
         value = self.wide.to_f32(bits if self.wide is F32_WIDE else bits.to(U16))
-        return self.small.narrowed(value, seed, scale, keeps_finite, self.wide.mantissa_bits)
+        return self.small.narrow(value, seed, scale, keeps_finite, self.wide.mantissa_bits)
 
 
 for _name, _small in _SMALL6.items():

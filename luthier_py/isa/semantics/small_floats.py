@@ -57,7 +57,7 @@ class SmallFloat:
         """Bits of a code with the sign: 8, 6 or 4."""
         return 1 + self.exponent_bits + self.mantissa_bits
 
-    def widened(self, code: Value) -> Value:
+    def widen(self, code: Value) -> Value:
         """As f32, exactly; bits of the code (u32) above the format are not looked at."""
         top = self.bits - 1
         magnitude, sign = code & ((1 << top) - 1), ((code >> top) & 1) << 31
@@ -73,17 +73,17 @@ class SmallFloat:
             value = select(magnitude > last, _NAN, value)
         return (sign | value).as_(F32)
 
-    def scaled(self, code: Value, scale: Value) -> Value:
+    def widen_scaled(self, code: Value, scale: Value) -> Value:
         """The same times 2 ** (exponent of ``scale``, the bits of an f32): as f32, which is exact or infinite."""
         exponent = (scale >> _F32_MANTISSA) & 0xFF
-        value = self.widened(code)
+        value = self.widen(code)
         wide = value.to(F64)
         moved = (wide.as_(I64) + ((exponent.as_(I32) - _F32_BIAS).to(I64) << 52)).as_(F64)
         finite = wide.ne(0.0) & (abs(wide) < float("inf"))
         result = select(finite, moved, wide).to(F32)
         return select(exponent.eq(255), (result.as_(U32) & 0x80000000 | _NAN).as_(F32), result)
 
-    def narrowed(self, a: Value, seed: Value | None = None, scale: Value | None = None, keeps_finite: bool = False,
+    def narrow(self, a: Value, seed: Value | None = None, scale: Value | None = None, keeps_finite: bool = False,
                  precision: int = _F32_MANTISSA) -> Value:
         """The code (u32, sign and all) of ``a`` (f32), divided by 2 ** (exponent of ``scale``).
 
@@ -91,7 +91,7 @@ class SmallFloat:
         where the seed is added.
         """
         bits = a.as_(U32)
-        significand, exponent = _normalised(bits & 0x7FFFFFFF)
+        significand, exponent = _normalize_magnitude(bits & 0x7FFFFFFF)
         exponent = exponent - (_F32_BIAS - self.bias)
         if scale is not None:
             exponent = exponent + _F32_BIAS - ((scale >> _F32_MANTISSA) & 0xFF).as_(I32)
@@ -123,7 +123,7 @@ class SmallFloat:
         return (aligned + addend) >> dropped
 
 
-def _normalised(magnitude: Value) -> tuple[Value, Value]:
+def _normalize_magnitude(magnitude: Value) -> tuple[Value, Value]:
     """Of an f32 without its sign: 24 bits of significand, the first of which is 1 (0 of zero), and the exponent's
     field, below 1 of denormals."""
     field, fraction = magnitude >> _F32_MANTISSA, magnitude & 0x7FFFFF
@@ -177,28 +177,28 @@ def _pair(first: Value, second: Value) -> Value:
 def _byte_widened(name: str) -> Callable[[Situation], Compute]:
     def of(situation: Situation) -> Compute:
         format, place = _format(name, situation), 8 * situation.field("byte_sel")
-        return lambda a: format.widened(a >> place)
+        return lambda a: format.widen(a >> place)
     return of
 
 
 def _bytes_widened(name: str) -> Callable[[Situation], Compute]:
     def of(situation: Situation) -> Compute:
         format = _format(name, situation)
-        return lambda a: format.widened(a.to(U32))
+        return lambda a: format.widen(a.to(U32))
     return of
 
 
 def _pair_narrowed(name: str) -> Callable[[Situation], Compute]:
     def of(situation: Situation) -> Compute:
         format, finite = _format(name, situation), situation.keeps_finite
-        return lambda a, b: _pair(format.narrowed(a, keeps_finite=finite), format.narrowed(b, keeps_finite=finite))
+        return lambda a, b: _pair(format.narrow(a, keeps_finite=finite), format.narrow(b, keeps_finite=finite))
     return of
 
 
 def _stochastic(name: str) -> Callable[[Situation], Compute]:
     def of(situation: Situation) -> Compute:
         format, byte, finite = _format(name, situation), destination_byte(situation), situation.keeps_finite
-        return lambda a, seed, old: in_byte(byte, format.narrowed(a, seed, keeps_finite=finite), old)
+        return lambda a, seed, old: in_byte(byte, format.narrow(a, seed, keeps_finite=finite), old)
     return of
 
 
@@ -212,21 +212,21 @@ for _name in "FP8", "BF8":
 def _byte_to_f16(name: str) -> Callable[[Situation], Compute]:
     def of(situation: Situation) -> Compute:
         format, place = _format(name, situation), 8 * situation.field("byte_sel")
-        return lambda a: format.widened(a >> place).to(F16)
+        return lambda a: format.widen(a >> place).to(F16)
     return of
 
 
 def _bytes_to_f16(name: str) -> Callable[[Situation], Compute]:
     def of(situation: Situation) -> Compute:
         format = _format(name, situation)
-        return lambda two: concat(*(format.widened(a.to(U32)).to(F16).as_(U16) for a in reversed(two)))
+        return lambda two: concat(*(format.widen(a.to(U32)).to(F16).as_(U16) for a in reversed(two)))
     return of
 
 
 def _pair_of_f16(name: str) -> Callable[[Situation], Compute]:
     def of(situation: Situation) -> Compute:
         format, finite = _format(name, situation), situation.keeps_finite
-        return lambda two: _pair(*(format.narrowed(a.to(F32), keeps_finite=finite) for a in two))
+        return lambda two: _pair(*(format.narrow(a.to(F32), keeps_finite=finite) for a in two))
     return of
 
 
@@ -234,7 +234,7 @@ def _stochastic_of_f16(name: str) -> Callable[[Situation], Compute]:
     def of(situation: Situation) -> Compute:
         format, byte, finite = _format(name, situation), situation.field("byte_sel"), situation.keeps_finite
         return lambda a, seed, old: in_byte(
-            byte, format.narrowed(a.to(F32), seed, keeps_finite=finite, precision=F16.mantissa_bits), old)
+            byte, format.narrow(a.to(F32), seed, keeps_finite=finite, precision=F16.mantissa_bits), old)
     return of
 
 
@@ -249,7 +249,7 @@ _F16_BITS = SmallFloat(5, 10, 15, largest=0x7BFF, beyond=0x7C00, nan=0x7E00, inf
 
 def _stochastic_f16(situation: Situation) -> Compute:
     finite = situation.keeps_finite
-    return lambda a, seed: _F16_BITS.narrowed(a, seed, keeps_finite=finite).to(U16)
+    return lambda a, seed: _F16_BITS.narrow(a, seed, keeps_finite=finite).to(U16)
 
 
 def _stochastic_bf16(situation: Situation) -> Compute:

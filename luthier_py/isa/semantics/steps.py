@@ -104,7 +104,7 @@ def _two_over_pi() -> tuple[int, ...]:
 
 def _trig_preop(a: Value, segment: Value) -> Value:
     """53 bits of 2 / pi, for the argument reduction of ``a``: the segment's, farther down for large arguments."""
-    exponent = _biased_exponent(a)
+    exponent = _extract_biased_exponent(a)
     start = (segment & 31) * 53 + maximum(exponent - 1077, 0)
     word, bit = (start >> 6), (start & 63).to(U64)
     high = low = bit.lift(0)
@@ -122,13 +122,13 @@ lanes("V_TRIG_PREOP_F64", "f64 i32 -> f64", _trig_preop)
 
 
 # Division in steps (MI200 ISA, V_DIV_SCALE, V_DIV_FMAS, V_DIV_FIXUP).
-def _biased_exponent(a: Value) -> Value:
+def _extract_biased_exponent(a: Value) -> Value:
     mantissa = a.type.mantissa_bits
     return ((a.as_(a.type.unsigned) >> mantissa) & ((1 << a.type.bits - 1 - mantissa) - 1)).to(U32).as_(I32)
 
 
 def _is_denormal(a: Value) -> Value:
-    return _biased_exponent(a).eq(0) & a.ne(0.0)
+    return _extract_biased_exponent(a).eq(0) & a.ne(0.0)
 
 
 def _div_scale(a: Value, denominator: Value, numerator: Value) -> tuple[Value, Value]:
@@ -142,11 +142,11 @@ def _div_scale(a: Value, denominator: Value, numerator: Value) -> tuple[Value, V
     is_denominator, is_numerator = (
         a.as_(a.type.unsigned).eq(other.as_(a.type.unsigned)) for other in (denominator, numerator))
     zero = numerator.eq(0.0) | denominator.eq(0.0)
-    huge = _biased_exponent(numerator) - _biased_exponent(denominator) >= far
+    huge = _extract_biased_exponent(numerator) - _extract_biased_exponent(denominator) >= far
     denormal = _is_denormal(denominator)
     small_reciprocal = _is_denormal(1.0 / denominator)
     small_quotient = _is_denormal(numerator / denominator)
-    small_numerator = _biased_exponent(numerator) <= tiny
+    small_numerator = _extract_biased_exponent(numerator) <= tiny
 
     scaled = select(small_numerator, up, a)
     scaled = select(small_quotient, select(is_numerator, up, a), scaled)
@@ -162,11 +162,11 @@ def _div_fmas(a: Value, b: Value, c: Value, scaled: Value) -> Value:
     """The scaled quotient is far from 1, so its exponent says which way to scale it back."""
     power, bias = (64, 127) if a.type == F32 else (128, 1023)
     total = fma(a, b, c)
-    down = _scaled_down(total, fma(a, b, c - total), power)
-    return select(scaled, select(_biased_exponent(c) > bias, total * 2.0**power, down), total)
+    down = _scale_down(total, fma(a, b, c - total), power)
+    return select(scaled, select(_extract_biased_exponent(c) > bias, total * 2.0**power, down), total)
 
 
-def _scaled_down(total: Value, rest: Value, power: int) -> Value:
+def _scale_down(total: Value, rest: Value, power: int) -> Value:
     """(total + rest) * 2 ** -power rounded once; ``rest`` is less than total's last place.
 
     A denormal result is rounded again. That is wrong only where ``total`` lies halfway between two of
@@ -187,17 +187,17 @@ def _div_fixup(quotient: Value, denominator: Value, numerator: Value) -> Value:
     bits = quotient.type.unsigned
     sign = (denominator.as_(bits) ^ numerator.as_(bits)) & sign_bit
 
-    def signed(value: Value) -> Value:
+    def apply_sign(value: Value) -> Value:
         return (value.as_(bits) | sign).as_(quotient.type)
 
     zero, inf = quotient.lift(0.0), quotient.lift(infinity)
     far = {16: 26, 32: 150, 64: 1075}[bits.bits]
-    distance = _biased_exponent(numerator) - _biased_exponent(denominator)
-    result = signed(abs(quotient))
-    result = select(distance < -far, signed(zero), result)
-    result = select(distance > {16: 16, 32: 128, 64: 1024}[bits.bits], signed(inf), result)
-    result = select(abs(denominator).eq(infinity) | numerator.eq(0.0), signed(zero), result)
-    result = select(denominator.eq(0.0) | abs(numerator).eq(infinity), signed(inf), result)
+    distance = _extract_biased_exponent(numerator) - _extract_biased_exponent(denominator)
+    result = apply_sign(abs(quotient))
+    result = select(distance < -far, apply_sign(zero), result)
+    result = select(distance > {16: 16, 32: 128, 64: 1024}[bits.bits], apply_sign(inf), result)
+    result = select(abs(denominator).eq(infinity) | numerator.eq(0.0), apply_sign(zero), result)
+    result = select(denominator.eq(0.0) | abs(numerator).eq(infinity), apply_sign(inf), result)
     nothing = (denominator.eq(0.0) & numerator.eq(0.0)) | (abs(denominator).eq(infinity) & abs(numerator).eq(infinity))
     result = select(nothing, -quotient.lift(float("nan")), result)
     result = select(is_nan(denominator), quiet(denominator), result)

@@ -57,7 +57,7 @@ lanes("V_FFBH_U32", "u32 -> u32", lambda a: _first(clz(a)))
 lanes("V_FFBL_B32", "u32 -> u32", lambda a: _first(ctz(a)))
 lanes("V_FFBH_I32", "i32 -> u32", lambda a: _first(clz((a ^ (a >> 31)).as_(U32))))
 lanes("V_BFE_U32", "u32 u32 u32 -> u32", lambda a, b, c: (a >> (b & 31)) & ((1 << (c & 31)) - 1))
-lanes("V_BFE_I32", "i32 i32 i32 -> i32", lambda a, b, c: _signed_field(a >> (b & 31), c & 31))
+lanes("V_BFE_I32", "i32 i32 i32 -> i32", lambda a, b, c: _sign_extend_field(a >> (b & 31), c & 31))
 lanes("V_ALIGNBIT_B32", "u32 u32 u32 -> u32", lambda a, b, c: low_half(concat(a, b) >> (c & 31).to(U64)))
 lanes("V_ALIGNBYTE_B32", "u32 u32 u32 -> u32", lambda a, b, c: low_half(concat(a, b) >> ((c & 3) * 8).to(U64)))
 lanes("V_PERM_B32", "u32 u32 u32 -> u32", lambda a, b, c: _permute_bytes(concat(a, b), c))
@@ -71,7 +71,7 @@ def _first(count: Value) -> Value:
     return select(count.eq(32), -1, count)
 
 
-def _signed_field(moved: Value, width: Value) -> Value:
+def _sign_extend_field(moved: Value, width: Value) -> Value:
     unused = (32 - width) & 31
     return select(width.eq(0), 0, (moved << unused) >> unused)
 
@@ -109,7 +109,7 @@ lanes("V_LSHL_OR_B32", "u32 u32 u32 -> u32", lambda a, b, c: (a << (b & 31)) | c
 lanes("V_LSHL_ADD_U64", "u64 u32 u64 -> u64", lambda a, b, c: (a << (b & 7).to(U64)) + c)
 
 
-def _reversed(compute: Callable[[Value, Value], object]) -> Callable[[Value, Value], object]:
+def _swap_operands(compute: Callable[[Value, Value], object]) -> Callable[[Value, Value], object]:
     return lambda a, b: compute(b, a)
 
 
@@ -128,7 +128,7 @@ for _width, _kinds in (("32", "ui"), ("16", "ui")):
         lanes(f"V_ADD_{_type.upper()}", f"{_type} {_type} -> {_type}", _add, add_sat)
         lanes(f"V_SUB_{_type.upper()}", f"{_type} {_type} -> {_type}", _sub, sub_sat)
     _type = f"u{_width}"
-    lanes(f"V_SUBREV_U{_width}", f"{_type} {_type} -> {_type}", _reversed(_sub), _reversed(sub_sat))
+    lanes(f"V_SUBREV_U{_width}", f"{_type} {_type} -> {_type}", _swap_operands(_sub), _swap_operands(sub_sat))
 lanes("V_ADD3_U32", "u32 u32 u32 -> u32", lambda a, b, c: a + b + c)
 
 
@@ -151,24 +151,24 @@ def _sub_borrow(a: Value, b: Value, borrow: Value) -> Results:
     return a - b - borrow.to(U32), (a < b) | (a.eq(b) & borrow)
 
 
-def _saturated(compute: Callable[..., Results], limit: int) -> Callable[..., Results]:
+def _saturate_on_carry(compute: Callable[..., Results], limit: int) -> Callable[..., Results]:
     """With clamp, a carry gives the limit."""
 
-    def saturating(*operands: Value) -> Results:
+    def compute_saturated(*operands: Value) -> Results:
         result, carry = compute(*operands)
         return select(carry, limit, result), carry
 
-    return saturating
+    return compute_saturated
 
 
-lanes("V_ADD_CO_U32", "u32 u32 -> u32 b", _add_carry_out, _saturated(_add_carry_out, -1))
-lanes("V_ADDC_U32", "u32 u32 b -> u32 b", _add_carry, _saturated(_add_carry, -1))
-lanes("V_SUB_CO_U32", "u32 u32 -> u32 b", _sub_borrow_out, _saturated(_sub_borrow_out, 0))
-lanes("V_SUBB_U32", "u32 u32 b -> u32 b", _sub_borrow, _saturated(_sub_borrow, 0))
+lanes("V_ADD_CO_U32", "u32 u32 -> u32 b", _add_carry_out, _saturate_on_carry(_add_carry_out, -1))
+lanes("V_ADDC_U32", "u32 u32 b -> u32 b", _add_carry, _saturate_on_carry(_add_carry, -1))
+lanes("V_SUB_CO_U32", "u32 u32 -> u32 b", _sub_borrow_out, _saturate_on_carry(_sub_borrow_out, 0))
+lanes("V_SUBB_U32", "u32 u32 b -> u32 b", _sub_borrow, _saturate_on_carry(_sub_borrow, 0))
 lanes("V_SUBREV_CO_U32", "u32 u32 -> u32 b", lambda a, b: _sub_borrow_out(b, a),
-      _saturated(lambda a, b: _sub_borrow_out(b, a), 0))
+      _saturate_on_carry(lambda a, b: _sub_borrow_out(b, a), 0))
 lanes("V_SUBBREV_U32", "u32 u32 b -> u32 b", lambda a, b, c: _sub_borrow(b, a, c),
-      _saturated(lambda a, b, c: _sub_borrow(b, a, c), 0))
+      _saturate_on_carry(lambda a, b, c: _sub_borrow(b, a, c), 0))
 
 
 # Multiplication.
@@ -192,23 +192,23 @@ lanes("V_MUL_U32_U24", "u32 u32 -> u32", lambda a, b: _u24(a) * _u24(b))
 lanes("V_MUL_HI_I32_I24", "i32 i32 -> u32", lambda a, b: _high_product(_i24(a), _i24(b), I64))
 lanes("V_MUL_HI_U32_U24", "u32 u32 -> u32", lambda a, b: _high_product(_u24(a), _u24(b), U64))
 lanes("V_MAD_I32_I24", "i32 i32 i32 -> i32", lambda a, b, c: _i24(a) * _i24(b) + c,
-      lambda a, b, c: _clamped(_i24(a).to(I64) * _i24(b).to(I64) + c.to(I64), I32))
+      lambda a, b, c: _clamp_to_type(_i24(a).to(I64) * _i24(b).to(I64) + c.to(I64), I32))
 lanes("V_MAD_U32_U24", "u32 u32 u32 -> u32", lambda a, b, c: _u24(a) * _u24(b) + c,
-      lambda a, b, c: _clamped(_u24(a).to(U64) * _u24(b).to(U64) + c.to(U64), U32))
+      lambda a, b, c: _clamp_to_type(_u24(a).to(U64) * _u24(b).to(U64) + c.to(U64), U32))
 lanes("V_MAD_U32_U16", "u16 u16 u32 -> u32", lambda a, b, c: a.to(U32) * b.to(U32) + c,
       lambda a, b, c: add_sat(a.to(U32) * b.to(U32), c))
 lanes("V_MAD_I32_I16", "i16 i16 i32 -> i32", lambda a, b, c: a.to(I32) * b.to(I32) + c,
       lambda a, b, c: add_sat(a.to(I32) * b.to(I32), c))
 lanes("V_MUL_LO_U16", "u16 u16 -> u16", lambda a, b: a * b)
 lanes("V_MAD_U16 V_MAD_LEGACY_U16", "u16 u16 u16 -> u16", lambda a, b, c: a * b + c,
-      lambda a, b, c: _clamped(a.to(U32) * b.to(U32) + c.to(U32), U16))
+      lambda a, b, c: _clamp_to_type(a.to(U32) * b.to(U32) + c.to(U32), U16))
 lanes("V_MAD_I16 V_MAD_LEGACY_I16", "i16 i16 i16 -> i16", lambda a, b, c: a * b + c,
-      lambda a, b, c: _clamped(a.to(I32) * b.to(I32) + c.to(I32), I16))
+      lambda a, b, c: _clamp_to_type(a.to(I32) * b.to(I32) + c.to(I32), I16))
 lanes("V_MAD_U64_U32", "u32 u32 u64 -> u64 b", lambda a, b, c: _wide_mad(a.to(U64) * b.to(U64), c))
 lanes("V_MAD_I64_I32", "i32 i32 i64 -> i64 b", lambda a, b, c: _wide_mad_signed(a.to(I64) * b.to(I64), c))
 
 
-def _clamped(a: Value, type: Type) -> Value:
+def _clamp_to_type(a: Value, type: Type) -> Value:
     """``a`` clamped to a narrower type of its kind."""
     top = (1 << type.bits - (a.type == a.type.signed)) - 1
     low = a if a.type == a.type.unsigned else maximum(a, -top - 1)
@@ -292,22 +292,22 @@ def _four_sums(masked: bool, clamped: bool, bits: int) -> Callable[..., tuple[Va
     return compute
 
 
-def _packed_sums(masked: bool, clamped: bool) -> Callable[[Value, Value, Value], Value]:
+def _make_packed_sums(masked: bool, clamped: bool) -> Callable[[Value, Value, Value], Value]:
     compute = _four_sums(masked, clamped, 16)
 
-    def packed(a: Value, b: Value, c: Value) -> Value:
+    def compute_packed(a: Value, b: Value, c: Value) -> Value:
         sums = [x.to(U16) for x in compute(a, b, c)]
         return concat(concat(sums[3], sums[2]), concat(sums[1], sums[0]))
 
-    return packed
+    return compute_packed
 
 
 for _name, _masked in ("V_QSAD_PK_U16_U8", False), ("V_MQSAD_PK_U16_U8", True):
-    lanes(_name, "u64 u32 u64 -> u64", _packed_sums(_masked, False), _packed_sums(_masked, True))
+    lanes(_name, "u64 u32 u64 -> u64", _make_packed_sums(_masked, False), _make_packed_sums(_masked, True))
 declare("V_MQSAD_U32_U8", Lanes(signature("u64 u32 4u32 -> 4u32"), _four_sums(True, False, 32),
                                 _four_sums(True, True, 32), whole=True))
-lanes("V_CVT_PK_U16_U32", "u32 u32 -> u32", lambda a, b: concat(_clamped(b, U16), _clamped(a, U16)))
-lanes("V_CVT_PK_I16_I32", "i32 i32 -> u32", lambda a, b: concat(_clamped(b, I16), _clamped(a, I16)))
+lanes("V_CVT_PK_U16_U32", "u32 u32 -> u32", lambda a, b: concat(_clamp_to_type(b, U16), _clamp_to_type(a, U16)))
+lanes("V_CVT_PK_I16_I32", "i32 i32 -> u32", lambda a, b: concat(_clamp_to_type(b, I16), _clamp_to_type(a, I16)))
 lanes("V_SAT_PK_U8_I16", "2i16 -> u16", lambda a: concat(_to_u8(a[1]), _to_u8(a[0])))
 
 
@@ -325,7 +325,7 @@ for _type in "u16", "i16":
     lanes(f"V_PK_MIN_{_name}", _binary, minimum)
     lanes(f"V_PK_MAX_{_name}", _binary, maximum)
     lanes(f"V_PK_MAD_{_name}", _ternary, lambda a, b, c: a * b + c,
-          lambda a, b, c, w=_wide, n=_narrow: _clamped(a.to(w) * b.to(w) + c.to(w), n))
+          lambda a, b, c, w=_wide, n=_narrow: _clamp_to_type(a.to(w) * b.to(w) + c.to(w), n))
 lanes("V_PK_MUL_LO_U16", "2u16 2u16 -> 2u16", lambda a, b: a * b)
 lanes("V_PK_LSHLREV_B16", "2u16 2u16 -> 2u16", lambda a, b: b << (a & 15))
 lanes("V_PK_LSHRREV_B16", "2u16 2u16 -> 2u16", lambda a, b: b >> (a & 15))

@@ -52,13 +52,13 @@ class WaveTile:
 
     @property
     def name(self) -> str:
-        """A word for it, which :meth:`named` reads."""
+        """A word for it, which :meth:`parse_name` reads."""
         row, way = self.matrix, "r" if self.replicated else "s" if self.matrix.sparse else "d"
         kinds = "_".join((*row.kinds, row.addend, row.outcome))
         return f"w{way}_{row.rows}x{row.depth}x{self.lanes}x{row.stages}_{kinds}"
 
     @staticmethod
-    def named(name: str) -> WaveTile:
+    def parse_name(name: str) -> WaveTile:
         """The inverse of :attr:`name`; what is compiled for a shape is given that word alone."""
         way, sizes, first, second, addend, outcome = name.split("_")
         rows, depth, lanes, stages = map(int, sizes.split("x"))
@@ -168,12 +168,12 @@ class WaveTile:
             group = self._group(group, self.matrix.depth // 4 // (self.index_bits // 4))
         return GROUP * group, 4 * place
 
-    def left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
+    def locate_left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
         """The next row is in the next lane; rows from 16 on are further elements of the same lanes."""
         lane, element = place
         return lane + row % GROUP, element + row // GROUP * self._per_row
 
-    def right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
+    def locate_right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
         """The next column is in the next lane."""
         return place[0] + column, place[1]
 

@@ -167,12 +167,12 @@ def checks(rows: tuple[ApiFunction, ...]) -> str:
     """checked.c: what programs call."""
     named = {row.name: row for row in rows}
     parts = ['#define LUTHIER_OUTSIDE\n#include "luthier.h"\n']
-    parts += [_checking(row) for row in rows if row.checked]
+    parts += [_emit_checked_function(row) for row in rows if row.checked]
     parts += [_for_thread(row, named[row.thread_form_of]) for row in rows if row.thread_form_of]
     return "\n".join(parts)
 
 
-def _checking(row: ApiFunction) -> str:
+def _emit_checked_function(row: ApiFunction) -> str:
     arguments = ", ".join(p.name for p in row.parameters or ())
     lines = [f"{row.declare(implementation(row.name))};", f"API {row.declare(row.name)};", row.declare(row.name), "{"]
     result = f"{implementation(row.name)}({arguments})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from luthier_py.runtime.native.build import NATIVE, build, compile_sources, link_library
-from luthier_py.runtime.tool import COMMON_TOOL, COMMON_TOOL_SOURCES, baked_in
+from luthier_py.runtime.tool import COMMON_TOOL, COMMON_TOOL_SOURCES, make_tool_defines
 
 HSA_TOOL_LIBRARY = "libluthier_hsa_tool.so"
 HERE = Path(__file__).parent
@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 
 def hsa_tool_library(tool: str | None = None, options: str = "") -> Path:
     """With a tool's name and options in it, or one that takes them from the environment."""
-    baked = baked_in(tool, options)
+    baked = make_tool_defines(tool, options)
     sources = [*sorted(HERE.glob("*.c")), *COMMON_TOOL_SOURCES, *NATIVE]
 
     def compile_all(folder: Path) -> None:

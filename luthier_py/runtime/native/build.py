@@ -90,8 +90,8 @@ def build(
         if path.suffix in SOURCES:
             digest.update(path.read_bytes() + b"\0")
     name, cache = f"{kind}-{digest.hexdigest()[:24]}", cache_folder()
-    if cache is not None and (kept := _kept(cache / "native" / name)):
-        return _named_plainly(kept)
+    if cache is not None and (kept := _find_cached(cache / "native" / name)):
+        return _ensure_loadable_path(kept)
     made = _own_folder(name) / name
     if not made.is_dir():
         tell_making("compiling C libraries for this computer")
@@ -103,7 +103,7 @@ def build(
         for compiled in draft.glob("*.o"):
             compiled.unlink()
         draft.rename(made)
-    return _named_plainly(made if cache is None else _keep(made, cache / "native" / name))
+    return _ensure_loadable_path(made if cache is None else _keep(made, cache / "native" / name))
 
 
 def loads_from(path: Path) -> bool:
@@ -111,7 +111,7 @@ def loads_from(path: Path) -> bool:
     return not set(str(path)) & SPLITTING
 
 
-def _named_plainly(folder: Path) -> Path:
+def _ensure_loadable_path(folder: Path) -> Path:
     """By a name that the loader takes for one: it splits lists at spaces, colons and semicolons, and $ begins a token
     (ld.so(8)). Where the folder has another one, a link to it in a folder for temporary files."""
     folder = folder.absolute()
@@ -135,7 +135,7 @@ def _named_plainly(folder: Path) -> Path:
     return link
 
 
-def _kept(folder: Path) -> Path | None:
+def _find_cached(folder: Path) -> Path | None:
     """What is cached, if it is there and whole, and nobody else could have made it."""
     try:
         return folder if _whole(folder) else None
@@ -178,7 +178,7 @@ def _keep(made: Path, folder: Path) -> Path:
             shutil.rmtree(folder)
         draft.rename(folder)
     except OSError as error:
-        if _kept(folder):  # another process has just built the same
+        if _find_cached(folder):  # another process has just built the same
             return folder
         do_without(error)
         return made

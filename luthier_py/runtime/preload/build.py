@@ -10,7 +10,7 @@ from pathlib import Path
 from luthier_py.runtime import hip
 from luthier_py.runtime.hip import table
 from luthier_py.runtime.native.build import NATIVE, build, compile_sources, link_library
-from luthier_py.runtime.tool import COMMON_TOOL, COMMON_TOOL_SOURCES, baked_in
+from luthier_py.runtime.tool import COMMON_TOOL, COMMON_TOOL_SOURCES, make_tool_defines
 
 TOOL_LIBRARY = "libluthier_tool.so"
 HERE = Path(__file__).parent
@@ -20,7 +20,7 @@ OWN = ("hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel", "hipHostMalloc", 
 
 def tool_library(tool: str | None = None, options: str = "") -> Path:
     """A library for LD_PRELOAD: with a tool's name and options in it, or one that takes them from the environment."""
-    baked = baked_in(tool, options)
+    baked = make_tool_defines(tool, options)
     sources = [*sorted(HERE.glob("*.c")), hip.HERE / "image.c", *COMMON_TOOL_SOURCES, *NATIVE]
     flags = f"-D{hip.ABI}={hip.ABI_MAJORS[-1]}", f"-I{HERE}", f"-I{hip.HERE}", f"-I{COMMON_TOOL}", *baked
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from luthier_py.emulator.devices.record_file import read_record
 from luthier_py.errors import Invalid
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.report.causal import causal_files, causal_summary
 from luthier_py.report.names import FileNames
 from luthier_py.report.plain import Json
 from luthier_py.session.causal.bench import CausalBench, causal_bench
-from luthier_py.session.causal.candidates import CONTROL, KINDS, Candidate, candidates, filtered
+from luthier_py.session.causal.candidates import CONTROL, KINDS, Candidate, candidates, select_by_filters
 from luthier_py.session.files import each_once
 from luthier_py.session.run_settings import EMULATOR, RunSettings
 from luthier_py.storage import check_folder, write_file
@@ -72,11 +72,11 @@ def run_causal(files: Sequence[Path], campaign: CausalCampaign, folder: Path, se
                       "is made slower")
     check_folder(folder, f"--output {folder}")
     names = FileNames()  # of files in several folders, too
-    return [_written(_facts(file, campaign, method, settings, ended), folder / names.of(file.stem))
+    return [_write_results(_facts(file, campaign, method, settings, ended), folder / names.of(file.stem))
             for file in each_once(files)]
 
 
-def _written(facts: Json, base: Path) -> Json:
+def _write_results(facts: Json, base: Path) -> Json:
     base.parent.mkdir(parents=True, exist_ok=True)
     contents = {**causal_files(facts), "json": json.dumps(facts, indent=2).encode()}
     paths = {base.with_name(f"{base.name}.{suffix}"): content for suffix, content in contents.items()}
@@ -94,7 +94,7 @@ def _facts(file: Path, campaign: CausalCampaign, method: str, settings: RunSetti
         found = _candidates(bench, campaign)
         if not found:
             what, other = ("nothing that was chosen", "--test") if campaign.tests else (f"no {campaign.kind}", "--by")
-            raise Invalid(f"{file}: kernel {demangled(record.kernel)} executes {what}; give another {other}")
+            raise Invalid(f"{file}: kernel {demangle(record.kernel)} executes {what}; give another {other}")
         tried = [*found[: campaign.most], *([CONTROL] if bench.delays else [])]
         rows = [{**asdict(each), "curve": _curve(bench, each, campaign.speedups, ended)} for each in tried]
     return causal_summary({
@@ -104,7 +104,7 @@ def _facts(file: Path, campaign: CausalCampaign, method: str, settings: RunSetti
 
 def _candidates(bench: CausalBench, campaign: CausalCampaign) -> list[Candidate]:
     if campaign.tests:
-        return filtered(bench.program, campaign.tests, bench.counts)
+        return select_by_filters(bench.program, campaign.tests, bench.counts)
     return candidates(bench.program, campaign.kind, bench.counts)
 
 

@@ -15,9 +15,9 @@ from itertools import groupby
 from luthier_py.analysis import SourceLine, SourceLines, line_of_loop, loops_of, source_lines
 from luthier_py.ir import Function, Instr, Program
 from luthier_py.isa.costs import cost_of
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.report.causal import NO_LINE
-from luthier_py.tool.filters import passing
+from luthier_py.tool.filters import compile_filter
 
 Counts = Mapping[int, int] | None
 """Executions by address, None where nobody knows them: then all code counts as executed once."""
@@ -66,7 +66,7 @@ def _loops(function: Function, lines: SourceLines) -> Named:
 
 
 def _functions(function: Function, lines: SourceLines) -> Named:
-    yield demangled(function.name), None, function.instrs
+    yield demangle(function.name), None, function.instrs
 
 
 KINDS: dict[str, Callable[[Function, SourceLines], Named]] = {
@@ -83,21 +83,25 @@ def candidates(program: Program, kind: str, counts: Counts) -> list[Candidate]:
         for name, line, instrs in KINDS[kind](function, lines):
             found[name] += instrs
             places[name] = line
-    return _made(program, found, lines, places, counts)
+    return _make_candidates(program, found, lines, places, counts)
 
 
-def filtered(program: Program, texts: Iterable[str], counts: Counts) -> list[Candidate]:
+def select_by_filters(program: Program, texts: Iterable[str], counts: Counts) -> list[Candidate]:
     """One for each filter."""
     instrs = [instr for function in program.functions for instr in function.instrs]
-    found = {text: [*filter(passing(text, program), instrs)] for text in texts}
-    return _made(program, found, source_lines(program.obj), {}, counts)
+    found = {text: [*filter(compile_filter(text, program), instrs)] for text in texts}
+    return _make_candidates(program, found, source_lines(program.obj), {}, counts)
 
 
-def _made(
+def _make_candidates(
     program: Program, found: Mapping[str, Sequence[Instr]], lines: SourceLines,
     places: Mapping[str, SourceLine | None], counts: Counts,
 ) -> list[Candidate]:
-    issued = {instr: _issued(program, instr, counts) for function in program.functions for instr in function.instrs}
+    issued = {
+        instr: _compute_issue_cycles(program, instr, counts)
+        for function in program.functions
+        for instr in function.instrs
+    }
     whole = sum(issued.values())
     made = []
     for name, instrs in found.items():
@@ -109,6 +113,6 @@ def _made(
     return sorted(made, key=lambda each: (-each.share, each.name))
 
 
-def _issued(program: Program, instr: Instr, counts: Counts) -> int:
+def _compute_issue_cycles(program: Program, instr: Instr, counts: Counts) -> int:
     executed = 1 if counts is None else counts.get(instr.pc, 0)
     return executed and executed * cost_of(program.obj.target, instr.inst, program.isa.wave_size).held

@@ -20,17 +20,17 @@ from luthier_py.emulator.devices.recorded import RecordedLaunch
 from luthier_py.emulator.memory.device_memory import Allocation
 from luthier_py.emulator.options.patience import Patience
 from luthier_py.errors import DeviceError, LuthierError, one_line
-from luthier_py.link import bound
+from luthier_py.link import apply_bindings
 from luthier_py.loader import load
 from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.report.plain import Json
-from luthier_py.report.remedies import advising
+from luthier_py.report.remedies import suggest_remedies
 from luthier_py.runtime import Device, Module
 from luthier_py.session.counterparts import Counterpart, allocation_counterparts, module_counterparts, pieces
 from luthier_py.session.differing import BufferDifference, ComparedBytes, difference
 from luthier_py.session.faults.drawing import NO_FAULT, OF_OPCODE, STUCK, TOOL, WrittenRegisters, as_words
 from luthier_py.session.faults.judging import FaultEffect, FaultSide, Injection, effect_of_failure, instruction_limit
-from luthier_py.session.replay import OfRecord, compared, with_memory
+from luthier_py.session.replay import OfRecord, compare_memory, with_memory
 from luthier_py.session.run import Left, run_instrumented
 from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.told_allocations import Ready, nobody
@@ -96,7 +96,7 @@ class FaultBench:
         """The symbol of the recorded kernel, whatever ``launch`` is."""
         return self.record.kernel
 
-    def looked(self, options: Mapping[str, str], launch: int = 0) -> Mapping[str, Any] | None:
+    def find_hit(self, options: Mapping[str, str], launch: int = 0) -> Mapping[str, Any] | None:
         """Run the launch with a fault that changes nothing, and give what the tool saw at its place. None where the
         wave did not come there, or the tool reports nothing."""
         report = self._run(options)
@@ -106,7 +106,7 @@ class FaultBench:
         """What the tool reports; one copy serves all faults of its kind."""
         tool, kind = self.tool(options), copy_of(options)
         if kind not in self.copies:
-            self.copies[kind] = instrumented(self.record, self.path, tool, self.original)
+            self.copies[kind] = instrument_record(self.record, self.path, tool, self.original)
         report: Json | None = run_instrumented(self.device, self.copies[kind], tool, self.launch,
                                                original=self.original).report
         return report
@@ -139,12 +139,12 @@ def fault_bench(record: RecordedLaunch, path: Path, options: Mapping[str, str], 
         memory = [(each, device.read(each.address, each.size)) for each in device.memory.between(0, 1 << 64)]
         launch, tool = FaultyLaunch(record, memory), tool_with(options)
         nothing = tool(NO_FAULT.options())
-        made = instrumented(record, path, nothing, original)
+        made = instrument_record(record, path, nothing, original)
         device.patience = Patience()
         ran = run_instrumented(device, made, nothing, launch, original=original)
         if launch.error is not None:
             raise launch.error
-        if wrong := [*compared(device, recorded, tolerance)]:
+        if wrong := [*compare_memory(device, recorded, tolerance)]:
             raise LuthierError(f"{path}: without a fault memory is not what was recorded, so what a fault does cannot "
                                f"be told: {wrong[0]}")
         assert device.profile is not None
@@ -199,8 +199,8 @@ class RecordedSubject:
         return f"{words} {as_words(options)}"
 
 
-def instrumented(record: RecordedLaunch, path: Path, tool: Tool, original: EmulatorModule) -> Instrumented:
+def instrument_record(record: RecordedLaunch, path: Path, tool: Tool, original: EmulatorModule) -> Instrumented:
     """The copy, for all faults."""
-    with advising(record.code, tool):
+    with suggest_remedies(record.code, tool):
         made = instrument(record.code, tool, str(path), [record.kernel], apart=True)
-    return replace(made, data=bound(made.data, made.bindings, original.base))
+    return replace(made, data=apply_bindings(made.data, made.bindings, original.base))

@@ -18,8 +18,8 @@ from luthier_py.errors import Invalid
 from luthier_py.report.faults import fault_files, fault_summary
 from luthier_py.report.plain import Json
 from luthier_py.session.faults.bench import RecordedSubject
-from luthier_py.session.faults.drawing import Campaign, drawn
-from luthier_py.session.faults.judging import Bench, JudgedFault, judged
+from luthier_py.session.faults.drawing import Campaign, draw_fault
+from luthier_py.session.faults.judging import Bench, JudgedFault, judge_fault
 from luthier_py.session.faults.store import FaultStore, campaign_identity
 from luthier_py.session.files import each_once
 from luthier_py.session.run_settings import EMULATOR, RunSettings
@@ -46,7 +46,7 @@ class Subject(Protocol):
         """The command that injects one once more."""
 
 
-def recorded_subjects(files: Sequence[Path], tolerance: float) -> list[RecordedSubject]:
+def read_recorded_subjects(files: Sequence[Path], tolerance: float) -> list[RecordedSubject]:
     """Read the recorded launches. Invalid where a file is named twice; Malformed, Unsupported or OSError as of
     `read_record`. ``tolerance``: relative, of floats."""
     return [RecordedSubject(file, read_record(file), tolerance) for file in each_once(files)]
@@ -83,11 +83,11 @@ def faults_of(subject: Subject, campaign: Campaign, folder: Path, settings: RunS
     for _ in range(campaign.faults - len(waiting)):
         ended()
     if waiting:
-        with subject.bench(campaign.options, settings) as bench, store.appending() as add:
+        with subject.bench(campaign.options, settings) as bench, store.open_for_appending() as add:
             check_there_are_some(subject, bench)
             for number in waiting:
-                fault = drawn(number, campaign.seed, campaign.models, bench.written)
-                found = judged(bench, fault, campaign.options, campaign.every_lane)
+                fault = draw_fault(number, campaign.seed, campaign.models, bench.written)
+                found = judge_fault(bench, fault, campaign.options, campaign.every_lane)
                 again = subject.again({**campaign.options, **found.options}, settings, fault.launch)
                 rows[number] = row_of(subject.name, bench.kernel(fault.launch), found, again)
                 add(rows[number])

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from luthier_py.errors import Invalid
-from luthier_py.tool.filters import narrowed
+from luthier_py.tool.filters import narrow_filter
 
 TOOL = "fault_injection"
 ONCE, STUCK = ("flip", "flip_two", "value", "zero"), ("stuck_0", "stuck_1")
@@ -95,14 +95,14 @@ class InjectedFault:
         """Of a fault in each execution of the opcode that was ``hit``, in its lane; ``chosen``: INSTRUMENT."""
         mask = 1 << self.bit ^ (0xFFFFFFFF if self.model == "opcode_0" else 0)
         return {"MODEL": OF_OPCODE[self.model], "MASK": str(mask), "LANE": str(hit["lane"] or 0),
-                "INSTRUMENT": narrowed(chosen, f"opcode = {hit['opcode']}")}
+                "INSTRUMENT": narrow_filter(chosen, f"opcode = {hit['opcode']}")}
 
 
 NO_FAULT = InjectedFault(-1, MODELS[0], 0, -1, 0, 0)
 """Counts, and hits nothing."""
 
 
-def drawn(number: int, seed: int, models: Sequence[str], written: WrittenRegisters) -> InjectedFault:
+def draw_fault(number: int, seed: int, models: Sequence[str], written: WrittenRegisters) -> InjectedFault:
     """``written``: there are some."""
     random = Random(f"{seed}/{number}")
     places = [(launch, wave) for launch, waves in enumerate(written) for wave in range(len(waves))]

@@ -67,30 +67,32 @@ class Bench(Protocol):
     def inject(self, options: Mapping[str, str], launch: int) -> Injection:
         """Run it once; ``options``: of the tool, in the place of those that the campaign gives."""
 
-    def looked(self, options: Mapping[str, str], launch: int) -> Mapping[str, Any] | None:
+    def find_hit(self, options: Mapping[str, str], launch: int) -> Mapping[str, Any] | None:
         """What the tool sees there and leaves alone."""
 
     def kernel(self, launch: int) -> str:
         """Its name."""
 
 
-def judged(bench: Bench, fault: InjectedFault, given: Mapping[str, str], every_lane: bool) -> JudgedFault:
+def judge_fault(bench: Bench, fault: InjectedFault, given: Mapping[str, str], every_lane: bool) -> JudgedFault:
     """``given``: the campaign's options of the tool. ``every_lane``: of a permanent fault, not the drawn one alone."""
     wider = EVERY_LANE if every_lane and fault.model not in ONCE else {}
     if fault.model not in OF_OPCODE:
-        return _known(bench, fault, {**fault.options(), **wider}, bench.inject({**fault.options(), **wider},
+        return _judge_injection(bench, fault, {**fault.options(), **wider}, bench.inject({**fault.options(), **wider},
                                                                                fault.launch))
-    hit = bench.looked(fault.look(), fault.launch)
+    hit = bench.find_hit(fault.look(), fault.launch)
     if hit is None:
         return JudgedFault(fault, fault.look(), Injection(FaultEffect.NOT_HIT, None))
     options = {**fault.options_of_opcode(hit, given.get("INSTRUMENT", "")), **wider}
     return JudgedFault(fault, options, _at(bench.inject(options, fault.launch), hit))
 
 
-def _known(bench: Bench, fault: InjectedFault, options: Mapping[str, str], injection: Injection) -> JudgedFault:
+def _judge_injection(
+    bench: Bench, fault: InjectedFault, options: Mapping[str, str], injection: Injection
+) -> JudgedFault:
     """With the place, if the launch failed before it was told."""
     if injection.hit is None and injection.effect not in (FaultEffect.NOT_HIT, FaultEffect.MASKED):
-        injection = _at(injection, bench.looked(fault.look(), fault.launch))
+        injection = _at(injection, bench.find_hit(fault.look(), fault.launch))
     return JudgedFault(fault, options, injection)
 
 

@@ -100,7 +100,7 @@ class ProgramBench:
         why = "; ".join(self.subject.differences(self.golden, ran.results))
         return Injection(FaultEffect.SDC if why else FaultEffect.MASKED, hit, why)
 
-    def looked(self, options: Mapping[str, str], launch: int) -> Mapping[str, Any] | None:
+    def find_hit(self, options: Mapping[str, str], launch: int) -> Mapping[str, Any] | None:
         """Run the program with a fault that changes nothing, and give what the tool saw at its place. None where the
         wave did not come there, or the launch was not reported."""
         report = self._run(options, launch).report
@@ -136,7 +136,7 @@ class ProgramSubject:
     def bench(self, options: Mapping[str, str], settings: RunSettings) -> Iterator[ProgramBench]:
         """With the first runs, without a fault."""
         bare = self.run(settings, None)
-        counted, instructions = self._counted(options, settings)
+        counted, instructions = self._run_and_count(options, settings)
         self._require_same(bare.results, counted)
         launches = launches_of(self.name, counted.done)
         rows = [launches.get(number, {}) for number in range(max(launches, default=-1) + 1)]
@@ -147,7 +147,7 @@ class ProgramSubject:
         kernels = [row.get("kernel", "") for row in rows]
         yield ProgramBench(self, limited, options, written, kernels, bare.results, seconds)
 
-    def _counted(self, options: Mapping[str, str], settings: RunSettings) -> tuple[ProgramRun, int]:
+    def _run_and_count(self, options: Mapping[str, str], settings: RunSettings) -> tuple[ProgramRun, int]:
         """A run under the tool, and how many instructions its longest launch had."""
         with TemporaryDirectory() as folder:
             profile = Path(folder) / "launches"
@@ -191,9 +191,9 @@ class ProgramSubject:
             took = time.monotonic() - started
             files = [printed if path == STDOUT else path for path in self.check.files]
             left = () if self.check.command else tuple(each.read_bytes() if each.exists() else None for each in files)
-        return ProgramRun(done, ProgramResults(done.exit_code, left, self._checked()), took)
+        return ProgramRun(done, ProgramResults(done.exit_code, left, self._run_check()), took)
 
-    def _checked(self) -> int:
+    def _run_check(self) -> int:
         """The exit code of --check."""
         if not self.check.command:
             return 0

@@ -42,7 +42,7 @@ class FaultStore:
         return data[: data.rfind(b"\n") + 1]
 
     @contextmanager
-    def appending(self) -> Iterator[Callable[[Json], None]]:
+    def open_for_appending(self) -> Iterator[Callable[[Json], None]]:
         """What adds a row, behind those that are whole."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         size = len(self._whole())

@@ -55,7 +55,7 @@ def plan_study(path: Path, folder: Path, retry: bool = False) -> Plan:
     study = read_study(path)
     cells = cells_of(study)
     store = ResultStore(folder)
-    return Plan(study, cells, store, store.finished(cells, retry))
+    return Plan(study, cells, store, store.find_finished(cells, retry))
 
 
 def run_study(

@@ -51,7 +51,7 @@ def campaign_of(keys: Keys) -> StudiedCampaign:
         raise keys.wrong("models" if "model" in error.message.split()[0] else "options", error.message) from None
     if what["check"] and results:
         raise keys.wrong("check", "tells whether results are right; leave out `results`")
-    keys.done()
+    keys.reject_unknown_keys()
     return StudiedCampaign(name, options, parts)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from luthier_py.errors import Invalid
 from luthier_py.session.contents import content_of, our_content, tool_content
-from luthier_py.session.levels import chosen_level
+from luthier_py.session.levels import choose_level
 from luthier_py.session.program import search_folders
 from luthier_py.session.stack import ROCM, has_our_runtime, release_of
 from luthier_py.session.study.spec import GPU, StudiedProgram, Study, ToolUse
@@ -113,7 +113,7 @@ def _level(tool: ToolUse, stack: str) -> str | None:
     if tool.tool is None or tool.parts:
         return None
     try:
-        return chosen_level(tool.level, has_our_runtime(stack), load_tool(tool.tool, tool.options))
+        return choose_level(tool.level, has_our_runtime(stack), load_tool(tool.tool, tool.options))
     except Invalid as error:
         raise Invalid(f"tool {tool.name}: {error.message}") from None
 

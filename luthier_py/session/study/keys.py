@@ -65,7 +65,7 @@ class Keys:
         for at, row in enumerate(found):
             yield Keys(self.file, f"{self.place}{key}[{at}].", row)
 
-    def done(self) -> None:
+    def reject_unknown_keys(self) -> None:
         """Nothing else may be there."""
         for key in self.table:
             if key not in self.asked:

@@ -71,7 +71,7 @@ class Running:
         else:
             found = {"timeout": True} if late else {"ended": f"its process ended with {self.process.returncode}"}
         self.stop()
-        return self._judged(found)
+        return self._make_record(found)
 
     def stop(self) -> None:
         """Kill what still runs, and all that it started in its group."""
@@ -79,13 +79,13 @@ class Running:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
 
-    def _judged(self, found: RunRecord) -> RunRecord:
+    def _make_record(self, found: RunRecord) -> RunRecord:
         status = _status(found, self.cell.run["tool"] is not None)
         printed = file_hash(self.folder / "stdout")
         said = found.get("error") or "\n".join(found.get("undelivered", ())) or self._last_words(found)
         self.place.cleanup()
         return {
-            **_lost("" if status in (RunStatus.OK, RunStatus.NOTHING) else said),
+            **_make_lost_record("" if status in (RunStatus.OK, RunStatus.NOTHING) else said),
             **{name: found.get(name) for name in ("exit_code", "seconds", "verdicts")},
             "status": status.value,
             "output_sha256": printed,
@@ -141,10 +141,10 @@ def run_on_cluster(cells: Sequence[Cell], scheduler: str) -> Iterator[tuple[Cell
         futures = {client.submit(run_cell, cell, pure=False): cell for cell in cells}
         for future in as_completed(futures):
             lost = future.exception()
-            yield futures[future], _lost(str(lost)) if lost is not None else future.result()
+            yield futures[future], _make_lost_record(str(lost)) if lost is not None else future.result()
 
 
-def _lost(said: str) -> RunRecord:
+def _make_lost_record(said: str) -> RunRecord:
     """Of a run that nobody has seen end."""
     nothing = dict.fromkeys(("exit_code", "seconds", "verdicts", "output_sha256", "machine"))
     return {**nothing, "status": RunStatus.ERROR.value, "said": said}

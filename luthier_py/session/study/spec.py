@@ -13,7 +13,7 @@ from typing import Any
 from luthier_py.errors import LuthierError
 from luthier_py.session.faults.drawing import TOOL
 from luthier_py.session.levels import LEVEL, LEVELS
-from luthier_py.session.stack import LUTHIER, STACKS, chosen_stack
+from luthier_py.session.stack import LUTHIER, STACKS, choose_stack
 from luthier_py.session.stack import VARIABLE as STACK
 from luthier_py.session.study.campaigns import campaign_of
 from luthier_py.session.study.keys import (
@@ -30,7 +30,7 @@ from luthier_py.session.study.keys import (
 from luthier_py.tool import load_tool
 from luthier_py.tool.discover import names_in
 from luthier_py.worker.targets import VARIABLE as DEVICE
-from luthier_py.worker.targets import chosen_targets
+from luthier_py.worker.targets import parse_targets
 
 BARE = "bare"  # name of the tool that is none
 _INSTEAD = {
@@ -140,7 +140,7 @@ def read_study(path: Path) -> Study:
         raise keys.wrong("devices", f"name at least one: emulator:TARGET, or {GPU}")
     for device in devices:
         if device.startswith("emulator"):
-            chosen_targets(device)
+            parse_targets(device)
         elif campaigns:
             raise keys.wrong("devices", f"faults are judged by the emulator: write emulator:TARGET, not {device}")
     stacks = _stacks(keys)
@@ -158,13 +158,13 @@ def read_study(path: Path) -> Study:
         tables=tuple(_items(row, tools, programs) for row in keys.rows("table")),
     )
     _distinct(keys, "figure", [figure.name for figure in study.figures])
-    keys.done()
+    keys.reject_unknown_keys()
     return study
 
 
 def _stacks(keys: Keys) -> tuple[str, ...]:
     """Without the key, what LUTHIER_STACK says for all of this shell's programs."""
-    stacks = _known(keys, "stacks", (chosen_stack(None),), STACKS)
+    stacks = _take_known_names(keys, "stacks", (choose_stack(None),), STACKS)
     if not stacks:
         raise keys.wrong("stacks", f"name at least one: {', '.join(STACKS)}")
     return stacks
@@ -183,14 +183,14 @@ def _program(keys: Keys) -> StudiedProgram:
     for variable, instead in _INSTEAD.items():
         if variable in program.environment:
             raise keys.wrong("environment", f"{variable} is not a program's: {instead}")
-    keys.done()
+    keys.reject_unknown_keys()
     return program
 
 
 def _tool(keys: Keys, folder: Path) -> ToolUse:
     tool, options = keys.take("tool", text), keys.take("options", numbers_or_texts, {})
     name = keys.take("name", text, Path(tool).stem)
-    level = _known(keys, "level", (), LEVELS)
+    level = _take_known_names(keys, "level", (), LEVELS)
     if len(level) > 1:
         raise keys.wrong("level", "give one; a tool at two levels is two, each with its `name`")
     if name == BARE:
@@ -200,7 +200,7 @@ def _tool(keys: Keys, folder: Path) -> ToolUse:
         load_tool(tool, options)
     except LuthierError as error:
         raise keys.wrong("options" if "option" in error.message else "tool", error.message) from None
-    keys.done()
+    keys.reject_unknown_keys()
     return ToolUse(name, tool, options, level[0] if level else None)
 
 
@@ -211,7 +211,7 @@ def _figure(keys: Keys, tools: list[ToolUse], programs: tuple[StudiedProgram, ..
         name=name,
         title=keys.take("title", text, name),
         unit=keys.take("unit", text, ""),
-        bars=_known(keys, "bars", ("program", "arguments"), COLUMNS),
+        bars=_take_known_names(keys, "bars", ("program", "arguments"), COLUMNS),
         parts={part: _quotient(keys, f"parts.{part}", words, tools) for part, words in parts.items()},
         programs=_programs(keys, programs),
         share=keys.take("share", flag, False),
@@ -219,7 +219,7 @@ def _figure(keys: Keys, tools: list[ToolUse], programs: tuple[StudiedProgram, ..
     )
     if not name.replace("-", "").replace("_", "").isalnum():
         raise keys.wrong("name", "give letters, digits, - and _: it becomes a file's name")
-    keys.done()
+    keys.reject_unknown_keys()
     return figure
 
 
@@ -241,21 +241,21 @@ def _items(keys: Keys, tools: list[ToolUse], programs: tuple[StudiedProgram, ...
     items = keys.take("items", text)
     table = ItemTable(
         title=keys.take("title", text, items),
-        tool=_known(keys, "tool", None, [tool.name for tool in tools])[0],
+        tool=_take_known_names(keys, "tool", None, [tool.name for tool in tools])[0],
         items=items,
         columns=keys.take("columns", texts),
         programs=_programs(keys, programs),
     )
-    keys.done()
+    keys.reject_unknown_keys()
     return table
 
 
 def _programs(keys: Keys, programs: tuple[StudiedProgram, ...]) -> tuple[str, ...]:
     names = tuple(program.name for program in programs)
-    return _known(keys, "programs", names, names)
+    return _take_known_names(keys, "programs", names, names)
 
 
-def _known(keys: Keys, key: str, default: tuple[str, ...] | None, known: Any) -> tuple[str, ...]:
+def _take_known_names(keys: Keys, key: str, default: tuple[str, ...] | None, known: Any) -> tuple[str, ...]:
     """One or more of ``known``."""
     found: tuple[str, ...] = keys.take(key, texts, *(() if default is None else (default,)))
     for name in found:

@@ -42,7 +42,7 @@ class ResultStore:
         """The file for the outcome of a cell, whether or not it is there."""
         return self.folder / CELLS / f"{cell.identity}.json"
 
-    def finished(self, cells: Sequence[Cell], retry: bool = False) -> dict[str, RunRecord]:
+    def find_finished(self, cells: Sequence[Cell], retry: bool = False) -> dict[str, RunRecord]:
         """Outcomes that need not be found again; with ``retry`` failures and timeouts are not among them."""
         outcomes = {cell.identity: self.read(cell) for cell in cells}
         again = UNHAPPY if retry else UNFINISHED
@@ -81,7 +81,7 @@ def rows_of(cell: Cell, outcome: RunRecord) -> Iterator[dict[str, Any]]:
         for way, value in leaves(report["report"]):
             if value is not None:
                 empty = False
-                yield {**run, **launch, "metric": ".".join(way), "way": way, **_typed(value)}
+                yield {**run, **launch, "metric": ".".join(way), "way": way, **_make_typed_columns(value)}
     if empty:
         yield run
 
@@ -92,7 +92,7 @@ def reports_of(outcome: RunRecord) -> list[dict[str, Any]]:
     return [{**row, "process": number} for number, rows in enumerate(processes) for row in rows]
 
 
-def _typed(value: Any) -> dict[str, Any]:
+def _make_typed_columns(value: Any) -> dict[str, Any]:
     """``count``: a whole number, exact. ``value``: any number. ``text``: anything else."""
     if value in NOT_FINITE:
         return {"value": float(value)}

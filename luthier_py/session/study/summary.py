@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.report.faults import fault_summary
 from luthier_py.report.plain import Json, leaves, numbers_like
 from luthier_py.session.study.campaigns import fault_rows
@@ -137,7 +137,7 @@ def _figure(figure: Figure, runs: Sequence[CellRun]) -> Json:
         if cell.program not in figure.programs:
             continue
         for row in reports_of(outcome):
-            bar = tuple(demangled(row["kernel"]) if column == "kernel" else getattr(cell, column)
+            bar = tuple(demangle(row["kernel"]) if column == "kernel" else getattr(cell, column)
                         for column in figure.bars)
             for quantity in (one for one in wanted if one.tool == cell.tool):
                 numbers = [number for _, number in numbers_like(row["report"], quantity.metric)]

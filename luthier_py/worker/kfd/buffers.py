@@ -106,7 +106,7 @@ class Buffers:
         return buffer
 
     @contextmanager
-    def touched(self) -> Iterator[None]:
+    def defer_unmapping(self) -> Iterator[None]:
         """While somebody here reads or writes memory of the program, whatever is freed meanwhile."""
         with self._lock:
             self._touching += 1

@@ -18,7 +18,7 @@ from functools import partial
 from types import SimpleNamespace
 
 from luthier_py.emulator import PacketDevice
-from luthier_py.emulator.memory.device_memory import allocated_bytes
+from luthier_py.emulator.memory.device_memory import read_allocated_bytes
 from luthier_py.emulator.waves.launch import PRIVATE_BASE, SHARED_BASE
 from luthier_py.emulator.waves.packet import QUEUE_BYTES
 from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit
@@ -56,7 +56,7 @@ class DriverService:
 
     def __init__(self, program: int) -> None:
         self._program = program
-        self.targets = targets.chosen_targets(os.environ.get(targets.VARIABLE, ""))
+        self.targets = targets.parse_targets(os.environ.get(targets.VARIABLE, ""))
         self._settings = device_settings(os.environ)
         self._queues: dict[int, DriverQueue] = {}
         self._doorbells: set[tuple[int, int]] = set()  # taken, by GPU
@@ -65,7 +65,7 @@ class DriverService:
 
     over = False
 
-    def ended(self) -> None:
+    def handle_exit(self) -> None:
         """What runs is for nobody; where it stands is told unless the program knew that it would end."""
         if self._opened and not self._left:
             end_launches(self._runs, self._end_launches)
@@ -112,7 +112,7 @@ class DriverService:
     def _open(self) -> bytes:
         self.buffers = Buffers(self._settings.memory_bytes)
         self.events = Events()
-        self.code = LoadedCode(partial(allocated_bytes, self.buffers.memory))
+        self.code = LoadedCode(partial(read_allocated_bytes, self.buffers.memory))
         self.devices = [
             PacketDevice(
                 target, self.buffers.memory, threads=os.cpu_count() or 1, options=self._settings.launch,
@@ -272,7 +272,6 @@ class DriverService:
         self.events.use_page(buffer.address)
 
     # -- queues ------------------------------------------------------------------------------------------------------
-
     def _create_queue(self, a: SimpleNamespace, array: bytes) -> None:
         gpu = self._gpu(a.gpu)
         kinds = {ioctls.QUEUE_AQL: AqlQueue, ioctls.QUEUE_SDMA: SdmaQueue, ioctls.QUEUE_SDMA_XGMI: SdmaQueue}
@@ -347,9 +346,9 @@ class DriverService:
         """DeviceError unless the driver itself may read and write there (`Buffers.check`)."""
         self.buffers.check(address, size)
 
-    def touched(self) -> AbstractContextManager[None]:
-        """A context in which memory of the program stays mapped, whatever is freed (`Buffers.touched`)."""
-        return self.buffers.touched()
+    def defer_unmapping(self) -> AbstractContextManager[None]:
+        """A context in which memory of the program stays mapped, whatever is freed (`Buffers.defer_unmapping`)."""
+        return self.buffers.defer_unmapping()
 
     def interrupt(self, number: int) -> None:
         """Set the event that a packet or a signal names by its number."""
@@ -358,7 +357,7 @@ class DriverService:
     def dispatch(self, gpu: int, packet: int, queue: int) -> None:
         """Run the kernel of the packet at ``packet``; ``queue``: address of its amd_queue_t. Raises DeviceError."""
         self.check(queue, QUEUE_BYTES)
-        with self.events.scanned():
+        with self.events.poll_events():
             profile = self.devices[gpu].dispatch(packet, queue)
             self.buffers.check_files()
         if self._settings.profile is not None and profile is not None:
@@ -369,7 +368,7 @@ class DriverService:
         """End the kernel that a queue (address of its amd_queue_t) has on a GPU, if there is one."""
         self.devices[gpu].halt(queue)
 
-    def failed(self, queue: DriverQueue, error: Exception) -> None:
+    def report_failure(self, queue: DriverQueue, error: Exception) -> None:
         """The program's runtime is told as the driver tells it: by memory events, by the queue, or by a hang."""
         tell_failure(os.environ, error, self._program)
         fault = error.fault if isinstance(error, DeviceError) else None

@@ -79,7 +79,7 @@ class Events:
                 self._slots, self._page = None, 0
 
     @contextmanager
-    def scanned(self) -> Iterator[None]:
+    def poll_events(self) -> Iterator[None]:
         """While a kernel runs."""
         self._count(1)
         try:

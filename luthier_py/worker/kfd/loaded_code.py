@@ -18,7 +18,7 @@ from luthier_py.emulator.reading.text import ImageText
 from luthier_py.errors import LuthierError
 from luthier_py.loader import MEMORY
 from luthier_py.loader.elf import Elf, SectionType, parse_elf
-from luthier_py.loader.origins import ORIGINS_SECTION, kept_original
+from luthier_py.loader.origins import ORIGINS_SECTION, load_original
 from luthier_py.loader.symbols import read_symbols
 from luthier_py.worker.kfd.code_in_memory import ReadMemory, code_in_memory
 
@@ -96,7 +96,7 @@ class _Image:
         segments, sections = ((), ()) if self._elf is None else (self._elf.segments, self._elf.sections)
         self.size = max((segment.end for segment in segments if segment.load), default=0)
         tells = any(section.name in _TELLING for section in sections)
-        self.text = ImageText(self._elf, kept_original) if self._elf is not None and tells else None
+        self.text = ImageText(self._elf, load_original) if self._elf is not None and tells else None
 
     @cached_property
     def kernels(self) -> dict[int, str]:

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from luthier_py.emulator.memory.device_memory import read_bytes
 from luthier_py.errors import DeviceError, LuthierError
-from luthier_py.worker.edge import guarded
+from luthier_py.worker.edge import run_guarded
 from luthier_py.worker.kfd import sdma, words
 
 VENDOR, INVALID, DISPATCH, BARRIER_AND, AGENT_DISPATCH, BARRIER_OR = range(6)
@@ -40,8 +40,8 @@ class Driver(Protocol):
 
     def dispatch(self, gpu: int, packet: int, queue: int) -> None: ...
     def halt(self, gpu: int, queue: int) -> None: ...
-    def failed(self, queue: DriverQueue, error: Exception) -> None: ...
-    def touched(self) -> AbstractContextManager[None]: ...
+    def report_failure(self, queue: DriverQueue, error: Exception) -> None: ...
+    def defer_unmapping(self) -> AbstractContextManager[None]: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -104,9 +104,9 @@ class DriverQueue:
         pause = _SHORTEST
         while self.alive:
             self._rung.clear()
-            outcome = guarded(self._guarded_step)
+            outcome = run_guarded(self._step_if_active)
             if isinstance(outcome, Exception):
-                guarded(partial(self._fail, outcome), f"queue {self.number}")
+                run_guarded(partial(self._fail, outcome), f"queue {self.number}")
                 return
             if outcome is None:
                 self._rung.wait()
@@ -117,15 +117,15 @@ class DriverQueue:
                 pause = min(2 * pause, _LONGEST)
 
     def _fail(self, error: Exception) -> None:
-        with self._driver.touched():
-            self._driver.failed(self, error)
+        with self._driver.defer_unmapping():
+            self._driver.report_failure(self, error)
 
-    def _guarded_step(self) -> bool | None:
+    def _step_if_active(self) -> bool | None:
         """Nothing that happens to a queue that is being destroyed is news."""
         if not self.active:
             return None
         try:
-            with self._driver.touched():
+            with self._driver.defer_unmapping():
                 return self._step()
         except LuthierError:
             if self.alive:
@@ -171,7 +171,7 @@ class AqlQueue(DriverQueue):
         kind = words.load(packet, 16) & 255
         if self._next >= self._packets or kind == INVALID:
             return None
-        if not self._met(packet, kind):
+        if not self._is_barrier_met(packet, kind):
             return False
         started = time.monotonic_ns()
         if kind == DISPATCH:
@@ -185,7 +185,7 @@ class AqlQueue(DriverQueue):
         complete(signal, self._driver, started)
         return True
 
-    def _met(self, packet: int, kind: int) -> bool:
+    def _is_barrier_met(self, packet: int, kind: int) -> bool:
         """Whether what a barrier waits for is there; DeviceError for a packet that no queue takes."""
         if kind == DISPATCH:
             return True
@@ -205,7 +205,7 @@ class AqlQueue(DriverQueue):
         signal, value, mask = (words.load(packet + 8 + 8 * i) for i in range(3))
         if not signal:
             return True
-        now, value = signed(self._value(signal) & mask), signed(value)
+        now, value = convert_to_signed(self._value(signal) & mask), convert_to_signed(value)
         condition = words.load(packet + 32, 32)
         return (now == value, now != value, now < value, now >= value)[condition & 3]
 
@@ -258,6 +258,6 @@ def complete(signal: int, driver: Driver, started: int, by: Callable[[int], None
         driver.interrupt(event)
 
 
-def signed(value: int) -> int:
+def convert_to_signed(value: int) -> int:
     """A word of 64 bits, read as two's complement."""
     return value - (1 << 64) if value >> 63 else value

@@ -18,7 +18,7 @@ _made: dict[int, tuple[HostCode, Callable[[int, int], None]]] = {}
 _making = threading.Lock()
 
 
-def _adding(bits: int) -> Callable[[int, int], None]:
+def _make_adder(bits: int) -> Callable[[int, int], None]:
     """Made once, whoever comes first: code that nobody holds is gone, even while a thread is in it."""
     with _making:
         if bits not in _made:
@@ -31,7 +31,7 @@ def _adding(bits: int) -> Callable[[int, int], None]:
 
 def add(address: int, value: int, bits: int = 64) -> None:
     """``value`` may be negative."""
-    _adding(bits)(address, value & (1 << bits) - 1)
+    _make_adder(bits)(address, value & (1 << bits) - 1)
 
 
 def load(address: int, bits: int = 64) -> int:

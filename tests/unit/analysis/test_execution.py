@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from synthetic import Row, build
 
-from luthier_py.analysis import Facts, analyse, initial_registers, touched
-from luthier_py.analysis.registers import allocated
-from luthier_py.inject.resources import grown
+from luthier_py.analysis import Facts, analyse, collect_accessed_registers, initial_registers
+from luthier_py.analysis.registers import compute_allocated_registers
+from luthier_py.inject.resources import grow_register_counts
 from luthier_py.ir import Instr, Program, lift
 from luthier_py.isa import EXEC, M0, VCC, RegSet, agpr, instruction_set, sgpr, target, vgpr
 from luthier_py.isa.registers import SCALARS
@@ -130,7 +130,9 @@ def test_agprs_that_are_said_to_start_behind_what_is_allocated() -> None:
     gfx90a = target("gfx90a")
     descriptor = KernelDescriptor(bytes(64)).with_vgpr_count(gfx90a, 64).with_accum_offset(256)
     assert (descriptor.arch_vgpr_count(gfx90a), descriptor.agpr_count(gfx90a)) == (64, 0)
-    assert RegSet(allocated(gfx90a, descriptor)) - RegSet(SCALARS) == RegSet.by_file(0, (1 << 64) - 1, 0)
+    assert RegSet(compute_allocated_registers(gfx90a, descriptor)) - RegSet(SCALARS) == RegSet.by_file(
+        0, (1 << 64) - 1, 0
+    )
 
 
 def test_there_are_256_agprs_though_granules_allocate_more() -> None:
@@ -138,7 +140,7 @@ def test_there_are_256_agprs_though_granules_allocate_more() -> None:
     descriptor = KernelDescriptor(bytes(64)).with_accum_offset(236).with_vgpr_count(gfx90a, 236 + 256)
     assert (descriptor.vgpr_count(gfx90a), descriptor.agpr_count(gfx90a)) == (496, 256)
     used = RegSet.of(vgpr(0, 256), agpr(0, 256))
-    assert grown(gfx90a, descriptor, used).vgpr_count(gfx90a) == 512
+    assert grow_register_counts(gfx90a, descriptor, used).vgpr_count(gfx90a) == 512
 
 
 def test_touched_registers() -> None:
@@ -152,18 +154,22 @@ def test_touched_registers() -> None:
 
 def test_an_indexed_register_may_be_any() -> None:
     program = lifted(("s_set_gpr_idx_on", sgpr(0), 1), ("v_mov_b32", vgpr(0), vgpr(1)), ("s_set_gpr_idx_off",), END)
-    assert vgpr(0, 256) in touched(program.functions) and sgpr(M0) in touched(program.functions)
-    assert agpr(0, 256) in touched(program.functions)  # those behind the VGPRs, too
+    assert vgpr(0, 256) in collect_accessed_registers(program.functions) and sgpr(M0) in collect_accessed_registers(
+        program.functions
+    )
+    assert agpr(0, 256) in collect_accessed_registers(program.functions)  # those behind the VGPRs, too
 
 
 def test_skipping_touches_no_other_registers() -> None:
     program = lifted(("s_setvskip", sgpr(0), 1), ("v_mov_b32", vgpr(0), vgpr(1)), ("s_setvskip", 0, 0), END)
-    assert touched(program.functions).vectors == RegSet.of(vgpr(0, 2))
+    assert collect_accessed_registers(program.functions).vectors == RegSet.of(vgpr(0, 2))
 
 
 def test_what_is_not_known_touches_everything() -> None:
     program = lifted(b"\xff\xff\xff\xff")
-    assert RegSet.of(vgpr(0, 256), sgpr(0, 100), sgpr(EXEC, 2)) - touched(program.functions) == RegSet()
+    assert (
+        RegSet.of(vgpr(0, 256), sgpr(0, 100), sgpr(EXEC, 2)) - collect_accessed_registers(program.functions) == RegSet()
+    )
 
 
 def test_registers_that_a_wave_starts_with() -> None:

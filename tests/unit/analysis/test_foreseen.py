@@ -28,7 +28,7 @@ def foreseen(*rows: Row) -> tuple[Foreseen, dict[int, str]]:
     """Of a kernel, and where its marks are: moves of a number to v9, which stands for the mark's name."""
     program = lift(build({"k": list(rows)}))
     (kernel,) = program.kernels
-    return analyse(program).foreseen(kernel), marks_in(kernel.function)
+    return analyse(program).find_launch_invariants(kernel), marks_in(kernel.function)
 
 
 def marks_in(function: Function) -> dict[int, str]:
@@ -92,7 +92,7 @@ def with_f(*rows: Row, f: Sequence[Row] = F) -> tuple[Foreseen, str]:
     """Of a kernel that may call f, and the marks that are foreseen."""
     program = lift(build({"k": list(rows), "f": list(f)}, ["k"]))
     (kernel,) = program.kernels
-    found = analyse(program).foreseen(kernel)
+    found = analyse(program).find_launch_invariants(kernel)
     return found, "".join(sorted(name for function in program.functions for pc, name in marks_in(function).items()
                                  if pc in found.pcs))
 
@@ -127,7 +127,7 @@ def test_nothing_is_known_behind_a_call_of_itself():
 def test_behind_a_pointer_control_comes_back_from_wherever_it_was():
     program = lift(load(sample("function_pointers").path.read_bytes()))
     (kernel,) = program.kernels
-    found = analyse(program).foreseen(kernel)
+    found = analyse(program).find_launch_invariants(kernel)
     [call] = [site for site in program.calls(kernel.function) if len(site.targets) > 1]
     own = {block.address for block in kernel.function.blocks} | {call.instr.end}
     assert call.indirect and not call.unknown and found.pcs <= own and max(found.pcs) > call.instr.pc
@@ -155,7 +155,7 @@ def test_an_argument_is_found_by_an_address_of_64_bits():
     rows = [("s_or_b64", sgpr(4, 2), sgpr(4, 2), 0), ("s_load_dword", sgpr(8), sgpr(4, 2), 8),
             ("s_cmp_eq_u32", sgpr(8), 7), ("s_cbranch_scc1", "end"), mark(1), "end:", mark(2), END]
     program = lift(load(code_object({"k": rows})), ["k"])
-    found = analyse(program).foreseen(program.kernel("k"))
+    found = analyse(program).find_launch_invariants(program.kernel("k"))
     for number, runs in (7, 0), (6, 1):
         told = foretell(found, GivenLaunch(struct.pack("<Q2I", 0, number, 0).ljust(280, b"\0"), (1, 1, 1), (64, 1, 1)))
         first, between, last = (block.address for block in program.kernel("k").function.blocks)
@@ -167,7 +167,7 @@ def saxpy() -> tuple[Foreseen, int, int]:
     program = lift(load(sample("saxpy").path.read_bytes()))
     (kernel,) = program.kernels
     entry, work, _ = kernel.function.blocks
-    return analyse(program).foreseen(kernel), entry.address, work.address
+    return analyse(program).find_launch_invariants(kernel), entry.address, work.address
 
 
 def given(n: int, groups: int, items: int) -> GivenLaunch:

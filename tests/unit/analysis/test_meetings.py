@@ -9,7 +9,7 @@ from synthetic import Row, build
 from luthier_py.analysis import Facts, analyse
 from luthier_py.analysis.lanes import ACTIVE, EXEC_BIT, INACTIVE, LaneState, States
 from luthier_py.analysis.lanes import _join as join_lanes
-from luthier_py.analysis.registers import allocated, owned
+from luthier_py.analysis.registers import collect_owned_registers, compute_allocated_registers
 from luthier_py.ir import Instr, Program, lift
 from luthier_py.isa import EXEC, VCC, Counter, Reg, RegSet, sgpr, vgpr
 
@@ -109,8 +109,8 @@ def test_a_function_of_two_kernels_has_the_registers_of_both() -> None:
     records = {name: replace(record, descriptor=record.descriptor.with_vgpr_count(obj.target, sizes[name])
                              .with_accum_offset(sizes[name])) for name, record in obj._kernels.items()}
     program = lift(replace(obj, kernels=tuple(records.values()), _kernels=records))
-    found = {function.name: regs for function, regs in owned(program).items()}
-    assert found["b"] == allocated(obj.target, records["b"].descriptor) != found["a"]
+    found = {function.name: regs for function, regs in collect_owned_registers(program).items()}
+    assert found["b"] == compute_allocated_registers(obj.target, records["b"].descriptor) != found["a"]
     assert found["f"] == found["a"] | found["b"]
 
 

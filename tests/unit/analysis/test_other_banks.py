@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from assembled import assembled
 
-from luthier_py.analysis import Facts, analyse, touched
+from luthier_py.analysis import Facts, analyse, collect_accessed_registers
 from luthier_py.analysis.effects import effect as found_effect
 from luthier_py.analysis.execution import START
 from luthier_py.ir import Instr, Program, lift
@@ -48,7 +48,7 @@ def test_what_is_written_in_another_bank_leaves_the_first_alone(
     assert vgpr(44) in facts.live_before(instrs[0]) and vgpr(261) in facts.live_before(instrs[1])
     assert [facts.obstacle(instr) is None for instr in instrs] == [True, False, False, False, True, True]
     assert "s_set_vgpr_msb, or s_setreg" in (facts.obstacle(instrs[1]) or "")
-    assert RegSet.of(vgpr(299)) & touched([program.kernel("k").function])
+    assert RegSet.of(vgpr(299)) & collect_accessed_registers([program.kernel("k").function])
 
 
 def test_what_keeps_the_first_bank_is_read_as_it_is(lifted: Callable[[str], Program]) -> None:
@@ -57,7 +57,7 @@ def test_what_keeps_the_first_bank_is_read_as_it_is(lifted: Callable[[str], Prog
     )
     facts, instrs = solved(program)
     assert vgpr(5) not in facts.live_before(instrs[1]) and all(facts.obstacle(instr) is None for instr in instrs)
-    assert not RegSet.of(vgpr(299)) & touched([program.kernel("k").function])
+    assert not RegSet.of(vgpr(299)) & collect_accessed_registers([program.kernel("k").function])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections import Counter
 
 from every_case import check_all
 
-from luthier_py.analysis import OUTSIDE, estimated, going_round, spanning
+from luthier_py.analysis import OUTSIDE, build_spanning_tree, estimate_frequencies, find_cyclic_pieces
 
 IN, OUT = OUTSIDE, OUTSIDE
 
@@ -19,7 +19,7 @@ def ways(pieces, edges):
 
 def equally_often(pieces, edges, rng):
     """By a tree of which nothing follows."""
-    return spanning(ways(pieces, edges), [rng.random() for _ in range(pieces)]).equally_often()
+    return build_spanning_tree(ways(pieces, edges), [rng.random() for _ in range(pieces)]).equally_often()
 
 
 def groups(pieces, *edges):
@@ -91,8 +91,8 @@ def check_executions(seed):
     following = {}
     for a, b in flow:
         following.setdefault(a, []).append(b)
-    found = spanning(ways(pieces, flow), [rng.random() for _ in range(pieces)])
-    again = going_round(ways(pieces, flow))
+    found = build_spanning_tree(ways(pieces, flow), [rng.random() for _ in range(pieces)])
+    again = find_cyclic_pieces(ways(pieces, flow))
     values = [rng.randint(-9, 99) for _ in range(pieces)]
     weights = found.weights(values)
     for counts in filter(None, (walk(rng, following) for _ in range(30))):
@@ -107,8 +107,8 @@ def test_all_executions_follow_from_those_of_few():
 
 def test_what_runs_often_is_not_counted_where_something_else_can_be():
     flow = ways(4, [(IN, 0), (0, 1), (0, 2), (1, 3), (2, 3), (3, 0), (3, OUT)])  # a choice in a loop
-    often = estimated(flow)
+    often = estimate_frequencies(flow)
     assert often[0] == often[3] == 2 * often[1] == 2 * often[2]
-    assert set(spanning(flow, [3, 1, 2, 3]).counted) == {1, 2}
-    assert going_round(flow) == [True] * 4
-    assert going_round(ways(2, [(IN, 0), (0, 1), (1, 1), (1, OUT)])) == [False, True]
+    assert set(build_spanning_tree(flow, [3, 1, 2, 3]).counted) == {1, 2}
+    assert find_cyclic_pieces(flow) == [True] * 4
+    assert find_cyclic_pieces(ways(2, [(IN, 0), (0, 1), (1, 1), (1, OUT)])) == [False, True]

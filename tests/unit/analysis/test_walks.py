@@ -33,7 +33,7 @@ def told(*rows: Row | str, groups: int = GROUPS, n: int = TURNS) -> tuple[Foreto
     """Of a launch with one wave in a group, and how often the mark was executed, a move to v9."""
     program = lift(load(code_object({"k": [("s_load_dword", N, sgpr(4, 2), 0), *rows, ("s_endpgm",)]})), ["k"])
     kernel = program.kernel("k")
-    found = foretell(analyse(program).foreseen(kernel),
+    found = foretell(analyse(program).find_launch_invariants(kernel),
                      GivenLaunch(struct.pack("<I", n).ljust(280, b"\0"), (groups, 1, 1), (64, 1, 1)))
     [mark] = [block for block in kernel.function.blocks for instr in block.instrs
               if (target := instr.inst.find("vdst")) is not None and target.reg == vgpr(9)]

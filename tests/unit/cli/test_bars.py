@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from patience import PATIENCE, until
 from rich.console import Console
 
-from luthier_py.cli.waiting import waiting
+from luthier_py.cli.waiting import show_progress
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.records.layout import LAUNCH
 from luthier_py.loader import load
@@ -52,12 +52,12 @@ def test_every_stage_is_told() -> None:
 def test_stages_and_work_groups_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     console = terminal()
     monkeypatch.setattr("luthier_py.cli.waiting.EVERY", 0.001)
-    with waiting(console=console, after=0) as bar:
+    with show_progress(console=console, after=0) as bar:
         assert bar is not None
         bar.stage("inject", 4, 7)
         device = EmulatorDevice(load(sample("saxpy").path.read_bytes()).target)
         device._running = running = SimpleNamespace(record=record(total=40, next=30))
-        bar.launching(device)
+        bar.launch(device)
         await_drawn(console, "30/40")
         running.record = record(total=40, next=60)
         await_drawn(console, "40/40")
@@ -73,7 +73,7 @@ def record(**values: int) -> NDArray[np.uint64]:
 
 def test_nothing_where_nobody_looks() -> None:
     for console, wanted in ((Console(file=StringIO()), True), (terminal(), False)):
-        with waiting(wanted, console, after=0) as bar:
+        with show_progress(wanted, console, after=0) as bar:
             assert bar is None
         assert drawn(console) == ""
 
@@ -81,7 +81,7 @@ def test_nothing_where_nobody_looks() -> None:
 def test_a_short_launch_shows_nothing() -> None:
     console = terminal()
     launch = Launch("saxpy", (4, 1, 1), (256, 1, 1), tuple(map(parse_argument, ARGUMENTS)))
-    with waiting(console=console, after=1e9) as bar:
+    with show_progress(console=console, after=1e9) as bar:
         done = launch_file(sample("saxpy").path, launch, load_tool("instr_count"), RunSettings("emulator"), bar)
     assert done.observed and "work-groups" not in drawn(console) and "instrumenting" not in drawn(console)
 

@@ -21,15 +21,18 @@ Luthier = Callable[..., tuple[int, str, str]]
 
 
 def test_a_script_stands_for_a_tool() -> None:
-    assert ToolChoice().scripted() == (None, []) and ToolChoice().scripted(NO_TOOL) == (NO_TOOL, [])
-    assert ToolChoice("t", option=["x=1"]).scripted(NO_TOOL) == ("t", ["x=1"])
-    assert ToolChoice(script=["a", "b\nc"]).scripted() == ("script", [r"text=a\nb\nc"])
-    assert ToolChoice(script_file=Path("f"), option=["x=1"]).scripted() == ("script", [f"file={Path.cwd()}/f", "x=1"])
+    assert ToolChoice().resolve_script() == (None, []) and ToolChoice().resolve_script(NO_TOOL) == (NO_TOOL, [])
+    assert ToolChoice("t", option=["x=1"]).resolve_script(NO_TOOL) == ("t", ["x=1"])
+    assert ToolChoice(script=["a", "b\nc"]).resolve_script() == ("script", [r"text=a\nb\nc"])
+    assert ToolChoice(script_file=Path("f"), option=["x=1"]).resolve_script() == (
+        "script",
+        [f"file={Path.cwd()}/f", "x=1"],
+    )
     given: dict[str, dict[str, Any]] = {
         "-t": {"tool": "t"}, "-e": {"script": ["a"]}, "-f": {"script_file": Path("f")}}  # fmt: skip
     for one, other in combinations(given, 2):
         with pytest.raises(Invalid, match=f"{one} and {other}: give one of them"):
-            ToolChoice(**given[one], **given[other]).scripted()
+            ToolChoice(**given[one], **given[other]).resolve_script()
 
 
 def test_options_of_a_tool() -> None:

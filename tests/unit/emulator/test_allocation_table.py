@@ -28,7 +28,7 @@ def published(memory):
 def test_changes_reach_those_who_read(seed):
     rng, memory, known = random.Random(seed), Memory(), {}
     place = memory.reserve(1 << 20)
-    with memory.reading():
+    with memory.publish_table():
         for _ in range(300):
             address = place + 4096 * rng.randrange(200)
             if address in known and rng.random() < 0.5:
@@ -42,7 +42,7 @@ def test_changes_reach_those_who_read(seed):
     inner = [a for a in known.values() if a.size]
     assert len(memory.table()) == len(inner)
     memory.free(place)
-    with memory.reading():
+    with memory.publish_table():
         assert not len(published(memory)) and not len(memory.table())
 
 
@@ -50,16 +50,16 @@ def test_a_table_stays_while_somebody_reads_it():
     """A thread that has its address searches it to the end, whatever is registered meanwhile."""
     memory = Memory()
     first, last = (memory.allocate(64, "first").address for _ in range(2))
-    with memory.reading():
+    with memory.publish_table():
         table = ctypes.c_uint64.from_address(memory.table_cell).value
         before = ctypes.string_at(table + 8, 48)
-        with memory.reading():
+        with memory.publish_table():
             more = [memory.allocate(64, "more").address for _ in range(200)]
         assert ctypes.string_at(table + 8, 48) == before
         assert ctypes.c_uint64.from_address(memory.table_cell).value != table
         memory.free(last)
         assert published(memory)[:, 0].tolist() == sorted({first, last, *more} - {last})
-    with memory.reading():
+    with memory.publish_table():
         assert len(published(memory)) == 201
 
 
@@ -67,7 +67,7 @@ def test_what_kernels_allocate_and_free_makes_no_new_tables():
     """Thousands of them in one launch: each change writes one record."""
     memory = Memory()
     place = memory.reserve(1 << 24)
-    with memory.reading():
+    with memory.publish_table():
         cells = set()
         for number in range(4000):
             memory.register(Allocation(place + 4096 * number, 4096, "block"))
@@ -80,7 +80,7 @@ def test_what_kernels_allocate_and_free_makes_no_new_tables():
             cells.add(ctypes.c_uint64.from_address(memory.table_cell).value)
         assert len(cells) < 10
         assert len(published(memory)) == 3000
-    with memory.reading():
+    with memory.publish_table():
         table = ctypes.c_uint64.from_address(memory.table_cell).value
         assert ctypes.c_uint64.from_address(table).value == 3000
 
@@ -101,7 +101,7 @@ def test_thousands_of_allocations_cost_a_launch_nothing():
         return min(times)
 
     def read():
-        with memory.reading():
+        with memory.publish_table():
             pass
 
     def change():

@@ -203,7 +203,7 @@ def traced(items: Any, block: Any) -> np.ndarray:
     x = np.zeros(items[0], np.float32)
     host.dispatch(base, obj.kernel("saxpy.luthier"), [items[0], 2.5, x, x.copy()], items, block)
     slots = RingReader(channel, np.frombuffer(bytearray(read_bytes(ring, memory.nbytes)), np.uint8)).take()
-    return channel.record.unpacked(slots)
+    return channel.record.unpack_records(slots)
 
 
 @pytest.mark.parametrize(("items", "block"), [((1000, 1, 1), (256, 1, 1)), ((33, 9, 5), (8, 4, 2))])

@@ -55,7 +55,7 @@ def backwards() -> list[CodeBlock]:
 def test_what_llvm_gets_at_once_does_not_grow() -> None:
     def sizes_of(count: int) -> tuple[int, int, int]:
         function = DividedFunction(straight(count), 0, SETTINGS)
-        texts = [function.written(name, Effort.FAST).ir for name in function.parts]
+        texts = [function.translate_part(name, Effort.FAST).ir for name in function.parts]
         routines = max(text.count("define internal") for text in texts)
         return max(map(len, texts)), sum(map(len, texts)), routines
 
@@ -95,7 +95,7 @@ def test_one_part_is_written_when_one_is_wanted(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(host_functions.Translator, "translate", noted)
     function = DividedFunction(straight(SHORT), 0, SETTINGS)
     first, *_ = function.parts
-    fast, well = (function.written(first, effort) for effort in (Effort.FAST, Effort.GENERATE))
+    fast, well = (function.translate_part(first, effort) for effort in (Effort.FAST, Effort.GENERATE))
     assert written == [first, first] and len(function.parts) > SHORT // sizes.PART
     assert fast.ir != well.ir and fast.numbers == well.numbers and fast.digest != well.digest
 

@@ -309,20 +309,20 @@ def test_only_what_was_translated_is_compared():
     memory = Memory()
     place = memory.allocate(1 << 16, "code").address
     text = MemoryText(target("gfx90a"), place, place, 1 << 16)
-    assert text.unchanged(), "nothing was used"
+    assert text.is_unchanged(), "nothing was used"
     functions = [range(256, 512), range(600, 640), range(20000, 20100), range(40000, 40004)]
     for pc in itertools.chain(*functions):
         if pc % 4 == 0:
-            text.used(pc, bytes(text.at(pc)[:4]))
-    assert text.unchanged()
+            text.note_decoded(pc, bytes(text.at(pc)[:4]))
+    assert text.is_unchanged()
     used = {pc for function in functions for pc in function}
     for pc in (0, 255, 256, 257, 511, 512, 599, 600, 639, 640, 19999, 20000, 20099, 20100, 40003, 40004, 65535):
         write_bytes(place + pc, b"\1")
-        assert text.unchanged() == (pc not in used)
+        assert text.is_unchanged() == (pc not in used)
         write_bytes(place + pc, b"\0")
-        assert text.unchanged()
+        assert text.is_unchanged()
     write_bytes(place + 700, b"\1\1\1\1")
-    text.used(700, text.at(700)[:4])
-    assert text.unchanged()
+    text.note_decoded(700, text.at(700)[:4])
+    assert text.is_unchanged()
     write_bytes(place + 700, b"\2")
-    assert not text.unchanged()
+    assert not text.is_unchanged()

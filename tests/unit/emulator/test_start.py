@@ -12,9 +12,9 @@ from luthier_py.emulator.records.layout import WAVE
 from luthier_py.emulator.waves.launch import (
     LaunchMemory,
     Residence,
+    compute_preloaded_range,
     group_id_places,
     image_stride,
-    preloaded_range,
     user_sgprs,
     wave_images,
     work_item_rows,
@@ -84,7 +84,7 @@ def test_preloaded_arguments():
     changed = type(record)(
         record.name, record.symbol, record.descriptor_address, descriptor, record.entry, record.metadata, record.args
     )
-    asked = preloaded_range(descriptor)
+    asked = compute_preloaded_range(descriptor)
     arguments = struct.pack("<6I", 1, 2, 3, 4, 5, 6)[asked.start : asked.stop]
     sgprs = user_sgprs(shape(record=changed), LaunchMemory(0, 0, 0, preloaded=arguments), 0)
     assert sgprs[-3:] == [2, 3, 4]

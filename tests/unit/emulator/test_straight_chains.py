@@ -84,7 +84,7 @@ def check_translation(isa: InstructionSet, insts: Sequence[Inst]) -> None:
     for effort in (Effort.GENERATE, Effort.FAST):
         with shallow_stack():
             for part in function.parts:
-                function.written(part, effort)
+                function.translate_part(part, effort)
 
 
 @pytest.mark.parametrize("kind", CHAINS)

@@ -18,7 +18,7 @@ from luthier_py import llvm, storage
 from luthier_py.emulator.code import code, hosted_part
 from luthier_py.emulator.code.code import HostedCode
 from luthier_py.emulator.code.compile_queue import CompileQueue
-from luthier_py.emulator.code.engine import kept_code
+from luthier_py.emulator.code.engine import read_cached_code
 from luthier_py.emulator.code.hosted_part import HostedPart
 from luthier_py.emulator.options import sizes
 from luthier_py.emulator.options.checks import ALL, Checks
@@ -96,8 +96,8 @@ def test_better_code_takes_its_place_and_is_used_at_once_from_then_on(monkeypatc
         until(run_again)
         assert replaced
         for hosted in replaced:
-            assert kept_code(hosted.part.digest, Effort.GENERATE) is not None
-            assert kept_code(hosted.part.digest, Effort.FAST) is not None
+            assert read_cached_code(hosted.part.digest, Effort.GENERATE) is not None
+            assert read_cached_code(hosted.part.digest, Effort.FAST) is not None
             place = storage.cache_key(llvm.host_identity(), Effort.GENERATE.name, hosted.part.digest)
             Path(os.environ[storage.CACHE], "host", place[:2], place[2:]).unlink()
     assert ran("mandelbrot") == expected
@@ -107,7 +107,7 @@ def test_better_code_takes_its_place_and_is_used_at_once_from_then_on(monkeypatc
 
     def noted(hosted: HostedPart, text: Callable[[], str]) -> tuple[bytes, Effort]:
         found = code_of(hosted, text)
-        used.append((found[1], kept_code(hosted.part.digest, Effort.GENERATE) is not None))
+        used.append((found[1], read_cached_code(hosted.part.digest, Effort.GENERATE) is not None))
         return found
 
     monkeypatch.setattr(HostedPart, "code", noted)

@@ -73,7 +73,7 @@ def test_so_are_loads_in_loops(name):
     function = DividedFunction(discover(lambda pc: ISA.decode(code[pc : pc + 8]), 0), 0, Settings(64, 0xF0, ISA.target))
     (part,) = function.parts
     for effort in (Effort.GENERATE, Effort.OPTIMISE):
-        loads = re.findall(r"load (volatile )?\S+.*, align 1$", function.written(part, effort).ir, re.M)
+        loads = re.findall(r"load (volatile )?\S+.*, align 1$", function.translate_part(part, effort).ir, re.M)
         assert loads and all(loads)
 
 
@@ -84,7 +84,7 @@ def test_better_code_of_another_translator_is_not_taken(monkeypatch):
 
     def digests() -> list[str]:
         function = DividedFunction(blocks, 0, Settings(64, 0xF0, ISA.target))
-        return [function.written(name, function.effort).digest for name in function.parts]
+        return [function.translate_part(name, function.effort).digest for name in function.parts]
 
     before = digests()
     monkeypatch.setattr(host_functions, "translator", lambda: "another")

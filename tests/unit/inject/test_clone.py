@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from synthetic import Row, build
 
-from luthier_py.inject.clone import cloned
+from luthier_py.inject.clone import clone_function
 from luthier_py.inject.items import Referent, Single
 from luthier_py.ir import lift
 from luthier_py.isa import sgpr
@@ -22,7 +22,9 @@ def targets(rows: list[Row], **functions: list[Row]) -> tuple[list[Referent], di
     """What low halves of addresses are of, in order; and where functions and blocks are."""
     program = lift(build({"k": rows, **functions}))
     function = program.kernel("k").function
-    clone = cloned(program, function, "k.luthier", function.entries, {each.address for each in program.functions}, {})
+    clone = clone_function(
+        program, function, "k.luthier", function.entries, {each.address for each in program.functions}, {}
+    )
     found = [item.reference.target for item in clone.items if isinstance(item, Single) and item.reference is not None]
     return found[::2], {each.name: each.address for each in program.functions}
 

@@ -14,7 +14,7 @@ from luthier_py.errors import HookError
 from luthier_py.intrinsics import as_bits
 from luthier_py.ir import Instr
 from luthier_py.isa import instruction_set, target, vgpr
-from luthier_py.isa.vector_modes import field_bits, float_fields, mode_field, written_mode
+from luthier_py.isa.vector_modes import compute_written_mode_bits, field_bits, float_fields, mode_field
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.tool import Hooks
@@ -220,7 +220,7 @@ def test_fields_of_each_generation(name: str, bits: tuple[int, ...]) -> None:
     ("gfx1250", "s_set_vgpr_msb 1", 0), ("gfx1250", "v_add_f32 v0, v1, v2", 0),
 ])
 def test_bits_of_mode_that_instructions_write(name: str, text: str, bits: int) -> None:
-    assert written_mode(instruction_set(target(name)).parse(text)) == bits
+    assert compute_written_mode_bits(instruction_set(target(name)).parse(text)) == bits
 
 
 NATIVE = r"""

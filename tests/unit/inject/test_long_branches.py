@@ -188,11 +188,16 @@ def four_bytes_more(kind, distance):
     return STORED(kind, distance + 4 * (near and low))
 
 
-ITEMS, REBUILT, HALVES, STORED = cloning._Apart.items, cloning._Apart.rebuilt, cloning._HALVES, FixupKind.stored
+ITEMS, REBUILT, HALVES, STORED = (
+    cloning._Apart.items,
+    cloning._Apart.make_relocatable,
+    cloning._HALVES,
+    FixupKind.encode_distance,
+)
 WRONG = {
-    "a distance is 4 bytes more": (FixupKind, "stored", four_bytes_more),
+    "a distance is 4 bytes more": (FixupKind, "encode_distance", four_bytes_more),
     "a distance counts from elsewhere": (
-        cloning._Apart, "rebuilt",
+        cloning._Apart, "make_relocatable",
         lambda apart, instr, builder, base: REBUILT(apart, instr, builder, next(iter(apart.labels.values())))),
     "halves are the other way round": (cloning, "_HALVES", {
         (back, high): (HALVES[back, not high][0], make) for (back, high), (_, make) in HALVES.items()}),
@@ -207,7 +212,7 @@ WRONG = {
     "it goes to another block": (
         cloning._Apart, "target", lambda apart, builder: Referent(label=next(iter(apart.labels.values())))),
     "it goes as far as the original": (
-        cloning._Apart, "rebuilt", lambda apart, instr, builder, base: Single(instr.inst, instr)),
+        cloning._Apart, "make_relocatable", lambda apart, instr, builder, base: Single(instr.inst, instr)),
     "the register has another number": (cloning._Apart, "items", with_another_offset),
 }
 

@@ -19,12 +19,12 @@ from luthier_py.inject.resources import (
     VECTORS_FIRST,
     Component,
     at_no_cost,
+    collect_used_registers,
     components,
     counts,
     for_fewer_waves,
-    grown,
+    grow_register_counts,
     occupancy,
-    used_by,
     wave_homes,
 )
 from luthier_py.intrinsics import atomic_add, lane_id
@@ -81,7 +81,7 @@ def test_metadata_counts_registers_as_llvm_does() -> None:
 def test_registers_that_are_only_read_are_used() -> None:
     isa = instruction_set(target("gfx90a"))
     item = Single(isa.parse("v_mov_b32_e32 v3, v40"), edit=Edit(Cause.PROLOGUE))
-    assert used_by([Clone(0, "k", (item,), {})]).vgpr == RegSet.of(vgpr(3), vgpr(40)).vgpr
+    assert collect_used_registers([Clone(0, "k", (item,), {})]).vgpr == RegSet.of(vgpr(3), vgpr(40)).vgpr
 
 
 def test_a_kernel_has_the_room_that_it_needs_itself() -> None:
@@ -168,7 +168,7 @@ def test_all_that_is_allowed_may_be_used_at_once(name: str, allowed: Allowed, or
         one = replace(component, kernels=(replace(kernel, record=record),))
         had = occupancy(wanted, descriptor).waves
         group = wanted.waves_of_group(1024, descriptor.wave_size, bool(descriptor.wgp_mode))
-        after = occupancy(wanted, grown(wanted, descriptor, allowed(program, one, order))).waves
+        after = occupancy(wanted, grow_register_counts(wanted, descriptor, allowed(program, one, order))).waves
         assert after >= (had if allowed is at_no_cost else min(had, group))
 
 
@@ -178,5 +178,5 @@ def test_descriptors_count_the_registers_that_code_names(name: str, wave_size: i
     processor = target(name)
     empty = KernelDescriptor(bytes(DESCRIPTOR_BYTES)).replace(enable_wavefront_size32=wave_size == 32)
     for last in range(64):
-        made = grown(processor, empty, RegSet.of(vgpr(last)))
-        assert last < made.named_vgpr_count(processor) <= made.vgpr_count(processor)
+        made = grow_register_counts(processor, empty, RegSet.of(vgpr(last)))
+        assert last < made.count_addressable_vgprs(processor) <= made.vgpr_count(processor)

@@ -63,5 +63,5 @@ def test_places_by_flag() -> None:
     isa = instruction_set(target("gfx90a"))
     code = b"".join(isa.make(*each).raw for each in (("s_nop", 0), ("s_branch", 1), ("s_nop", 0), ("s_endpgm",)))
     [columns] = read_columns(isa, [(0, code)])
-    assert columns.flagged(OpFlag.TERMINATOR) == [1, 3] and columns.flagged(OpFlag.TERMINATOR, 2) == [3]
-    assert columns.taken(slice(1, 3)).pcs.tolist() == [4, 8]
+    assert columns.find_flagged(OpFlag.TERMINATOR) == [1, 3] and columns.find_flagged(OpFlag.TERMINATOR, 2) == [3]
+    assert columns.select_places(slice(1, 3)).pcs.tolist() == [4, 8]

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.isa import M0, VCC, agpr, instruction_set, sgpr, target, vgpr
-from luthier_py.isa.hazards import joined, missing_states, passed, produced, unsafe_shift_amount
+from luthier_py.isa.hazards import (
+    advance_hazards,
+    compute_missing_states,
+    find_produced_hazards,
+    join_hazards,
+    unsafe_shift_amount,
+)
 
 ISA = instruction_set(target("gfx90a"))
 V, S, A = vgpr, sgpr, agpr
@@ -18,8 +24,8 @@ def wait_states(isa, before, inst):
     """Those that are missing between the end of ``before``, in the order in which it runs, and ``inst``."""
     owed = {}
     for earlier in before:
-        owed = joined(passed(isa, owed, earlier), produced(isa, earlier))
-    return missing_states(isa, owed, inst)
+        owed = join_hazards(advance_hazards(isa, owed, earlier), find_produced_hazards(isa, earlier))
+    return compute_missing_states(isa, owed, inst)
 
 
 def missing(before, after) -> int:
@@ -90,4 +96,7 @@ def test_shift_amounts_in_the_last_register_of_a_block() -> None:
 ])
 def test_gfx1250_would_lose_a_bank_switch_right_behind_mode(before: str, states: int) -> None:
     isa = instruction_set(target("gfx1250"))
-    assert missing_states(isa, produced(isa, isa.parse(before)), isa.parse("s_set_vgpr_msb 1")) == states
+    assert (
+        compute_missing_states(isa, find_produced_hazards(isa, isa.parse(before)), isa.parse("s_set_vgpr_msb 1"))
+        == states
+    )

@@ -6,8 +6,8 @@ import pytest
 from each_target import EACH_TARGET
 
 from luthier_py.isa import Inst, InstructionSet, instruction_set, target
-from luthier_py.isa.chains import cured_rows, left, possible_chains
-from luthier_py.isa.owed import NOTHING, missing, possible
+from luthier_py.isa.chains import drop_ended_patterns, possible_chains, select_mitigated_hazards
+from luthier_py.isa.owed import NOTHING, find_missing_mitigations, possible
 from luthier_py.isa.registers import RegSet
 
 WAIT_SOURCES, WAIT_RESULTS = "s_waitcnt_depctr depctr_vm_vsrc(0)", "s_waitcnt_depctr depctr_va_vdst(0)"
@@ -18,8 +18,8 @@ def needed(isa: InstructionSet, before: list[str], inst: str) -> list[str]:
     owed, last, instructions = NOTHING, isa.parse(inst), [isa.parse(text) for text in before]
     rows = possible(isa, {last.op, *(earlier.op for earlier in instructions)})
     for earlier in instructions:
-        owed = owed.behind(isa, earlier).join(rows.own(isa, earlier)).join(owed.carried(isa, earlier))
-    return [isa.text(wait) for wait in missing(isa, [owed], last).instructions(isa, last)]
+        owed = owed.behind(isa, earlier).join(rows.own(isa, earlier)).join(owed.extend_patterns(isa, earlier))
+    return [isa.text(wait) for wait in find_missing_mitigations(isa, [owed], last).instructions(isa, last)]
 
 
 @pytest.mark.parametrize(("name", "wave_size", "before", "inst", "expected"), [
@@ -94,10 +94,10 @@ def anything(isa: InstructionSet) -> Inst:
 def test_every_cure_ends_what_it_is_for(row) -> None:
     for wave_size in row.wave_sizes:
         isa = instruction_set(row, wave_size)
-        for hazard in cured_rows(isa):
+        for hazard in select_mitigated_hazards(isa):
             chains = {(hazard, len(hazard.links), len(hazard.links) - 1): RegSet.by_file(sgpr=1 << 106 | 1, vgpr=1)}
             for text in hazard.cure(isa, anything(isa)):
-                chains = left(chains, isa.parse(text))
+                chains = drop_ended_patterns(chains, isa.parse(text))
             assert not chains, hazard.name
 
 

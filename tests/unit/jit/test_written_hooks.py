@@ -11,8 +11,8 @@ from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import instruction_set, target
 from luthier_py.jit.frontend import hook_ir
 from luthier_py.tool import U32, Hook, Parameter, Pointer, Signature, hook, ptr, u32
-from luthier_py.tool.hook import made_hook
-from luthier_py.tool.written import written
+from luthier_py.tool.hook import make_hook
+from luthier_py.tool.written import build_function
 
 PARAMETERS = Parameter("total", Pointer(U32), False), Parameter("n", U32, False)
 
@@ -25,8 +25,8 @@ def add(total: ptr[u32], n: u32) -> None:
 
 
 def tree(text: str) -> Hook:
-    function = written("add", ["total", "n"], ast.parse(text).body, {"atomic_add": atomic_add}, "notes:7")
-    return made_hook(function, "active", Signature(PARAMETERS, ()), None)
+    function = build_function("add", ["total", "n"], ast.parse(text).body, {"atomic_add": atomic_add}, "notes:7")
+    return make_hook(function, "active", Signature(PARAMETERS, ()), None)
 
 
 def test_a_tree_is_compiled_as_its_source_would_be() -> None:

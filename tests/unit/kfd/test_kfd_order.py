@@ -18,10 +18,10 @@ class Nobody:
     def dispatch(self, gpu: int, packet: int, queue: int) -> None: ...
     def halt(self, gpu: int, queue: int) -> None: ...
 
-    def touched(self) -> AbstractContextManager[None]:
+    def defer_unmapping(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def failed(self, queue: DriverQueue, error: Exception) -> None:
+    def report_failure(self, queue: DriverQueue, error: Exception) -> None:
         raise error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.isa import instruction_set, target
-from luthier_py.link import bound
+from luthier_py.link import apply_bindings
 from luthier_py.loader import load
 from luthier_py.pipeline import carry_out, plan
 from luthier_py.samples import sample
@@ -26,7 +26,7 @@ def test_bindings(name: str) -> None:
     assert table is not None
     pointed = {int.from_bytes(original.read(r.address, 8), "little") or r.addend for r in original.relocations}
     assert {binding.address for binding in made.bindings} == {table.address, min(pointed)}
-    loaded = bound(made.data, made.bindings, BASE)
+    loaded = apply_bindings(made.data, made.bindings, BASE)
     changed = {at - at % 4 for at, byte in enumerate(loaded) if byte != made.data[at]}
     assert changed <= {at for b in made.bindings for at in (b.getpc, b.low, b.high)}
     for binding in made.bindings:

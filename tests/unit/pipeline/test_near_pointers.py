@@ -352,7 +352,7 @@ def test_pointers_go_in_and_out_of_cpp(in_cpp: Hooks) -> None:
 
 
 def test_private_memory_that_nobody_has_set_up_is_refused(compiled, monkeypatch) -> None:
-    monkeypatch.setattr(Private, "used", lambda self, cells: range(0))
+    monkeypatch.setattr(Private, "compute_used_range", lambda self, cells: range(0))
     with pytest.raises(CheckFailed, match="hook in_scratch touches private memory, and the kernel is not started with"):
         instrument(compiled("scratch")[1], Read(AddressForm.SCRATCH, in_scratch))
 

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from luthier_py.pipeline import uncollected
+from luthier_py.pipeline import suspend_garbage_collection
 
 
 @pytest.mark.parametrize("before", [True, False])
@@ -14,7 +14,7 @@ def test_as_it_was(before: bool) -> None:
     was = gc.isenabled()
     (gc.enable if before else gc.disable)()
     try:
-        with pytest.raises(KeyError), uncollected(), uncollected():
+        with pytest.raises(KeyError), suspend_garbage_collection(), suspend_garbage_collection():
             assert not gc.isenabled()
             raise KeyError
         assert gc.isenabled() is before

@@ -59,7 +59,7 @@ class Counts(Tool):
 def test_who_touches_the_address(monkeypatch: pytest.MonkeyPatch, callees: dict[str, list[Row]]) -> None:
     data = code_object({"k": KERNEL, **callees})
     assert instrument(data, Counts()).patched.report
-    monkeypatch.setattr(discover, "touched_by", lambda code: 0)
+    monkeypatch.setattr(discover, "collect_touched_scalars", lambda code: 0)
     with pytest.raises(CheckFailed, match=r"where this goes is not the same on all ways.*s_swappc_b64 .*s\[10:11\]"):
         instrument(data, Counts())
 

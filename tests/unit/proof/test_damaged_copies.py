@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from luthier_py.errors import CheckFailed
-from luthier_py.link import bound, layout
+from luthier_py.link import apply_bindings, layout
 from luthier_py.loader import DESCRIPTOR_BYTES, SectionType, load
 from luthier_py.pipeline import carry_out, instrument, plan
 from luthier_py.proof import prove
@@ -30,7 +30,7 @@ def apart():
 
 
 def check(made, data: bytes, apart: bool = False) -> None:
-    prove(made.obj.data, bound(bytes(data), made.bindings, 0), made.patched.claim, apart)
+    prove(made.obj.data, apply_bindings(bytes(data), made.bindings, 0), made.patched.claim, apart)
 
 
 def offset(data: bytes, name: str) -> int:

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from luthier_py.isa import MODE, InstructionSet, instruction_set, target
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.proof.float_modes import (
     PLAIN,
     UNKNOWN_MODE,
     FloatMode,
     computes_in,
+    evaluate_mode_access,
     float_modes,
     leaves_mode,
-    moved_mode,
 )
 from luthier_py.proof.meanings import UNKNOWN
 from luthier_py.proof.now import Now
@@ -33,7 +33,7 @@ def behind(*texts: str, isa: InstructionSet = ISA) -> Now:
     now = Now(NOTHING)
     for text in texts:
         inst = isa.parse(text)
-        made = moved_mode(isa.target, inst, meaning(inst.op), now)
+        made = evaluate_mode_access(isa.target, inst, find_meaning(inst.op), now)
         now.terms.update({MODE: UNKNOWN} | made if inst.writes.sgpr >> MODE & 1 else made)
     return now
 

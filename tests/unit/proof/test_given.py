@@ -29,8 +29,8 @@ def homes(monkeypatch, place):
 
 def claimed(monkeypatch, change):
     """Functions are claimed as ``change`` says."""
-    own = apply.claimed_function
-    monkeypatch.setattr(apply, "claimed_function", lambda *args: change(own(*args)))
+    own = apply.build_function_claim
+    monkeypatch.setattr(apply, "build_function_claim", lambda *args: change(own(*args)))
 
 
 def without_prologue(monkeypatch):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from luthier_py.isa import SCC, Inst, InstructionSet, OpFlag, RegFile, instruction_set, sgpr, target
-from luthier_py.isa.semantics import Scalar, meaning
+from luthier_py.isa.semantics import Scalar, find_meaning
 from luthier_py.isa.semantics.readers.evaluate import evaluate
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, constant
 from luthier_py.proof.addresses import scalar_results
@@ -20,7 +20,7 @@ ADDRESS = 0x1234_FFFF_FFF0
 def scalars(isa: InstructionSet) -> Iterator[Inst]:
     """An instruction of each scalar operation of one or two registers, s4 and s6 with what follows them."""
     for op in isa.ops:
-        if OpFlag.SALU not in op.flags or not isinstance(meaning(op), Scalar):
+        if OpFlag.SALU not in op.flags or not isinstance(find_meaning(op), Scalar):
             continue
         registers = {"sdst": 8, "src0": 4, "src1": 6}
         operands = [sgpr(registers[each.name], each.dwords) for each in op.operands if each.name in registers]

@@ -15,7 +15,7 @@ from luthier_py.analysis import Pending
 from luthier_py.analysis.waits import NONE_PENDING, wait_for
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import Inst, InstructionSet, RegSet, Target, instruction_set, vgpr
-from luthier_py.proof.pending import NOTHING, issued, owed
+from luthier_py.proof.pending import NOTHING, collect_pending_registers, step_pending
 
 V4 = RegSet.of(vgpr(4))
 
@@ -37,15 +37,15 @@ def in_order(isa: InstructionSet, number: int) -> list[Inst]:
 def test_however_many_came_behind(row: Target) -> None:
     isa = instruction_set(row)
     for load, other in zip(in_order(isa, 4), in_order(isa, 20), strict=True):
-        pending, proved = Pending(NONE_PENDING).after(isa, load), issued(isa, load, NOTHING)
+        pending, proved = Pending(NONE_PENDING).after(isa, load), step_pending(isa, load, NOTHING)
         for behind in range(80):
             seen, shown = pending, proved
-            assert seen.registers.overlaps(V4) and owed(shown) & V4.bits
+            assert seen.registers.overlaps(V4) and collect_pending_registers(shown) & V4.bits
             for inst in wait_for(isa, pending, V4):
-                seen, shown = seen.after(isa, inst), issued(isa, inst, shown)
+                seen, shown = seen.after(isa, inst), step_pending(isa, inst, shown)
             assert not seen.registers.overlaps(V4), (isa.text(load), behind)
-            assert not owed(shown) & V4.bits, (isa.text(load), behind)
-            pending, proved = pending.after(isa, other), issued(isa, other, proved)
+            assert not collect_pending_registers(shown) & V4.bits, (isa.text(load), behind)
+            pending, proved = pending.after(isa, other), step_pending(isa, other, proved)
 
 
 @hook

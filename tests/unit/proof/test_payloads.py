@@ -9,7 +9,7 @@ import pytest
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import Reg, Space, instruction_set, sgpr, target, vgpr
 from luthier_py.proof.claim import Payload
-from luthier_py.proof.payloads import found_at, summary
+from luthier_py.proof.payloads import match_payload, summary
 
 TARGETS = (("gfx900", 64), ("gfx90a", 64), ("gfx942", 64), ("gfx1030", 32), ("gfx1100", 32), ("gfx1200", 32),
            ("gfx1250", 32))
@@ -133,7 +133,7 @@ def test_a_payload_is_found_in_other_registers_and_nothing_else_is() -> None:
 
     def find(listing: str) -> dict[int, int]:
         code = isa.assemble(listing)
-        return found_at(isa, one, known, 0, lambda pc: isa.decode(code, pc), ())[1]
+        return match_payload(isa, one, known, 0, lambda pc: isa.decode(code, pc), ())[1]
 
     assert find("s_add_u32 s7, s7, s9\ns_nop 3\nv_mov_b32_e32 v4, s7")[0] == 7
     for other in ("s_add_u32 s7, s7, s9\nv_mov_b32_e32 v4, s9", "s_add_u32 s7, s7, s7\nv_mov_b32_e32 v4, s7",
@@ -152,10 +152,10 @@ def test_a_jump_of_the_payload_behind_a_group_of_islands_is_found() -> None:
     listing = ("s_cbranch_scc0 other\ns_mov_b32 s0, 1\ns_branch behind\ns_branch far\ns_branch far\nbehind:\n"
                "s_branch {}\nother:\ns_mov_b32 s0, 2\nend:\ns_mov_b32 s1, s0\nfar:\ns_endpgm")
     code = isa.assemble(listing.format("end"))
-    assert found_at(isa, one, known, 0, lambda pc: isa.decode(code, pc), ())[0][2] == 20
+    assert match_payload(isa, one, known, 0, lambda pc: isa.decode(code, pc), ())[0][2] == 20
     wrong = isa.assemble(listing.format("other"))
     with pytest.raises(CheckFailed, match="elsewhere"):
-        found_at(isa, one, known, 0, lambda pc: isa.decode(wrong, pc), ())
+        match_payload(isa, one, known, 0, lambda pc: isa.decode(wrong, pc), ())
 
 
 @pytest.mark.parametrize(("between", "found"), [("s_nop 3", True), ("v_nop", True), ("v_mov_b32 v6, v7", False)])
@@ -167,10 +167,10 @@ def test_hazards_of_the_applications_are_met_inside_of_a_hook(between: str, foun
     code = isa.assemble("\n".join([lines[0], between, lines[1]]))
     places = (0, len(isa.assemble("\n".join([lines[0], between]))), len(code))
     if found:
-        assert found_at(isa, one, summary(isa, one), 0, lambda pc: isa.decode(code, pc), ())[0] == [*places]
+        assert match_payload(isa, one, summary(isa, one), 0, lambda pc: isa.decode(code, pc), ())[0] == [*places]
     else:
         with pytest.raises(CheckFailed, match="is not as it was compiled"):
-            found_at(isa, one, summary(isa, one), 0, lambda pc: isa.decode(code, pc), ())
+            match_payload(isa, one, summary(isa, one), 0, lambda pc: isa.decode(code, pc), ())
 
 
 def test_islands_behind_a_jump_of_the_payload_lie_by() -> None:
@@ -181,10 +181,10 @@ def test_islands_behind_a_jump_of_the_payload_lie_by() -> None:
     known = summary(isa, one)
     listing = "s_branch {}\ns_branch far\nthere:\ns_mov_b32 s4, 1\nover:\ns_mov_b32 s5, 2\ns_nop 0\nfar:\ns_nop 0"
     code = isa.assemble(listing.format("over"))
-    assert found_at(isa, one, known, 0, lambda pc: isa.decode(code, pc), ())[0] == [0, 8, 12, 16]
+    assert match_payload(isa, one, known, 0, lambda pc: isa.decode(code, pc), ())[0] == [0, 8, 12, 16]
     astray = isa.assemble(listing.format("there"))
     with pytest.raises(CheckFailed, match="goes elsewhere"):
-        found_at(isa, one, known, 0, lambda pc: isa.decode(astray, pc), ())
+        match_payload(isa, one, known, 0, lambda pc: isa.decode(astray, pc), ())
 
 
 IN_SOME_LANES = ("v_mov_b32_e32 v4, 1", "v_cmp_gt_u32_e32 vcc, 3, v0", "s_and_saveexec_b64 s[2:3], vcc",

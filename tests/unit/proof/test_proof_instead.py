@@ -16,7 +16,7 @@ from luthier_py.isa.glue import nothing
 from luthier_py.loader import load
 from luthier_py.pipeline import compile_hooks
 from luthier_py.proof import prove
-from luthier_py.proof.code import decoded
+from luthier_py.proof.code import decode_ranges
 from luthier_py.proof.instead import with_instead
 from luthier_py.tool import recorder
 from luthier_py.wanted import check_wanted
@@ -91,7 +91,7 @@ def test_an_operation_on_memory_that_is_gone_is_waited_for(monkeypatch):
         m.remove(found(m, "GLOBAL_LOAD_DWORD")[0])
 
     made(rows, without)
-    monkeypatch.setattr(recorder, "standing_for", lambda isa, inst, given: nothing(isa))
+    monkeypatch.setattr(recorder, "make_replacement", lambda isa, inst, given: nothing(isa))
     with pytest.raises(CheckFailed, match="counted otherwise"):
         made(rows, without)
 
@@ -120,13 +120,13 @@ def test_the_applications_own_distances_are_kept(monkeypatch):
 ])
 def test_what_no_tool_may_want(old, new, why):
     inst = ISA.parse(old)
-    code = decoded(ISA, [(0x1000, inst.size_bytes)], lambda at, size: inst.raw, "k")
+    code = decode_ranges(ISA, [(0x1000, inst.size_bytes)], lambda at, size: inst.raw, "k")
     with pytest.raises(CheckFailed, match=why):
         with_instead(code, {0x1000: ISA.parse(new).raw}, "k")
 
 
 def test_something_else_than_one_instruction():
-    code = decoded(ISA, [(0x1000, 4)], lambda at, size: nothing(ISA).raw, "k")
+    code = decode_ranges(ISA, [(0x1000, 4)], lambda at, size: nothing(ISA).raw, "k")
     for raw, at in ((b"\xff" * 4, 0x1000), (nothing(ISA).raw * 2, 0x1000), (nothing(ISA).raw, 0x1004)):
         with pytest.raises(CheckFailed):
             with_instead(code, {at: raw}, "k")

@@ -10,23 +10,23 @@ from luthier_py import Mutator, Variable, u64
 from luthier_py.analysis import Facts
 from luthier_py.errors import CheckFailed, EditConflict
 from luthier_py.isa import instruction_set, target
-from luthier_py.isa.vector_modes import Turned, turned
+from luthier_py.isa.vector_modes import Turned, classify_mode_switch
 from luthier_py.proof.addresses import Goes
-from luthier_py.proof.code import decoded
-from luthier_py.proof.graph import body, joined
-from luthier_py.proof.modes import solved_modes, stepped
+from luthier_py.proof.code import decode_ranges
+from luthier_py.proof.graph import body, build_graph
+from luthier_py.proof.modes import solve_modes, step_modes
 
 ISA = instruction_set(target("gfx942"))
 
 
 def modes_before_the_end(listing: str):
     data = ISA.assemble(listing)
-    code = decoded(ISA, [(0, len(data))], lambda start, size: data[start:start + size], "k")
-    graph = joined([body("k", 0, code, [0], True, code.end(len(code) - 1))], [Goes()], ())
+    code = decode_ranges(ISA, [(0, len(data))], lambda start, size: data[start:start + size], "k")
+    graph = build_graph([body("k", 0, code, [0], True, code.end(len(code) - 1))], [Goes()], ())
     last = len(graph.nodes) - 1
-    modes = solved_modes(graph)[last]
+    modes = solve_modes(graph)[last]
     for at in graph.nodes[last].span[:-1]:
-        modes = stepped(ISA, code.inst(at), modes)
+        modes = step_modes(ISA, code.inst(at), modes)
     return modes
 
 
@@ -55,8 +55,8 @@ def test_skipping_ends_one_instruction_behind_the_switch(listing: str, skips: bo
 ])
 def test_values_of_mode_choose_banks_of_vector_registers(text: str, does: Turned) -> None:
     inst, without = instruction_set(target("gfx1250")).parse(text), target("gfx1201")
-    assert turned(target("gfx1250"), inst) is does
-    assert turned(without, inst) is (does if does is Turned.BOTH_ON else Turned.NOT)
+    assert classify_mode_switch(target("gfx1250"), inst) is does
+    assert classify_mode_switch(without, inst) is (does if does is Turned.BOTH_ON else Turned.NOT)
 
 
 def on_way(taken: bool) -> None:

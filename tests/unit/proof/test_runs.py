@@ -13,7 +13,7 @@ from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT
 from luthier_py.proof.claim import ClonedFunction, InCell
 from luthier_py.proof.insertions import Duty, settle
 from luthier_py.proof.liveness import Live
-from luthier_py.proof.pending import NOTHING, issued
+from luthier_py.proof.pending import NOTHING, step_pending
 from luthier_py.proof.runs import Runner, Tool
 
 S, V, A = (lambda n: 1 << n), (lambda n: 1 << VGPR_SHIFT + n), (lambda n: 1 << AGPR_SHIFT + n)
@@ -37,7 +37,7 @@ def run(
     application: tuple[int, ...] = (), home: Reg | LaneOf | InCell | None = None, homes=NO_HOMES,
 ) -> None:
     """Raises CheckFailed. ``before``: what the application has issued; ``application``: where it is, else behind."""
-    pending = issued(isa, isa.parse(before), NOTHING) if before else NOTHING
+    pending = step_pending(isa, isa.parse(before), NOTHING) if before else NOTHING
     runner = runner_of(listing, isa, application, homes if home is None else {0: home})
     settle(runner, runner.run(0, pending), Duty(Live(active | 3 << EXEC, inactive), plain, False), 0, 0)
 

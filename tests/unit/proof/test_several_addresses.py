@@ -11,7 +11,7 @@ from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import sgpr, vgpr
 from luthier_py.pipeline import instrument
 from luthier_py.proof.addresses import Goes, follow
-from luthier_py.proof.code import decoded
+from luthier_py.proof.code import decode_ranges
 from luthier_py.proof.graph import body
 
 END: Row = ("s_endpgm", 0)
@@ -63,7 +63,7 @@ def followed(rows: list[Row], touched: int = 0) -> tuple[Goes, int]:
     """Where a kernel's calls go, and the number of the last one. ``touched``: by all that it calls."""
     raw = assemble(ISA, rows, 0x1000, labels := dict(FUNCTIONS))  # labels that are ahead
     raw = assemble(ISA, rows, 0x1000, labels)
-    code = decoded(ISA, [(0x1000, len(raw))], lambda start, size: raw, "k")
+    code = decode_ranges(ISA, [(0x1000, len(raw))], lambda start, size: raw, "k")
     each = body("k", 0x1000, code, [0x1000], True, 0x1000 + len(raw))
     goes = follow(code, each.blocks, each.following, each.entries, False,
                   lambda at: (code.inst(at), code.pcs[at]), "k", False, lambda to: touched)
@@ -88,13 +88,13 @@ MOVED: dict[str, tuple[list[Row], frozenset[int]]] = {
 @pytest.mark.parametrize(("rows", "expected"), MOVED.values(), ids=MOVED)
 def test_one_of_several_is_moved_and_no_more(rows: list[Row], expected: frozenset[int]) -> None:
     goes, at = followed([*one_of("f", "g"), *rows, CALL, END])
-    assert goes.reached(at) == expected
+    assert goes.find_targets(at) == expected
 
 
 def test_what_a_callee_touches_is_lost() -> None:
     goes, at = followed([*one_of("f", "g"), CALL, CALL, END], touched=1 << 10)
-    assert goes.reached(at) == frozenset()
-    assert goes.reached(at - 1) == BOTH
+    assert goes.find_targets(at) == frozenset()
+    assert goes.find_targets(at - 1) == BOTH
 
 
 def test_two_registers_with_one_of_the_same_are_not_equal() -> None:
@@ -103,4 +103,4 @@ def test_two_registers_with_one_of_the_same_are_not_equal() -> None:
                           ("s_sub_u32", sgpr(12), sgpr(20), sgpr(10))]
     goes, at = followed([*swapped, *address("f"), ("s_add_u32", sgpr(10), sgpr(10), sgpr(12)),
                          ("s_addc_u32", sgpr(11), sgpr(11), 0), CALL, END])
-    assert goes.reached(at) == frozenset()
+    assert goes.find_targets(at) == frozenset()

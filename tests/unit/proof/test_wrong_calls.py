@@ -195,7 +195,7 @@ WRONG: dict[str, tuple[Patch, str]] = {
     "halves of constants are swapped": (holes(high=lambda high: not high), CONSTANTS),
     "constants are one more": (holes(added=lambda added: added + 1), CONSTANTS),
     "constants are one less where they are filled in": (
-        put(Hole, "filled", lambda filled: lambda *given: filled(*given) - 1), CONSTANTS),
+        put(Hole, "compute_dword", lambda filled: lambda *given: filled(*given) - 1), CONSTANTS),
     "constants are those of another parameter": (holes(position=lambda position: 5 - position), CONSTANTS),
     "a hook loses its first instruction": (made_once(put(
         fragment, "without_prologue", lambda without: lambda instrs: without(instrs)[instrs[0].literal is None:])),

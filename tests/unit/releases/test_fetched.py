@@ -15,7 +15,7 @@ import pytest
 from patience import PATIENCE
 
 from luthier_py.errors import Invalid
-from luthier_py.releases.fetched import FetchedRelease, fetched
+from luthier_py.releases.fetched import FetchedRelease, find_fetched_release
 from luthier_py.session.stack import release_of
 
 LOADER = Path("/lib64/ld-linux-x86-64.so.2")
@@ -39,7 +39,7 @@ def release(tmp_path: Path, require_tool: Callable[[str], str], monkeypatch: pyt
     program.chmod(0o755)
     (folder / "status").write_text("Package: libhsa-runtime64-1\nVersion: 6.4.3\nStatus: install ok installed\n\n")
     monkeypatch.setenv("LUTHIER_RELEASES", str(folder.parent))
-    found = fetched("rocm-6.4")
+    found = find_fetched_release("rocm-6.4")
     assert found is not None
     return found
 

@@ -16,7 +16,7 @@ from patience import PATIENCE
 from luthier_py.errors import Invalid, LuthierError, Unsupported
 from luthier_py.releases import apt
 from luthier_py.releases.apt import Wanted, unpack
-from luthier_py.releases.fetched import fetch_release, fetched, fetched_releases, releases_folder
+from luthier_py.releases.fetched import fetch_release, find_fetched_release, list_fetched_releases, releases_folder
 from luthier_py.releases.table import RELEASES, release_called
 
 APT = r"""#!/bin/sh
@@ -113,9 +113,9 @@ def test_the_command(asked: Callable[[], list[str]], tmp_path: Path, monkeypatch
     assert done.returncode == 0 and done.stdout.count("not here") == len(RELEASES)
     done = fetch("rocm-7.2", "librocblas5")
     assert done.returncode == 0 and "--stack rocm-7.2" in done.stderr and not done.stdout
-    here = fetched("rocm-7.2")
+    here = find_fetched_release("rocm-7.2")
     assert here is not None and set(here.versions) == {*RELEASES["rocm-7.2"].runtime, "librocblas5"}
-    assert [each.name for each in fetched_releases()] == ["rocm-7.2"]
+    assert [each.name for each in list_fetched_releases()] == ["rocm-7.2"]
     home = tmp_path / "releases/rocm-7.2/rocm"
     assert (home / "lib").resolve() == here.libraries.resolve()
     assert [path.name for path in (home / "include").iterdir()] == ["hip"]
@@ -145,7 +145,7 @@ def test_one_fetches_at_a_time(asked: Callable[[], list[str]], monkeypatch: pyte
 def test_folders_that_the_loader_would_split(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LUTHIER_RELEASES", f"{tmp_path}/a:b")
     with pytest.raises(Invalid, match="LUTHIER_RELEASES names another"):
-        fetched("rocm-6.4")
+        find_fetched_release("rocm-6.4")
     monkeypatch.setenv("LUTHIER_RELEASES", "here")
     monkeypatch.chdir(tmp_path)
     assert releases_folder() == tmp_path / "here"
@@ -156,4 +156,4 @@ def test_releases_are_found_by_name() -> None:
     with pytest.raises(Invalid, match="there are rocm-7.2, rocm-6.4"):
         release_called("rocm")
     with pytest.raises(Invalid):
-        fetched("../rocm-6.4")
+        find_fetched_release("../rocm-6.4")

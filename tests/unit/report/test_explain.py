@@ -24,10 +24,10 @@ from luthier_py.intrinsics import atomic_add, lane_id
 from luthier_py.ir import lift
 from luthier_py.isa import LaneOf
 from luthier_py.loader import load
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.pipeline import instrument
 from luthier_py.proof.claim import Payload
-from luthier_py.proof.payloads import found_at, summary
+from luthier_py.proof.payloads import match_payload, summary
 from luthier_py.report.explain import MARKS, ROLES, Role, as_facts, as_lines, as_page, explain
 from luthier_py.report.html import render
 from luthier_py.samples import SAMPLES, sample
@@ -106,7 +106,7 @@ def test_values_are_where_it_says_when_the_hook_begins():
     payload: Payload = made.patched.claim.payloads[call.payload]
     data = load(made.data)
     base = data.symbol(function.clone).address
-    _, renaming = found_at(isa, payload, summary(isa, payload), base + call.start,
+    _, renaming = match_payload(isa, payload, summary(isa, payload), base + call.start,
                            lambda pc: isa.decode(data.read(pc, 12), 0), call.constants)
     (rows, where), (by, constant) = said.values
     assert rows == "rows: ptr[u64]" and where == f"s[{renaming[payload.params[0].index]}:" + where.partition(":")[2]
@@ -163,7 +163,7 @@ def test_kernels_that_are_refused(tmp_path):
     assert CliRunner().invoke(app, command).exit_code == 1
     done = CliRunner().invoke(app, [*command, "--keep-going"])
     assert done.exit_code == 0 and f"kernel {FULL} is left alone: " in done.stdout
-    assert f"{FULL}: the clone" not in done.stdout and f"{demangled(EASY)}: the clone" in done.stdout
+    assert f"{FULL}: the clone" not in done.stdout and f"{demangle(EASY)}: the clone" in done.stdout
 
 
 def test_a_kernel_by_its_name_in_cpp(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from luthier_py.analysis import edges_of, loops_of
 from luthier_py.ir import lift
 from luthier_py.loader import load
 from luthier_py.report.cfg import FEW, LARGE, FlowCounts, cfg_svg, flow_counts
-from luthier_py.report.layered import GraphLayout, Size, placed
+from luthier_py.report.layered import GraphLayout, Size, lay_out_graph
 from luthier_py.samples import sample
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -58,7 +58,7 @@ def check(sizes: list[Size], edges: list[tuple[int, int]], found: GraphLayout) -
     st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=3 * n))))
 def test_any_graph(drawn: Any) -> None:
     sizes, edges = [Size(*map(float, size)) for size in drawn[0]], drawn[1]
-    check(sizes, edges, placed(sizes, edges))
+    check(sizes, edges, lay_out_graph(sizes, edges))
 
 
 def test_edges_go_back_where_a_loop_is_and_nowhere_else() -> None:
@@ -66,21 +66,24 @@ def test_edges_go_back_where_a_loop_is_and_nowhere_else() -> None:
         for function in lift(load(sample(name).path.read_bytes())).functions:
             numbers = {block: number for number, block in enumerate(function.blocks)}
             edges = edges_of(function)
-            found = placed([Size(50.0, 20.0)] * len(numbers), [(numbers[e.source], numbers[e.target]) for e in edges],
-                           [numbers[function.block(address)] for address in function.entries])
+            found = lay_out_graph(
+                [Size(50.0, 20.0)] * len(numbers),
+                [(numbers[e.source], numbers[e.target]) for e in edges],
+                [numbers[function.block(address)] for address in function.entries],
+            )
             assert {edges[number] for number in found.back} == {e for loop in loops_of(function) for e in loop.backs}
 
 
 @pytest.mark.parametrize("edges", [[(0, 3), (1, 2)], [(0, 4), (1, 3), (2, 4)]])
 def test_no_edges_cross_that_need_not(edges: list[tuple[int, int]]) -> None:
     """Of the first the order of the lower boxes decides, of the second that of the upper ones."""
-    corners = placed([Size(50.0, 20.0)] * (1 + max(map(max, edges))), edges).corners
+    corners = lay_out_graph([Size(50.0, 20.0)] * (1 + max(map(max, edges))), edges).corners
     for (one, below), (other, below_other) in combinations(edges, 2):
         assert (corners[one][0] - corners[other][0]) * (corners[below][0] - corners[below_other][0]) >= 0
 
 
 def test_a_box_is_in_the_middle_of_those_that_follow_it() -> None:
-    found = placed([Size(50.0, 20.0)] * 4, [(0, 1), (0, 2), (1, 3), (2, 3)])
+    found = lay_out_graph([Size(50.0, 20.0)] * 4, [(0, 1), (0, 2), (1, 3), (2, 3)])
     top, left, right, bottom = (x for x, _ in found.corners)
     assert left + 50 < right and top == bottom == pytest.approx((left + right) / 2)
 
@@ -88,7 +91,7 @@ def test_a_box_is_in_the_middle_of_those_that_follow_it() -> None:
 def test_a_thousand_blocks_take_no_more_bends_than_targets_and_layers() -> None:
     """All of them branch to the last one: one line goes there, which the others meet."""
     edges = [(number, number + 1) for number in range(999)] + [(number, 999) for number in range(998)]
-    found = placed([Size(50.0, 20.0)] * 1000, edges)
+    found = lay_out_graph([Size(50.0, 20.0)] * 1000, edges)
     assert sum(map(len, found.lines)) < 10_000 and len(found.joined) == 997 and not found.back
 
 

@@ -11,7 +11,7 @@ from luthier_py.inject import apply, policies
 from luthier_py.inject.policies import Private
 from luthier_py.isa import sgpr, vgpr
 from luthier_py.pipeline import instrument
-from luthier_py.report.remedies import advising, served_by
+from luthier_py.report.remedies import find_alternatives, suggest_remedies
 from luthier_py.tool import load_tool
 
 
@@ -28,13 +28,13 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> bytes:
 def test_another_tool_serves(busy: bytes) -> None:
     tool = load_tool("instr_count")
     with pytest.raises(OutOfRegisters, match="this kernel is served by .*`-t branch_divergence` .*.kernel full"):
-        with advising(busy, tool):
+        with suggest_remedies(busy, tool):
             instrument(busy, tool)
 
 
 def test_what_is_named_serves(busy: bytes) -> None:
     for code, kernel in ((busy, FULL), (full_and_easy(), FULL), (full_and_easy(), EASY)):
-        found = served_by(code, load_tool("instr_count"), kernel)
+        found = find_alternatives(code, load_tool("instr_count"), kernel)
         assert found
         for words in found:
             flag, value = words.strip("`").split()
@@ -44,12 +44,12 @@ def test_what_is_named_serves(busy: bytes) -> None:
 
 
 def test_a_tool_of_ones_own_is_not_another_one(busy: bytes) -> None:
-    assert served_by(busy, load_tool("instr_count"), FULL) and not served_by(busy, EveryWave(), FULL)
+    assert find_alternatives(busy, load_tool("instr_count"), FULL) and not find_alternatives(busy, EveryWave(), FULL)
 
 
 def test_nothing_serves() -> None:
-    assert served_by(full_and_easy(), load_tool("instr_count"), "no_such_kernel") == []
+    assert find_alternatives(full_and_easy(), load_tool("instr_count"), "no_such_kernel") == []
 
 
 def test_of_several_tools_one_alone_may_serve(busy: bytes) -> None:
-    assert "`-t branch_divergence`" in served_by(busy, load_tool("instr_count,branch_divergence"), FULL)
+    assert "`-t branch_divergence`" in find_alternatives(busy, load_tool("instr_count,branch_divergence"), FULL)

@@ -8,9 +8,9 @@ import hashlib
 import re
 from io import StringIO
 
-from luthier_py.report.columns import aligned, comma_separated
+from luthier_py.report.columns import align_columns, comma_separated
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
-from luthier_py.report.plots import available, stacked_bars
+from luthier_py.report.plots import available, plot_stacked_bars
 from luthier_py.report.study import study_page, study_pictures
 
 
@@ -89,16 +89,16 @@ def test_a_short_title_has_its_whole_name_and_a_table_its_start() -> None:
 
 def test_plots_are_png() -> None:
     assert available()
-    png, again = (stacked_bars(["a", "b"], {"x": [1, 2], "y": [3, 4]}, "title", "cycles") for _ in range(2))
+    png, again = (plot_stacked_bars(["a", "b"], {"x": [1, 2], "y": [3, 4]}, "title", "cycles") for _ in range(2))
     assert png.startswith(b"\x89PNG\r\n") and png == again
 
 
 def test_columns_line_up() -> None:
-    assert aligned(("n", "name"), [(1, "a"), (100, "bcd")], left=1) == "  n  name\n  1  a\n100  bcd"
-    assert aligned(("n",), [], left=0) == "n"
+    assert align_columns(("n", "name"), [(1, "a"), (100, "bcd")], left=1) == "  n  name\n  1  a\n100  bcd"
+    assert align_columns(("n",), [], left=0) == "n"
     rows = [(1, "", "a"), (2, "", "b")]
-    assert aligned(("n", "source", "text"), rows, left=2) == "n  text\n1  a\n2  b"  # nothing is known of sources
-    assert aligned(("n", "source", "text"), [], left=2) == "n  source  text"
+    assert align_columns(("n", "source", "text"), rows, left=2) == "n  text\n1  a\n2  b"  # nothing is known of sources
+    assert align_columns(("n", "source", "text"), [], left=2) == "n  source  text"
 
 
 def test_csv_can_be_read_back() -> None:

@@ -15,7 +15,7 @@ from luthier_py.loader import load
 from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.report.verdict import Verdict
 from luthier_py.samples import sample
-from luthier_py.session.undelivered import undelivered
+from luthier_py.session.undelivered import describe_undelivered
 from luthier_py.tool import Refusal, load_tool
 
 STAGES = ["lift", "analyse", "visit", "jit", "inject", "link", "check"]
@@ -60,14 +60,14 @@ def test_launches_without_a_count() -> None:
     assert unfinished == "1 launch left no count: the device failed first"
     assert verdict.facts()["lost_launches"] == 3
     facts = {**verdict.facts(), "ended": True, "failed": []}
-    assert undelivered(verdict.tool, [facts]) == ("tool instr_count: 3 of 5 selected launches left no count",)
+    assert describe_undelivered(verdict.tool, [facts]) == ("tool instr_count: 3 of 5 selected launches left no count",)
     verdict.without_binary = "the program has code for others"
     assert verdict.reasons()[2] == "2 launches left no count; the program has code for others"
 
 
 def test_one_line(made: Instrumented) -> None:
     verdict = Verdict(load_tool("instr_count"), launches=1, selected=1, instrumented=1)
-    verdict.made(replace(made, seconds={"jit": 0.25, "check": 0.5}, cached=True))
+    verdict.add_instrumented(replace(made, seconds={"jit": 0.25, "check": 0.5}, cached=True))
     assert verdict.observed and verdict.text() == (
         "verdict: 1 launch, 1 selected, 1 instrumented by instr_count; 1 kernel, 3 sites, 0 refused; "
         "waves/SIMD 8 with the tool, counts without it; instrumented in 0.75 s, 1 from cache")
@@ -75,7 +75,7 @@ def test_one_line(made: Instrumented) -> None:
 
 def test_facts(made: Instrumented) -> None:
     verdict = Verdict(load_tool("instr_count"), launches=7, selected=6, instrumented=5)
-    verdict.made(made)
+    verdict.add_instrumented(made)
     facts = json.loads(json.dumps(verdict.facts()))
     counts = [facts[name] for name in ("tool", "launches", "selected", "instrumented", "observed", "sites", "refused")]
     assert counts == ["instr_count", 7, 6, 5, True, len(made.edits.insertions), []]
@@ -101,7 +101,7 @@ def test_a_hook_is_compiled_once(tmp_path: Any, monkeypatch: pytest.MonkeyPatch)
 def test_refusals_and_the_worst_occupancy() -> None:
     """One kernel is full; one is served from what is free; verbose says more of each."""
     verdict = Verdict(EveryWave(tool_verbose=1), launches=2, selected=2, instrumented=1)
-    verdict.made(instrument(full_and_easy(), verdict.tool, kernels=[FULL, EASY], keep_going=True))
+    verdict.add_instrumented(instrument(full_and_easy(), verdict.tool, kernels=[FULL, EASY], keep_going=True))
     first, refused, easy, stages = verdict.text().splitlines()
     assert "1 kernel, 1 site, 1 refused" in first
     assert refused.startswith("  refused: full: ") and "s_nop 7" in refused

@@ -10,7 +10,7 @@ import pytest
 
 from luthier_py.errors import Invalid
 from luthier_py.loader import load
-from luthier_py.runtime import Buffer, hidden_value, pack_arguments
+from luthier_py.runtime import Buffer, compute_hidden_argument, pack_arguments
 from luthier_py.samples import sample
 
 SAXPY = load(sample("saxpy").path.read_bytes()).kernel("saxpy")
@@ -62,7 +62,7 @@ def test_a_buffer_is_its_address_wherever_that_fits(kind, size):
 
 
 def test_hidden_values():
-    assert hidden_value("hidden_grid_dims", (1, 1, 1), (64, 1, 1)) == 1
-    assert hidden_value("hidden_grid_dims", (1, 1, 2), (64, 1, 1)) == 3
-    assert hidden_value("hidden_dynamic_lds_size", (1, 1, 1), (1, 1, 1), 512) == 512
-    assert hidden_value("hidden_hostcall_buffer", (1, 1, 1), (1, 1, 1)) == 0
+    assert compute_hidden_argument("hidden_grid_dims", (1, 1, 1), (64, 1, 1)) == 1
+    assert compute_hidden_argument("hidden_grid_dims", (1, 1, 2), (64, 1, 1)) == 3
+    assert compute_hidden_argument("hidden_dynamic_lds_size", (1, 1, 1), (1, 1, 1), 512) == 512
+    assert compute_hidden_argument("hidden_hostcall_buffer", (1, 1, 1), (1, 1, 1)) == 0

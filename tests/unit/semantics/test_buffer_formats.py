@@ -13,7 +13,7 @@ from waves import run
 
 from luthier_py.emulator.records.layout import Fault, Status, SurfaceRefusal
 from luthier_py.isa import InstructionSet, instruction_set, sgpr, target, vgpr
-from luthier_py.isa.names import DATA_FORMATS, NUMBER_FORMATS, unified_formats
+from luthier_py.isa.names import DATA_FORMATS, NUMBER_FORMATS, list_unified_formats
 
 TARGETS = ("gfx803", "gfx810", "gfx900", "gfx90a", "gfx942", "gfx1010", "gfx1030", "gfx1100", "gfx1201")
 TABLES = ("gfx803", "gfx900", "gfx1010", "gfx1100", "gfx1201")  # one of each table of formats, and way to store
@@ -28,9 +28,9 @@ def set_of(name: str) -> InstructionSet:
 
 def names(isa: InstructionSet) -> dict[str, int]:
     """Formats that the manuals list, by name: the number of a typed instruction's field."""
-    oldest = unified_formats(target("gfx1010"))
+    oldest = list_unified_formats(target("gfx1010"))
     if isa.target.generation >= 10:
-        return {name: code for code, name in enumerate(unified_formats(isa.target)) if code}
+        return {name: code for code, name in enumerate(list_unified_formats(isa.target)) if code}
     pairs = {f"{data}_{number}": DATA_FORMATS.index(data) | NUMBER_FORMATS.index(number) << 4
              for data in DATA_FORMATS for number in NUMBER_FORMATS}
     return {name: pairs[name] for name in oldest if name in pairs}

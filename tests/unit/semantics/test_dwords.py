@@ -17,7 +17,7 @@ from reference.ways import focuses
 
 from luthier_py.isa import EXEC, VCC, Access, Inst, InstructionSet, OpFlag, OpInfo, RegFile, instruction_set, target
 from luthier_py.isa.registers import MODE
-from luthier_py.isa.semantics import Lanes, meaning
+from luthier_py.isa.semantics import Lanes, find_meaning
 from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.readers.dwords import OF_MASKS, dependents
 
@@ -47,7 +47,7 @@ def wave_of(isa: InstructionSet, inst: Inst, seed: int) -> Wave:
 
 def results(wave: Wave, inst: Inst) -> tuple[list[int], int]:
     """Of lane 0: dwords of vector results, one behind the other, and the bits of masks."""
-    rule(wave, inst, meaning(inst.op))
+    rule(wave, inst, find_meaning(inst.op))
     regs = [operand.reg for operand in inst.operands if operand.reg is not None and Access.WRITE in operand.access]
     vectors = [wave.vector(reg, 0) >> 32 * dword & 0xFFFFFFFF for reg in regs if reg.file is not RegFile.SGPR
                for dword in range(reg.dwords)]
@@ -105,7 +105,7 @@ def check(isa: InstructionSet, op: OpInfo) -> None:
 
 
 def rows(isa: InstructionSet) -> list[OpInfo]:
-    return [op for op in isa.ops if isinstance(meaning(op), Lanes | Variants)
+    return [op for op in isa.ops if isinstance(find_meaning(op), Lanes | Variants)
             and not op.partial and not op.flags & (OpFlag.DPP | OpFlag.SDWA | OpFlag.IGNORES_EXEC)]
 
 

@@ -22,7 +22,7 @@ from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.control import Action
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.meaning import Lanes, Variants
-from luthier_py.isa.semantics.readers.effects import asked
+from luthier_py.isa.semantics.readers.effects import collect_effects
 from luthier_py.isa.table import Records, Row, load_table
 
 REGISTERS = {"vcc": 3 << VCC, "exec": 3 << EXEC, "scc": 1 << SCC, "m0": 1 << M0, "mode": 1 << MODE}
@@ -45,7 +45,7 @@ def names(registers: RegSet) -> set[str]:
 
 
 def differences(op: OpInfo) -> Iterator[Difference]:
-    found = asked(op, rows()[op.base])
+    found = collect_effects(op, rows()[op.base])
     pairs: list[tuple[str, set[str], set[str]]] = [
         ("reads", names(op.implicit_reads), found.reads), ("writes", names(op.implicit_writes), found.writes),
         ("keeps", {"all"} if op.partial else set(), {"all"} if found.keeps else set()),

@@ -9,7 +9,7 @@ from waves import ISA, run
 
 from luthier_py.isa import OpFlag, instruction_set, target
 from luthier_py.isa.float_results import FloatFormat
-from luthier_py.isa.lost_denormals import loses_products, lost_denormals
+from luthier_py.isa.lost_denormals import find_flushed_denormals, loses_products
 
 DENORMAL = {FloatFormat.F16: 0x02000200, FloatFormat.BF16: 0x00400040, FloatFormat.F32: 0x00400000}
 LARGE = {FloatFormat.F16: 0x78007800, FloatFormat.BF16: 0x7E007E00}
@@ -25,7 +25,7 @@ def test_dot_products_lose_what_is_said(gpu: str) -> None:
         compact = "C_" in op.base
         inst = isa.parse(f"{op.mnemonic} v4, v1, v2" + ("" if compact else ", v3"))
         kind, addend = FloatFormat.BF16 if op.base.endswith("BF16") else FloatFormat.F16, "vdst" if compact else "src2"
-        lost = lost_denormals(inst, isa.target)
+        lost = find_flushed_denormals(inst, isa.target)
         for name, given in (("src0", (DENORMAL[kind], LARGE[kind], 0)), ("src1", (LARGE[kind], DENORMAL[kind], 0)),
                             (addend, (0, 0, DENORMAL[FloatFormat.F32]))):
             a, b, c = (np.full(64, value, np.uint32) for value in given)
@@ -37,5 +37,5 @@ def test_dot_products_lose_what_is_said(gpu: str) -> None:
 def test_matrices_lose_factors_of_sixteen_bits_on_one_target_alone() -> None:
     inst = ISA.parse("v_mfma_f32_4x4x4f16 v[8:11], v[4:5], v[6:7], 0")
     assert {gpu for gpu in ("gfx908", "gfx90a", "gfx942", "gfx950") if loses_products(target(gpu), "f16")} == {"gfx90a"}
-    assert lost_denormals(inst, target("gfx90a")).keys() == {"src0", "src1", "src2"}
-    assert not lost_denormals(inst, target("gfx942")) and not loses_products(target("gfx90a"), "f32")
+    assert find_flushed_denormals(inst, target("gfx90a")).keys() == {"src0", "src1", "src2"}
+    assert not find_flushed_denormals(inst, target("gfx942")) and not loses_products(target("gfx90a"), "f32")

@@ -74,14 +74,14 @@ def test_the_same_state(isa: InstructionSet, seed: int, monkeypatch: pytest.Monk
     setup = Setup(isa=isa, vgprs=vgprs, sgprs=sgprs)
     loops = run(code, setup)
     monkeypatch.setattr(sizes, "LARGE", 0)
-    known = calling_strip.CallingStrip._called
+    known = calling_strip.CallingStrip._emit_call
     calls = list[str]()
 
     def noted(strip: CallingStrip, name: str, masks: tuple[int, ...], passed: str) -> dict[int, str]:
         calls.append(name)
         return known(strip, name, masks, passed)
 
-    monkeypatch.setattr(CallingStrip, "_called", noted)
+    monkeypatch.setattr(CallingStrip, "_emit_call", noted)
     called = run(code, setup)
     assert len(set(calls)) < 3 * len(calls) // 4 and len(calls) > COUNT // 2, "routines are shared"
     for row in range(ROWS + 1):

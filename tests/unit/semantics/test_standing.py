@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from luthier_py.isa import OpFlag, instruction_set, target
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.corners import CORNERS
 from luthier_py.isa.semantics.evidence import COMPARED, ELSEWHERE, Against, evidence, instructions
 from luthier_py.isa.semantics.readers.freedoms import Freedom, freedoms
 from luthier_py.isa.semantics.refusals import WhyRefused, refusal
-from luthier_py.report.coverage import Certainty, coverage_facts, covered
+from luthier_py.report.coverage import Certainty, collect_coverage, coverage_facts
 
 TESTS = Path(__file__).resolve().parents[2]
 COMPARED_NAMES = ("gfx90a", "gfx1100")
@@ -22,7 +22,7 @@ COMPARED_NAMES = ("gfx90a", "gfx1100")
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_what_llvm_calls_transcendental_is_near_and_nothing_else(name):
-    ops = [op for op in instructions(name).ops if meaning(op) is not None and "DUAL" not in op.base]
+    ops = [op for op in instructions(name).ops if find_meaning(op) is not None and "DUAL" not in op.base]
     assert {op.base for op in ops if OpFlag.TRANS in op.flags} == {
         op.base for op in ops if Freedom.NEAR in freedoms(op).own}
 
@@ -30,7 +30,7 @@ def test_what_llvm_calls_transcendental_is_near_and_nothing_else(name):
 @pytest.mark.parametrize("name", COMPARED)
 def test_sums_inside_are_those_of_matrices_and_dots_of_floats(name):
     for op in instructions(name).ops:
-        if meaning(op) is not None and op.flags & (OpFlag.MATRIX | OpFlag.DOT):
+        if find_meaning(op) is not None and op.flags & (OpFlag.MATRIX | OpFlag.DOT):
             moves = op.base.startswith("V_ACCVGPR") or not {"src0", "src1"} <= {each.name for each in op.operands}
             whole = "_I32_" in op.base or "_U32_" in op.base
             assert (Freedom.SUM in freedoms(op).own) == (not whole and not moves), op.base
@@ -57,13 +57,13 @@ def test_what_is_open(name, base, own):
     ("gfx1201", {"V_DOT2_F32_BF16", "GLOBAL_ATOMIC_ADD_F32"}, {"V_DOT2_F16_F16", "V_FMA_MIX_F32"}),
 ])  # fmt: skip
 def test_coverage_says_where_denormals_are_not_known(name, known, open_ones):
-    found = {each.operation: Freedom.DENORMAL in each.freedoms for each in covered(target(name))}
+    found = {each.operation: Freedom.DENORMAL in each.freedoms for each in collect_coverage(target(name))}
     assert not any(found[operation] for operation in known) and all(found[operation] for operation in open_ones)
 
 
 @pytest.mark.parametrize("name", ["gfx90a", "gfx1100", "gfx1201"])
 def test_coverage_names_each_corner(name):
-    found = {each.operation: Freedom.CORNER in each.freedoms for each in covered(target(name))}
+    found = {each.operation: Freedom.CORNER in each.freedoms for each in collect_coverage(target(name))}
     there = {"V_DIV_SCALE_F32", "V_DIV_FIXUP_F64", "V_CVT_RPI_I32_F32", "V_CVT_PKRTZ_F16_F32"}
     assert all(found[operation] for operation in there) and found["DS_MIN_F32"] == (name != "gfx1201")
     assert not found["DS_MIN_I32"] and not found["V_MIN_F32"]
@@ -86,7 +86,7 @@ def test_files_of_tests_name_what_they_are_evidence_for():
     names: dict[object, set[str]] = {}
     for name in COMPARED:
         for op in instructions(name).ops:
-            names.setdefault(meaning(op), set()).add(op.mnemonic)
+            names.setdefault(find_meaning(op), set()).add(op.mnemonic)
     for row, file in ELSEWHERE.items():
         text = (TESTS / file).read_text("utf-8")
         assert any(mnemonic in text for mnemonic in names[row]), (row, file)
@@ -99,7 +99,7 @@ def test_everything_is_refused_with_a_reason_or_tested(name):
     untested = {op.base for op in isa.ops if refusal(op, gpu) is None and evidence(isa, op).against is Against.NOTHING}
     assert untested <= {"S_CODE_END", "GLOBAL_LOAD_DWORD_ADDTID", "GLOBAL_STORE_DWORD_ADDTID"}
     for op in isa.ops:
-        assert meaning(op) is not None or refusal(op, gpu) is not None
+        assert find_meaning(op) is not None or refusal(op, gpu) is not None
     assert all(why.reason and why.advice for why in WhyRefused)
 
 
@@ -115,7 +115,7 @@ def test_an_operation_is_tested_as_its_least_tested_row_is():
     isa, ops = instruction_set(gpu, gpu.wave_sizes[0]), defaultdict(list)
     for op in isa.ops:
         ops[op.base].append(op)
-    for each in covered(gpu):
+    for each in collect_coverage(gpu):
         if each.refused is None:
             rows = {evidence(isa, op).against for op in ops[each.operation]}
             assert all(against.value <= each.tested.against.value for against in rows)
@@ -130,4 +130,4 @@ def test_facts_of_a_target():
     assert rows["V_ADD_U32"]["standing"] == "exact" and rows["V_ADD_U32"]["tested"] == "reference reader, gfx90a"
     assert rows["V_RCP_F32"]["freedoms"] == ["near", "nan"]
     assert rows["S_RFE_B64"]["reason"] == WhyRefused.PRIVILEGED.reason
-    assert {each.standing for each in covered(target("gfx90a"))} == {*Certainty}
+    assert {each.standing for each in collect_coverage(target("gfx90a"))} == {*Certainty}

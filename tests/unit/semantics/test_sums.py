@@ -9,7 +9,7 @@ import pytest
 
 from luthier_py.isa.semantics.algebra import BOOL, I32, I64, U16, U32, U64, Prim, Type, Value
 from luthier_py.isa.semantics.readers.concrete import concrete
-from luthier_py.isa.semantics.readers.sums import ADDRESSES, Axis, Depends, Extent, Low, Sum, Sums, combined
+from luthier_py.isa.semantics.readers.sums import ADDRESSES, Axis, Depends, Extent, Low, Sum, Sums, combine_terms
 
 LANES = 4
 SIDES = {Axis.WAVE: Extent(3), Axis.X: Extent(5), Axis.Y: Extent(2), Axis.TURN: Extent(1, ((Axis.X, 2), (Axis.Y, 1))),
@@ -35,7 +35,9 @@ def some_sum(rng: random.Random, type: Type) -> Sum:
 
     base = some() if rng.random() < 0.5 else tuple(some() for _ in range(LANES))
     axes = [axis for axis in SIDES if rng.random() < 0.3]
-    return combined(type.bits, base, (Sum(0, tuple((axis, rng.choice((1, -1, 4, 64, some()))) for axis in axes)), 1))
+    return combine_terms(
+        type.bits, base, (Sum(0, tuple((axis, rng.choice((1, -1, 4, 64, some()))) for axis in axes)), 1)
+    )
 
 
 @pytest.mark.parametrize("type", [U32, I32, U64, I64, U16], ids=str)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from luthier_py.emulator.devices.module import relocated_words
+from luthier_py.emulator.devices.module import resolve_relocations
 from luthier_py.emulator.devices.recorded import RecordedLaunch, RecordedPage
 from luthier_py.emulator.memory.device_memory import Allocation
 from luthier_py.emulator.memory.touched import PAGE_BYTES
@@ -40,7 +40,7 @@ def made(*pages: RecordedPage, allocations: Sequence[Allocation] = (), kernarg: 
 def loaded_page(before: bytes | None = None, after: bytes | None = None) -> RecordedPage:
     """That which ``operations`` lies in: its bytes as given, or as loading leaves them."""
     content = bytearray(VARIABLE.size)
-    for address, data in relocated_words(OBJECT, BASE):
+    for address, data in resolve_relocations(OBJECT, BASE):
         if VARIABLE.address <= address < VARIABLE.address + VARIABLE.size:
             content[address - VARIABLE.address : address - VARIABLE.address + len(data)] = data
     start = OPERATIONS % PAGE_BYTES

@@ -15,7 +15,7 @@ import pytest
 
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.report.budget import BudgetSection, Judgement, Limit, budget_lines, judge
-from luthier_py.session.budget import budget_text, measuring, read_budget, renewed
+from luthier_py.session.budget import budget_text, make_measuring, read_budget, renew_limits
 from luthier_py.session.execute import Executed
 
 TEXT = """
@@ -42,11 +42,11 @@ def test_what_limits_say(budget: Callable[[str], list[BudgetSection]]) -> None:
         "instructions": Limit(most=100, tolerance=0.02, share=True), "vgprs": Limit(most=32),
         "occupancy": Limit(least=8), "t:rows.*.lines": Limit(most=9, least=3, tolerance=1),
     }  # fmt: skip
-    standings = {value: section.limits["instructions"].standing(value) for value in (97, 98, 102, 103, None)}
+    standings = {value: section.limits["instructions"].judge_value(value) for value in (97, 98, 102, 103, None)}
     assert list(standings.values()) == [
         Judgement.BETTER, Judgement.KEPT, Judgement.KEPT, Judgement.WORSE, Judgement.MISSING
     ]
-    assert [section.limits["occupancy"].standing(waves) for waves in (7, 8, 10)] == [
+    assert [section.limits["occupancy"].judge_value(waves) for waves in (7, 8, 10)] == [
         Judgement.WORSE, Judgement.KEPT, Judgement.BETTER
     ]
 
@@ -70,8 +70,10 @@ def test_mistakes_name_their_key(budget: Callable[[str], list[BudgetSection]], t
 
 def test_a_section_is_for_one_kernel_or_a_pattern() -> None:
     names = ["f(float*)", "f(float*, int)", "g"]
-    assert BudgetSection("f(float*)", {}).covered(names) == ["f(float*)"]
-    assert BudgetSection("f*", {}).covered(names) == names[:2] and BudgetSection("h", {}).covered(names) == []
+    assert BudgetSection("f(float*)", {}).match_kernels(names) == ["f(float*)"]
+    assert (
+        BudgetSection("f*", {}).match_kernels(names) == names[:2] and BudgetSection("h", {}).match_kernels(names) == []
+    )
 
 
 def test_a_kernel_that_is_gone_is_not_within_its_budget() -> None:
@@ -102,7 +104,7 @@ def test_a_budget_is_renewed_and_read_again(budget: Callable[[str], list[BudgetS
         "saxpy2": {"instructions": 90, "vgprs": 10, "occupancy": 8, "t:rows.*.lines": 7, "findings": 0},
         'odd "\\name\u2764': {"instructions": 1, "vgprs": 2, "occupancy": 3, "findings": 4},
     }
-    text = budget_text(renewed(budget(TEXT), measured))
+    text = budget_text(renew_limits(budget(TEXT), measured))
     assert "\nvgprs = 20\noccupancy = 6\n" in text, "a number where that says it all"
     found = budget(text)
     assert found[0].limits == {
@@ -118,7 +120,7 @@ def test_a_budget_is_renewed_and_read_again(budget: Callable[[str], list[BudgetS
 
 def test_a_program_that_fails_is_not_measured() -> None:
     with pytest.raises(LuthierError, match="ended with 5 under checks; last words"):
-        measuring(["sh", "-c", "echo last words; exit 5"], "emulator:gfx90a").measure(["findings"])
+        make_measuring(["sh", "-c", "echo last words; exit 5"], "emulator:gfx90a").measure(["findings"])
 
 
 def test_numbers_are_of_all_launches_of_all_processes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +139,7 @@ def test_numbers_are_of_all_launches_of_all_processes(monkeypatch: pytest.Monkey
         } for of, launches in zip(kernels, reports[tool], strict=True)))  # fmt: skip
 
     monkeypatch.setattr("luthier_py.session.budget.execute", execute)
-    run = measuring(["app"], "emulator:gfx90a")
+    run = make_measuring(["app"], "emulator:gfx90a")
     assert run.measure(["vgprs", "occupancy"]) == {
         "k": {"vgprs": 30, "occupancy": 4}, "j": {"vgprs": 5, "occupancy": 10},
     }  # fmt: skip

@@ -15,7 +15,7 @@ from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.errors import FaultKind, Invalid
 from luthier_py.session.faults.campaign import faults_of, run_campaign
 from luthier_py.session.faults.drawing import MODELS, Campaign, InjectedFault
-from luthier_py.session.faults.judging import FaultEffect, Injection, effect_of_failure, instruction_limit, judged
+from luthier_py.session.faults.judging import FaultEffect, Injection, effect_of_failure, instruction_limit, judge_fault
 from luthier_py.session.run_settings import RunSettings, run_settings
 
 SEEN = {"pc": 0x40, "opcode": "v_add_f32", "lane": 7, "after": 1}
@@ -34,7 +34,7 @@ class FakeBench:
         self.injected.append(options)
         return self.answer
 
-    def looked(self, options: Mapping[str, str], launch: int) -> Mapping[str, Any] | None:
+    def find_hit(self, options: Mapping[str, str], launch: int) -> Mapping[str, Any] | None:
         assert options == {"WAVE": "3", "WHEN": "9", "MODEL": "none"} and launch == 2
         return self.seen
 
@@ -75,7 +75,7 @@ OF_OPCODE = {"opcode_0": ("and", 0xFFFFFFEF), "opcode_1": ("or", 0x10), "opcode_
 def test_what_the_tool_is_told(model: str, every_lane: bool) -> None:
     """A fault of an opcode goes where the drawn register is written; of permanent ones all lanes may have one."""
     bench = FakeBench(Injection(FaultEffect.MASKED, None), SEEN)
-    found = judged(bench, fault(model), {"INSTRUMENT": "float"}, every_lane)
+    found = judge_fault(bench, fault(model), {"INSTRUMENT": "float"}, every_lane)
     if model in OF_OPCODE:
         way, mask = OF_OPCODE[model]
         wanted = {"MODEL": way, "MASK": str(mask), "LANE": "7", "INSTRUMENT": "(float) & (opcode = v_add_f32)"}
@@ -90,7 +90,7 @@ def test_what_the_tool_is_told(model: str, every_lane: bool) -> None:
 @pytest.mark.parametrize("model", ["flip", "opcode_1"])
 def test_where_a_fault_was_is_looked_up_where_the_launch_could_not_tell(model: str, effect: FaultEffect) -> None:
     for seen in (SEEN, None):
-        found = judged(FakeBench(Injection(effect, None, "why"), seen), fault(model), {}, False).injection
+        found = judge_fault(FakeBench(Injection(effect, None, "why"), seen), fault(model), {}, False).injection
         if seen is None and model == "opcode_1":
             assert found == Injection(FaultEffect.NOT_HIT, None), "nothing is there whose opcode could be wrong"
             continue
@@ -98,7 +98,7 @@ def test_where_a_fault_was_is_looked_up_where_the_launch_could_not_tell(model: s
         assert found.hit == ({**SEEN, "after": None} if looked_up and seen else None)
         assert (found.effect, found.why) == (effect, "why")
     told = Injection(effect, {**SEEN, "after": 5})
-    assert judged(FakeBench(told, SEEN), fault(model), {}, False).injection == told
+    assert judge_fault(FakeBench(told, SEEN), fault(model), {}, False).injection == told
 
 
 def test_a_campaign_injects_what_is_not_judged_yet(tmp_path: Path) -> None:

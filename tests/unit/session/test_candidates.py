@@ -12,7 +12,7 @@ from luthier_py.analysis import SourceLine, SourceLines
 from luthier_py.ir import Program, lift
 from luthier_py.isa import sgpr, vgpr
 from luthier_py.isa.costs import cost_of
-from luthier_py.session.causal.candidates import CONTROL, Candidate, candidates, filtered
+from luthier_py.session.causal.candidates import CONTROL, Candidate, candidates, select_by_filters
 
 A, B, C = SourceLine("a.hip", 3), SourceLine("b.hip", 9), SourceLine("a.hip", 2)
 K, G = TEXT, TEXT + 0x100
@@ -86,7 +86,7 @@ def test_equal_candidates_are_sorted_by_name(program: Program) -> None:
 
 def test_filters_are_candidates_by_their_text(program: Program) -> None:
     texts = f"pc = {K + 8:#x}..{K + 16:#x}", f"pc = {G:#x}", f"pc = {G + 8:#x}", ""
-    found = {each.name: each for each in filtered(program, texts, COUNTS)}
+    found = {each.name: each for each in select_by_filters(program, texts, COUNTS)}
     assert found[texts[0]].pcs == at(8, 12, 16) and found[texts[0]].line == "b.hip:9"
     assert (found[texts[1]].pcs, found[texts[1]].line) == ((G,), "a.hip:3")
     assert texts[2] not in found and found[""].share == pytest.approx(1.0), "what is never executed is no candidate"
@@ -100,7 +100,7 @@ def test_a_candidate_s_filter_chooses_its_code(pcs: tuple[int, ...], text: str, 
     """Neighbours together, and no other instruction."""
     found = Candidate("it", None, pcs, 0.5).filter(program)
     assert found == text.format(*range(K, K + 300))
-    assert [each.pcs for each in filtered(program, [found], None)] == [pcs]
+    assert [each.pcs for each in select_by_filters(program, [found], None)] == [pcs]
 
 
 def test_the_control_is_no_code(program: Program) -> None:

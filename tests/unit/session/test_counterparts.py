@@ -17,8 +17,8 @@ from luthier_py.session.counterparts import (
     allocation_counterparts,
     inner_pointers,
     module_counterparts,
-    moved,
     pieces,
+    relocate_arguments,
 )
 
 FIRST = BASE + (1 << 20)  # behind the code object
@@ -107,10 +107,10 @@ def test_words_of_arguments_that_point_into_allocations_go_where_these_are() -> 
     kernel = with_args(arg(0), arg(8, 4, "by_value"), arg(12, 36, "by_value"), arg(48), arg(56, kind="hidden_none"),
                        arg(64))
     given = words(0x10000, 0x100FF, 0x10100, 0x20000, 0x20001, 0xFFFF, 0x10004, 0x10008, 0x1000C)
-    assert moved(kernel, given, [one, empty]) == words(
+    assert relocate_arguments(kernel, given, [one, empty]) == words(
         0x90000, 0x100FF, 0x10100, 0xB0000, 0x20001, 0xFFFF, 0x90004, 0x10008, 0x9000C)
     structure = with_args(arg(4, 20, "by_value"), arg(24, 12, "by_value"))
-    assert moved(structure, words(*[0x10010] * 4) + words(0x10010)[:4], [one]) == words(
+    assert relocate_arguments(structure, words(*[0x10010] * 4) + words(0x10010)[:4], [one]) == words(
         0x10010, 0x90010, 0x90010, 0x90010) + words(0x10010)[:4]
 
 

@@ -15,7 +15,7 @@ from luthier_py.session.differing import (
     ComparedBytes,
     DifferentValue,
     difference,
-    pointed_type,
+    parse_pointee_type,
 )
 
 NAN, INF = math.nan, math.inf
@@ -32,7 +32,7 @@ def told(expected: Sequence[Any], got: Sequence[Any], kind: Any = np.float32, de
     ("void*", None), ("float", None), ("struct S*", None), ("hip_bfloat16*", "u16"),
 ])
 def test_what_parameters_point_to(text: str, kind: str | None) -> None:
-    assert pointed_type(text) == kind
+    assert parse_pointee_type(text) == kind
 
 
 def test_the_first_of_what_differs_and_how_many() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from luthier_py.session.faults.drawing import InjectedFault
-from luthier_py.session.faults.judging import FaultEffect, Injection, judged
+from luthier_py.session.faults.judging import FaultEffect, Injection, judge_fault
 
 PLACE = {"pc": 64, "opcode": "v_add_f32", "lane": 3}
 
@@ -24,7 +24,7 @@ class Answers:
         self.asked.append(options)
         return self.injection
 
-    def looked(self, options: Mapping[str, str], launch: int) -> Mapping[str, Any] | None:
+    def find_hit(self, options: Mapping[str, str], launch: int) -> Mapping[str, Any] | None:
         assert options == {"WAVE": "0", "WHEN": "2", "MODEL": "none"}
         return self.place
 
@@ -39,29 +39,29 @@ def fault(model: str) -> InjectedFault:
 @pytest.mark.parametrize("model", ["flip", "opcode_flip"])
 @pytest.mark.parametrize("effect", [FaultEffect.CRASH, FaultEffect.HANG, FaultEffect.SDC, FaultEffect.NOT_JUDGED])
 def test_where_it_is_of_a_launch_that_could_not_tell(model: str, effect: FaultEffect) -> None:
-    found = judged(Answers(Injection(effect, None, "why")), fault(model), {}, False).injection
+    found = judge_fault(Answers(Injection(effect, None, "why")), fault(model), {}, False).injection
     assert (found.effect, found.hit, found.why) == (effect, {**PLACE, "after": None}, "why")
 
 
 @pytest.mark.parametrize("effect", [FaultEffect.CRASH, FaultEffect.MASKED])
 def test_what_the_launch_told_is_kept(effect: FaultEffect) -> None:
     told = {**PLACE, "after": 9}
-    assert judged(Answers(Injection(effect, told)), fault("flip"), {}, False).injection.hit == told
+    assert judge_fault(Answers(Injection(effect, told)), fault("flip"), {}, False).injection.hit == told
 
 
 @pytest.mark.parametrize("effect", [FaultEffect.NOT_HIT, FaultEffect.MASKED])
 def test_a_fault_without_effect_is_nowhere(effect: FaultEffect) -> None:
-    assert judged(Answers(Injection(effect, None)), fault("flip"), {}, False).injection.hit is None
+    assert judge_fault(Answers(Injection(effect, None)), fault("flip"), {}, False).injection.hit is None
 
 
 def test_an_opcode_that_nothing_executes_is_not_hit() -> None:
     bench = Answers(Injection(FaultEffect.CRASH, None), place=None)
-    assert judged(bench, fault("opcode_0"), {}, False).injection == Injection(FaultEffect.NOT_HIT, None)
+    assert judge_fault(bench, fault("opcode_0"), {}, False).injection == Injection(FaultEffect.NOT_HIT, None)
     assert not bench.asked
 
 
 @pytest.mark.parametrize("model, lane", [("flip", None), ("stuck_1", "-1"), ("opcode_1", "-1")])
 def test_every_lane_is_of_permanent_faults(model: str, lane: str | None) -> None:
     bench = Answers(Injection(FaultEffect.SDC, PLACE))
-    judged(bench, fault(model), {}, True)
+    judge_fault(bench, fault(model), {}, True)
     assert bench.asked[0].get("LANE") == lane

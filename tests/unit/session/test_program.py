@@ -14,8 +14,8 @@ from patience import PATIENCE
 
 from luthier_py.errors import Invalid
 from luthier_py.samples import sample
-from luthier_py.session.levels import AUTO, HIP, HSA, chosen_level
-from luthier_py.session.program import code_for_others, obstacles, privileged, program_path, search_folders
+from luthier_py.session.levels import AUTO, HIP, HSA, choose_level
+from luthier_py.session.program import code_for_others, is_privileged, obstacles, program_path, search_folders
 from luthier_py.tool import Tool, load_tool
 
 DEVICE = "--device", "emulator:gfx90a"
@@ -91,7 +91,7 @@ def test_32_bits(compiled: Compile) -> None:
 
 def test_other_rights(compiled: Compile) -> None:
     program = compiled()
-    assert not privileged(program)
+    assert not is_privileged(program)
     if os.geteuid() == 0:
         os.chown(program, 65534, -1)
         program.chmod(0o4755)
@@ -101,7 +101,7 @@ def test_other_rights(compiled: Compile) -> None:
             pytest.skip("neither root nor in a second group")
         os.chown(program, -1, groups[0])
         program.chmod(0o2755)
-    assert privileged(program) and any("ignores LD_PRELOAD" in line for line in obstacles(program, False))
+    assert is_privileged(program) and any("ignores LD_PRELOAD" in line for line in obstacles(program, False))
 
 
 @pytest.mark.parametrize(("tags", "before"), [("--disable-new-dtags", True), ("--enable-new-dtags", False)])
@@ -128,18 +128,18 @@ def test_levels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LUTHIER_OWN_KERNELS", raising=False)
     tool: Tool = load_tool("instr_count")
     own: Tool = load_tool("instr_count", {"LUTHIER_OWN_KERNELS": "1"})
-    assert [chosen_level(level, False, tool) for level in (None, AUTO, HIP, HSA)] == [AUTO, AUTO, HIP, HSA]
-    assert chosen_level(None, False, own) == chosen_level(HSA, False, own) == HSA  # no other sees them
-    assert chosen_level(None, True, own) == AUTO  # the emulator's HIP runtime has none
+    assert [choose_level(level, False, tool) for level in (None, AUTO, HIP, HSA)] == [AUTO, AUTO, HIP, HSA]
+    assert choose_level(None, False, own) == choose_level(HSA, False, own) == HSA  # no other sees them
+    assert choose_level(None, True, own) == AUTO  # the emulator's HIP runtime has none
     for level, ours, with_tool, why in (
         ("cuda", False, tool, "level cuda is unknown; give auto, hip, hsa"), (HSA, False, None, "give one with -t"),
         (HSA, True, tool, "--stack rocm has"), (HIP, False, own, "only seen at level hsa"),
     ):  # fmt: skip
         with pytest.raises(Invalid, match=why):
-            chosen_level(level, ours, with_tool)
+            choose_level(level, ours, with_tool)
     monkeypatch.setenv("LUTHIER_LEVEL", HSA)
-    assert (chosen_level(None, False, tool), chosen_level(HIP, False, tool)) == (HSA, HIP)
-    assert chosen_level(None, False, None) == HSA  # of the shell's variable nothing is said
+    assert (choose_level(None, False, tool), choose_level(HIP, False, tool)) == (HSA, HIP)
+    assert choose_level(None, False, None) == HSA  # of the shell's variable nothing is said
 
 
 def test_a_level_without_a_tool_is_wrong_usage() -> None:

@@ -21,8 +21,8 @@ import pytest
 from luthier_py import study_table
 from luthier_py.session.execute import Surroundings, execute
 from luthier_py.session.faults.campaign import faults_of, run_campaign
-from luthier_py.session.faults.drawing import Campaign, InjectedFault, drawn
-from luthier_py.session.faults.judging import FaultEffect, FaultSide, judged
+from luthier_py.session.faults.drawing import Campaign, InjectedFault, draw_fault
+from luthier_py.session.faults.judging import FaultEffect, FaultSide, judge_fault
 from luthier_py.session.faults.program import ProgramCheck, ProgramSubject
 from luthier_py.session.run_settings import run_settings
 
@@ -49,7 +49,7 @@ def test_how_a_program_tells(words: str, check: ProgramCheck, effect: FaultEffec
     subject = ProgramSubject(("sh", "-c", script), check)
     with subject.bench(SUM, SETTINGS) as bench:
         assert [sum(waves) for waves in bench.written] == [1000]
-        found = judged(bench, FLIP, SUM, every_lane=False).injection
+        found = judge_fault(bench, FLIP, SUM, every_lane=False).injection
     assert (found.effect, found.side) == (effect, side) and why in found.why and found.hit is not None
     element = 3 * 64 + 17
     before = np_bits(0.5 * element + 1000 - element)
@@ -64,8 +64,8 @@ def test_a_launch_that_fails(program: Program) -> None:
     """By a wrong address, and by what it executes; where the fault was is known all the same."""
     subject = ProgramSubject((str(program("vector_add")),), PRINTED)
     with subject.bench({}, SETTINGS) as bench:
-        fault = drawn(0, 1, ("flip",), bench.written)
-        found = judged(bench, fault, {}, every_lane=False).injection
+        fault = draw_fault(0, 1, ("flip",), bench.written)
+        found = judge_fault(bench, fault, {}, every_lane=False).injection
         assert (found.effect, found.side) == (FaultEffect.CRASH, FaultSide.DEVICE) and "bad address" in found.why
         assert found.hit is not None and found.hit["after"] is None and found.hit["wave"] == fault.wave
         short = replace(SETTINGS.launch, instruction_limit=50)

@@ -6,7 +6,7 @@ from luthier_py.errors import Location
 from luthier_py.report.received import RecordCount
 from luthier_py.report.verdict import Verdict
 from luthier_py.session.execute import Executed
-from luthier_py.session.undelivered import undelivered
+from luthier_py.session.undelivered import describe_undelivered
 from luthier_py.tool import Refusal, load_tool
 
 
@@ -25,7 +25,7 @@ def test_a_refusal_is_a_reason_why_nothing_was_observed() -> None:
 def test_kernels_that_ran_as_they_are_have_the_names_that_were_asked_for() -> None:
     for mangled, name in (("0", "add(float*, int)"), ("1", "_Z3addPfi")):
         verdict = refused(MANGLED_NAMES=mangled)
-        lines = undelivered(verdict.tool, [{**verdict.facts(), "ended": True, "failed": []}])
+        lines = describe_undelivered(verdict.tool, [{**verdict.facts(), "ended": True, "failed": []}])
         assert lines == (f"tool mem_trace: kernels ran as they are: {name}",)
 
 

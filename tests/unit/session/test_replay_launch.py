@@ -23,10 +23,10 @@ from luthier_py.session.replay import (
     ReplayComparison,
     ReplayLaunch,
     check_layout,
-    compared,
+    compare_memory,
+    find_unrecorded_pages,
     place_allocations,
     replay_arguments,
-    unrecorded_pages,
     with_memory,
 )
 from luthier_py.session.run_settings import run_settings
@@ -79,12 +79,12 @@ def test_pieces_of_a_buffer_are_compared_together() -> None:
     device: Any = Bytes()
     for part, now in zip(parts, (b"\1\0\0\0", b"\2\0\0\0", b"\1\0\x80\x3f", b"same"), strict=True):
         device.write(part.now, now)
-    found = [*compared(device, parts, 0.0)]
+    found = [*compare_memory(device, parts, 0.0)]
     assert [(each.buffer, each.address, each.size, each.count, [value.offset for value in each.first])
             for each in found] == [("a", FIRST, 64, 2, [0, 32]), ("b", FIRST + 64, 64, 1, [4])]
     assert all((each.type, each.guessed) == ("f32", False) for each in found)
     assert (found[1].first[0].expected, found[1].first[0].got) == (1.0, pytest.approx(1.0, rel=1e-6))
-    assert [each.buffer for each in compared(device, parts, 1e-6)] == ["a"]
+    assert [each.buffer for each in compare_memory(device, parts, 1e-6)] == ["a"]
 
 
 class Places:
@@ -197,7 +197,7 @@ def test_pages_that_only_the_rebuilt_kernel_came_to() -> None:
     lines = {-1: every, 0: every, 1: second, 3: second, 2: every}
     pages = tuple(TouchedPage(FIRST + number * PAGE_BYTES, bits, b"", False) for number, bits in lines.items())
     device: Any = SimpleNamespace(touched=TouchedMemory(pages, False))
-    assert unrecorded_pages(device, record) == (FIRST + PAGE_BYTES, FIRST + 2 * PAGE_BYTES)
+    assert find_unrecorded_pages(device, record) == (FIRST + PAGE_BYTES, FIRST + 2 * PAGE_BYTES)
 
 
 def test_a_replay_launches_the_kernel_of_the_file_that_is_named(

@@ -15,7 +15,7 @@ from patience import PATIENCE
 from luthier_py.errors import Invalid, Unsupported
 from luthier_py.session import execute
 from luthier_py.session.run_settings import RunSettings
-from luthier_py.session.stack import chosen_stack, stack_environment, what_is_missing
+from luthier_py.session.stack import choose_stack, stack_environment, what_is_missing
 from luthier_py.worker import orphan
 
 DEVICE = "emulator:gfx90a"
@@ -58,7 +58,7 @@ def test_without_a_device_nothing_changes() -> None:
 
 def test_a_stack_that_is_unknown() -> None:
     with pytest.raises(Invalid, match="stack cuda is unknown; give one of luthier, rocm, rocm-7.2, .*, by --stack"):
-        chosen_stack("cuda")
+        choose_stack("cuda")
 
 
 def test_where_rocm_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ from luthier_py.tool import (
     u64,
     visit,
 )
-from luthier_py.tool.filters import passing
+from luthier_py.tool.filters import compile_filter
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 
@@ -360,7 +360,7 @@ def test_chosen_instructions_of_each_function(name: str, begin: int, end: int, t
     """All that the Mutator gives has the chosen instructions, each once; what is called at others is not recorded."""
     m = Mutator(*read(name), Selection(instr_begin=begin, instr_end=end, instrument=text))
     for function in m.functions():
-        chosen = list(filter(passing(text, m.program), list(function.instrs)[begin:end]))
+        chosen = list(filter(compile_filter(text, m.program), list(function.instrs)[begin:end]))
         given = [b.instrs for b in m.blocks(function)]
         stretches = [s.instrs for block in m.blocks(function) for s in m.stretches(block)]
         runs = [r.instrs for block in function.blocks for r in m.runs(block)]

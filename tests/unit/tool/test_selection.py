@@ -10,7 +10,7 @@ import pytest
 
 from luthier_py import names
 from luthier_py.errors import Invalid, Unsupported
-from luthier_py.names import demangled, is_region
+from luthier_py.names import demangle, is_region
 from luthier_py.report.names import file_name
 from luthier_py.tool import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, Option, Selection, Tool, load_tool
 from luthier_py.tool.selection import COUNTING, NO_END
@@ -121,7 +121,7 @@ def test_what_is_chosen() -> None:
 def test_names_of_kernels() -> None:
     assert Selection().shown(MANGLED) == PLAIN and Selection(mangled_names=True).shown(MANGLED) == MANGLED
     for plain in ("saxpy", "_Zwrong", "", "_Z"):
-        assert demangled(plain) == plain
+        assert demangle(plain) == plain
 
 
 def test_long_names_are_short_in_texts() -> None:
@@ -137,8 +137,8 @@ def test_long_names_are_short_in_texts() -> None:
 
 
 def test_names_with_halves() -> None:
-    assert demangled("_Z11half_kernelPKDF16_PDF16_i") == "half_kernel(_Float16 const*, _Float16*, int)"
-    assert demangled("_Z1fDF16bPDF16bS_") == "f(std::bfloat16_t, std::bfloat16_t*, std::bfloat16_t*)"
+    assert demangle("_Z11half_kernelPKDF16_PDF16_i") == "half_kernel(_Float16 const*, _Float16*, int)"
+    assert demangle("_Z1fDF16bPDF16bS_") == "f(std::bfloat16_t, std::bfloat16_t*, std::bfloat16_t*)"
 
 
 @pytest.mark.parametrize("symbol, shown", (
@@ -158,11 +158,11 @@ def test_names_of_openmp_regions(symbol: str, shown: str) -> None:
 
 def test_without_the_c_library_names_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(names, "LIBRARY", "libnowhere.so")
-    names._library.cache_clear(), names.demangled.cache_clear()
+    names._library.cache_clear(), names.demangle.cache_clear()
     try:
-        assert demangled(MANGLED) == MANGLED
+        assert demangle(MANGLED) == MANGLED
     finally:
-        names._library.cache_clear(), names.demangled.cache_clear()
+        names._library.cache_clear(), names.demangle.cache_clear()
 
 
 def test_the_echo_says_what_was_given_and_what_it_means(tmp_path: Path) -> None:

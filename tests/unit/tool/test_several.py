@@ -153,8 +153,8 @@ def test_files_of_one_name_get_the_tools() -> None:
 def test_channels_of_one_name_get_the_tools() -> None:
     other = type("Other", (Tool,), {"sent": Channel(Sent), "more": Channel(Sent)})
     found = Several(First(), other())
-    assert [*map(found.called, found.channels)] == ["First.sent", "Other.sent", "more"]
-    assert [*map(both().called, both().channels)] == ["sent"]
+    assert [*map(found.name_channel, found.channels)] == ["First.sent", "Other.sent", "more"]
+    assert [*map(both().name_channel, both().channels)] == ["sent"]
 
 
 def test_they_are_found_by_name_and_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from luthier_py.errors import Invalid
 from luthier_py.runtime.native.protocol import Message
 from luthier_py.worker.device import DeviceService
 from luthier_py.worker.heap import SLAB_BYTES, Heap
-from luthier_py.worker.settings import chosen_fine_atomics, chosen_granularity
+from luthier_py.worker.settings import parse_fine_atomics, parse_granularity
 from luthier_py.worker.wire import Request
 
 
@@ -94,10 +94,10 @@ def test_a_grain_of_nothing(service):
 
 
 def test_settings():
-    assert [chosen_granularity(text) for text in ("", "1", "4096")] == [1, 1, 4096]
-    assert [chosen_fine_atomics(text) for text in ("", "0", "1")] == [False, False, True]
+    assert [parse_granularity(text) for text in ("", "1", "4096")] == [1, 1, 4096]
+    assert [parse_fine_atomics(text) for text in ("", "0", "1")] == [False, False, True]
     for text in ("0", "-1", "3", "4k", "4194304"):
         with pytest.raises(Invalid, match="LUTHIER_MEMORY_GRANULARITY=`"):
-            chosen_granularity(text)
+            parse_granularity(text)
     with pytest.raises(Invalid, match="LUTHIER_FINE_ATOMICS=`yes`"):
-        chosen_fine_atomics("yes")
+        parse_fine_atomics("yes")

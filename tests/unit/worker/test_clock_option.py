@@ -11,7 +11,7 @@ import pytest
 from loaded_command import run_luthier
 
 from luthier_py.isa import target
-from luthier_py.names import demangled
+from luthier_py.names import demangle
 from luthier_py.worker.properties import properties
 
 
@@ -46,7 +46,7 @@ def test_exec_says_how_long_each_kernel_took(program, tmp_path):
             r"^luthier: kernel (.*): (\d+) cycles by the model", done.stderr, re.MULTILINE)}
         expected = Counter()
         for row in rows:
-            expected[demangled(row["kernel"])] += row["cycles"]
+            expected[demangle(row["kernel"])] += row["cycles"]
         assert told == expected and list(told.values()) == sorted(told.values(), reverse=True)
         if len(told) > 1:
             assert f"all {len(told)} kernels: {sum(told.values())} cycles in {len(rows)} launches" in done.stderr

@@ -22,7 +22,7 @@ from luthier_py.errors import LuthierError, Unsupported
 from luthier_py.loader import load
 from luthier_py.runtime import hiprtc
 from luthier_py.runtime.hip import runtime_folder
-from luthier_py.worker.compilation import MORE_OPTIONS, Compiled, SourceText, compiled
+from luthier_py.worker.compilation import MORE_OPTIONS, Compiled, SourceText, compile_program
 from luthier_py.worker.properties import LAYOUT_R0000, LAYOUT_R0600, offset
 
 TARGET = "gfx90a"
@@ -56,15 +56,15 @@ def program(source: str = SOURCE, *options: str, expressions: tuple[str, ...] = 
 
 
 def test_code(tools: Search, fresh: Path) -> None:
-    made = compiled(program(), tools)
+    made = compile_program(program(), tools)
     kernel = load(made.code).kernels[0]
     assert (kernel.name, made.log, made.bitcode, list(fresh.iterdir())) == ("twice", "", b"", [])
 
 
 def test_names_leave_nothing_in_the_code(tools: Search, fresh: Path) -> None:
     source = "template <typename T> __global__ void k(T *v) { *v = 1; }\ntemplate __global__ void k<int>(int *);\n"
-    named = compiled(program(source, expressions=("k<int>",)), tools)
-    plain = compiled(program(source), tools)
+    named = compile_program(program(source, expressions=("k<int>",)), tools)
+    plain = compile_program(program(source), tools)
     assert named.names == ("_Z1kIiEvPT_",) and plain.names == ()
     files = [ELFFile(io.BytesIO(made.code)) for made in (named, plain)]
     loaded = SH_FLAGS.SHF_ALLOC
@@ -81,11 +81,11 @@ def counted(tools: Search, fresh: Path, tmp_path: Path) -> Callable[..., tuple[C
     calls, script = tmp_path / "calls", 'case " $* " in *" -E "*) ;; *) echo x >> {} ;; esac\nexec {} "$@"\n'
     wrapper = executable(tmp_path / "clang++", "#!/bin/sh\n" + script.format(calls, tools.compiler(TARGET)))
     search = Search(environment={**os.environ, CLANG: str(wrapper)})
-    compiled(program(), search)  # what is asked once of a compiler, and made once for it
+    compile_program(program(), search)  # what is asked once of a compiler, and made once for it
 
     def made(asked: SourceText) -> tuple[Compiled, int]:
         calls.write_text("")
-        result = compiled(asked, search)
+        result = compile_program(asked, search)
         return result, len(calls.read_text().split())
 
     return made
@@ -168,45 +168,45 @@ def test_options_of_the_environment_s_own(
 def test_errors_are_not_kept(tools: Search, fresh: Path) -> None:
     for _ in range(2):
         with pytest.raises(LuthierError, match=r"^p\.hip:1:9: error: expected expression"):
-            compiled(program("int x = ;\n"), tools)
+            compile_program(program("int x = ;\n"), tools)
     assert list(fresh.iterdir()) == []
 
 
 def test_more_options_of_the_environment(tools: Search, fresh: Path) -> None:
     search = Search(environment={**os.environ, MORE_OPTIONS: "-DONE -DTWO=2"})
-    compiled(program("#if !defined(ONE) || TWO != 2\n#error lost\n#endif\n" + SOURCE), search)
+    compile_program(program("#if !defined(ONE) || TWO != 2\n#error lost\n#endif\n" + SOURCE), search)
 
 
 def test_no_target(tools: Search) -> None:
     with pytest.raises(LuthierError, match="no architecture"):
-        compiled(program(target=""), tools)
+        compile_program(program(target=""), tools)
 
 
 @pytest.mark.parametrize("name, shown", [("a/b/c.cu", "c.cu"), ("", "CompileSource"), ("..", "CompileSource")])
 def test_names_of_sources(name: str, shown: str, tools: Search) -> None:
     with pytest.raises(LuthierError, match=rf"^{re.escape(shown)}:1:2: error: here"):
-        compiled(program("#error here\n", name=name), tools)
+        compile_program(program("#error here\n", name=name), tools)
 
 
 @pytest.mark.parametrize("names", [("a", "a/b.h"), ("a/b.h", "a"), ("h" * 300,)])
 def test_headers_that_no_folder_can_have(names: tuple[str, ...], tools: Search, fresh: Path) -> None:
     with pytest.raises(LuthierError, match=rf"^hiprtc: the header `{names[-1]}` cannot be written: \w") as raised:
-        compiled(program(headers=tuple((name, "") for name in names)), tools)
+        compile_program(program(headers=tuple((name, "") for name in names)), tools)
     assert str(fresh) not in str(raised.value) and list(fresh.iterdir()) == []
 
 
 @pytest.mark.parametrize("character", ("n", "\u00e9", "\U0001f600", "\udcff"))
 def test_long_names_of_sources(character: str, tools: Search, fresh: Path) -> None:
-    assert compiled(program(name=f"x{character * 300}"), tools).code
+    assert compile_program(program(name=f"x{character * 300}"), tools).code
 
 
 def test_what_the_system_refuses_is_said(tools: Search, fresh: Path) -> None:
     """Arguments of more than 128 KiB each, and no folder for temporary files."""
     with pytest.raises(LuthierError, match=r"^hiprtc: Argument list too long"):
-        compiled(program(SOURCE, f"-DX={'x' * 200_000}"), tools)
+        compile_program(program(SOURCE, f"-DX={'x' * 200_000}"), tools)
     fresh.rmdir()
     with pytest.raises(LuthierError, match=rf"^hiprtc: No such file or directory: {fresh}"):
-        compiled(program(), tools)
+        compile_program(program(), tools)
 
 
 def test_a_refused_header_gives_a_log(tools: Search) -> None:
@@ -227,7 +227,7 @@ def test_older_headers(tools: Search, fresh: Path) -> None:
         lacking("no ROCm 5 to take headers of: LUTHIER_ROCM_STACK")
     environment = {**os.environ, HEADERS: str(stack.headers), "HIP_DEVICE_LIB_PATH": str(stack.device_libraries)}
     source = 'extern "C" __global__ void k(float *v) { v[threadIdx.x] = sinf(*v) + __popc(3); atomicAdd(v, 1.0f); }\n'
-    assert load(compiled(program(source), Search(environment=environment)).code).kernels[0].name == "k"
+    assert load(compile_program(program(source), Search(environment=environment)).code).kernels[0].name == "k"
 
 
 WARP, DEVICE, SYNC = (f"hip/amd_detail/amd_{name}_functions.h" for name in ("warp", "device", "warp_sync"))

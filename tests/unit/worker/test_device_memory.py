@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from luthier_py.errors import Invalid
-from luthier_py.worker.settings import chosen_memory
+from luthier_py.worker.settings import parse_memory
 
 HostProgram = Callable[..., Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -34,7 +34,7 @@ def test_what_is_free_can_be_had(settings: dict[str, str], total: int, host_prog
 def test_wrong_sizes(host_program: HostProgram, run: Run) -> None:
     for size in ("0", "-1", "much", "4X"):
         with pytest.raises(Invalid, match=f"LUTHIER_DEVICE_MEMORY=`{size}`: give"):
-            chosen_memory(size)
+            parse_memory(size)
     size = "1.5G"
     done = run(host_program("memory_program"), "limits", LUTHIER_DEVICE_MEMORY=size)
     assert done.returncode == 1 and f"LUTHIER_DEVICE_MEMORY=`{size}`: give" in done.stderr

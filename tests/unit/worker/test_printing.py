@@ -58,7 +58,7 @@ def test_an_unknown_format_is_left_out():
 def test_a_launch_counts_as_done_when_its_lines_are_printed():
     memory = Memory()
     printing, word, seen = Printing(memory), memory.allocate(8, "word"), []
-    printing.told_through(word.address)
+    printing.set_message_word(word.address)
     buffer = printing.empty()
     content = record(struct.pack("<Q", 0x5678))
     write_bytes(buffer + 8, content)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from luthier_py.errors import Invalid
-from luthier_py.worker.targets import chosen_targets
+from luthier_py.worker.targets import parse_targets
 
 Program = Callable[..., Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -36,7 +36,7 @@ def test_other_targets(target: str, program: Program, run: Run) -> None:
 @pytest.mark.parametrize("text", ("gfx90a", "emulator:gfx90a*", "emulator:gfx90a*17", "emulator:x,", "emulator:*2"))
 def test_devices_that_are_not_there(text: str) -> None:
     with pytest.raises(Invalid, match="set LUTHIER_DEVICE to emulator:TARGET"):
-        chosen_targets(text)
+        parse_targets(text)
 
 
 def test_kernels_that_print(program: Program, run: Run) -> None:

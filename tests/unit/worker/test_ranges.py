@@ -16,7 +16,7 @@ from loaded_command import run_luthier
 
 from luthier_py.errors import Invalid
 from luthier_py.samples import FOLDER
-from luthier_py.session.levels import chosen_level
+from luthier_py.session.levels import choose_level
 from luthier_py.tool import load_tool
 
 HostProgram = Callable[..., Path]
@@ -144,9 +144,9 @@ def test_a_range_is_refused_where_nothing_is_known_of_it() -> None:
     with pytest.raises(Invalid, match=r"option LUTHIER_RANGE=\*: give a regular expression: nothing to repeat"):
         load_tool("instr_count", {"LUTHIER_RANGE": "*"})
     tool = load_tool("instr_count", {"LUTHIER_RANGE": "x"})
-    assert chosen_level(None, False, tool) == "hip"
+    assert choose_level(None, False, tool) == "hip"
     with pytest.raises(Invalid, match="level hsa: roctx ranges are only seen at level hip"):
-        chosen_level("hsa", False, tool)
+        choose_level("hsa", False, tool)
 
 
 def read(path: Path) -> Any:

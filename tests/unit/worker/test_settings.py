@@ -10,22 +10,22 @@ from loaded_command import run_luthier
 
 from luthier_py.errors import Invalid
 from luthier_py.worker.kfd.driver import DriverService
-from luthier_py.worker.settings import MEMORY_BYTES, chosen_memory, chosen_profile
+from luthier_py.worker.settings import MEMORY_BYTES, parse_memory, parse_profile
 
 
 def test_profiles(tmp_path: Path) -> None:
-    assert chosen_profile("") is None
-    assert chosen_profile(f"{tmp_path}/new") == f"{tmp_path}/new"
+    assert parse_profile("") is None
+    assert parse_profile(f"{tmp_path}/new") == f"{tmp_path}/new"
     for text, why in ((f"{tmp_path}/none/new", "there is no folder"), (f"{tmp_path}", "is a folder")):
         with pytest.raises(Invalid, match=f"LUTHIER_DEVICE_PROFILE={text}: .*{why}"):
-            chosen_profile(text)
+            parse_profile(text)
     assert not list(tmp_path.iterdir())
 
 
 def test_memory() -> None:
-    assert (chosen_memory(""), chosen_memory("512M"), chosen_memory("4096")) == (MEMORY_BYTES, 512 << 20, 4096)
+    assert (parse_memory(""), parse_memory("512M"), parse_memory("4096")) == (MEMORY_BYTES, 512 << 20, 4096)
     with pytest.raises(Invalid, match="LUTHIER_DEVICE_MEMORY=`much`"):
-        chosen_memory("much")
+        parse_memory("much")
 
 
 WRONG = {"LUTHIER_DEVICE_PROFILE": "/nonexistent/profile", "LUTHIER_DEVICE_MEMORY": "much", "LUTHIER_TIME_LIMIT": "abc",

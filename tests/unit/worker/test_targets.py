@@ -12,9 +12,9 @@ import pytest
 from rocm_stack import RocmStack
 
 from luthier_py.errors import Invalid
-from luthier_py.session.launched import emulated
+from luthier_py.session.launched import parse_emulator_target
 from luthier_py.worker.properties import device_uuid
-from luthier_py.worker.targets import chosen_targets, visible_devices
+from luthier_py.worker.targets import parse_targets, visible_devices
 
 ROCR, HIP, CUDA = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"
 CASES: list[tuple[dict[str, str], list[int]]] = [
@@ -107,13 +107,13 @@ def test_rocm_agrees(rocm_stack: RocmStack, tmp_path: Path) -> None:
 
 def test_features_as_the_device_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HSA_XNACK", raising=False)
-    run = emulated("emulator:gfx90a:sramecc+:xnack-")
+    run = parse_emulator_target("emulator:gfx90a:sramecc+:xnack-")
     assert run is not None and run.name == "gfx90a"
     asked = "emulator:gfx90a:sramecc+:xnack-*2,emulator:gfx1100"
-    assert [each.name for each in chosen_targets(asked)] == ["gfx90a", "gfx90a", "gfx1100"]
+    assert [each.name for each in parse_targets(asked)] == ["gfx90a", "gfx90a", "gfx1100"]
     with pytest.raises(Invalid, match="emulator:gfx90a, which is gfx90a:sramecc.:xnack- now"):
-        chosen_targets("emulator:gfx90a:xnack+")
+        parse_targets("emulator:gfx90a:xnack+")
     with pytest.raises(Invalid, match="'xnack-' is no feature of gfx1100"):
-        chosen_targets("emulator:gfx1100:xnack-")
+        parse_targets("emulator:gfx1100:xnack-")
     monkeypatch.setenv("HSA_XNACK", "1")
-    assert [each.name for each in chosen_targets("emulator:gfx90a:xnack+")] == ["gfx90a"]
+    assert [each.name for each in parse_targets("emulator:gfx90a:xnack+")] == ["gfx90a"]

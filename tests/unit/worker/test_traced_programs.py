@@ -124,5 +124,5 @@ def test_a_trace_that_cannot_be_written_stops_nothing(path: str, why: str, capsy
     done: list[int] = []
     trace = TicketTrace({FILE: path}, 1)
     for number in (1, 2):
-        trace.timed(number, partial(done.append, number))()
+        trace.time_action(number, partial(done.append, number))()
     assert done == [1, 2] and capsys.readouterr().err == f"luthier: {FILE}={path}: {why}\n"

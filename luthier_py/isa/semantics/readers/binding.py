@@ -19,7 +19,7 @@ DESTINATIONS = ("vdst", "sdst")
 _VALUES = ("src0", "src1", "src2", "imm", "simm16")
 
 
-def named(op: OpInfo, wanted: tuple[str, ...]) -> Iterator[str]:
+def select_operand_names(op: OpInfo, wanted: tuple[str, ...]) -> Iterator[str]:
     """The operands among those wanted, in the order of the instruction."""
     return (operand.name for operand in op.operands if operand.name in wanted)
 
@@ -27,7 +27,7 @@ def named(op: OpInfo, wanted: tuple[str, ...]) -> Iterator[str]:
 @cache
 def sources(op: OpInfo, row: Lanes | Scalar) -> tuple[str, ...]:
     """For each source of the signature an operand or a register."""
-    values = list(named(op, _VALUES))
+    values = list(select_operand_names(op, _VALUES))
     plain = sum(not slot.special for slot in row.signature.sources)
     if isinstance(row, Scalar) and len(values) < plain:  # S_CMPK reads its sdst field
         values.insert(0, "sdst")
@@ -38,7 +38,7 @@ def sources(op: OpInfo, row: Lanes | Scalar) -> tuple[str, ...]:
         if slot.special and slot.name != "old":
             name = slot.name
         elif name is None:
-            name = "vcc" if slot.name == "b" else next(named(op, DESTINATIONS))
+            name = "vcc" if slot.name == "b" else next(select_operand_names(op, DESTINATIONS))
         found.append(name)
     return tuple(found)
 
@@ -46,7 +46,7 @@ def sources(op: OpInfo, row: Lanes | Scalar) -> tuple[str, ...]:
 @cache
 def results(op: OpInfo, row: Lanes | Scalar) -> tuple[str, ...]:
     """For each result of the signature an operand or a register."""
-    targets = iter([*named(op, DESTINATIONS), *(["src0"] if len(row.signature.results) > 1 else [])])
+    targets = iter([*select_operand_names(op, DESTINATIONS), *(["src0"] if len(row.signature.results) > 1 else [])])
     found = []
     for slot in row.signature.results:
         if slot.name in ("exec", "scc"):

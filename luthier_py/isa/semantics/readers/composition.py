@@ -70,12 +70,12 @@ def composition(row: Lanes | Scalar) -> tuple[tuple[Composition, ...], ...]:
     ops, width = _Composing(), binding.width(row)
     mapped = isinstance(row, Lanes) and row.packed
 
-    def given(number: int) -> object:
+    def make_source(number: int) -> object:
         slot = row.signature.sources[number]
         value = Value(ops, slot.type if slot.type.bits else width, Composition(frozenset({number})))
         return (value,) * slot.count if slot.count > 1 and not mapped else value
 
-    outcome = row.compute(*map(given, range(len(row.signature.sources))))
+    outcome = row.compute(*map(make_source, range(len(row.signature.sources))))
     several = len(row.signature.results) > 1
     outcomes = outcome if several else (outcome,)
     return tuple(_elements(each, slot.count) for each, slot in zip(outcomes, row.signature.results, strict=True))

@@ -12,7 +12,7 @@ from functools import cache
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type
 
 
-def _clamped(type: Type, value: int) -> int:
+def _clamp_to_type(type: Type, value: int) -> int:
     signed = type.kind is Kind.SINT
     top = (1 << type.bits - signed) - 1
     return max(-(top + 1) * signed, min(value, top))
@@ -36,12 +36,12 @@ _OF_BITS: dict[Prim, Callable[[int, int], int]] = {  # of bits and the type's wi
 def concrete(prim: Prim, type: Type, sources: tuple[Type, ...], values: tuple[int, ...]) -> int | None:
     """The result's bits: ``values`` are bits of operands of types ``sources``, ``type`` is the result's. None for a
     primitive that is none of integers. Callers leave floats out: it does not look whether types are of integers."""
-    compute = computing(prim, type, sources)
+    compute = specialize_primitive(prim, type, sources)
     return None if compute is None else compute(*values)
 
 
 @cache
-def computing(prim: Prim, type: Type, sources: tuple[Type, ...]) -> Callable[..., int] | None:
+def specialize_primitive(prim: Prim, type: Type, sources: tuple[Type, ...]) -> Callable[..., int] | None:
     """The primitive for operands of such types, as a function of their bits."""
     bits, mask = type.bits, (1 << type.bits) - 1
     if prim in _OF_BITS:
@@ -50,7 +50,7 @@ def computing(prim: Prim, type: Type, sources: tuple[Type, ...]) -> Callable[...
     of_numbers = _OF_NUMBERS.get(prim)
     if prim in (Prim.ADD_SAT, Prim.SUB_SAT):
         exact = _OF_NUMBERS[Prim.ADD if prim is Prim.ADD_SAT else Prim.SUB]
-        of_numbers = lambda a, b: _clamped(type, exact(a, b))  # noqa: E731
+        of_numbers = lambda a, b: _clamp_to_type(type, exact(a, b))  # noqa: E731
     if of_numbers is None:
         return None
     limits = [1 << kind.bits if kind.kind is Kind.SINT else 0 for kind in sources]

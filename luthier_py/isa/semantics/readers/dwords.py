@@ -14,7 +14,7 @@ from operator import or_
 
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.operand_parts import OP_SEL, OP_SEL_HI
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import BOOL, I64, U64, Kind, Prim, Type, Value
 from luthier_py.isa.semantics.crossings import RelativeMove
 from luthier_py.isa.semantics.meaning import Lanes, SignaturePart, Situation, Variants
@@ -34,7 +34,7 @@ OF_MASKS = 7
 
 def dependents(inst: Inst) -> dict[str, list[int]]:
     """By operand; nothing for instructions of another kind."""
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if isinstance(row, Variants):
         row = row.of(Situation(lambda name: _field(inst, name)))
     if isinstance(row, RelativeMove):
@@ -70,7 +70,7 @@ def _results(inst: Inst, names: tuple[str, ...], row: Lanes) -> Iterator[tuple[i
                 yield OF_MASKS, _together(one)
                 continue
             if isinstance(one, Value):
-                yield from enumerate(_made(one), first)
+                yield from enumerate(_read_origins(one), first)
             else:  # elements of one register, or of several
                 every = _together(*one)
                 yield from ((place, every) for place in range(first, first + _count(slot)))
@@ -78,7 +78,7 @@ def _results(inst: Inst, names: tuple[str, ...], row: Lanes) -> Iterator[tuple[i
 
 
 def _together(*values: Value) -> frozenset[SourceDword]:
-    return _NOTHING.union(*(dwords for value in values for dwords in _made(value)))
+    return _NOTHING.union(*(dwords for value in values for dwords in _read_origins(value)))
 
 
 def _field(inst: Inst, name: str) -> int:
@@ -90,7 +90,7 @@ def _source(inst: Inst, name: str, slot: SignaturePart, row: Lanes, element: int
     type = slot.type if slot.type.bits else binding.width(row)
 
     def read(number: int) -> Value:
-        first = _chosen(inst, name, number, slot) * type.bits // 32
+        first = _select_element(inst, name, number, slot) * type.bits // 32
         return Value(_TRACE, type, tuple(frozenset({(name, first + dword)}) for dword in range(_count(type))))
 
     if slot.count == 1:
@@ -98,7 +98,7 @@ def _source(inst: Inst, name: str, slot: SignaturePart, row: Lanes, element: int
     return tuple(map(read, range(slot.count))) if element is None else read(element)
 
 
-def _chosen(inst: Inst, name: str, number: int, slot: SignaturePart) -> int:
+def _select_element(inst: Inst, name: str, number: int, slot: SignaturePart) -> int:
     """The element of the register that stands for one of the instruction's."""
     if slot.count != 2 or inst.op.format != "VOP3P" or name not in ("src0", "src1", "src2"):
         return number
@@ -110,7 +110,7 @@ def _count(of: Type | SignaturePart) -> int:
     return max((of.bits if isinstance(of, Type) else of.type.bits * of.count) // 32, 1)
 
 
-def _made(value: Value) -> MadeOf:
+def _read_origins(value: Value) -> MadeOf:
     ref = value.ref
     return ref if isinstance(ref, tuple) else (_NOTHING,) * _count(value.type)
 
@@ -122,13 +122,13 @@ class _DwordTrace:
         return Value(self, type, value)
 
     def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
-        made, count = [_made(operand) for operand in operands], _count(type)
+        made, count = [_read_origins(operand) for operand in operands], _count(type)
         if prim is Prim.RESIZE:
             rest = made[0][-1] if operands[0].type.kind is Kind.SINT else _NOTHING
             return Value(self, type, (*made[0], *[rest] * count)[:count])
         if prim in (Prim.SHL, Prim.SHR):
             amount = operands[1].ref if isinstance(operands[1].ref, int) else None
-            return Value(self, type, _shifted(made[0], made[1], amount, 1 if prim is Prim.SHR else -1))
+            return Value(self, type, _shift_origins(made[0], made[1], amount, 1 if prim is Prim.SHR else -1))
         place = self._rule(prim, type)
         every = [each if len(each) == count else (reduce(or_, each),) * count for each in made]
         return Value(self, type, tuple(reduce(or_, (part for each in every for part in place(each, number)), _NOTHING)
@@ -142,7 +142,7 @@ class _DwordTrace:
         return lambda made, number: made
 
 
-def _shifted(made: MadeOf, by: MadeOf, amount: int | None, way: int) -> MadeOf:
+def _shift_origins(made: MadeOf, by: MadeOf, amount: int | None, way: int) -> MadeOf:
     """``amount``: in bits, if it is known; ``way``: 1 for downwards, -1 for upwards."""
     least, most = (0, len(made) - 1) if amount is None else (amount // 32, -(-amount // 32))
     return tuple(_NOTHING.union(*by, *(made[place] for place in (number + way * step for step in range(least, most + 1))

@@ -17,7 +17,7 @@ from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad
 from luthier_py.isa.semantics.crossings import GatherInGroup, GatherInRow, RelativeMove
 from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, SignaturePart, Variants
 from luthier_py.isa.semantics.readers import binding
-from luthier_py.isa.semantics.readers.binding import DESTINATIONS, REGISTERS, named
+from luthier_py.isa.semantics.readers.binding import DESTINATIONS, REGISTERS, select_operand_names
 from luthier_py.isa.semantics.scaled_floats import ManyConverted
 
 READ, WRITE = Access.READ, Access.WRITE
@@ -68,7 +68,7 @@ class _Trace:
         return Value(self, type, frozenset[int]().union(*(operand.ref for operand in operands)))  # type: ignore[arg-type]
 
 
-def asked(op: OpInfo, row: Meaning) -> Asked:
+def collect_effects(op: OpInfo, row: Meaning) -> Asked:
     """What the meaning ``row`` of ``op`` asks for and changes."""
     found = Asked()
     if isinstance(row, Variants):
@@ -96,7 +96,7 @@ def asked(op: OpInfo, row: Meaning) -> Asked:
 
 def _values(op: OpInfo, row: Lanes | Scalar, found: Asked) -> None:
     sources = binding.sources(op, row)
-    used, floats = _looked_at(row, binding.width(row))
+    used, floats = _trace_sources(row, binding.width(row))
     for number, (slot, name) in enumerate(zip(row.signature.sources, sources, strict=True)):
         is_operand = name not in REGISTERS
         if number in used:
@@ -112,17 +112,17 @@ def _values(op: OpInfo, row: Lanes | Scalar, found: Asked) -> None:
         found.reads.add("mode")
 
 
-def _looked_at(row: Lanes | Scalar, width: Type) -> tuple[frozenset[int], bool]:
+def _trace_sources(row: Lanes | Scalar, width: Type) -> tuple[frozenset[int], bool]:
     """The sources that the results are made of, and whether MODE decides how."""
     trace = _Trace()
 
-    def made(number: int, slot: SignaturePart) -> object:
+    def make_source(number: int, slot: SignaturePart) -> object:
         type = slot.type if slot.type.bits else width
         value = Value(trace, type, frozenset({number}))
         return (value,) * slot.count if slot.count > 1 and not packed else value
 
     packed = isinstance(row, Lanes) and row.packed
-    results = row.compute(*(made(number, slot) for number, slot in enumerate(row.signature.sources)))
+    results = row.compute(*(make_source(number, slot) for number, slot in enumerate(row.signature.sources)))
     results = results if isinstance(results, tuple) else (results,)
     flushes = (isinstance(row, Scalar) or row.flushes) and any(
         slot.type.kind is Kind.FLOAT for slot in (*row.signature.sources, *row.signature.results))
@@ -149,9 +149,9 @@ def _action(op: OpInfo, row: control.Action, found: Asked) -> None:
     if row in _GIVES:
         found.write("sdst")
     if row in _TAKES:
-        for name in named(op, ("src0",)):
+        for name in select_operand_names(op, ("src0",)):
             found.read(name)
-    if row in _NUMBERED and not any(named(op, ("src0", "simm16"))) or row is action.BARRIER_INIT:
+    if row in _NUMBERED and not any(select_operand_names(op, ("src0", "simm16"))) or row is action.BARRIER_INIT:
         found.reads.add("m0")
     if row is action.BARRIER_SIGNAL_ISFIRST:
         found.reads.add("scc")  # stays where the wave is alone
@@ -164,14 +164,14 @@ def _action(op: OpInfo, row: control.Action, found: Asked) -> None:
     if row in sets or row is action.GETREG:
         found.reads.add("mode")  # its other bits stay
     if row in _OF_GWS:
-        for name in named(op, ("data0",)):
+        for name in select_operand_names(op, ("data0",)):
             found.read(name)
         found.reads.add("m0")
 
 
 def _switch(op: OpInfo, row: control.Switch, found: Asked) -> None:
     """Their bits of MODE and M0; the others stay. (Where vector instructions are skipped, nobody asks MODE for it.)"""
-    for name in named(op, ("src0", "src1")):
+    for name in select_operand_names(op, ("src0", "src1")):
         found.read(name)
     touched = {control.Switch.SKIP: set[str](), control.Switch.UPPER: {"mode"}}.get(row, {"mode", "m0"})
     found.reads |= touched
@@ -192,11 +192,11 @@ def _moves(op: OpInfo, row: Meaning, found: Asked) -> None:
     elif isinstance(row, SwapRows):
         names = ("vdst", "src0")
         found.write("src0")
-    for name in named(op, names):
+    for name in select_operand_names(op, names):
         found.read(name)
     if isinstance(row, RelativeMove):
         found.reads.add("m0")
-        for name in named(op, ("vdst", "src0") if len(row.row.signature.results) > 1 else ()):
+        for name in select_operand_names(op, ("vdst", "src0") if len(row.row.signature.results) > 1 else ()):
             found.read(name)
             found.write(name)
     if isinstance(row, GatherInRow):  # lanes that ask for one which is not active may stay
@@ -210,7 +210,7 @@ def _moves(op: OpInfo, row: Meaning, found: Asked) -> None:
         touched = ({"mode"} if region else set()) | (set() if row is control.Indexing.OFF else {"m0"})
         found.reads |= touched
         found.writes |= touched if region else set()
-    for name in named(op, DESTINATIONS):
+    for name in select_operand_names(op, DESTINATIONS):
         found.write(name)
 
 
@@ -225,7 +225,7 @@ def _memory(op: OpInfo, row: Meaning, found: Asked) -> None:
     returns = atomic and OpFlag.ATOMIC_RETURN in op.flags
     loads = isinstance(row, (memory.Load, lds.LoadTwo, lds.ExchangeTwo, lds.LaneCount, memory.ScalarLoad,
                              TransposedLoad, elements.FormatLoad))
-    data = list(named(op, _DATA))
+    data = list(select_operand_names(op, _DATA))
     by_lane = isinstance(row, (memory.Load, memory.Store)) and row.by_lane and OpFlag.LDS in op.flags
     if isinstance(row, transfers.BlockTransfer | transfers.LdsCopy | transfers.LdsBroadcast):
         _transfer(op, row, found)
@@ -240,7 +240,7 @@ def _memory(op: OpInfo, row: Meaning, found: Asked) -> None:
     to_lds = isinstance(row, elements.FormatLoad) and row.to_lds
     if by_lane or to_lds or isinstance(row, (lds.LoadToLds, lds.StoreFromLds, lds.LaneCount)):
         found.reads.add("m0")
-    result = next(iter(named(op, DESTINATIONS)), "vdata")
+    result = next(iter(select_operand_names(op, DESTINATIONS)), "vdata")
     for name in data:
         if stores and name not in DESTINATIONS:
             found.read(name)
@@ -262,7 +262,7 @@ def _memory(op: OpInfo, row: Meaning, found: Asked) -> None:
 def _transfer(op: OpInfo, row: Meaning, found: Asked) -> None:
     """What a copy calls its data is an address in LDS."""
     copies = isinstance(row, transfers.LdsCopy)
-    for name in named(op, _DATA):
+    for name in select_operand_names(op, _DATA):
         if copies or isinstance(row, transfers.BlockTransfer) and row.stores:
             found.read(name)
         else:

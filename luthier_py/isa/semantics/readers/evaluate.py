@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag, OpInfo
 from luthier_py.isa.registers import EXEC, SCC, RegFile
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import BOOL, Kind, Type, Value
 from luthier_py.isa.semantics.meaning import Lanes, Scalar, SignaturePart
 from luthier_py.isa.semantics.readers.binding import REGISTERS, results, sources, width
@@ -38,19 +38,19 @@ _MODIFIERS = frozenset({"src0_modifiers", "src1_modifiers", "src2_modifiers", "c
 
 def evaluate(inst: Inst, read: Read) -> dict[Dword, Known]:
     """``read`` gives what is known of a dword; of a scalar register that is not known, UNIFORM."""
-    op, row = inst.op, meaning(inst.op)
+    op, row = inst.op, find_meaning(inst.op)
     if not isinstance(row, (Lanes, Scalar)) or is_modified(inst, row):
         return {}
-    given = [_given(inst, name, _type(slot, row), read)
+    given = [_read_source(inst, name, _type(slot, row), read)
              for name, slot in zip(sources(op, row), row.signature.sources, strict=True)]
     found: dict[Dword, Known] = {}
-    for name, value in zip(results(op, row), _computed(row, tuple(given)), strict=True):
-        found.update(_written(inst, name, value))
+    for name, value in zip(results(op, row), _compute_outputs(row, tuple(given)), strict=True):
+        found.update(_write_result(inst, name, value))
     return found
 
 
 @lru_cache(maxsize=1 << 14)  # of most sources nothing is known
-def _computed(row: Lanes | Scalar, given: tuple[PartKnown, ...]) -> tuple[Value, ...]:
+def _compute_outputs(row: Lanes | Scalar, given: tuple[PartKnown, ...]) -> tuple[Value, ...]:
     types = [_type(slot, row) for slot in row.signature.sources]
     outputs = row.compute(*map(_value, types, given))
     return outputs if isinstance(outputs, tuple) else (outputs,)
@@ -59,7 +59,7 @@ def _computed(row: Lanes | Scalar, given: tuple[PartKnown, ...]) -> tuple[Value,
 @cache
 def copies(op: OpInfo) -> bool:
     """Whether its one result is its one source, bit for bit, and that is all."""
-    row = meaning(op)
+    row = find_meaning(op)
     if not isinstance(row, Scalar) or len(row.signature.sources) != 1:
         return False
     source = Value(_OPS, width(row), None)
@@ -81,7 +81,7 @@ def _bits(type: Type) -> int:
     return 64 if type.bits > 32 else 32
 
 
-def _given(inst: Inst, name: str, type: Type, read: Read) -> PartKnown:
+def _read_source(inst: Inst, name: str, type: Type, read: Read) -> PartKnown:
     if type is BOOL:  # of a mask each lane sees another bit
         return read(RegFile.SGPR, SCC) if name == "scc" else None
     if name in REGISTERS:
@@ -113,7 +113,7 @@ def _dwords(file: RegFile, index: int, bits: int, read: Read) -> PartKnown:
     return LowerHalf(low) if isinstance(low, Number) else None
 
 
-def _written(inst: Inst, name: str, value: Value) -> Iterator[tuple[Dword, Known]]:
+def _write_result(inst: Inst, name: str, value: Value) -> Iterator[tuple[Dword, Known]]:
     known: PartKnown = value.ref  # type: ignore[assignment]
     if name == "scc":
         yield (RegFile.SGPR, SCC), None if isinstance(known, LowerHalf) else known

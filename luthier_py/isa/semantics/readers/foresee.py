@@ -14,11 +14,18 @@ from typing import TypeAlias
 from luthier_py.isa.dual import halves
 from luthier_py.isa.instruction import Inst, Operand, OperandKind
 from luthier_py.isa.registers import EXEC, SCC, Reg, RegFile
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import BOOL, U32, Kind, Type, Value
 from luthier_py.isa.semantics.control import Branch, CrossLane
 from luthier_py.isa.semantics.meaning import Dual, Lanes, Scalar, Variants
-from luthier_py.isa.semantics.readers.binding import DESTINATIONS, REGISTERS, named, results, sources, width
+from luthier_py.isa.semantics.readers.binding import (
+    DESTINATIONS,
+    REGISTERS,
+    results,
+    select_operand_names,
+    sources,
+    width,
+)
 from luthier_py.isa.semantics.readers.evaluate import Dword, copies, is_modified
 from luthier_py.isa.semantics.readers.sums import (
     Depends,
@@ -27,8 +34,8 @@ from luthier_py.isa.semantics.readers.sums import (
     Low,
     Sum,
     Sums,
-    chosen,
     depends,
+    select_sum,
 )
 
 ReadInBox: TypeAlias = Callable[[RegFile, int], InBox]
@@ -42,7 +49,7 @@ class Foresight:
 
     def results(self, inst: Inst, read: ReadInBox) -> dict[Dword, InBox]:
         """But for memory and calls, of which nothing is said here."""
-        row = meaning(inst.op)
+        row = find_meaning(inst.op)
         if isinstance(row, Dual):
             return {place: known for half in halves(inst) for place, known in self.results(half, read).items()}
         if isinstance(row, CrossLane):
@@ -52,16 +59,16 @@ class Foresight:
         if not isinstance(row, (Lanes, Scalar)) or is_modified(inst, row):
             return {}
         if copies(inst.op) and (source := inst[sources(inst.op, row)[0]].reg) is not None:
-            return dict(_copied(inst[results(inst.op, row)[0]].reg, source, read))
+            return dict(_copy_dwords(inst[results(inst.op, row)[0]].reg, source, read))
         given = []
         for name, slot in zip(sources(inst.op, row), row.signature.sources, strict=True):
             type = slot.type if slot.type.bits else width(row)
-            given.append(self._value(type, self._given(inst, name, type, read, isinstance(row, Lanes))))
+            given.append(self._value(type, self._read_source(inst, name, type, read, isinstance(row, Lanes))))
         computed = row.compute(*given)
         outputs = computed if isinstance(computed, tuple) else (computed,)
         found: dict[Dword, InBox] = {}
         for name, value in zip(results(inst.op, row), outputs, strict=True):
-            found.update(self._written(inst, name, value, read))
+            found.update(self._write_result(inst, name, value, read))
         return found
 
     def decision(self, row: Branch, read: ReadInBox) -> InBox:
@@ -88,7 +95,7 @@ class Foresight:
         assert isinstance(value, int)
         return Sum(tuple([value >> lane & 1 for lane in range(self._ops.lanes)]))
 
-    def _given(self, inst: Inst, name: str, type: Type, read: ReadInBox, by_lane: bool) -> HalfKnown:
+    def _read_source(self, inst: Inst, name: str, type: Type, read: ReadInBox, by_lane: bool) -> HalfKnown:
         if name == "scc":
             return read(RegFile.SGPR, SCC)
         if name in REGISTERS:
@@ -102,7 +109,7 @@ class Foresight:
         return self._operand(operand, type, read)
 
     def _registers(self, file: RegFile, first: int, dwords: int, read: ReadInBox) -> HalfKnown:
-        return read(file, first) if dwords == 1 else self._ops.joined(read(file, first), read(file, first + 1))
+        return read(file, first) if dwords == 1 else self._ops.join_halves(read(file, first), read(file, first + 1))
 
     def _operand(self, operand: Operand, type: Type, read: ReadInBox) -> HalfKnown:
         if operand.reg is not None:
@@ -124,7 +131,7 @@ class Foresight:
         elif dwords == 1 or known is None:
             yield first, known
         else:
-            yield from zip((first, (file, index + 1)), self._ops.halved(known), strict=True)
+            yield from zip((first, (file, index + 1)), self._ops.split_halves(known), strict=True)
 
     def _value(self, type: Type, known: HalfKnown) -> Value:
         if type is BOOL:
@@ -132,7 +139,7 @@ class Foresight:
         whole = Value(self._ops, Type(Kind.UINT, 32 * _dwords(type)), known)
         return whole.as_(type) if type.bits == whole.type.bits else whole.to(type.unsigned).as_(type)
 
-    def _written(self, inst: Inst, name: str, value: Value, read: ReadInBox) -> Iterator[tuple[Dword, InBox]]:
+    def _write_result(self, inst: Inst, name: str, value: Value, read: ReadInBox) -> Iterator[tuple[Dword, InBox]]:
         known: HalfKnown = value.ref  # type: ignore[assignment]
         if name == "scc":
             yield (RegFile.SGPR, SCC), None if isinstance(known, Low) else known
@@ -157,7 +164,7 @@ class Foresight:
 
     def _of_lane(self, inst: Inst, row: CrossLane, read: ReadInBox) -> Iterator[tuple[Dword, InBox]]:
         """v_readfirstlane and v_readlane."""
-        target, source = inst[next(named(inst.op, DESTINATIONS))].reg, inst["src0"].reg
+        target, source = inst[next(select_operand_names(inst.op, DESTINATIONS))].reg, inst["src0"].reg
         if row not in (CrossLane.READ, CrossLane.READ_FIRST) or target is None or source is None:
             return
         known = read(source.file, source.index)
@@ -171,14 +178,14 @@ class Foresight:
         base = known.base[number] if isinstance(known.base, tuple) else known.base
         yield (RegFile.SGPR, target.index), Sum(base, known.terms)
 
-    def merged(self, new: InBox, old: InBox, read: ReadInBox) -> InBox:
+    def merge_lanes(self, new: InBox, old: InBox, read: ReadInBox) -> InBox:
         """A vector register after a write in the active lanes."""
         active = self.mask(EXEC, read)
         if not isinstance(new, Sum) or not isinstance(old, Sum) or not isinstance(active, Sum) or active.terms:
             return depends(new, old, active)
         mask = active.base
         assert isinstance(mask, int)
-        found = chosen(tuple([mask >> lane & 1 for lane in range(self._ops.lanes)]), new, old)
+        found = select_sum(tuple([mask >> lane & 1 for lane in range(self._ops.lanes)]), new, old)
         return depends(new, old) if found is None else found
 
 
@@ -191,7 +198,7 @@ def _dwords(type: Type) -> int:
     return 2 if type.bits > 32 else 1
 
 
-def _copied(target: Reg | None, source: Reg, read: ReadInBox) -> Iterator[tuple[Dword, InBox]]:
+def _copy_dwords(target: Reg | None, source: Reg, read: ReadInBox) -> Iterator[tuple[Dword, InBox]]:
     """Dword by dword, of which one may be an address that is not known."""
     if target is not None:
         for each in range(target.dwords):

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import cache
 
 from luthier_py.isa.instruction import OpFlag, OpInfo
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.control import Action
 from luthier_py.isa.semantics.corners import corners
@@ -133,27 +133,27 @@ class _Traced:
 @cache
 def freedoms(op: OpInfo) -> Freedoms:
     """Nothing for an operation without a meaning."""
-    row = meaning(op)
+    row = find_meaning(op)
     if isinstance(row, Variants):
         row = row.typical
     if isinstance(row, (Lanes, Scalar)):
-        results = _traced(op, row)
+        results = _find_open_results(op, row)
         return Freedoms(frozenset[Freedom]().union(*(each.own for each in results)), results)
     if isinstance(row, Dual):
         return Freedoms(_dual(row))
     atomic = row.atomic if isinstance(row, ScalarAtomic) else row
     if isinstance(atomic, Atomic | ImageAtomic):
-        left = _left(atomic)
+        left = _find_atomic_freedoms(atomic)
         return Freedoms(left | ({Freedom.TURN} if OpFlag.ATOMIC_RETURN in op.flags else set()), None, left)
     if isinstance(inner := getattr(row, "row", None), Lanes):  # an operation on registers that are found otherwise
-        return Freedoms(frozenset[Freedom]().union(*(made.own for made in _made(inner))))
+        return Freedoms(frozenset[Freedom]().union(*(made.own for made in _trace_computation(inner))))
     exchanged = isinstance(row, ExchangeTwo)
     return Freedoms(_of_data(row), None, frozenset({Freedom.TURN} if exchanged else ()))
 
 
 def open_on(op: OpInfo, target: Target) -> frozenset[Freedom]:
     """What is open on this target, or in some MODE, beside what `freedoms` says of all."""
-    row = meaning(op)
+    row = find_meaning(op)
     row = row.typical if isinstance(row, Variants) else row
     if isinstance(row, Lanes):
         mixes = any(slot.name == "mix" for slot in row.signature.sources)
@@ -167,43 +167,43 @@ def open_on(op: OpInfo, target: Target) -> frozenset[Freedom]:
 
 def _dual(row: Dual) -> frozenset[Freedom]:
     halves = [half.typical if isinstance(half, Variants) else half for half in row.rows]
-    return frozenset[Freedom]().union(*(made.own for half in halves for made in _made(half)))
+    return frozenset[Freedom]().union(*(made.own for half in halves for made in _trace_computation(half)))
 
 
-def _traced(op: OpInfo, row: Lanes | Scalar) -> tuple[OpenResult, ...]:
+def _find_open_results(op: OpInfo, row: Lanes | Scalar) -> tuple[OpenResult, ...]:
     sources = binding.sources(op, row)
 
     def names(numbers: frozenset[int]) -> frozenset[str]:
         return frozenset(sources[number] for number in numbers)
 
     return tuple(OpenResult(name, made.own, names(made.of_values), names(made.of_nans))
-                 for name, made in zip(binding.results(op, row), _made(row), strict=True))
+                 for name, made in zip(binding.results(op, row), _trace_computation(row), strict=True))
 
 
 @cache
-def _made(row: Lanes | Scalar) -> list[_Made]:
+def _trace_computation(row: Lanes | Scalar) -> list[_Made]:
     """Of each result."""
     ops, width = _Traced(), binding.width(row)
     packed = isinstance(row, Lanes) and row.packed
 
-    def given(number: int) -> object:
+    def make_source(number: int) -> object:
         slot = row.signature.sources[number]
         made = _Made(frozenset(), frozenset({number}), frozenset({number}))
         value = Value(ops, slot.type if slot.type.bits else width, made)
         return (value,) * slot.count if slot.count > 1 and not packed else value
 
-    results = row.compute(*map(given, range(len(row.signature.sources))))
-    found = [_joined(each) for each in (results if isinstance(results, tuple) else (results,))]
-    return found if len(found) == len(row.signature.results) else [_joined(results)]
+    results = row.compute(*map(make_source, range(len(row.signature.sources))))
+    found = [_join_parts(each) for each in (results if isinstance(results, tuple) else (results,))]
+    return found if len(found) == len(row.signature.results) else [_join_parts(results)]
 
 
-def _joined(result: object) -> _Made:
+def _join_parts(result: object) -> _Made:
     """One that stands for the elements of a packed result."""
     if isinstance(result, Value):
         assert isinstance(result.ref, _Made)
         return result.ref
     assert isinstance(result, (tuple, list))
-    parts = [_joined(each) for each in result]
+    parts = [_join_parts(each) for each in result]
     return _Made(frozenset[Freedom]().union(*(each.own for each in parts)),
                  NONE.union(*(each.of_values for each in parts)), NONE.union(*(each.of_nans for each in parts)))
 
@@ -223,7 +223,7 @@ _ASKS = frozenset({Action.GETREG, Action.CLOCK, Action.WALL_CLOCK, Action.SENDMS
 _COMMUTE = frozenset({Modify.ADD, Modify.SUB, Modify.MIN, Modify.MAX, Modify.AND, Modify.OR, Modify.XOR})
 
 
-def _left(row: Atomic | ImageAtomic) -> frozenset[Freedom]:
+def _find_atomic_freedoms(row: Atomic | ImageAtomic) -> frozenset[Freedom]:
     """What an atomic leaves open of memory: sums of floats are rounded in some order."""
     if row.modify is Modify.ADD and row.kind in "fpb":
         return frozenset({Freedom.TURN, Freedom.NAN})

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag, OpInfo
 from luthier_py.isa.registers import EXEC, RegFile
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import Prim, Type, Value
 from luthier_py.isa.semantics.meaning import Lanes, Scalar
 from luthier_py.isa.semantics.readers.binding import REGISTERS, results, sources, width
@@ -76,7 +76,7 @@ def assignments(inst: Inst, wave_size: int) -> tuple[Assign, ...]:
     if wave_size == 32:
         found = [_of_half(write, half) for write in known for half in range(write.dwords)]
     else:
-        found = [_whole(write) if write.dwords == 2 else _joined(write) for write in known]
+        found = [_whole(write) if write.dwords == 2 else _assign_half(write) for write in known]
     step = wave_size // 32
     done = {assign.mask for assign in found}
     rest = {index - index % step for index in range(written.bit_length()) if written >> index & 1} - done
@@ -92,28 +92,28 @@ def some_lanes(inst: Inst, wave_size: int) -> tuple[tuple[int, tuple[MaskSource,
     """Masks that have some lane afterwards if any of these sources has, which SOME always does."""
     found = []
     for write in _writes(inst, wave_size):
-        alone, always = _deciding(write.table, len(write.sources))
+        alone, always = _find_deciding_sources(write.table, len(write.sources))
         enough = [source for source, decides in zip(write.sources, alone, strict=True) if decides] + [SOME] * always
         if write.dwords * 32 >= wave_size:
             masks = write.dwords * 32 // wave_size
-            found += [(write.first + half, _moved(tuple(enough), half)) for half in range(masks)]
+            found += [(write.first + half, _shift_sources(tuple(enough), half)) for half in range(masks)]
         elif SOME in enough:  # one SGPR of a pair
             found.append((write.first & ~1, (SOME,)))
     return tuple(found)
 
 
 @cache
-def _deciding(table: BitTable, count: int) -> tuple[list[bool], bool]:
+def _find_deciding_sources(table: BitTable, count: int) -> tuple[list[bool], bool]:
     """For each of so many sources whether the result is 1 if it is, and whether the result always is."""
     alone = [tuple(1 if place == each else None for place in range(count)) for each in range(count)]
     return [outcome(table, bits) == 1 for bits in alone], outcome(table, (None,) * count) == 1
 
 
 def _of_half(write: Write, half: int) -> Assign:
-    return Assign(write.first + half, _moved(write.sources, half), write.table, write.value)
+    return Assign(write.first + half, _shift_sources(write.sources, half), write.table, write.value)
 
 
-def _moved(given: tuple[MaskSource, ...], by: int) -> tuple[MaskSource, ...]:
+def _shift_sources(given: tuple[MaskSource, ...], by: int) -> tuple[MaskSource, ...]:
     return tuple(source + by if source >= 0 else source for source in given)
 
 
@@ -121,7 +121,7 @@ def _whole(write: Write) -> Assign:
     return Assign(write.first, write.sources, write.table, write.value)
 
 
-def _joined(write: Write) -> Assign:
+def _assign_half(write: Write) -> Assign:
     """One SGPR of a pair: a lane of the other half keeps its bit, and which half a lane is in is not known."""
     half = write.first & 1
     mask = write.first - half
@@ -133,7 +133,7 @@ def _joined(write: Write) -> Assign:
 
 @lru_cache(maxsize=1 << 16)
 def _writes(inst: Inst, wave_size: int) -> tuple[Write, ...]:
-    row = meaning(inst.op)
+    row = find_meaning(inst.op)
     if isinstance(row, Scalar):
         return _scalar(inst, row)
     return _compare(inst, row, wave_size // 32) if isinstance(row, Lanes) else ()
@@ -142,11 +142,11 @@ def _writes(inst: Inst, wave_size: int) -> tuple[Write, ...]:
 def _scalar(inst: Inst, row: Scalar) -> tuple[Write, ...]:
     op, bits = inst.op, width(row).bits
     names, dwords = sources(op, row), bits // 32
-    given = tuple(_named(inst, name, dwords) for name in names)
+    given = tuple(_resolve_source(inst, name, dwords) for name in names)
     found = {}
     tables = _tables(op, tuple(0 if source == SOME else min(source, 0) for source in given))
     for name, (table, value) in zip(results(op, row), tables, strict=True):
-        target = _named(inst, name, dwords)
+        target = _resolve_source(inst, name, dwords)
         if target >= 0:  # EXEC_HI is not EXEC's in waves of 32 lanes
             used = tuple(source for source in given if source >= 0 or source == SOME)
             count = dwords if inst.writes.sgpr >> target + dwords - 1 & 1 else 1
@@ -154,7 +154,7 @@ def _scalar(inst: Inst, row: Scalar) -> tuple[Write, ...]:
     return tuple(found.values())
 
 
-def _named(inst: Inst, name: str, dwords: int) -> MaskSource:
+def _resolve_source(inst: Inst, name: str, dwords: int) -> MaskSource:
     if name in REGISTERS:
         return REGISTERS[name] if name == "exec" else UNKNOWN
     return _source(inst[name], dwords)
@@ -172,7 +172,7 @@ def _source(operand: Operand, dwords: int) -> MaskSource:
 @cache
 def _tables(op: OpInfo, given: tuple[MaskSource, ...]) -> tuple[tuple[BitTable, int], ...]:
     """For each result its table, and its number; in ``given`` 0 stands for a mask that the table is about."""
-    row = meaning(op)
+    row = find_meaning(op)
     assert isinstance(row, Scalar)
     count = given.count(0)
     runs = []

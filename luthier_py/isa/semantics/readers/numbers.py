@@ -138,7 +138,7 @@ def _lane_by_lane(prim: Prim, type: Type, operands: tuple[Value, ...]) -> Known:
         if each is None:
             return None
         values.append(each)
-    return _recognised(values, type.bits) if values else None
+    return _fit_linear(values, type.bits) if values else None
 
 
 def _row(operand: Value) -> Lanewise:
@@ -154,7 +154,7 @@ def _row(operand: Value) -> Lanewise:
     return tuple(known.constant + step * lane & mask for lane in range(LANES))
 
 
-def _recognised(values: list[int], bits: int) -> Known:
+def _fit_linear(values: list[int], bits: int) -> Known:
     if len(values) == 1:
         return constant(values[0], bits)
     line = linear({Varying.LANE: values[1] - values[0]}, values[0], bits)
@@ -175,7 +175,7 @@ def linear(terms: dict[Varying, int], value: int | None, bits: int) -> Number:
     return Number(tuple(ordered), None if value is None else value % whole)
 
 
-def _scaled(a: Number, factor: int, bits: int) -> Number:
+def _scale_number(a: Number, factor: int, bits: int) -> Number:
     return linear({what: each * factor for what, each in a.terms}, None if a.constant is None else a.constant * factor,
                   bits)
 
@@ -217,7 +217,7 @@ def _without_low(a: Number, count: int, type: Type) -> Number | None:
     low = _low(a, count, type)
     if low is None:
         return None
-    return Number(a.terms, None) if a.constant is None else _sum(a, _scaled(low, -1, type.bits), type.bits)
+    return Number(a.terms, None) if a.constant is None else _sum(a, _scale_number(low, -1, type.bits), type.bits)
 
 
 Linear: TypeAlias = Callable[[Type, tuple[Value, ...]], PartKnown]
@@ -231,18 +231,18 @@ def _numbers(of: Callable[..., Known]) -> Linear:
     return rule
 
 
-def _multiplied(type: Type, a: Number, b: Number) -> Known:
+def _multiply(type: Type, a: Number, b: Number) -> Known:
     for factor, other in ((a, b), (b, a)):
         if factor.uniform and factor.constant is not None:
-            return _scaled(other, factor.constant, type.bits)
+            return _scale_number(other, factor.constant, type.bits)
     return None
 
 
-def _moved_up(type: Type, a: Number, b: Number) -> Known:
-    return _scaled(a, 1 << b.constant, type.bits) if b.uniform and b.constant is not None else None
+def _shift_left(type: Type, a: Number, b: Number) -> Known:
+    return _scale_number(a, 1 << b.constant, type.bits) if b.uniform and b.constant is not None else None
 
 
-def _moved_down(type: Type, a: Number, b: Number) -> Known:
+def _shift_right(type: Type, a: Number, b: Number) -> Known:
     if not b.uniform or b.constant is None or not _fits(a, type):
         return None
     rest = _without_low(a, b.constant, type)
@@ -251,7 +251,7 @@ def _moved_down(type: Type, a: Number, b: Number) -> Known:
     return linear({what: factor >> b.constant for what, factor in rest.terms}, rest.constant >> b.constant, type.bits)
 
 
-def _masked(type: Type, a: Number, b: Number) -> Known:
+def _apply_mask(type: Type, a: Number, b: Number) -> Known:
     """With a constant whose ones stand together."""
     for mask, other in ((b, a), (a, b)):
         ones = mask.constant if mask.uniform else None
@@ -264,7 +264,7 @@ def _masked(type: Type, a: Number, b: Number) -> Known:
     return None
 
 
-def _united(type: Type, a: Number, b: Number) -> Known:
+def _combine_disjoint(type: Type, a: Number, b: Number) -> Known:
     """Numbers whose ones are at different places."""
     for low, high in ((a, b), (b, a)):
         top = most(low)
@@ -276,21 +276,21 @@ def _united(type: Type, a: Number, b: Number) -> Known:
     return None
 
 
-def _differing(type: Type, a: Number, b: Number) -> Known:
+def _apply_xor(type: Type, a: Number, b: Number) -> Known:
     for ones, other in ((a, b), (b, a)):
         if ones == constant(-1, type.bits):
-            return _sum(ones, _scaled(other, -1, type.bits), type.bits)
-    return _united(type, a, b)
+            return _sum(ones, _scale_number(other, -1, type.bits), type.bits)
+    return _combine_disjoint(type, a, b)
 
 
-def _resized(type: Type, operands: tuple[Value, ...]) -> PartKnown:
+def _resize(type: Type, operands: tuple[Value, ...]) -> PartKnown:
     (operand,), known = operands, operands[0].ref
     if not isinstance(known, Number) or not (type.bits < operand.type.bits or _fits(known, operand.type)):
         return LowerHalf(known) if isinstance(known, Number) and (operand.type.bits, type.bits) == (32, 64) else None
     return linear(dict(known.terms), known.constant, type.bits)
 
 
-def _chosen(type: Type, operands: tuple[Value, ...]) -> Known:
+def _select(type: Type, operands: tuple[Value, ...]) -> Known:
     condition, a, b = (operand.ref for operand in operands)
     if isinstance(condition, Number) and condition.uniform:
         if condition.constant is not None:
@@ -320,10 +320,10 @@ def _at_most(type: Type, a: Number, b: Number) -> Known:
 
 _LINEAR: dict[Prim, Linear] = {
     Prim.ADD: _numbers(lambda type, a, b: _sum(a, b, type.bits)),
-    Prim.SUB: _numbers(lambda type, a, b: _sum(a, _scaled(b, -1, type.bits), type.bits)),
-    Prim.MUL: _numbers(_multiplied), Prim.SHL: _numbers(_moved_up), Prim.SHR: _numbers(_moved_down),
-    Prim.AND: _numbers(_masked), Prim.OR: _numbers(_united), Prim.XOR: _numbers(_differing),
-    Prim.MIN: _numbers(_at_most), Prim.RESIZE: _resized, Prim.SELECT: _chosen,
+    Prim.SUB: _numbers(lambda type, a, b: _sum(a, _scale_number(b, -1, type.bits), type.bits)),
+    Prim.MUL: _numbers(_multiply), Prim.SHL: _numbers(_shift_left), Prim.SHR: _numbers(_shift_right),
+    Prim.AND: _numbers(_apply_mask), Prim.OR: _numbers(_combine_disjoint), Prim.XOR: _numbers(_apply_xor),
+    Prim.MIN: _numbers(_at_most), Prim.RESIZE: _resize, Prim.SELECT: _select,
 }
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from luthier_py.isa.instruction import MOVES, Access, Inst, Operand, OperandKind, OpFlag, shown_by
+from luthier_py.isa.instruction import MOVES, Access, Inst, Operand, OperandKind, OpFlag, find_underlying_scalars
 from luthier_py.isa.registers import EXEC, MODE, set_bits
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action, Branch, HardwareRegister
 from luthier_py.isa.semantics.readers.binding import REGISTERS
 from luthier_py.isa.semantics.readers.freedoms import Freedom, freedoms
@@ -46,15 +46,15 @@ class Passing:
     decides: RegBits = ()
 
 
-def passing(inst: Inst) -> Passing:
+def compute_dataflow(inst: Inst) -> Passing:
     """How a difference in what ``inst`` reads gets into what it writes, stores, addresses and decides."""
-    op, row = inst.op, meaning(inst.op)
+    op, row = inst.op, find_meaning(inst.op)
     free = freedoms(op)
     if isinstance(row, Branch):
         return Passing((), decides=_bits(inst.reads.bits if row.register is not None else 0))
     if op.spaces and op.flags & MOVES:
         return _access(inst)
-    ways = list(_named(inst))
+    ways = list(_collect_named_results(inst))
     rest = inst.writes.bits
     for way in ways:
         rest &= ~sum(1 << bit for bit in way.into)
@@ -67,7 +67,7 @@ def passing(inst: Inst) -> Passing:
 
 def _is_mode(inst: Inst) -> bool:
     """Whether it reads or writes MODE, which is what it is."""
-    return meaning(inst.op) is Action.GETREG and inst["simm16"].value & 63 == HardwareRegister.MODE.value
+    return find_meaning(inst.op) is Action.GETREG and inst["simm16"].value & 63 == HardwareRegister.MODE.value
 
 
 def _access(inst: Inst) -> Passing:
@@ -83,7 +83,7 @@ def _access(inst: Inst) -> Passing:
     return Passing(ways, _bits(address), _bits(data), free.left)
 
 
-def _named(inst: Inst) -> Iterator[ToRegisters]:
+def _collect_named_results(inst: Inst) -> Iterator[ToRegisters]:
     """Of results that are functions of named operands."""
     for result in freedoms(inst.op).results or ():
         into = _of_name(inst, result.name)
@@ -107,7 +107,7 @@ def _of_name(inst: Inst, name: str) -> int:
 
 
 def _of(operand: Operand) -> int:
-    return operand.reg.bits if operand.reg is not None else shown_by(operand.value) if (
+    return operand.reg.bits if operand.reg is not None else find_underlying_scalars(operand.value) if (
         operand.kind is OperandKind.SPECIAL) else 0
 
 

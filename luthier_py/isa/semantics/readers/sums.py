@@ -18,7 +18,7 @@ from itertools import repeat
 from typing import NamedTuple, TypeAlias
 
 from luthier_py.isa.semantics.algebra import U32, Kind, Prim, Type, Value
-from luthier_py.isa.semantics.readers.concrete import computing
+from luthier_py.isa.semantics.readers.concrete import specialize_primitive
 
 
 class Axis(IntEnum):
@@ -141,7 +141,9 @@ class Sums:
             found: InBox = None
             if any(each.terms for each in sums):
                 found = _RULES[prim](self, type, operands) if prim in _RULES else None
-            elif (compute := computing(prim, type, tuple([operand.type for operand in operands]))) is not None:
+            elif (
+                compute := specialize_primitive(prim, type, tuple([operand.type for operand in operands]))
+            ) is not None:
                 return Sum(lanewise(compute, *(each.base for each in sums)))
             if found is not None:
                 return found
@@ -154,7 +156,7 @@ class Sums:
         halves = []
         for operand in operands:
             known = operand.ref.half if isinstance(operand.ref, Low) else operand.ref
-            half = combined(32, known.base, (known, 1)) if isinstance(known, Sum) else known
+            half = combine_terms(32, known.base, (known, 1)) if isinstance(known, Sum) else known
             halves.append(Value(self, U32 if operand.type.bits == 64 else operand.type, half))
         found = self._result(prim, U32 if type.bits == 64 else type, tuple(halves))
         return Low(found) if type.bits == 64 and isinstance(found, (Sum, Depends)) else found
@@ -186,7 +188,7 @@ class Sums:
         floor = -half if type.kind is Kind.SINT else 0
         return (base, *span) if min(every) + span[0] >= floor and max(every) + span[1] < half else None
 
-    def joined(self, low: InBox, high: InBox) -> HalfKnown:
+    def join_halves(self, low: InBox, high: InBox) -> HalfKnown:
         """Two dwords as one number."""
         if low is not None and (high is None or axes_of(high) & ADDRESSES):
             return Low(low)
@@ -194,16 +196,16 @@ class Sums:
             return Sum(lanewise(lambda a, b: a | b << 32, low.base, high.base), low.terms)
         return depends(low, high)
 
-    def halved(self, known: Sum | Depends) -> tuple[InBox, InBox]:
+    def split_halves(self, known: Sum | Depends) -> tuple[InBox, InBox]:
         """A number of 64 bits as two dwords."""
         if not isinstance(known, Sum):
             return known, known
         low, high = (Sum(lanewise(lambda value, by=by: value >> by & _LOW, known.base), known.terms) for by in (0, 32))
         carries = self.exact(low, U32) is None
-        return combined(32, low.base, (low, 1)), depends(known) if carries else Sum(high.base)
+        return combine_terms(32, low.base, (low, 1)), depends(known) if carries else Sum(high.base)
 
 
-def combined(bits: int, base: Base, *parts: tuple[Sum, int]) -> Sum:
+def combine_terms(bits: int, base: Base, *parts: tuple[Sum, int]) -> Sum:
     """Some base, and the terms of ``parts``, each so many times; ids are at most as wide as their factors count."""
     half, whole = 1 << bits - 1, 1 << bits
     terms: dict[Axis, int] = {}
@@ -226,18 +228,18 @@ def _constant(known: Sum) -> int | None:
     return known.base if isinstance(known.base, int) and not known.terms else None
 
 
-def _added(sign: int) -> Rule:
+def _make_addition(sign: int) -> Rule:
     def rule(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
         a, b = _sums(operands)
-        return combined(type.bits, lanewise(lambda x, y: x + sign * y, a.base, b.base), (a, 1), (b, sign))
+        return combine_terms(type.bits, lanewise(lambda x, y: x + sign * y, a.base, b.base), (a, 1), (b, sign))
     return rule
 
 
 def _times(known: Sum, factor: int, bits: int) -> Sum:
-    return combined(bits, lanewise(lambda value: value * factor, known.base), (known, factor))
+    return combine_terms(bits, lanewise(lambda value: value * factor, known.base), (known, factor))
 
 
-def _multiplied(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+def _multiply(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
     a, b = _sums(operands)
     for factor, other in ((_constant(a), b), (_constant(b), a)):
         if factor is not None:
@@ -245,13 +247,13 @@ def _multiplied(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
     return None
 
 
-def _moved_up(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+def _shift_left(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
     a, b = _sums(operands)
     amount = _constant(b)
     return None if amount is None else _times(a, 1 << amount, type.bits)
 
 
-def _moved_down(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+def _shift_right(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
     a, b = _sums(operands)
     amount, exact = _constant(b), box.exact(a, operands[0].type)
     if amount is None or exact is None:
@@ -259,14 +261,14 @@ def _moved_down(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
     base, low, high = exact
     if all(factor % (1 << amount) == 0 for _, factor in a.terms):
         terms = tuple((axis, factor >> amount) for axis, factor in a.terms)
-        return combined(type.bits, lanewise(lambda value: value >> amount, base), (Sum(0, terms), 1))
+        return combine_terms(type.bits, lanewise(lambda value: value >> amount, base), (Sum(0, terms), 1))
     every = base if isinstance(base, tuple) else (base,)
     if all(value + low >> amount == value + high >> amount for value in every):
         return Sum(lanewise(lambda value: (value + low >> amount) & (1 << type.bits) - 1, base))
     return None
 
 
-def _masked(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+def _apply_mask(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
     a, b = _sums(operands)
     for mask, other in ((_constant(a), b), (_constant(b), a)):
         if mask is None:
@@ -281,7 +283,7 @@ def _masked(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
     return None
 
 
-def _united(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+def _combine_disjoint(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
     """Numbers whose ones are at different places."""
     sums = _sums(operands)
     for low, high in (sums, sums[::-1]):
@@ -292,16 +294,16 @@ def _united(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
         unit = 1 << (max(base if isinstance(base, tuple) else (base,)) + more).bit_length()
         every = high.base if isinstance(high.base, tuple) else (high.base,)
         if all(number % unit == 0 for number in (*every, *(factor for _, factor in high.terms))):
-            return _added(1)(box, type, operands)
+            return _make_addition(1)(box, type, operands)
     return None
 
 
-def _resized(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+def _resize(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
     (known,), source = _sums(operands), operands[0].type
     if type.bits <= source.bits:
-        return combined(type.bits, known.base, (known, 1))
+        return combine_terms(type.bits, known.base, (known, 1))
     exact = box.exact(known, source)
-    return None if exact is None else combined(type.bits, exact[0], (known, 1))
+    return None if exact is None else combine_terms(type.bits, exact[0], (known, 1))
 
 
 def _difference(box: Sums, operands: tuple[Value, ...]) -> tuple[Base, int, int] | None:
@@ -310,11 +312,11 @@ def _difference(box: Sums, operands: tuple[Value, ...]) -> tuple[Base, int, int]
     exact = [box.exact(known, operand.type) for known, operand in zip((a, b), operands, strict=True)]
     if exact[0] is None or exact[1] is None:
         return None
-    span = box.span(combined(128, 0, (a, 1), (b, -1)).terms)
+    span = box.span(combine_terms(128, 0, (a, 1), (b, -1)).terms)
     return None if span is None else (lanewise(lambda x, y: x - y, exact[0][0], exact[1][0]), *span)
 
 
-def _compared(holds: Callable[[int, int], bool | None]) -> Rule:
+def _make_comparison(holds: Callable[[int, int], bool | None]) -> Rule:
     """``holds``: of the least and the greatest difference, None where the ids decide."""
     def rule(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
         difference = _difference(box, operands)
@@ -346,7 +348,7 @@ def _differs(low: int, high: int) -> bool | None:
     return None if equal is None else not equal
 
 
-def chosen(condition: Base, a: Sum, b: Sum) -> Sum | None:
+def select_sum(condition: Base, a: Sum, b: Sum) -> Sum | None:
     """``a`` where the condition holds, else ``b``."""
     if isinstance(condition, int):
         return a if condition else b
@@ -359,22 +361,34 @@ def chosen(condition: Base, a: Sum, b: Sum) -> Sum | None:
     return Sum(lanewise(lambda bit, x, y: x if bit else y, condition, a.base, b.base), a.terms)
 
 
-def _selected(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+def _select(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
     condition, a, b = _sums(operands)
-    return None if condition.terms else chosen(condition.base, a, b)
+    return None if condition.terms else select_sum(condition.base, a, b)
 
 
 def _extreme(largest: bool) -> Rule:
     def rule(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
-        less = _compared(_at_most)(box, type, operands)
+        less = _make_comparison(_at_most)(box, type, operands)
         a, b = _sums(operands)
-        return chosen(less.base, *((b, a) if largest else (a, b))) if isinstance(less, Sum) else None
+        return select_sum(less.base, *((b, a) if largest else (a, b))) if isinstance(less, Sum) else None
     return rule
 
 
 _RULES: dict[Prim, Rule] = {
-    Prim.ADD: _added(1), Prim.SUB: _added(-1), Prim.MUL: _multiplied, Prim.SHL: _moved_up, Prim.SHR: _moved_down,
-    Prim.AND: _masked, Prim.OR: _united, Prim.XOR: _united, Prim.RESIZE: _resized, Prim.SELECT: _selected,
-    Prim.EQ: _compared(_equal), Prim.NE: _compared(_differs), Prim.LT: _compared(_less), Prim.LE: _compared(_at_most),
-    Prim.MIN: _extreme(False), Prim.MAX: _extreme(True),
+    Prim.ADD: _make_addition(1),
+    Prim.SUB: _make_addition(-1),
+    Prim.MUL: _multiply,
+    Prim.SHL: _shift_left,
+    Prim.SHR: _shift_right,
+    Prim.AND: _apply_mask,
+    Prim.OR: _combine_disjoint,
+    Prim.XOR: _combine_disjoint,
+    Prim.RESIZE: _resize,
+    Prim.SELECT: _select,
+    Prim.EQ: _make_comparison(_equal),
+    Prim.NE: _make_comparison(_differs),
+    Prim.LT: _make_comparison(_less),
+    Prim.LE: _make_comparison(_at_most),
+    Prim.MIN: _extreme(False),
+    Prim.MAX: _extreme(True),
 }

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from luthier_py.isa.instruction import Inst, OpInfo
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.lds import LoadTwo
 from luthier_py.isa.semantics.matrix import BITS, WAVE, Matrix, MixedMatrix, SparseMatrix
@@ -58,7 +58,7 @@ def flops(op: OpInfo) -> int:
 def flops_by_type(op: OpInfo) -> Mapping[str, int]:
     """The same by the type that is computed in: f16, f32, f64, and of matrix instructions ``matrix`` and the type of
     A's elements. What converts its sources first (v_fma_mix, v_dot2_f32_bf16) computes in the wider type."""
-    row, own = _typical(op), meaning(op)
+    row, own = _typical(op), find_meaning(op)
     mixed = "f8f6f4" if isinstance(own, MixedMatrix | WaveMixedMatrix) else ""
     if isinstance(row, SparseMatrix):
         return _of_matrix(row.matrix, 2)
@@ -97,7 +97,7 @@ def _results(op: OpInfo, row: WaveMatrix) -> int:
 
 @cache
 def _typical(op: OpInfo) -> Meaning:
-    row = meaning(op)
+    row = find_meaning(op)
     if isinstance(row, MixedMatrix | WaveMixedMatrix):
         return row.of(0, 0)
     return _alike(row)
@@ -111,13 +111,13 @@ def _alike(row: Meaning) -> Any:
 def _operations(row: Lanes | Scalar) -> Mapping[str, int]:
     count, signature = _Counted(), row.signature
     packed = any(slot.count > 1 for slot in signature.results)
-    given = [_given(count, slot, width(row), packed) for slot in signature.sources]
+    given = [_make_source(count, slot, width(row), packed) for slot in signature.sources]
     row.compute(*given)
     times = max((slot.count for slot in signature.results), default=1)
     return {type: times * operations for type, operations in count.operations.items()}
 
 
-def _given(count: _Counted, slot: SignaturePart, width: Type, packed: bool) -> object:
+def _make_source(count: _Counted, slot: SignaturePart, width: Type, packed: bool) -> object:
     """An operand; of packed ones a function that gives no packed result gets all elements."""
     type = slot.type if slot.type.bits else width
     if slot.count > 1 and not packed:
