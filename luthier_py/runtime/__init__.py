@@ -10,6 +10,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Buffer", "Device", "Dim3", "KernelHandle", "Module", "compute_hidden_argument", "pack_arguments"]
 __getattr__ = make_lazy_loader(__name__, {
-    "arguments": "hidden_value pack_arguments",
+    "arguments": "compute_hidden_argument pack_arguments",
     "device": "Buffer Device Dim3 KernelHandle Module",
 })  # fmt: skip
