@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 from luthier_py.analysis import Facts, analyse
+from luthier_py.claim_check import check_claim_of_tool
 from luthier_py.errors import CheckFailed, Location, Unsupported
 from luthier_py.inject.addresses import check_addresses
 from luthier_py.inject.apply import Seen, inject
@@ -25,7 +26,6 @@ from luthier_py.link import Binding, Patch, apply_bindings, find_bindings, link,
 from luthier_py.loader import MEMORY, CodeObject, Given, load
 from luthier_py.proof import prove
 from luthier_py.tool import Edits, Place, Refusal, Tool, made_tool, visit
-from luthier_py.wanted import check_wanted
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -143,7 +143,7 @@ def carry_out(
             check_addresses(program.isa, payloads)
             raise
         clones = {row.name: row.clone for row in patched.report}
-        check_wanted(patched.claim, wanted, payloads, program, clones, {each.kernel for each in patched.refused})
+        check_claim_of_tool(patched.claim, wanted, payloads, program, clones, {each.kernel for each in patched.refused})
 
     def build_copy(wanted: Edits) -> Instrumented:
         patched = clock.run("inject", inject, program, facts, wanted, payloads, keep_going,

@@ -310,7 +310,7 @@ def test_everything_is_caught_only_at_the_edge() -> None:
     broad = re.compile(r"except( Exception| BaseException)?( as \w+)?:")
     assert {name_of(path) for path in sources("luthier_py") if broad.search(path.read_text())} <= {
         "luthier_py/cli/ending.py", "luthier_py/report/live.py", "luthier_py/session/receiving.py",
-        "luthier_py/tool/discover.py", "luthier_py/worker/edge.py",
+        "luthier_py/tool/discover.py", "luthier_py/worker/error_boundary.py",
     }
 
 

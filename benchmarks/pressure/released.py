@@ -23,7 +23,7 @@ from subjects import Subject
 from luthier_py.errors import Invalid
 from luthier_py.ir import Extents, Program, find_extents, lift
 from luthier_py.link import Chunk, NewKernel, Patch, link
-from luthier_py.link.hollow import hollow
+from luthier_py.link.standalone import make_standalone
 from luthier_py.loader import CodeObject, SectionType, load, open_code, read_code, unbundle
 from luthier_py.loader.elf import SYMBOL
 from luthier_py.loader.symbols import read_symbols
@@ -103,7 +103,7 @@ def _within(program: Program, name: str, code: range) -> bool:
 def cut(obj: CodeObject, name: str, code: range) -> bytes:
     """A code object with that kernel alone; its symbol says how long it is as the original's does."""
     kernel, symbol = obj.kernel(name), obj.symbol(name)
-    empty = replace(load(hollow(obj), obj.name), _kernels={name: kernel})
+    empty = replace(load(make_standalone(obj), obj.name), _kernels={name: kernel})
     chunk = Chunk(name, obj.read(code.start, len(code)))
     made = link(empty, Patch((chunk,), (NewKernel(name, name, kernel.descriptor, name),)))
     return _with_size(load(made), name, 0 if symbol is None else symbol.size)

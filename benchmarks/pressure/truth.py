@@ -12,7 +12,7 @@ from typing import Any
 
 from luthier_py.emulator import LaunchProfile
 from luthier_py.isa import Inst, OpFlag, Space, Target, memory_access
-from luthier_py.isa.quiet import tends_caches
+from luthier_py.isa.side_effects import tends_caches
 from luthier_py.session.run import Ran
 
 _TRACED = Space.GLOBAL | Space.LDS | Space.SCRATCH

@@ -1,14 +1,13 @@
 """Program to :class:`Facts`: liveness that knows lanes, loads on their way, EXEC, registers. Read-only."""
 
-from luthier_py.analysis.born import GivenLaunch
 from luthier_py.analysis.definitions import Definitions, Reaching
 from luthier_py.analysis.edges import Edge, edges_of, group_edges_by_target
 from luthier_py.analysis.facts import Facts, analyse, live_notes
 from luthier_py.analysis.float_mode import PLAIN_MODE, depends_on_mode, fields_unlike_plain
-from luthier_py.analysis.foreseen import Foreseen
-from luthier_py.analysis.foretold import Foretold, foretell
 from luthier_py.analysis.frames import Frame, Frames, source_frames
 from luthier_py.analysis.graphs import block_graph, call_graph, post_dominators
+from luthier_py.analysis.initial_values import GivenLaunch
+from luthier_py.analysis.launch_invariant import LaunchInvariants
 from luthier_py.analysis.line_ranges import LineRange, line_ranges
 from luthier_py.analysis.lines import SourceLine, SourceLines, line_order, source_lines
 from luthier_py.analysis.loops import Loop, dominators, innermost_loops, line_of_loop, loops_of
@@ -25,6 +24,7 @@ from luthier_py.analysis.regions import (
 )
 from luthier_py.analysis.registers import collect_accessed_registers, initial_registers
 from luthier_py.analysis.sharing import group_sharing_kernels
+from luthier_py.analysis.static_counts import StaticCounts, count_statically
 from luthier_py.analysis.steps import Steps, steps_of
 from luthier_py.analysis.trips import trip_count
 from luthier_py.analysis.waits import Pending
@@ -38,8 +38,8 @@ __all__ = [
     "Edge",
     "Facts",
     "Flow",
-    "Foreseen",
-    "Foretold",
+    "LaunchInvariants",
+    "StaticCounts",
     "Frame",
     "Frames",
     "GivenLaunch",
@@ -62,7 +62,7 @@ __all__ = [
     "edges_of",
     "estimate_frequencies",
     "fields_unlike_plain",
-    "foretell",
+    "count_statically",
     "find_cyclic_pieces",
     "initial_registers",
     "innermost_loops",

@@ -1,10 +1,10 @@
 """Which results may differ from one device to another, and whether they decide a branch, an address or a mask.
 
 In: a program and its facts. Out: :class:`Differing`. A forward flow over all functions: each register has the set of
-instructions whose freedom (see isa.semantics.readers.freedoms) its value may come from. Memory is one cell for each of
-its spaces, over all of the launch: whatever is loaded may be anything that is stored there, by this kernel or one that
-shares functions with it. What lies in global memory when a launch begins is told apart (``earlier``), but for kernel
-arguments and packets, which the host writes.
+instructions whose implementation-defined result (see isa.semantics.readers.freedoms) its value may come from. Memory is
+one cell for each of its spaces, over all of the launch: whatever is loaded may be anything that is stored there, by
+this kernel or one that shares functions with it. What lies in global memory when a launch begins is told apart
+(``earlier``), but for kernel arguments and packets, which the host writes.
 
 Of a vector register what active lanes hold is told apart from what the others do, so that what is left over in these
 does not come up again before EXEC grows.
@@ -30,9 +30,9 @@ from luthier_py.isa import Inst, OpFlag
 from luthier_py.isa.instruction import MOVES, Space
 from luthier_py.isa.private_buffers import private_resource
 from luthier_py.isa.registers import EXEC, SCALARS, set_bits
-from luthier_py.isa.semantics.readers.freedoms import VALUES, Freedom
+from luthier_py.isa.semantics.readers.implementation_defined import VALUES, ImplementationDefined
 from luthier_py.isa.semantics.readers.lane_bits import ONE, ZERO, assignments, outcome
-from luthier_py.isa.semantics.readers.passing import Passing, RegBits, compute_dataflow
+from luthier_py.isa.semantics.readers.propagation import Propagation, RegBits, compute_dataflow
 from luthier_py.loader.descriptor import KernelDescriptor
 from luthier_py.loader.initial import Initial, initial_places
 
@@ -59,22 +59,23 @@ class Decides(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """At ``instr``. ``sources``: with which freedom each got here; none if it is ``earlier`` alone: what came out of
-    global memory as the launch found it. ``through``: some of it came through memory, so it may be another value."""
+    """At ``instr``. ``sources``: with which implementation-defined result each got here; none if it is ``earlier``
+    alone: what came out of global memory as the launch found it. ``through``: some of it came through memory, so it may
+    be another value."""
 
     instr: Instr
     decides: Decides
-    sources: Mapping[Instr, frozenset[Freedom]]
+    sources: Mapping[Instr, frozenset[ImplementationDefined]]
     earlier: bool
     through: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Differing:
-    """``sources``: instructions whose results may differ. ``leaves``: those whose freedom may come into global memory.
-    ``unknown``: ways that are not followed, in words."""
+    """``sources``: instructions whose results may differ. ``leaves``: those whose implementation-defined result may
+    come into global memory. ``unknown``: ways that are not followed, in words."""
 
-    sources: Mapping[Instr, frozenset[Freedom]]
+    sources: Mapping[Instr, frozenset[ImplementationDefined]]
     decisions: tuple[Decision, ...]
     leaves: tuple[Instr, ...]
     unknown: tuple[str, ...]
@@ -83,18 +84,18 @@ class Differing:
 def find_device_dependence(program: Program, facts: Facts) -> Differing:
     """Which instructions of ``program`` may give other results on another device, and where such a result decides a
     branch, an address or EXEC."""
-    flow = _FreedomFlow(program, facts)
+    flow = _ImplementationDefinedFlow(program, facts)
     flow.solve()
     return flow.collect_decisions()
 
 
-class _FreedomFlow:
+class _ImplementationDefinedFlow:
     """Mutable: what memory holds grows until nothing more does."""
 
     def __init__(self, program: Program, facts: Facts) -> None:
         self.program, self.facts = program, facts
         self.graph: Graph = supergraph(program)
-        self.passing = cache(compute_dataflow)
+        self.propagation = cache(compute_dataflow)
         instrs = [instr for function in program.functions for instr in function.instrs]
         self.open = {instr: free for instr in instrs if (free := self._own(instr.inst))}
         self.sources = list(self.open)
@@ -107,8 +108,8 @@ class _FreedomFlow:
         self.inputs: list[_State | None] = []
         self.decided: dict[tuple[Instr, Decides], int] | None = None
 
-    def _own(self, inst: Inst) -> frozenset[Freedom]:
-        way = self.passing(inst)
+    def _own(self, inst: Inst) -> frozenset[ImplementationDefined]:
+        way = self.propagation(inst)
         return frozenset(way.left).union(*(each.own for each in way.ways))
 
     def solve(self) -> None:
@@ -170,7 +171,7 @@ class _FreedomFlow:
         return state
 
     def _step(self, instr: Instr, state: _State) -> None:
-        way = self.passing(instr.inst)
+        way = self.propagation(instr.inst)
         if instr.inst.reads.sgpr >> EXEC & 3 and any(bit in state for bit in (*_EXEC_BITS, *_others(state))) and (
                 self.facts.exec_as_at_start(instr)):
             for bit in (*_EXEC_BITS, *_others(state)):  # lanes that are not active now have never been
@@ -192,14 +193,14 @@ class _FreedomFlow:
         if instr.inst.writes.sgpr >> EXEC & 3:
             _change_lanes(state, _only_shrinks(instr.inst, self.program.isa.wave_size))
 
-    def _fresh(self, instr: Instr, own: Iterable[Freedom]) -> int:
+    def _fresh(self, instr: Instr, own: Iterable[ImplementationDefined]) -> int:
         kinds = frozenset(own)
         if not kinds:
             return 0
-        bits = bool(kinds & VALUES) | (Freedom.NAN in kinds) << 1
+        bits = bool(kinds & VALUES) | (ImplementationDefined.NAN in kinds) << 1
         return bits << _FIRST + 2 * self.number[instr]
 
-    def _transfer_access(self, instr: Instr, way: Passing, state: _State, address: int) -> int:
+    def _transfer_access(self, instr: Instr, way: Propagation, state: _State, address: int) -> int:
         """What an access of memory may give; what it stores is kept."""
         op = instr.op
         memory = self.memory[self.group.get(self.program.function_of(instr), -1)]
@@ -248,14 +249,14 @@ class _FreedomFlow:
     def _decision(self, instr: Instr, what: Decides, taint: int) -> Decision:
         return Decision(instr, what, self._sources(taint), bool(taint & _EARLIER), bool(taint & _THROUGH))
 
-    def _sources(self, taint: int) -> dict[Instr, frozenset[Freedom]]:
+    def _sources(self, taint: int) -> dict[Instr, frozenset[ImplementationDefined]]:
         found = {}
         for instr, number in self.number.items():
             bits = taint >> _FIRST + 2 * number & 3
             if bits:
                 own = self.open[instr]
                 found[instr] = (own & VALUES if bits & 1 else frozenset()) | (
-                    frozenset({Freedom.NAN}) if bits & 2 else frozenset())
+                    frozenset({ImplementationDefined.NAN}) if bits & 2 else frozenset())
         return found
 
 

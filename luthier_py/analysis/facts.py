@@ -15,8 +15,8 @@ from luthier_py.analysis.affine import Affine
 from luthier_py.analysis.cfg import Graph, rebase_graph, supergraph
 from luthier_py.analysis.changes import EXEC_BITS, find_changes
 from luthier_py.analysis.execution import ExecState, Skipping, exec_states, step, stretches
-from luthier_py.analysis.foreseen import Foreseen, foresee
 from luthier_py.analysis.lanes import Lanes
+from luthier_py.analysis.launch_invariant import LaunchInvariants, find_launch_invariants
 from luthier_py.analysis.liveness import Live, Liveness
 from luthier_py.analysis.program_effects import ProgramEffects
 from luthier_py.analysis.registers import collect_accessed_registers, initial_registers
@@ -230,10 +230,10 @@ class Facts:
 
     # -- before a launch ------------------------------------------------------------------------
 
-    def find_launch_invariants(self, kernel: Kernel) -> Foreseen:
+    def find_launch_invariants(self, kernel: Kernel) -> LaunchInvariants:
         """What of a kernel's control flow arguments, ids and constants decide; nothing where instructions are replaced.
         """
-        return foresee(self.program, self._graph, self._states, self._liveness, kernel)
+        return find_launch_invariants(self.program, self._graph, self._states, self._liveness, kernel)
 
     def touched(self, functions: Iterable[Function]) -> RegSet:
         """Registers that any instruction of ``functions`` may read or write."""

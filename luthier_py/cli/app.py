@@ -12,7 +12,7 @@ from click.exceptions import Exit
 from luthier_py.cli.ending import ExitCode
 from luthier_py.cli.parameters import ByName, from_click, parameters
 from luthier_py.storage import settle_cache
-from luthier_py.worker.edge import TRACEBACK
+from luthier_py.worker.error_boundary import TRACEBACK
 
 Added = TypeVar("Added", bound=Callable[..., object])
 

@@ -20,7 +20,7 @@ from luthier_py.cli.options import (
 )
 from luthier_py.cli.parameters import ByName
 from luthier_py.errors import Invalid
-from luthier_py.worker.edge import say
+from luthier_py.worker.error_boundary import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -41,7 +41,7 @@ def coverage(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """What the emulator does exactly, where manuals leave it a freedom, and what it refuses.
+    """What the emulator does exactly, where manuals leave it an implementation-defined result, and what it refuses.
 
     Of a target each operation that is not exact, or those that --match names. Of a program, which runs as under
     `luthier exec -t exactness`: what it executed, and whether a result that may differ decided a branch, an address or

@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import NoReturn
 
 from luthier_py.errors import Invalid, LuthierError, Misread, Uncompiled, one_line
-from luthier_py.worker.edge import TRACEBACK, say, wants_tracebacks
+from luthier_py.worker.error_boundary import TRACEBACK, say, wants_tracebacks
 
 
 class ExitCode(IntEnum):

@@ -24,7 +24,7 @@ from luthier_py.cli.options import (
 )
 from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.errors import Invalid
-from luthier_py.worker.edge import say
+from luthier_py.worker.error_boundary import say
 from luthier_py.worker.recording import SUFFIX
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from luthier_py.cli.app import app
 from luthier_py.cli.console import show
 from luthier_py.cli.options import AsJson
 from luthier_py.cli.parameters import ByName, ByPlace
-from luthier_py.worker.edge import say
+from luthier_py.worker.error_boundary import say
 
 
 @app.command_of()

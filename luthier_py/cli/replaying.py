@@ -28,7 +28,7 @@ from luthier_py.cli.options import (
 )
 from luthier_py.cli.parameters import ByName, ByPlace
 from luthier_py.errors import Invalid, LuthierError, one_line
-from luthier_py.worker.edge import say
+from luthier_py.worker.error_boundary import say
 
 if TYPE_CHECKING:
     from luthier_py.report.plain import Json

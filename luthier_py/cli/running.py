@@ -39,7 +39,7 @@ from luthier_py.cli.options import (
     tool_options,
 )
 from luthier_py.cli.parameters import ByName, ByPlace
-from luthier_py.worker.edge import say
+from luthier_py.worker.error_boundary import say
 
 if TYPE_CHECKING:
     from luthier_py.session.run import Done

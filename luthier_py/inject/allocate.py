@@ -81,11 +81,17 @@ class Pool:
         return None
 
     def take_whole(
-        self, resting: RegSet, file: RegFile, dwords: int = 1, align: int = 0, phase: int = 0, stop: int = NAMED
+        self,
+        dead_in_all_lanes: RegSet,
+        file: RegFile,
+        dwords: int = 1,
+        align: int = 0,
+        phase: int = 0,
+        stop: int = NAMED,
     ) -> Reg:
-        """As `take`, for what is written in any lane: of those that are ``resting``, which nobody needs in any; or else
-        one is borrowed."""
-        whole = Pool(self.free & resting, self.where, self.why, self.taken, self.asked)
+        """As `take`, for what is written in any lane: of those that are ``dead_in_all_lanes``, which nobody needs in
+        any; or else one is borrowed."""
+        whole = Pool(self.free & dead_in_all_lanes, self.where, self.why, self.taken, self.asked)
         reg = whole.lowest(file, dwords, align, phase, stop)
         if reg is None:
             reg = self.take(file, dwords, align, phase, stop)
@@ -172,10 +178,11 @@ def _find_low_half_regs(inst: Inst) -> Iterator[Reg]:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A wish: put the fragment's register ``slot`` at ``home``. ``writable``: the home's old value may be destroyed."""
+    """A wish: put the fragment's register ``slot`` at ``location``. ``writable``: the home's old value may be
+    destroyed."""
 
     slot: Reg
-    home: Reg
+    location: Reg
     writable: bool
 
 
@@ -191,33 +198,34 @@ class Placement:
 
 def place(
     groups: Sequence[Group], used: RegSet, written: RegSet, pins: Iterable[Pin], pool: Pool,
-    afar: RegSet = NO_REGS,
-    resting: RegSet = NO_REGS,
+    in_inactive_lanes: RegSet = NO_REGS,
+    dead_in_all_lanes: RegSet = NO_REGS,
 ) -> Placement:
     """Give every group a place; ``used`` and ``written`` are the fragment's registers that are named and written;
-    ``afar`` those that are written in lanes that are not active, too: they go to registers that are ``resting``."""
+    ``in_inactive_lanes`` those that are written in lanes that are not active, too: they go to registers that are
+    ``dead_in_all_lanes``."""
     bases: dict[Group, int] = {}
-    homes = RegSet()
+    locations = RegSet()
     for pin in pins:
         group = next((g for g in groups if g.file is pin.slot.file and g.low <= pin.slot.index < g.high), None)
         if group is None or group in bases or (not pin.writable and written.overlaps(RegSet.of(pin.slot))):
             continue
-        if afar.overlaps(RegSet.of(pin.slot)):
+        if in_inactive_lanes.overlaps(RegSet.of(pin.slot)):
             continue
-        base = pin.home.index - (pin.slot.index - group.low)
+        base = pin.location.index - (pin.slot.index - group.low)
         rest = _rest(group, used, pin.slot, base)
-        clash = (homes | pool.taken).overlaps(RegSet.of(pin.home))
+        clash = (locations | pool.taken).overlaps(RegSet.of(pin.location))
         fits = 0 <= base <= group.stop - group.dwords and base % group.align == group.phase
         if fits and not clash and all(map(pool.is_free, rest)):
             bases[group] = base
-            homes |= RegSet.of(pin.home)
+            locations |= RegSet.of(pin.location)
             for reg in rest:
                 pool.claim(reg)
     for group in groups:
         if group not in bases:
             want = group.file, group.dwords, group.align, group.phase, group.stop
-            whole = afar.overlaps(RegSet.of(Reg(group.file, group.low, group.dwords)))
-            bases[group] = (pool.take_whole(resting, *want) if whole else pool.take(*want)).index
+            whole = in_inactive_lanes.overlaps(RegSet.of(Reg(group.file, group.low, group.dwords)))
+            bases[group] = (pool.take_whole(dead_in_all_lanes, *want) if whole else pool.take(*want)).index
     return Placement({
         (g.file, index): base + index - g.low for g, base in bases.items() for index in range(g.low, g.high)
     })

@@ -1,12 +1,11 @@
 """Program + edits + payloads -> Patched: clones of the chosen kernels with the hooks inlined.
 
-Per component of kernels that share functions: homes for wave variables, then one pass after the other, each from
-clone to clone. `clone` copies a function; `weave` puts in the calls that `placing` has made; `look_up` and `prologue`
-add what indirect calls and kernels need; `seams` waits between inserted and other code; `relax` lets branches reach;
-`clauses` dissolves groups. Then `layout` makes bytes, and `resources` descriptors.
-Invariant: the input is not changed, and beyond its declared writes a hook leaves the application's state alone
-(`proof`, which sees bytes alone, proves it for each patch).
-"""
+Per component of kernels that share functions: assigned locations for wave variables, then one pass after the other,
+each from clone to clone. `clone` copies a function; `inline_calls` puts in the calls that `placing` has made; `look_up`
+and `prologue` add what indirect calls and kernels need; `seams` waits between inserted and other code; `relax` lets
+branches reach; `clauses` dissolves groups. Then `layout` makes bytes, and `resources` descriptors. Invariant: the input
+is not changed, and beyond its declared writes a hook leaves the application's state alone (`proof`, which sees bytes
+alone, proves it for each patch)."""
 
 from __future__ import annotations
 
@@ -20,24 +19,24 @@ from typing import TypeAlias
 from luthier_py.analysis import Facts, fields_unlike_plain
 from luthier_py.errors import Location, LuthierError, OutOfRegisters, Unsupported
 from luthier_py.inject import resources
-from luthier_py.inject.birth import enable_initial_state, initially
 from luthier_py.inject.claimed import build_function_claim, build_payload_claim
 from luthier_py.inject.clauses import dissolve
 from luthier_py.inject.clone import clone_function
 from luthier_py.inject.fragment import Fragment, general_registers, prepare
-from luthier_py.inject.items import Clone, Keeper, Own
+from luthier_py.inject.initial_state import enable_initial_state, initially
+from luthier_py.inject.inline_calls import inline_calls
+from luthier_py.inject.items import Clone, Own, PersistentValue
 from luthier_py.inject.layout import lay_out, source_map
 from luthier_py.inject.lookup import look_up
 from luthier_py.inject.model import ClonedKernel, Patched, SourceMap
 from luthier_py.inject.patch import NewKernel, NewVariable
 from luthier_py.inject.placing import Calls
-from luthier_py.inject.policies import Private, cheap_policies, every_policy, home_slots, private_memory
+from luthier_py.inject.policies import Private, cheap_policies, every_policy, location_slots, private_memory
 from luthier_py.inject.prologue import Prologue, prologues, with_prologue
 from luthier_py.inject.relax import relax
 from luthier_py.inject.resources import Component, Orders
-from luthier_py.inject.seams import settle_seams
 from luthier_py.inject.sites import Sites, last_of_all
-from luthier_py.inject.weave import weave
+from luthier_py.inject.wait_states import insert_wait_states
 from luthier_py.ir import Function, Kernel, Program
 from luthier_py.ir.model import instr_at
 from luthier_py.isa import Inst, Reg, RegSet
@@ -71,7 +70,7 @@ def inject(
     changed: dict[Function, dict[int, Inst]] = defaultdict(dict)
     for each in edits.instead:
         changed[program.function_of(each.instr)][each.instr.pc] = each.inst
-    kept: dict[Keeper, int | str] = {variable: number for number, variable in enumerate(edits.wave_variables)}
+    kept: dict[PersistentValue, int | str] = {variable: number for number, variable in enumerate(edits.wave_variables)}
     kept |= {entry: entry.value for entry in (*Entry, *Own)}
     fragments = {key: prepare(program.isa, payload) for key, payload in payloads.items()}
     wanted = [k for k in program.kernels if any(f in edited or f in changed for f in program.reachable(k.function))]
@@ -158,7 +157,7 @@ def _check_component(program: Program, component: Component) -> None:
 
 def _component(
     program: Program, facts: Facts, insertions: list[Insertion], changed: Changed, fragments: Fragments,
-    component: Component, kept: Mapping[Keeper, int | str], seen: Seen, part: Begins,
+    component: Component, kept: Mapping[PersistentValue, int | str], seen: Seen, part: Begins,
 ) -> Patched:
     _check_component(program, component)
     named = RegSet.of(*(v for i in insertions for v in (*i.args, *i.into) if isinstance(v, Reg)))
@@ -170,7 +169,7 @@ def _component(
     def build_clones(orders: Orders) -> tuple[Calls, list[Clone], list[NewKernel]]:
         part("place")
         calls, starts = _place_with_private_fallback(program, facts, insertions, fragments, component, named, orders)
-        first = prologues(program.isa, facts, starts, calls.homes, len(calls.private) > 0)
+        first = prologues(program.isa, facts, starts, calls.locations, len(calls.private) > 0)
         clones = _run_passes(program, component.functions, names, first, calls, changed, seen, part)
         touched = {
             f: resources.collect_used_registers([clone]) for f, clone in zip(component.functions, clones, strict=True)
@@ -302,24 +301,24 @@ def _place_calls(
     """Calls in registers, and the descriptors that start their kernels. ``named``: registers that edits name;
     ``private`` memory is used if it is given."""
     target, available = program.isa.target, private is not None and not private.obstacle
-    used: set[Keeper] = {
+    used: set[PersistentValue] = {
         v for i in insertions for v in (*i.runtime_args, *i.into) if isinstance(v, (Entry, WaveVariable))}
     used |= set(Own) if available and target.scratch_in_buffers else set()
     starts = {k: enable_initial_state(target, k, used, available) for k in component.kernels}
     if available or any(isinstance(value, Entry) for value in used):
         born = (each for kernel, start in starts.items() for each in (kernel.record.descriptor, start))
         named |= reduce(or_, (initially(target, each) for each in born))
-    slots = home_slots(program, facts, component, named, private, orders)
-    homes = resources.wave_homes(program, facts, component, used, named, slots, orders[0])
-    private = private.with_homes(homes) if private is not None else None
+    slots = location_slots(program, facts, component, named, private, orders)
+    locations = resources.wave_locations(program, facts, component, used, named, slots, orders[0])
+    private = private.with_locations(locations) if private is not None else None
     float_fields = fields_unlike_plain(
         target, (k.record.descriptor for k in component.kernels), component.functions)
-    general = general_registers(program.isa) - resources.collect_reserved_registers(homes.values())
+    general = general_registers(program.isa) - resources.collect_reserved_registers(locations.values())
     policies = cheap_policies(program, facts, component, general - named, orders) if private is None else every_policy(
         program, facts, component, general - named, private, orders)
     frame = 0 if private is None else private.frame
     sites = Sites(program, facts, general, float_fields, policies, last_of_all(insertions))
-    calls = Calls(program.isa, sites, homes, fragments, frame)
+    calls = Calls(program.isa, sites, locations, fragments, frame)
     for insertion in insertions:
         calls.add(insertion)
     calls.private = range(0) if private is None else private.compute_used_range(calls.cells)
@@ -342,13 +341,13 @@ def _run_passes(
         entries = first[function].entries if function.kernel else function.entries
         clone = seen("clone", clone_function(program, function, names[function.address], entries, names,
                                      changed.get(function, {})))
-        clone = seen("weave", weave(isa, clone, *(calls.items[place] for place in Place)))
+        clone = seen("weave", inline_calls(isa, clone, *(calls.items[place] for place in Place)))
         clone = seen("look_up", look_up(isa, clone, indirect, pointed, calls.sites.before_call))
         if function.kernel:
             clone = seen("prologue", with_prologue(isa, clone, first[function]))
         clones.append(clone)
     part("seams")
-    clones = [seen("seams", clone) for clone in settle_seams(isa, clones)]
+    clones = [seen("seams", clone) for clone in insert_wait_states(isa, clones)]
     part("relax")
     clones = [seen("relax", relax(isa, clone)) for clone in clones]
     return [seen("clauses", dissolve(isa, clone, len(calls.private) > 0)) for clone in clones]
@@ -358,7 +357,7 @@ def _new_kernel(
     program: Program, kernel: Kernel, start: KernelDescriptor, touched: Mapping[Function, RegSet],
     names: Mapping[int, str],
 ) -> NewKernel:
-    """``start``: its descriptor, with what its waves are born with; ``touched``: registers of each clone."""
+    """``start``: its descriptor, with what its waves start with; ``touched``: registers of each clone."""
     target, old = program.obj.target, kernel.record
     used = reduce(or_, (touched[function] for function in program.reachable(kernel.function)))
     descriptor = resources.grow_register_counts(target, start, used)

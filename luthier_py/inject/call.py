@@ -24,24 +24,24 @@ from luthier_py.inject.allocate import Pin, Placement, Policy, Pool
 from luthier_py.inject.fragment import Fragment, instructions, is_general, settle, with_literal
 from luthier_py.inject.items import (
     Allotted,
+    AssignedLocation,
     Cause,
     Edit,
-    Home,
-    InSlot,
     Item,
-    Keeper,
     Label,
     Own,
+    PersistentValue,
     Referent,
     Run,
     Single,
+    SpilledLocation,
     address_of,
     part,
 )
 from luthier_py.inject.sites import Site
-from luthier_py.inject.slots import Carriers, allocate_carriers, offset_for_wave
+from luthier_py.inject.slots import SpillVgprs, allocate_carriers, offset_for_wave
 from luthier_py.inject.spills import Spills
-from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
+from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, build, sgpr
 from luthier_py.isa.vector_modes import field_bits, mode_field
 from luthier_py.jit import Slot
 from luthier_py.tool import Element, Entry, Insertion, Lanes, Variable, WaveVariable
@@ -58,7 +58,7 @@ class Caller:
     fragment: Fragment
     insertion: Insertion
     site: Site
-    homes: Mapping[Keeper, Home]
+    locations: Mapping[PersistentValue, AssignedLocation]
     pool: Pool
     edit: Edit
     frame: int  # where its stack is, in a lane's private memory
@@ -66,7 +66,7 @@ class Caller:
     insts: tuple[Inst, ...] = ()  # of the hook
     saved: dict[Reg, Reg] = field(default_factory=dict)
     kept: list[tuple[Reg, Reg]] = field(default_factory=list)  # all that was ever saved
-    carriers: Carriers | None = None
+    spill_vgprs: SpillVgprs | None = None
 
     def emit(self, inst: Inst, jump: Label | None = None) -> None:
         """Add one instruction to the call; ``jump``: where it goes, if it is a branch."""
@@ -74,7 +74,7 @@ class Caller:
 
     def copy(self, to: Reg, source: Reg | int) -> None:
         """Add ``to`` := ``source``, a register or constant: one dword, or two of scalars."""
-        self.emit(glue.copy(self.isa, to, source))
+        self.emit(build.copy(self.isa, to, source))
 
     # -- saving and restoring ------------------------------------------------------------------
 
@@ -94,13 +94,13 @@ class Caller:
             if reg != _SCC:
                 self.copy(reg, keep)
         if _SCC in self.saved:
-            self.emit(glue.set_flag(self.isa, self.saved[_SCC]))
+            self.emit(build.set_flag(self.isa, self.saved[_SCC]))
 
     def set_flag(self, placement: Placement) -> None:
         """SCC, behind all other results, where it gets one."""
         for slot, to in zip(self.fragment.payload.results, self.insertion.into, strict=True):
             if to == _SCC:
-                self.emit(glue.set_flag(self.isa, placement(slot.reg)))
+                self.emit(build.set_flag(self.isa, placement(slot.reg)))
 
     def give_back(self, start: int, policy: Policy) -> Spills:
         """What was borrowed is spilled from item ``start`` on."""
@@ -108,15 +108,15 @@ class Caller:
         m0 = m0 or _M0 in self.insertion.runtime_args
         spills = Spills(self.isa, self.pool, self.site, policy, self.edit, flag, m0)
         own_exec = self.insertion.hook.lanes is not Lanes.ACTIVE
-        spills.put(own_exec=own_exec or self.carriers is not None or self.writes_afar)
+        spills.put(own_exec=own_exec or self.spill_vgprs is not None or self.writes_inactive_lanes)
         self.items[start:start] = spills.before
         self.items += spills.behind
         return spills
 
     @property
-    def writes_afar(self) -> bool:
+    def writes_inactive_lanes(self) -> bool:
         """Whether the hook runs in the application's lanes and writes registers in others."""
-        return self.insertion.hook.lanes is Lanes.ACTIVE and bool(self.fragment.afar)
+        return self.insertion.hook.lanes is Lanes.ACTIVE and bool(self.fragment.in_inactive_lanes)
 
     def set_exec(self, placement: Placement) -> None:
         """Make the hook's lanes active; the old EXEC stays in an argument that holds it, if there is one."""
@@ -140,11 +140,11 @@ class Caller:
         changed = reduce(or_, map(field_bits, fields))
         first = (changed & -changed).bit_length() - 1
         keep, whole = self.pool.take(RegFile.SGPR), mode_field(first, changed.bit_length() - first)
-        self.emit(glue.keep_mode(self.isa, keep, whole))
+        self.emit(build.keep_mode(self.isa, keep, whole))
         for each in fields:
             bits = field_bits(each)
-            self.emit(glue.set_mode(self.isa, each, (PLAIN_MODE & bits) // (bits & -bits)))
-        return [glue.set_mode(self.isa, whole, keep)]
+            self.emit(build.set_mode(self.isa, each, (PLAIN_MODE & bits) // (bits & -bits)))
+        return [build.set_mode(self.isa, whole, keep)]
 
     # -- arguments and results -----------------------------------------------------------------
 
@@ -157,10 +157,14 @@ class Caller:
         if payload.resource is not None:
             yield Slot(payload.resource, uniform=True), Own.PRIVATE_RESOURCE
 
-    def home(self, value: object) -> Home | None:
+    def location(self, value: object) -> AssignedLocation | None:
         """Where a value is while the call runs."""
         if isinstance(value, (Entry, WaveVariable, Own)):
-            return self.carriers.home(self.homes[value]) if self.carriers is not None else self.homes[value]
+            return (
+                self.spill_vgprs.location(self.locations[value])
+                if self.spill_vgprs is not None
+                else self.locations[value]
+            )
         return value if isinstance(value, Reg) else None
 
     def pins(self) -> Iterator[Pin]:
@@ -172,25 +176,25 @@ class Caller:
             for inst in self.fragment.payload.instrs for operand in inst.operands)
         steady = self.insertion.hook.lanes is Lanes.ACTIVE and not writes.overlaps(RegSet.of(_EXEC)) and not named
         for slot, value in self.arguments:
-            home = self.home(value)
-            if not isinstance(home, Reg) or home.file is not slot.reg.file:
+            location = self.location(value)
+            if not isinstance(location, Reg) or location.file is not slot.reg.file:
                 continue
-            if is_general(home) or (home == _EXEC and steady):
-                yield Pin(slot.reg, home, writable=value in targets)
+            if is_general(location) or (location == _EXEC and steady):
+                yield Pin(slot.reg, location, writable=value in targets)
         for slot, value in zip(self.fragment.payload.results, self.insertion.into, strict=True):
-            home = self.home(value)
-            if isinstance(home, Reg) and home.file is slot.reg.file and is_general(home):
-                yield Pin(slot.reg, home, writable=True)
+            location = self.location(value)
+            if isinstance(location, Reg) and location.file is slot.reg.file and is_general(location):
+                yield Pin(slot.reg, location, writable=True)
 
     def set_arguments(self, placement: Placement) -> None:
         """Values first: making addresses destroys SCC, which may be one."""
-        variables, left = [], dict[Home, Home]()
+        variables, left = [], dict[AssignedLocation, AssignedLocation]()
         for slot, value in self.arguments:
-            home, reg = self.home(value), placement(slot.reg)
+            location, reg = self.location(value), placement(slot.reg)
             if isinstance(value, (Variable, Element)):
                 variables.append((reg, value))
-            elif home is not None and home != reg:
-                left[reg] = self.saved.get(home, home) if isinstance(home, Reg) else home
+            elif location is not None and location != reg:
+                left[reg] = self.saved.get(location, location) if isinstance(location, Reg) else location
         self.move_all(left)
         self.addresses(variables)
         if self.fragment.payload.stack is not None:
@@ -198,21 +202,21 @@ class Caller:
 
     def bring(self) -> None:
         """What lives in slots comes into registers."""
-        kept = [self.homes[value] for value in (*self.insertion.runtime_args, *self.insertion.into)
+        kept = [self.locations[value] for value in (*self.insertion.runtime_args, *self.insertion.into)
                 if isinstance(value, (Entry, WaveVariable))]
-        self.carriers = allocate_carriers(self.isa, kept, self.pool, self.site)
-        for inst in self.carriers.brought if self.carriers is not None else ():
+        self.spill_vgprs = allocate_carriers(self.isa, kept, self.pool, self.site)
+        for inst in self.spill_vgprs.brought if self.spill_vgprs is not None else ():
             self.emit(inst)
 
     def take_back(self) -> None:
         """What was changed of it goes where it lives."""
-        changed = [self.homes[value] for value in self.insertion.into if isinstance(value, WaveVariable)]
-        for inst in self.carriers.emit_write_back(changed) if self.carriers is not None else ():
+        changed = [self.locations[value] for value in self.insertion.into if isinstance(value, WaveVariable)]
+        for inst in self.spill_vgprs.emit_write_back(changed) if self.spill_vgprs is not None else ():
             self.emit(inst)
 
-    def move(self, to: Home, source: Home) -> None:
+    def move(self, to: AssignedLocation, source: AssignedLocation) -> None:
         """``to`` := ``source``; scalars broadcast into vector registers."""
-        assert not isinstance(to, InSlot) and not isinstance(source, InSlot)
+        assert not isinstance(to, SpilledLocation) and not isinstance(source, SpilledLocation)
         if isinstance(to, LaneOf):
             assert isinstance(source, Reg)
             return self.to_lanes(to, source)
@@ -230,19 +234,19 @@ class Caller:
     def to_lanes(self, to: LaneOf, source: Reg) -> None:
         """Write scalars of ``source`` to the lanes of ``to``, one dword each."""
         for k in range(to.dwords):
-            self.emit(glue.to_lane(self.isa, to.reg, to.first + k, part(source, k)))
+            self.emit(build.to_lane(self.isa, to.reg, to.first + k, part(source, k)))
 
     def from_lanes(self, to: Reg, source: LaneOf) -> None:
         """Read scalars into ``to`` from the lanes of ``source``, one dword each."""
         for k in range(source.dwords):
-            self.emit(glue.from_lane(self.isa, part(to, k), source.reg, source.first + k))
+            self.emit(build.from_lane(self.isa, part(to, k), source.reg, source.first + k))
 
     def addresses(self, wanted: list[tuple[Reg, Variable | Element]]) -> None:
         """Addresses of tool variables, relative to here; the last of the registers holds the PC until then."""
         if not wanted:
             return
         pc = wanted[-1][0]
-        self.emit(glue.program_counter(self.isa, pc))
+        self.emit(build.program_counter(self.isa, pc))
         self.items.append(base := Label())
         for to, value in wanted:
             if isinstance(value, Element):
@@ -277,12 +281,12 @@ class Caller:
     def set_results(self, placement: Placement) -> None:
         """Move the hook's results to the registers and variables of ``into``; SCC is left to :meth:`set_flag`."""
         self.move_all({
-            home: placement(slot.reg)
+            location: placement(slot.reg)
             for slot, value in zip(self.fragment.payload.results, self.insertion.into, strict=True)
-            if (home := self.home(value)) is not None and placement(slot.reg) != home and home != _SCC
+            if (location := self.location(value)) is not None and placement(slot.reg) != location and location != _SCC
         })
 
-    def move_all(self, left: dict[Home, Home]) -> None:
+    def move_all(self, left: dict[AssignedLocation, AssignedLocation]) -> None:
         """Values to where they are wanted, none of which is overwritten while it holds another of them."""
         while left:
             ready = [to for to in left if not any(_overlap(to, source) for t, source in left.items() if t != to)]
@@ -290,7 +294,7 @@ class Caller:
                 self.move(ready[0], left.pop(ready[0]))
             else:  # they go round in a circle
                 to, source = next(iter(left.items()))
-                assert isinstance(source, Reg)  # other homes are nobody's target in a circle
+                assert isinstance(source, Reg)  # other assigned locations are nobody's target in a circle
                 aside = self.pool.take(source.file, source.dwords)
                 self.move(aside, source)
                 left[to] = aside
@@ -349,21 +353,23 @@ def edit_of(insertion: Insertion, site: Site, number: int) -> Edit:
 
 def call(
     isa: InstructionSet, insertion: Insertion, fragment: Fragment, site: Site, policy: Policy,
-    homes: Mapping[Keeper, Home], edit: Edit, frame: int,
+    locations: Mapping[PersistentValue, AssignedLocation], edit: Edit, frame: int,
 ) -> Pattern:
     """The items of one insertion at ``site``, by a policy for registers; raises OutOfRegisters, EditConflict."""
     own_exec = insertion.hook.lanes is not Lanes.ACTIVE
     pool = site.pool(policy)
-    caller = Caller(isa, fragment, insertion, site, homes, pool, edit, frame)
-    named = RegSet.of(*(r for v in (*insertion.runtime_args, *insertion.into) if isinstance(r := caller.home(v), Reg)))
+    caller = Caller(isa, fragment, insertion, site, locations, pool, edit, frame)
+    named = RegSet.of(
+        *(r for v in (*insertion.runtime_args, *insertion.into) if isinstance(r := caller.location(v), Reg))
+    )
     if own_exec and any(isinstance(to, Reg) and to.file is not RegFile.SGPR for to in insertion.into):
         message = f"hook {insertion.hook.name} runs with its own EXEC and cannot change vector registers"
         raise EditConflict(message, site.where())
     pool.free, pool.busy = pool.free - named, pool.busy - named
     for wait in site.wait:
         caller.emit(wait)
-    resting = site.resting() or RegSet() if caller.writes_afar else None
-    placement, caller.pool = settle(isa, fragment, list(caller.pins()), caller.pool, resting)
+    dead_in_all_lanes = site.dead_in_all_lanes() or RegSet() if caller.writes_inactive_lanes else None
+    placement, caller.pool = settle(isa, fragment, list(caller.pins()), caller.pool, dead_in_all_lanes)
     caller.bring()
     makes_addresses = any(isinstance(value, (Variable, Element)) for value in insertion.runtime_args)
     given = RegSet.of(*(to for to in insertion.into if isinstance(to, Reg)))
@@ -371,7 +377,7 @@ def call(
     end = Label()
     skips = fragment.payload.needs_lane and not own_exec
     if skips:
-        caller.emit(glue.jump_if_no_lane(isa), end)
+        caller.emit(build.jump_if_no_lane(isa), end)
     caller.set_arguments(placement)
     if own_exec:
         caller.set_exec(placement)
@@ -383,15 +389,15 @@ def call(
     caller.restore()
     spills = caller.give_back(len(site.wait), policy)
     if caller.items and isinstance(caller.items[-1], Label):
-        caller.emit(glue.nothing(isa))
+        caller.emit(build.nothing(isa))
     asked = RegSet.by_file(*pool.asked) - named
     params, results = ([placement(slot.reg) for slot in slots]
                        for slots in (fragment.payload.params, fragment.payload.results))
     allotted = Allotted(policy.name, tuple(params), tuple(results), tuple(caller.kept), tuple(spills.kept))
     return Pattern(
         caller.items, caller.insts, asked, pool.free & asked, spills.slots,
-        caller.carriers is not None or caller.writes_afar, allotted)
+        caller.spill_vgprs is not None or caller.writes_inactive_lanes, allotted)
 
 
-def _overlap(a: Home, b: Home) -> bool:
+def _overlap(a: AssignedLocation, b: AssignedLocation) -> bool:
     return isinstance(a, Reg) and isinstance(b, Reg) and RegSet.of(a).overlaps(RegSet.of(b))

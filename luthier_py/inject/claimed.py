@@ -12,7 +12,16 @@ from itertools import accumulate
 from operator import or_
 
 from luthier_py.analysis import PLAIN_MODE
-from luthier_py.inject.items import Home, InSlot, Keeper, Label, PrivateCell, Run, Single, Slice
+from luthier_py.inject.items import (
+    AssignedLocation,
+    Label,
+    PersistentValue,
+    PrivateCell,
+    Run,
+    Single,
+    Slice,
+    SpilledLocation,
+)
 from luthier_py.inject.layout import Placed
 from luthier_py.inject.placing import Calls
 from luthier_py.inject.policies import CELL_BYTES
@@ -31,7 +40,7 @@ SIDES = {Place.BEFORE: Side.BEFORE, Place.AFTER: Side.AFTER, Place.TAKEN: Side.T
 _EXEC = {Lanes.ACTIVE: None, Lanes.ONE: 1, Lanes.ALL: -1}
 
 
-def _value(argument: RuntimeArg, kept: Mapping[Keeper, int | str]) -> Value:
+def _value(argument: RuntimeArg, kept: Mapping[PersistentValue, int | str]) -> Value:
     if isinstance(argument, Variable):
         return Address(argument.name)
     if isinstance(argument, Element):
@@ -42,27 +51,27 @@ def _value(argument: RuntimeArg, kept: Mapping[Keeper, int | str]) -> Value:
 
 
 def build_function_claim(
-    source: Function, placed: Placed, calls: Calls, kept: Mapping[Keeper, int | str]
+    source: Function, placed: Placed, calls: Calls, kept: Mapping[PersistentValue, int | str]
 ) -> ClonedFunction:
-    """``kept``: numbers of wave variables, and names of what waves are born with."""
+    """``kept``: numbers of wave variables, and names of what waves start with."""
     return ClonedFunction(
         source.name, source.address, placed.clone.name, source.isa.wave_size, tuple(_stretches(placed)),
         tuple(_calls(placed, calls, kept)),
-        {kept[value]: _place(home, calls.private.start) for value, home in calls.homes.items()},
+        {kept[value]: _place(location, calls.private.start) for value, location in calls.locations.items()},
         {item.origin.pc: item.inst.raw for item in placed.clone.items
          if isinstance(item, Single) and item.origin is not None and item.instead}, calls.private)
 
 
-def _place(home: Home, private: int) -> Reg | LaneOf | InCell:
+def _place(location: AssignedLocation, private: int) -> Reg | LaneOf | InCell:
     """``private``: where the tool's private memory begins."""
-    if not isinstance(home, InSlot):
-        return home
-    if isinstance(home.slot, PrivateCell):
-        return InCell((home.slot.offset_bytes - private) // CELL_BYTES, home.first, home.dwords)
-    return home.lanes(home.slot)
+    if not isinstance(location, SpilledLocation):
+        return location
+    if isinstance(location.slot, PrivateCell):
+        return InCell((location.slot.offset_bytes - private) // CELL_BYTES, location.first, location.dwords)
+    return location.lanes(location.slot)
 
 
-def _calls(placed: Placed, calls: Calls, kept: Mapping[Keeper, int | str]) -> Iterator[Call]:
+def _calls(placed: Placed, calls: Calls, kept: Mapping[PersistentValue, int | str]) -> Iterator[Call]:
     """The calls in a clone, as they stand: each begins with its payload's first instruction."""
     begun: set[int] = set()
     for item, at in zip(placed.clone.items, placed.offsets, strict=True):

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from luthier_py.inject.items import Clone, Item, Label, Run, Single, Slice
 from luthier_py.isa import InstructionSet, OpFlag
-from luthier_py.isa.glue import group_size, nothing
+from luthier_py.isa.build import group_size, nothing
 from luthier_py.isa.wave_registers import gives_back_vectors
 
 

@@ -20,7 +20,7 @@ from luthier_py.inject.patch import FixupKind
 from luthier_py.ir import Function, Instr, PcBuilder, Program
 from luthier_py.ir.model import instr_at
 from luthier_py.isa import Inst, InstructionSet, OpFlag
-from luthier_py.isa.glue import add, add_with_carry, subtract, subtract_with_borrow, with_long_literal
+from luthier_py.isa.build import add, add_with_carry, subtract, subtract_with_borrow, with_long_literal
 from luthier_py.isa.own_waits import ends_of_hardware_waits, with_hardware_waits
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action

@@ -31,7 +31,7 @@ class Fragment:
     jumps: dict[int, int]           # for branches, by number, where they go; the number of all for the end
     cuts: tuple[int, ...]           # by number, what branches, what follows it, what is branched to; start and end
     vector: bool                    # it has vector instructions
-    afar: RegSet                    # vector registers that it writes in lanes that are not active
+    in_inactive_lanes: RegSet                    # vector registers that it writes in lanes that are not active
     operands: tuple[tuple[tuple[str, tuple[RegFile, int]], ...], ...]  # of each instruction, registers by name
 
 
@@ -47,28 +47,37 @@ def prepare(isa: InstructionSet, payload: Payload) -> Fragment:
     return Fragment(
         payload, tuple(fragment_groups(payload.instrs, slots, general)),
         (payload.reads | payload.writes | RegSet.of(*slots)) & general, payload.writes & general, jumps,
-        tuple(sorted(cuts)), any(inst.op.flags & VECTOR for inst in payload.instrs), _afar(payload),
+        tuple(sorted(cuts)), any(inst.op.flags & VECTOR for inst in payload.instrs), _in_inactive_lanes(payload),
         tuple(map(_collect_operand_regs, payload.instrs)),
     )
 
 
-def _afar(payload: Payload) -> RegSet:
+def _in_inactive_lanes(payload: Payload) -> RegSet:
     """In whose lanes it keeps scalars, mostly."""
     own = (inst.writes.vectors for inst in payload.instrs if OpFlag.IGNORES_EXEC in inst.op.flags)
     return reduce(or_, own, RegSet())
 
 
 def settle(
-    isa: InstructionSet, fragment: Fragment, pins: list[Pin], pool: Pool, resting: RegSet | None = None
+    isa: InstructionSet, fragment: Fragment, pins: list[Pin], pool: Pool, dead_in_all_lanes: RegSet | None = None
 ) -> tuple[Placement, Pool]:
     """Places for the fragment's registers, none of which the hardware gets wrong; and what is left of ``pool``.
-    ``resting``: what nobody needs in any lane, where the hook may not write others in lanes that are not active."""
-    afar = NO_REGS if resting is None else fragment.afar
+    ``dead_in_all_lanes``: what nobody needs in any lane, where the hook may not write others in lanes that are not
+    active."""
+    in_inactive_lanes = NO_REGS if dead_in_all_lanes is None else fragment.in_inactive_lanes
     banned = RegSet()
     while True:
         rest = Pool(pool.free - banned, pool.where, pool.why, asked=pool.asked, busy=pool.busy - banned)
-        kept = [pin for pin in pins if not banned.overlaps(RegSet.of(pin.home))]
-        placement = place(fragment.groups, fragment.used, fragment.written, kept, rest, afar, resting or NO_REGS)
+        kept = [pin for pin in pins if not banned.overlaps(RegSet.of(pin.location))]
+        placement = place(
+            fragment.groups,
+            fragment.used,
+            fragment.written,
+            kept,
+            rest,
+            in_inactive_lanes,
+            dead_in_all_lanes or NO_REGS,
+        )
         shifts = [i for i in instructions(isa, fragment, placement) if unsafe_shift_amount(isa.target, i)]
         if not shifts:
             return placement, rest

@@ -20,8 +20,8 @@ from luthier_py.inject.patch import FixupKind
 from luthier_py.ir import Instr
 from luthier_py.ir.model import Instrs
 from luthier_py.isa import Inst, InstructionSet, LaneOf, Reg
+from luthier_py.isa.build import add, add_with_carry
 from luthier_py.isa.columns import Columns
-from luthier_py.isa.glue import add, add_with_carry
 from luthier_py.tool import Entry, Place, WaveVariable
 
 
@@ -42,23 +42,23 @@ SpillSlot: TypeAlias = "Reg | PrivateCell"
 
 
 @dataclass(frozen=True, slots=True)
-class InSlot:
+class SpilledLocation:
     """As LaneOf, where no vector register is left for good: a call that wants it brings it into one from ``slot``."""
 
     slot: SpillSlot
     first: int
     dwords: int = 1
 
-    def lanes(self, carrier: Reg) -> LaneOf:
-        """Where it is while ``carrier`` holds all of the slot."""
-        return LaneOf(carrier, self.first, self.dwords)
+    def lanes(self, spill_vgpr: Reg) -> LaneOf:
+        """Where it is while ``spill_vgpr`` holds all of the slot."""
+        return LaneOf(spill_vgpr, self.first, self.dwords)
 
     def __str__(self) -> str:
         return str(self.lanes(self.slot)) if isinstance(self.slot, Reg) else (
             f"{self.slot}, lanes {self.first}:{self.first + self.dwords - 1}")
 
 
-Home: TypeAlias = "Reg | LaneOf | InSlot"
+AssignedLocation: TypeAlias = "Reg | LaneOf | SpilledLocation"
 """Where something lives from kernel entry to kernel exit."""
 
 
@@ -73,13 +73,13 @@ class Own(Enum):
         return 4
 
 
-Keeper: TypeAlias = "WaveVariable | Entry | Own"
+PersistentValue: TypeAlias = "WaveVariable | Entry | Own"
 """What has a home."""
 
 
-def dwords_of(keeper: Keeper) -> int:
+def dwords_of(persistent: PersistentValue) -> int:
     """How many scalar registers, or lanes of a vector register, the value takes."""
-    return keeper.dwords if isinstance(keeper, Own) else keeper.type.dwords
+    return persistent.dwords if isinstance(persistent, Own) else persistent.type.dwords
 
 
 def part(reg: Reg, offset: int, dwords: int = 1) -> Reg:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Referent, Single, address_of, part
 from luthier_py.ir import Instr
-from luthier_py.isa import Inst, InstructionSet, OperandKind, Reg, RegFile, glue
+from luthier_py.isa import Inst, InstructionSet, OperandKind, Reg, RegFile, build
 
 
 def look_up(
@@ -50,28 +50,28 @@ class _Chain:
         anchor = pointed[0]  # the lowest, so that all others are less than 4 GiB behind it
         found = [
             *self.address(Referent(address=anchor)),
-            self.single(glue.subtract(isa, low, part(pointer, 0), part(base, 0))),
-            self.single(glue.subtract_with_borrow(isa, high, part(pointer, 1), part(base, 1))),
-            self.single(glue.set_flag(isa, high)), self.single(glue.jump_if_flag(isa), stay),
+            self.single(build.subtract(isa, low, part(pointer, 0), part(base, 0))),
+            self.single(build.subtract_with_borrow(isa, high, part(pointer, 1), part(base, 1))),
+            self.single(build.set_flag(isa, high)), self.single(build.jump_if_flag(isa), stay),
         ]
         for place, address in enumerate(pointed):
             following = stay if place + 1 == len(pointed) else Label()
             found += [
-                self.single(glue.set_flag(isa, low, address - anchor)),
-                self.single(glue.jump_if_flag(isa), following),
-                *self.address(Referent(function=address)), self.single(glue.jump(isa), end),
+                self.single(build.set_flag(isa, low, address - anchor)),
+                self.single(build.jump_if_flag(isa), following),
+                *self.address(Referent(function=address)), self.single(build.jump(isa), end),
             ]
             found += [following] if following is not stay else []
         return [
-            *found, stay, self.single(glue.add(isa, part(base, 0), part(base, 0), low)),
-            self.single(glue.add_with_carry(isa, part(base, 1), part(base, 1), high)), end,
-            self.single(glue.nothing(isa)),
+            *found, stay, self.single(build.add(isa, part(base, 0), part(base, 0), low)),
+            self.single(build.add_with_carry(isa, part(base, 1), part(base, 1), high)), end,
+            self.single(build.nothing(isa)),
         ]
 
     def address(self, target: Referent) -> list[Item]:
         """Put the address of ``target`` into the base."""
         behind = Label()
-        getpc = self.single(glue.program_counter(self.isa, self.base))
+        getpc = self.single(build.program_counter(self.isa, self.base))
         return [getpc, behind, *address_of(self.isa, self.edit, self.base, self.base, behind, target)]
 
     def pointer(self) -> Reg:

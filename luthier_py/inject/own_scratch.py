@@ -1,14 +1,13 @@
 """Kernels that set up where their private memory is: whether that is what the prologue has found already.
 
-In: a component. Out: whether its kernels may have the prologue's. Invariant: nothing but the sum of what a wave is born
-with is ever written there (AMDGPUUsage, "Flat Scratch").
-"""
+In: a component. Out: whether its kernels may have the prologue's. Invariant: nothing but the sum of what a wave is
+initial with is ever written there (AMDGPUUsage, "Flat Scratch")."""
 
 from __future__ import annotations
 
 from luthier_py.inject.resources import Component
 from luthier_py.ir import Function, Kernel, Program
-from luthier_py.isa import SCC, Inst, InstructionSet, Reg, RegFile, RegSet, glue, sgpr
+from luthier_py.isa import SCC, Inst, InstructionSet, Reg, RegFile, RegSet, build, sgpr
 from luthier_py.loader.initial import Initial, initial_places
 
 
@@ -64,16 +63,16 @@ class _Sums:
         where = {name: sgpr(index) for index, name in self.born.items()}
         if to.dwords != 1:
             return None
-        if {"low", "offset"} <= where.keys() and inst.raw == glue.add(
+        if {"low", "offset"} <= where.keys() and inst.raw == build.add(
                 self.isa, to, where["low"], where["offset"]).raw:
             return 0
         carries = self.carry and "high" in where
-        return 1 if carries and inst.raw == glue.add_with_carry(self.isa, to, where["high"], 0).raw else None
+        return 1 if carries and inst.raw == build.add_with_carry(self.isa, to, where["high"], 0).raw else None
 
     def wrote(self, inst: Inst, base: Reg) -> bool:
         """Whether an instruction has put a half of the sum where it belongs in ``base``."""
         if self.isa.target.flat_scratch_operands:
             return all(self.sums.get(base.index + half) == half for half in (0, 1)
                        if inst.writes.sgpr >> base.index + half & 1)
-        return any(inst.raw == glue.set_scratch_base(self.isa, half, Reg(RegFile.SGPR, index)).raw
+        return any(inst.raw == build.set_scratch_base(self.isa, half, Reg(RegFile.SGPR, index)).raw
                    for index, half in self.sums.items())

@@ -13,7 +13,7 @@ from luthier_py.errors import OutOfRegisters
 from luthier_py.inject.allocate import Policy
 from luthier_py.inject.call import Pattern, call, edit_of
 from luthier_py.inject.fragment import Fragment
-from luthier_py.inject.items import Allotted, Home, Item, Keeper, PrivateCell
+from luthier_py.inject.items import Allotted, AssignedLocation, Item, PersistentValue, PrivateCell
 from luthier_py.inject.sites import Needs, Site, Sites
 from luthier_py.isa import InstructionSet, Reg, RegFile
 from luthier_py.jit import PayloadKey, payload_key
@@ -24,12 +24,12 @@ class Calls:
     """The calls of one component (mutable: collects them)."""
 
     def __init__(
-        self, isa: InstructionSet, sites: Sites, homes: Mapping[Keeper, Home],
+        self, isa: InstructionSet, sites: Sites, locations: Mapping[PersistentValue, AssignedLocation],
         fragments: Mapping[PayloadKey, Fragment], frame: int = 0,
     ) -> None:
         """``frame``: where stacks of hooks begin, in a lane's private memory."""
         self.frame = frame
-        self.isa, self.sites, self.homes, self.fragments = isa, sites, homes, fragments
+        self.isa, self.sites, self.locations, self.fragments = isa, sites, locations, fragments
         self.items: dict[Place, dict[int, list[Item]]] = {place: defaultdict(list) for place in Place}
         self.numbers = {key: number for number, key in enumerate(fragments)}
         self.made: list[tuple[Insertion, Site, PayloadKey]] = []  # by number
@@ -50,10 +50,10 @@ class Calls:
         key, arguments = payload_key(insertion), insertion.runtime_args
         fragment, form = self.fragments[key], (key, arguments, insertion.into)
         if form not in self.needs:
-            kept = [self.homes[v] for v in (*arguments, *insertion.into) if isinstance(v, (Entry, WaveVariable))]
+            kept = [self.locations[v] for v in (*arguments, *insertion.into) if isinstance(v, (Entry, WaveVariable))]
             floats = bool(self.sites.float_fields) and any(map(depends_on_mode, fragment.payload.instrs))
             slots = (*fragment.payload.params, *fragment.payload.results)  # of no code at all they are moved
-            vector = (fragment.vector or floats or not all(isinstance(home, Reg) for home in kept)
+            vector = (fragment.vector or floats or not all(isinstance(location, Reg) for location in kept)
                       or any(slot.reg.file is not RegFile.SGPR for slot in slots))
             self.needs[form] = self.sites.needs(insertion, arguments, fragment.payload, vector)
         site, items, allotted = self.place_call(insertion, fragment, self.needs[form])
@@ -91,7 +91,7 @@ class Calls:
         for pattern in like:
             if pattern.fits(free):
                 return pattern.again(self.isa, fragment, insertion, edit), pattern.allotted
-        made = call(self.isa, insertion, fragment, site, policy, self.homes, edit, self.frame)
+        made = call(self.isa, insertion, fragment, site, policy, self.locations, edit, self.frame)
         self.cells = max(self.cells, sum(isinstance(slot, PrivateCell) for slot in policy.slots[: made.slots]))
         if not policy.borrows and not made.carries:
             like.append(made)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from luthier_py.analysis import Facts
 from luthier_py.inject.allocate import Policy
 from luthier_py.inject.fragment import general_registers
-from luthier_py.inject.items import Home, InSlot, Keeper, Own, PrivateCell, SpillSlot
+from luthier_py.inject.items import AssignedLocation, Own, PersistentValue, PrivateCell, SpilledLocation, SpillSlot
 from luthier_py.inject.own_scratch import keeps_base
 from luthier_py.inject.resources import Component, Orders, at_no_cost, for_fewer_waves
 from luthier_py.ir import Program
@@ -35,7 +35,7 @@ class Private:
     start: int
     obstacle: str = ""
     kept: int = 0
-    """The first so many dwords are homes of what is kept for the wave."""
+    """The first so many dwords are assigned locations of what is kept for the wave."""
     frame_bytes: int = 0
     """Of hooks' stacks, which are behind all dwords for registers: instructions have room for small offsets."""
     least_cells: int = 0
@@ -50,10 +50,10 @@ class Private:
         """Where stacks begin."""
         return self.start + CELL_BYTES * MOST_CELLS
 
-    def with_homes(self, homes: Mapping[Keeper, Home]) -> Private:
-        """The same, of which some homes are a part."""
-        slots = {home.slot for home in homes.values() if isinstance(home, InSlot)}
-        own = homes.get(Own.PRIVATE_RESOURCE)
+    def with_locations(self, locations: Mapping[PersistentValue, AssignedLocation]) -> Private:
+        """The same, of which some assigned locations are a part."""
+        slots = {location.slot for location in locations.values() if isinstance(location, SpilledLocation)}
+        own = locations.get(Own.PRIVATE_RESOURCE)
         return replace(self, kept=sum(isinstance(slot, PrivateCell) for slot in slots),
                        resource=own if isinstance(own, Reg) else None,
                        in_lanes=own is not None and not isinstance(own, Reg))
@@ -84,7 +84,7 @@ def _align_stack_size(size_bytes: int) -> int:
     return -(-size_bytes // STACK_ALIGN_BYTES) * STACK_ALIGN_BYTES
 
 
-def home_slots(
+def location_slots(
     program: Program, facts: Facts, component: Component, named: RegSet, private: Private | None, orders: Orders
 ) -> tuple[SpillSlot, ...]:
     """Where something can live for good for which there is no register; ``named``: registers that edits name."""

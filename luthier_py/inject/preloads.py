@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from luthier_py.ir import Kernel
-from luthier_py.isa import Counter, Inst, InstructionSet, glue, sgpr
+from luthier_py.isa import Counter, Inst, InstructionSet, build, sgpr
 from luthier_py.loader import KernelDescriptor
 from luthier_py.loader.initial import Initial, initial_places
 
@@ -37,7 +37,7 @@ def loads_of(isa: InstructionSet, descriptor: KernelDescriptor) -> list[Inst]:
     places = initial_places(isa.target, descriptor)
     to, pointer = places[Initial.PRELOADED_KERNARGS], places[Initial.KERNARG_SEGMENT_PTR]
     offset = 4 * descriptor.kernarg_preload_offset
-    loads = [glue.load_arguments(isa, sgpr(first, dwords), pointer, offset + 4 * (first - to.index))
+    loads = [build.load_arguments(isa, sgpr(first, dwords), pointer, offset + 4 * (first - to.index))
              for first, dwords in _pieces(to.index, to.dwords)]
     return [*loads, *isa.waits({Counter.LGKM: 0})]
 

@@ -16,13 +16,13 @@ from typing import NamedTuple
 from luthier_py.analysis import Facts
 from luthier_py.errors import Location, OutOfRegisters, Unsupported
 from luthier_py.inject.allocate import Pool
-from luthier_py.inject.birth import begun, initially, spare_at_birth
 from luthier_py.inject.fragment import general_registers
-from luthier_py.inject.items import Cause, Clone, Edit, Home, Item, Keeper, Single
+from luthier_py.inject.initial_state import begun, initially, spare_initial_registers
+from luthier_py.inject.items import AssignedLocation, Cause, Clone, Edit, Item, PersistentValue, Single
 from luthier_py.inject.preloads import entries_of
 from luthier_py.inject.resources import collect_reserved_registers
 from luthier_py.ir import Function, Kernel
-from luthier_py.isa import SCC, Inst, InstructionSet, RegFile, RegSet, glue, sgpr
+from luthier_py.isa import SCC, Inst, InstructionSet, RegFile, RegSet, build, sgpr
 from luthier_py.loader import KernelDescriptor
 
 _EDIT = Edit(Cause.PROLOGUE)
@@ -40,7 +40,10 @@ class Prologue(NamedTuple):
 
 
 def prologues(
-    isa: InstructionSet, facts: Facts, starts: Mapping[Kernel, KernelDescriptor], homes: Mapping[Keeper, Home],
+    isa: InstructionSet,
+    facts: Facts,
+    starts: Mapping[Kernel, KernelDescriptor],
+    locations: Mapping[PersistentValue, AssignedLocation],
     private: bool,
 ) -> dict[Function, Prologue]:
     """By the function that waves start in; ``starts``: the descriptors of kernels' clones."""
@@ -48,10 +51,10 @@ def prologues(
     for kernel, start in starts.items():
         entries = entries_of(kernel, start)
         live = reduce(or_, (facts.live_before(kernel.function.block(entry).instrs[0]) for entry in entries))
-        taken = initially(isa.target, start) | collect_reserved_registers(homes.values())
-        spare = Pool(spare_at_birth(general_registers(isa), live, taken), partial(Location, kernel.name))
+        taken = initially(isa.target, start) | collect_reserved_registers(locations.values())
+        spare = Pool(spare_initial_registers(general_registers(isa), live, taken), partial(Location, kernel.name))
         flag = spare.take(RegFile.SGPR) if live.overlaps(RegSet.of(sgpr(SCC))) else None
-        prologue = Prologue(entries, begun(isa, kernel.record.descriptor, start, homes, spare, private, flag))
+        prologue = Prologue(entries, begun(isa, kernel.record.descriptor, start, locations, spare, private, flag))
         if not found.setdefault(kernel.function, prologue).is_like(prologue):
             raise Unsupported(f"kernel {kernel.name} is the code of another one whose waves start in another way; "
                               "hooks cannot be given what they are born with", Location(kernel.name))
@@ -65,7 +68,7 @@ def with_prologue(isa: InstructionSet, clone: Clone, prologue: Prologue) -> Clon
     for entry in entries:
         stub = [Single(inst, edit=_EDIT) for inst in prologue.insts]
         if entries != (clone.original,):
-            stub.append(Single(glue.jump(isa), edit=_EDIT, jump=clone.labels[entry]))
+            stub.append(Single(build.jump(isa), edit=_EDIT, jump=clone.labels[entry]))
             if entry != entries[-1]:
                 stub += _make_padding(isa, entries[1] - entries[0] - sum(single.size_bytes for single in stub))
         items += stub
@@ -76,5 +79,5 @@ def _make_padding(isa: InstructionSet, size_bytes: int) -> list[Single]:
     if size_bytes < 0:
         raise OutOfRegisters("too much is kept for each wave of a kernel with preloaded arguments; use fewer "
                              "wave variables, or values of its birth")
-    nothing = Single(glue.nothing(isa), edit=_EDIT)
+    nothing = Single(build.nothing(isa), edit=_EDIT)
     return [nothing] * (size_bytes // nothing.size_bytes)

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Single, Slice
 from luthier_py.isa import InstructionSet, OpFlag
-from luthier_py.isa.glue import jump, nothing
+from luthier_py.isa.build import jump, nothing
 from luthier_py.isa.hazards import unsafe_displacement
 
 REACH_BYTES = range(-4 * 32768, 4 * 32768)  # of s_branch: signed 16-bit dwords (AMD ISA, SOPP)

@@ -1,7 +1,7 @@
 """Which functions share registers, where wave variables live, and what the descriptors must say.
 
 In: the program, its facts, the edits. Out: components (kernels with the functions that they reach), the
-homes of wave variables in each, descriptors with room for what was added. Invariant: a home is touched by
+assigned locations of wave variables in each, descriptors with room for what was added. Invariant: a home is touched by
 no instruction of its component, and a descriptor only grows.
 """
 
@@ -18,7 +18,7 @@ from luthier_py.analysis import Facts, group_sharing_kernels
 from luthier_py.errors import Location, OutOfRegisters, Unsupported
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.fragment import general_registers
-from luthier_py.inject.items import Clone, Home, InSlot, Keeper, SpillSlot, dwords_of
+from luthier_py.inject.items import AssignedLocation, Clone, PersistentValue, SpilledLocation, SpillSlot, dwords_of
 from luthier_py.inject.model import Resources
 from luthier_py.ir import Function, Kernel, Program, by_address
 from luthier_py.isa import NO_REGS, LaneOf, OpFlag, Reg, RegFile, RegSet, Target
@@ -47,38 +47,38 @@ def components(program: Program, wanted: Iterable[Kernel]) -> list[Component]:
             for kernels in group_sharing_kernels(program, wanted)]
 
 
-def wave_homes(
-    program: Program, facts: Facts, component: Component, values: Iterable[Keeper], named: RegSet = NO_REGS,
+def wave_locations(
+    program: Program, facts: Facts, component: Component, values: Iterable[PersistentValue], named: RegSet = NO_REGS,
     slots: Sequence[SpillSlot] = (), order: Sequence[RegFile] = VECTORS_FIRST,
-) -> dict[Keeper, Home]:
+) -> dict[PersistentValue, AssignedLocation]:
     """Scalar registers that the component never touches; where there are too few, lanes of such a vector register, and
     if there is none, of a slot: an accumulator first of all, private memory last. ``named``: registers that cannot be
-    homes: those that hooks get or give as the application's, for one."""
+    assigned locations: those that hooks get or give as the application's, for one."""
     ordered = sorted(values, key=lambda v: (-dwords_of(v), v.name))
     if ordered:
         _check_calls(program, component)
     untouched = general_registers(program.isa) - facts.touched(component.functions) - named
-    for kernel in component.kernels:  # what a wave is born with and a trap handler, say, still wants
+    for kernel in component.kernels:  # what a wave starts with and a trap handler, say, still wants
         for entry in kernel.function.entries:
             untouched -= facts.live_before(kernel.function.block(entry).instrs[0])
     where = Location(component.kernels[0].name)
     pool = Pool(untouched.scalars, lambda: where)
-    homes: dict[Keeper, Home] = {}
+    locations: dict[PersistentValue, AssignedLocation] = {}
     for number, value in enumerate(ordered):
         try:
-            homes[value] = pool.take(RegFile.SGPR, dwords_of(value))
+            locations[value] = pool.take(RegFile.SGPR, dwords_of(value))
         except OutOfRegisters:
             cheap = untouched.vectors & at_no_cost(program, component, order)
             scarce = not cheap.vgpr and not any(isinstance(slot, Reg) for slot in slots)
             left = untouched.vectors & for_fewer_waves(program, component, order) if scarce else cheap
-            return homes | _in_lanes(program, ordered[number:], Pool(left, lambda: where), iter(slots))
-    return homes
+            return locations | _in_lanes(program, ordered[number:], Pool(left, lambda: where), iter(slots))
+    return locations
 
 
 def _in_lanes(
-    program: Program, values: Sequence[Keeper], pool: Pool, slots: Iterator[SpillSlot]
-) -> dict[Keeper, Home]:
-    homes: dict[Keeper, Home] = {}
+    program: Program, values: Sequence[PersistentValue], pool: Pool, slots: Iterator[SpillSlot]
+) -> dict[PersistentValue, AssignedLocation]:
+    locations: dict[PersistentValue, AssignedLocation] = {}
     first = size = program.isa.wave_size
     holder: Reg | None = None
     slot: SpillSlot | None = None
@@ -87,16 +87,19 @@ def _in_lanes(
             first, holder = 0, pool.lowest(RegFile.VGPR)
             slot = next(slots, None) if holder is None else None
         if slot is not None:
-            homes[value] = InSlot(slot, first, dwords_of(value))
+            locations[value] = SpilledLocation(slot, first, dwords_of(value))
         else:  # where there is no slot either, taking one says so
-            homes[value] = LaneOf(holder or pool.take(RegFile.VGPR), first, dwords_of(value))
+            locations[value] = LaneOf(holder or pool.take(RegFile.VGPR), first, dwords_of(value))
         first += dwords_of(value)
-    return homes
+    return locations
 
 
-def collect_reserved_registers(homes: Iterable[Home]) -> RegSet:
+def collect_reserved_registers(locations: Iterable[AssignedLocation]) -> RegSet:
     """Registers that nobody else may use."""
-    holders = (home if isinstance(home, Reg) else home.reg if isinstance(home, LaneOf) else home.slot for home in homes)
+    holders = (
+        location if isinstance(location, Reg) else location.reg if isinstance(location, LaneOf) else location.slot
+        for location in locations
+    )
     return RegSet.of(*(holder for holder in holders if isinstance(holder, Reg)))
 
 

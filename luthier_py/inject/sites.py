@@ -49,8 +49,10 @@ class Site:
     live: RegSet                 # what the application may still read, in the lanes that the hook runs in
     pending: RegSet              # what loads on their way will still write
     free: RegSet                 # registers that the hook may destroy
-    busy: RegSet                 # registers that it may destroy if they are put back
-    resting: Callable[[], RegSet | None]  # what nobody needs in any lane; None where vector code may not stand
+    busy: RegSet  # registers that it may destroy if they are put back
+    dead_in_all_lanes: Callable[
+        [], RegSet | None
+    ]  # what nobody needs in any lane; None where vector code may not stand
     wait: tuple[Inst, ...]       # what makes pending registers ready that are used
     float_fields: tuple[int, ...]  # of MODE, that the application may have otherwise than hooks expect
     at_end: bool = False         # nothing else happens before the wave ends: EXEC need not come back

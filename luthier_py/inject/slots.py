@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from luthier_py.inject.allocate import Pool
-from luthier_py.inject.items import Home, InSlot, PrivateCell, SpillSlot
+from luthier_py.inject.items import AssignedLocation, PrivateCell, SpilledLocation, SpillSlot
 from luthier_py.inject.sites import Site
-from luthier_py.isa import EXEC, Counter, Inst, InstructionSet, Reg, RegFile, RegSet, glue, sgpr
+from luthier_py.isa import EXEC, Counter, Inst, InstructionSet, Reg, RegFile, RegSet, build, sgpr
 
 NEAR_BYTES = 2048  # of offsets that every target's instructions can have
 _EXEC = sgpr(EXEC, 2)
@@ -26,7 +26,7 @@ def need_base(isa: InstructionSet, slots: Iterable[SpillSlot]) -> bool:
 
 def emit_base_setup(isa: InstructionSet, slots: Iterable[SpillSlot], base: Reg | None) -> list[Inst]:
     """What makes ``base`` hold from where their offsets count, if they need it."""
-    return [] if base is None else [glue.copy(isa, base, offset_for_wave(isa, _start(slots)))]
+    return [] if base is None else [build.copy(isa, base, offset_for_wave(isa, _start(slots)))]
 
 
 def offset_for_wave(isa: InstructionSet, offset_bytes: int) -> int:
@@ -43,18 +43,18 @@ def moves(
     saves, loads = [], []
     for reg, slot in zip(regs, slots, strict=True):
         if isinstance(slot, PrivateCell):
-            saves.append(glue.to_private(isa, reg, base, slot.offset_bytes - start, slot.resource))
-            loads.append(glue.from_private(isa, reg, base, slot.offset_bytes - start, slot.resource))
+            saves.append(build.to_private(isa, reg, base, slot.offset_bytes - start, slot.resource))
+            loads.append(build.from_private(isa, reg, base, slot.offset_bytes - start, slot.resource))
         else:
-            saves.append(glue.copy(isa, slot, reg))
-            loads.append(glue.copy(isa, reg, slot))
+            saves.append(build.copy(isa, slot, reg))
+            loads.append(build.copy(isa, reg, slot))
     in_memory = any(isinstance(slot, PrivateCell) for slot in slots)
     return saves, [*loads, *(isa.waits({Counter.VM: 0}) if in_memory else ())]
 
 
 def in_all_lanes(isa: InstructionSet, keep: Reg, insts: Sequence[Inst]) -> list[Inst]:
     """``keep``: two scalar registers, for EXEC meanwhile."""
-    return [glue.copy(isa, keep, _EXEC), glue.copy(isa, _EXEC, -1), *insts, glue.copy(isa, _EXEC, keep)]
+    return [build.copy(isa, keep, _EXEC), build.copy(isa, _EXEC, -1), *insts, build.copy(isa, _EXEC, keep)]
 
 
 def _start(slots: Iterable[SpillSlot]) -> int:
@@ -62,7 +62,7 @@ def _start(slots: Iterable[SpillSlot]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Carriers:
+class SpillVgprs:
     """Vector registers that hold, while a call runs, what lives in slots. ``keep`` and ``base`` are scalars that it has
     for bringing them."""
 
@@ -71,19 +71,19 @@ class Carriers:
     keep: Reg
     base: Reg | None
 
-    def home(self, home: Home) -> Home:
+    def location(self, location: AssignedLocation) -> AssignedLocation:
         """Where it is while the call runs."""
-        return home.lanes(self.of[home.slot]) if isinstance(home, InSlot) else home
+        return location.lanes(self.of[location.slot]) if isinstance(location, SpilledLocation) else location
 
     @property
     def brought(self) -> list[Inst]:
-        """Instructions that load the carriers from their slots, in all lanes."""
+        """Instructions that load the spill VGPRs from their slots, in all lanes."""
         loads = moves(self.isa, tuple(self.of.values()), tuple(self.of), self.base)[1]
         return in_all_lanes(self.isa, self.keep, [*emit_base_setup(self.isa, self.of, self.base), *loads])
 
-    def emit_write_back(self, changed: Iterable[Home]) -> list[Inst]:
+    def emit_write_back(self, changed: Iterable[AssignedLocation]) -> list[Inst]:
         """Those of which something is ``changed``."""
-        slots = tuple(dict.fromkeys(home.slot for home in changed if isinstance(home, InSlot)))
+        slots = tuple(dict.fromkeys(location.slot for location in changed if isinstance(location, SpilledLocation)))
         if not slots:
             return []
         base = self.base if need_base(self.isa, slots) else None
@@ -91,19 +91,23 @@ class Carriers:
         return in_all_lanes(self.isa, self.keep, [*emit_base_setup(self.isa, slots, base), *saves])
 
 
-def allocate_carriers(isa: InstructionSet, homes: Iterable[Home], pool: Pool, site: Site) -> Carriers | None:
-    """For those of ``homes`` that are in slots. A register that somebody needs in any lane is borrowed."""
-    slots = tuple(dict.fromkeys(home.slot for home in homes if isinstance(home, InSlot)))
+def allocate_carriers(
+    isa: InstructionSet, locations: Iterable[AssignedLocation], pool: Pool, site: Site
+) -> SpillVgprs | None:
+    """For those of ``locations`` that are in slots. A register that somebody needs in any lane is borrowed."""
+    slots = tuple(dict.fromkeys(location.slot for location in locations if isinstance(location, SpilledLocation)))
     if not slots:
         return None
-    resting = Pool(pool.free & (site.resting() or RegSet()), pool.where, pool.why, pool.taken, pool.asked)
+    dead_in_all_lanes = Pool(
+        pool.free & (site.dead_in_all_lanes() or RegSet()), pool.where, pool.why, pool.taken, pool.asked
+    )
     found: dict[SpillSlot, Reg] = {}
     for slot in slots:
-        reg = resting.lowest(RegFile.VGPR)
+        reg = dead_in_all_lanes.lowest(RegFile.VGPR)
         if reg is None:
             reg = pool.take(RegFile.VGPR)
             pool.borrowed |= RegSet.of(reg)
-            resting.claim(reg)
+            dead_in_all_lanes.claim(reg)
         found[slot] = pool.claim(reg)
-    return Carriers(isa, found, pool.take(RegFile.SGPR, 2),
+    return SpillVgprs(isa, found, pool.take(RegFile.SGPR, 2),
                     pool.take(RegFile.SGPR) if need_base(isa, slots) else None)

@@ -4,11 +4,10 @@ In: the registers that a call has borrowed, and a policy that says where their v
 behind the last of them every borrowed register holds what it held before the first: scalars in all of their bits,
 vector registers in every lane that may have been written between.
 
-Scalars go into lanes of a vector register, the carrier, whatever EXEC is. They are put aside first and come back last:
-what vectors need of them is free between. The carrier is a register that nobody needs in any lane; else one that is put
-aside whole itself, before all others. Vector registers go into slots, accumulators or private memory, under the EXEC
-of the application where the call runs under it, else in all lanes.
-"""
+Scalars go into lanes of a vector register, the spill VGPR, whatever EXEC is. They are put aside first and come back
+last: what vectors need of them is free between. The spill VGPR is a register that nobody needs in any lane; else one
+that is put aside whole itself, before all others. Vector registers go into slots, accumulators or private memory, under
+the EXEC of the application where the call runs under it, else in all lanes."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from luthier_py.inject.allocate import Policy, Pool
 from luthier_py.inject.items import Edit, Item, Label, PrivateCell, Single, SpillSlot
 from luthier_py.inject.sites import Site
 from luthier_py.inject.slots import emit_base_setup, in_all_lanes, moves, need_base
-from luthier_py.isa import M0, SCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
+from luthier_py.isa import M0, SCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, build, sgpr
 
 _M0 = sgpr(M0)
 
@@ -88,42 +87,43 @@ class Spills:
     def scalars(self, regs: Sequence[Reg]) -> None:
         """Put scalars into lanes of one vector register and back; OutOfRegisters where no vector register can be had
         for it."""
-        pool, nobodys = self.pool, self.site.resting()
-        resting = Pool(pool.free & (nobodys or RegSet()), pool.where, pool.why, pool.taken)
-        carrier = resting.lowest(RegFile.VGPR)
-        whole = carrier is None and nobodys is not None and bool(self.policy.slots)
+        pool, nobodys = self.pool, self.site.dead_in_all_lanes()
+        dead_in_all_lanes = Pool(pool.free & (nobodys or RegSet()), pool.where, pool.why, pool.taken)
+        spill_vgpr = dead_in_all_lanes.lowest(RegFile.VGPR)
+        whole = spill_vgpr is None and nobodys is not None and bool(self.policy.slots)
         if whole:
-            carrier = Pool(pool.busy | pool.free, pool.where, pool.why, pool.taken).take(RegFile.VGPR)
-        if carrier is None:
-            carrier = resting.take(RegFile.VGPR)  # says why there is none
-        pool.claim(carrier)
-        self.around(self.singles([glue.to_lane(self.isa, carrier, k, reg) for k, reg in enumerate(regs)]),
-                    self.singles([glue.from_lane(self.isa, reg, carrier, k) for k, reg in enumerate(regs)]))
-        self.kept += [(reg, LaneOf(carrier, k)) for k, reg in enumerate(regs)]
+            spill_vgpr = Pool(pool.busy | pool.free, pool.where, pool.why, pool.taken).take(RegFile.VGPR)
+        if spill_vgpr is None:
+            spill_vgpr = dead_in_all_lanes.take(RegFile.VGPR)  # says why there is none
+        pool.claim(spill_vgpr)
+        self.around(self.singles([build.to_lane(self.isa, spill_vgpr, k, reg) for k, reg in enumerate(regs)]),
+                    self.singles([build.from_lane(self.isa, reg, spill_vgpr, k) for k, reg in enumerate(regs)]))
+        self.kept += [(reg, LaneOf(spill_vgpr, k)) for k, reg in enumerate(regs)]
         if whole:
-            self.whole(carrier)
+            self.whole(spill_vgpr)
 
-    def whole(self, carrier: Reg) -> None:
-        """The carrier in all lanes. Scalars that are free, though the call takes them, are so before and behind it."""
+    def whole(self, spill_vgpr: Reg) -> None:
+        """The spill VGPR in all lanes. Scalars that are free, though the call takes them, are so before and behind
+        it."""
         isa, slots = self.isa, self.next_slots(1)
-        self.kept.append((carrier, slots[0]))
+        self.kept.append((spill_vgpr, slots[0]))
         free = Pool(self.pool.free, self.pool.where, self.pool.why)
-        save, load = self.emit_based_moves(carrier, slots, free)
+        save, load = self.emit_based_moves(spill_vgpr, slots, free)
         keep = free.lowest(RegFile.SGPR, 2)
         if keep is not None:
             self.around(*(self.singles(in_all_lanes(isa, keep, each)) for each in (save, load)))
             return
-        flip = glue.other_lanes(isa)
+        flip = build.other_lanes(isa)
         twice = [*save, flip, *save, flip], [*load, flip, *load, flip]
         if not self.flag:
             self.around(*map(self.singles, twice))
         elif (flag := free.lowest(RegFile.SGPR)) is not None:
-            self.around(*(self.singles([glue.copy(isa, flag, sgpr(SCC)), *each, glue.set_flag(isa, flag)])
+            self.around(*(self.singles([build.copy(isa, flag, sgpr(SCC)), *each, build.set_flag(isa, flag)])
                           for each in twice))
         else:
             self.around(*map(self.on_either_way, twice))
 
-    def emit_based_moves(self, carrier: Reg, slots: Sequence[SpillSlot], free: Pool) -> Iterator[list[Inst]]:
+    def emit_based_moves(self, spill_vgpr: Reg, slots: Sequence[SpillSlot], free: Pool) -> Iterator[list[Inst]]:
         """Into its slot, and back. Where every scalar is in use, M0 keeps one that holds the address meanwhile."""
         isa = self.isa
         base = free.lowest(RegFile.SGPR) if need_base(isa, slots) else None
@@ -132,13 +132,13 @@ class Spills:
         base = base or victim
         if base is None and need_base(isa, slots):
             base = free.take(RegFile.SGPR)  # says why there is none
-        for each in moves(isa, [carrier], slots, base):
+        for each in moves(isa, [spill_vgpr], slots, base):
             found = [*emit_base_setup(isa, slots, base), *each]
-            yield found if victim is None else [glue.copy(isa, _M0, victim), *found, glue.copy(isa, victim, _M0)]
+            yield found if victim is None else [build.copy(isa, _M0, victim), *found, build.copy(isa, victim, _M0)]
 
     def on_either_way(self, insts: Sequence[Inst]) -> list[Item]:
         """``insts``, which destroy SCC, where no register is left to keep it: once for each of its values."""
         is_set, end = Label(), Label()
-        return [Single(glue.jump_if_flag(self.isa), edit=self.edit, jump=is_set), *self.singles(insts),
-                *self.singles([glue.flag(self.isa, False)]), Single(glue.jump(self.isa), edit=self.edit, jump=end),
-                is_set, *self.singles([*insts, glue.flag(self.isa, True)]), end]
+        return [Single(build.jump_if_flag(self.isa), edit=self.edit, jump=is_set), *self.singles(insts),
+                *self.singles([build.flag(self.isa, False)]), Single(build.jump(self.isa), edit=self.edit, jump=end),
+                is_set, *self.singles([*insts, build.flag(self.isa, True)]), end]

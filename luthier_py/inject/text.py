@@ -27,8 +27,8 @@ from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Reference, 
 from luthier_py.inject.patch import FixupKind
 from luthier_py.ir.model import instr_at
 from luthier_py.isa import Inst, InstructionSet
+from luthier_py.isa.build import PLACEHOLDER, PLACEHOLDER64
 from luthier_py.isa.columns import Columns, read_columns
-from luthier_py.isa.glue import PLACEHOLDER, PLACEHOLDER64
 from luthier_py.tool import Place
 
 COPIED, KEPT, INSERTED, PAYLOAD, INSTEAD = "|=+*~"

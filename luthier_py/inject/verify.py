@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from luthier_py.inject.items import Cause, Clone, Label, Run, Single, Slice
 from luthier_py.isa import OpFlag
-from luthier_py.isa.glue import PLACEHOLDER, PLACEHOLDER64
+from luthier_py.isa.build import PLACEHOLDER, PLACEHOLDER64
 
 MOVES = OpFlag.BRANCH | OpFlag.CALL  # what may not be copied as it is
 

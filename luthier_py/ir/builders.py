@@ -59,7 +59,7 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Goes:
+class AddressFlow:
     """Where an indirect call or jump may go: to chains (by index), back to the caller, or anywhere (``other``)."""
 
     chains: frozenset[int]
@@ -72,7 +72,7 @@ class ChainUses:
     """``goes``: for each s_swappc and s_setpc. ``escaping``: indices of chains that may be used in other ways."""
 
     chains: tuple[Chain, ...]
-    goes: Mapping[Instr, Goes]
+    goes: Mapping[Instr, AddressFlow]
     escaping: frozenset[int]
 
 
@@ -220,7 +220,7 @@ def follow(
     while todo:
         patience -= 1
         if patience < 0:
-            nowhere, jumps = Goes(frozenset(), False, True), code.find_flagged(OpFlag.INDIRECT)
+            nowhere, jumps = AddressFlow(frozenset(), False, True), code.find_flagged(OpFlag.INDIRECT)
             return ChainUses(chains, {instr_at(code, at): nowhere for at in jumps}, frozenset(range(len(chains))))
         block = by_address[todo.pop()]
         state = dict(states[block.address])
@@ -303,7 +303,7 @@ def _merge(states: dict[int, TagsAt], address: int, new: TagsAt) -> bool:
 def _uses(
     touching: Mapping[int, tuple[Instr, ...]], known: _Known, states: Mapping[int, TagsAt],
 ) -> ChainUses:
-    goes: dict[Instr, Goes] = {}
+    goes: dict[Instr, AddressFlow] = {}
     escaping: set[int] = set()
     for address, instrs in touching.items():
         state = dict(states.get(address, {}))
@@ -321,13 +321,15 @@ def _uses(
     return ChainUses(known.chains, goes, frozenset(escaping))
 
 
-def _goes(inst: Inst, state: TagsAt) -> Goes:
+def _goes(inst: Inst, state: TagsAt) -> AddressFlow:
     source = inst.find("src0")
     registers = list(_sgprs(source)) if source is not None else []
     if len(registers) != 2:
-        return Goes(frozenset(), False, True)
+        return AddressFlow(frozenset(), False, True)
     low, high = (state.get(reg, _NOTHING) for reg in registers)
     numbers = {tag // 2 for tag in low | high if tag != OTHER}
     exact = OTHER not in low | high and low == {2 * n for n in numbers} and high == {2 * n + 1 for n in numbers}
     restored = registers[0] == RETURN_ADDRESS and numbers <= {RETURNS}  # put back from where the function kept it
-    return Goes(frozenset(n - 1 for n in numbers if n), restored or RETURNS in numbers, not exact and not restored)
+    return AddressFlow(
+        frozenset(n - 1 for n in numbers if n), restored or RETURNS in numbers, not exact and not restored
+    )

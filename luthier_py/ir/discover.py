@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from luthier_py.errors import Location, Malformed
-from luthier_py.ir.builders import Chain, ChainUses, Goes, follow
+from luthier_py.ir.builders import AddressFlow, Chain, ChainUses, follow
 from luthier_py.ir.descend import FunctionBytes, descend
 from luthier_py.ir.extents import Extents, find_extents
 from luthier_py.ir.model import (
@@ -219,7 +219,7 @@ def _problem(code: Columns, blocks: tuple[Block, ...], flow: ChainUses) -> str |
     return None
 
 
-def _as_found(block: Block, chains: tuple[Chain, ...], goes: Goes) -> bool:
+def _as_found(block: Block, chains: tuple[Chain, ...], goes: AddressFlow) -> bool:
     """Whether a s_setpc goes where the descent, which saw one block at a time, said that it would."""
     if block.ending is Ending.RETURN:
         return not goes.chains
@@ -241,7 +241,7 @@ def _calls(code: Columns, blocks: tuple[Block, ...], flow: ChainUses) -> Iterabl
             yield _Call(instr, frozenset(() if target is None else (target,)), target is None, True, False)
 
 
-def _is_call(block: Block, instr: Instr, goes: Goes) -> bool:
+def _is_call(block: Block, instr: Instr, goes: AddressFlow) -> bool:
     """A s_swappc, or a s_setpc that may go to another function."""
     if OpFlag.CALL in instr.op.flags or block.ending is Ending.TAIL_CALL:
         return True

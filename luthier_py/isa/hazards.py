@@ -276,7 +276,7 @@ HAZARDS = (
 )
 
 NO_ROWS: frozenset[Hazard] = frozenset()
-OwedStates: TypeAlias = dict[tuple[Hazard, int], RegSet]  # hazard and wait states that are left -> registers
+PendingStates: TypeAlias = dict[tuple[Hazard, int], RegSet]  # hazard and wait states that are left -> registers
 
 
 def possible_hazards(isa: InstructionSet, ops: Iterable[OpInfo]) -> frozenset[Hazard]:
@@ -291,12 +291,12 @@ def goes_on(isa: InstructionSet, op: OpInfo) -> bool:
     return any(row.clause for row in rows_of(isa, op)[0])
 
 
-def find_produced_hazards(isa: InstructionSet, inst: Inst) -> OwedStates:
+def find_produced_hazards(isa: InstructionSet, inst: Inst) -> PendingStates:
     """What ``inst`` owes to whatever comes right behind it."""
     return {(row, row.states): regs for row in rows_of(isa, inst.op)[0] if (regs := row.produced.registers(inst))}
 
 
-def compute_missing_states(isa: InstructionSet, owed: OwedStates, inst: Inst) -> int:
+def compute_missing_states(isa: InstructionSet, owed: PendingStates, inst: Inst) -> int:
     """Wait states that are missing where ``inst`` comes next; 0 when it may follow at once."""
     meets = find_consumed_hazards(isa, inst) if owed else {}
     return max((states for (row, states), regs in owed.items()
@@ -309,12 +309,12 @@ def find_consumed_hazards(isa: InstructionSet, inst: Inst) -> dict[Hazard, RegSe
     return {row: regs for row in rows_of(isa, inst.op)[1] if (regs := row.consumed.registers(inst))}
 
 
-def elapse_wait_states(owed: OwedStates, states: int) -> OwedStates:
+def elapse_wait_states(owed: PendingStates, states: int) -> PendingStates:
     """What is left after so many wait states; waiting ends every clause."""
     return {(row, left - states): regs for (row, left), regs in owed.items() if left > states and not row.clause}
 
 
-def advance_hazards(isa: InstructionSet, owed: OwedStates, inst: Inst) -> OwedStates:
+def advance_hazards(isa: InstructionSet, owed: PendingStates, inst: Inst) -> PendingStates:
     """What instructions before ``inst`` owe behind it."""
     if not owed:
         return owed
@@ -324,8 +324,8 @@ def advance_hazards(isa: InstructionSet, owed: OwedStates, inst: Inst) -> OwedSt
     return elapse_wait_states(owed, states_of(inst)) | kept
 
 
-def join_hazards(a: OwedStates, b: OwedStates) -> OwedStates:
-    """What is owed where paths meet; ``a`` itself if ``b`` adds nothing."""
+def join_hazards(a: PendingStates, b: PendingStates) -> PendingStates:
+    """What is pending where paths meet; ``a`` itself if ``b`` adds nothing."""
     more = {key: regs | a.get(key, NO_REGS) for key, regs in b.items() if not regs <= a.get(key, NO_REGS)}
     return {**a, **more} if more else a
 

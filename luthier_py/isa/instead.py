@@ -8,8 +8,8 @@ that is gone would else be over too early, so that a wait for all of its kind st
 from __future__ import annotations
 
 from luthier_py.errors import Unsupported
+from luthier_py.isa.build import nothing, times_one
 from luthier_py.isa.by_target import InstructionSet
-from luthier_py.isa.glue import nothing, times_one
 from luthier_py.isa.instruction import Counter, Inst, OpFlag
 from luthier_py.isa.registers import MODE, NO_REGS, VCC, RegSet, sgpr
 

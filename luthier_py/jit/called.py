@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from luthier_py.isa import Inst, InstructionSet, OpFlag, RegFile, Space, glue, sgpr, vgpr
+from luthier_py.isa import Inst, InstructionSet, OpFlag, RegFile, Space, build, sgpr, vgpr
 from luthier_py.isa.private_buffers import private_resource
 from luthier_py.isa.vector_modes import moves_relative
 from luthier_py.jit.convention import Seat
@@ -56,7 +56,7 @@ def scalars(results: Sequence[Seat], isa: InstructionSet) -> Iterator[Inst]:
     """What stands behind such a function: of results for the wave it gets what the first active lane has."""
     for seat in results:
         for k in range(seat.index, seat.index + seat.type.dwords) if seat.file is RegFile.SGPR else ():
-            yield glue.first_lane(isa, sgpr(k), vgpr(k - _FIRST_SGPR))
+            yield build.first_lane(isa, sgpr(k), vgpr(k - _FIRST_SGPR))
 
 
 def without_returns(instrs: tuple[Inst, ...], isa: InstructionSet) -> tuple[Inst, ...]:
@@ -67,7 +67,7 @@ def without_returns(instrs: tuple[Inst, ...], isa: InstructionSet) -> tuple[Inst
     if instrs and returns(instrs[-1]):
         instrs = instrs[:-1]
     starts = [0, *accumulate(inst.size_bytes for inst in instrs)]
-    return tuple(glue.jump(isa, (starts[-1] - starts[k + 1]) // 4) if returns(inst) else inst
+    return tuple(build.jump(isa, (starts[-1] - starts[k + 1]) // 4) if returns(inst) else inst
                  for k, inst in enumerate(instrs))
 
 

@@ -50,7 +50,7 @@ def _seats(ordered: list[tuple[int, Parameter]]) -> list[Seat]:
     return seats
 
 
-def carrier(type: Type) -> Type:
+def spill_vgpr(type: Type) -> Type:
     """The integer that brings a float through SGPRs, or a double through VGPRs, and a short number in its low bits;
     other types travel as they are."""
     if isinstance(type, Scalar) and (type.kind is Kind.FLOAT or type.bits in (8, 16)):
@@ -61,17 +61,17 @@ def carrier(type: Type) -> Type:
 def declare_parameters(seats: list[Seat]) -> str:
     """The parameter list of the LLVM function."""
     where = {RegFile.SGPR: " inreg", RegFile.VGPR: ""}
-    return ", ".join(f"{llvm(carrier(seat.type))}{where[seat.file]} %p{seat.position}" for seat in seats)
+    return ", ".join(f"{llvm(spill_vgpr(seat.type))}{where[seat.file]} %p{seat.position}" for seat in seats)
 
 
 def receive(ir: Builder, seat: Seat, lane: bool) -> Value:
     """The value that came in."""
-    came = Value(carrier(seat.type), f"%p{seat.position}", lane)
+    came = Value(spill_vgpr(seat.type), f"%p{seat.position}", lane)
     return unpack_value(ir, came, seat.type)
 
 
 def unpack_value(ir: Builder, came: Value, type: Type) -> Value:
-    """What came as `carrier` has it."""
+    """What came as `spill_vgpr` has it."""
     if came.type == type:
         return came
     if isinstance(type, Scalar) and type.bits in (8, 16):
@@ -88,7 +88,7 @@ def receive_field(ir: Builder, position: int, type: Type) -> Value:
     bits = ir.emit(I64, f"ptrtoint ptr {GLOBAL} {name} to i64", lane=False)
     if type.dwords == 1:
         bits = ir.emit(I32, f"trunc i64 {bits.text} to i32", lane=False)
-    return unpack_value(ir, Value(carrier(type), bits.text, lane=False), type)
+    return unpack_value(ir, Value(spill_vgpr(type), bits.text, lane=False), type)
 
 
 def return_type(seats: list[Seat]) -> str:

@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from luthier_py.errors import HookError, Unsupported
 from luthier_py.isa import MODE, NO_REGS, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, Space
-from luthier_py.isa.glue import nothing
+from luthier_py.isa.build import nothing
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action
 from luthier_py.jit.called import PRIVATE_RESOURCE, STACK_POINTER, in_buffers, returns, scalars, without_returns

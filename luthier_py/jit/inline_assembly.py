@@ -18,7 +18,7 @@ from luthier_py.errors import LuthierError
 from luthier_py.isa import EXEC, M0, MODE, NO_REGS, SCC, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.isa.instruction import SRC_LDS_DIRECT, Access, OperandKind
 from luthier_py.isa.parse import COMMENT
-from luthier_py.isa.quiet import computes, outside
+from luthier_py.isa.side_effects import computes, outside
 from luthier_py.jit import convention
 from luthier_py.jit.builder import Builder, llvm
 from luthier_py.tool.intrinsic import Value
@@ -40,7 +40,7 @@ _OWN = _DESTROYED["vcc"] | _DESTROYED["scc"]
 
 
 @dataclass(frozen=True, slots=True)
-class Carrier:
+class SpillVgpr:
     """The registers in which an operand travels: their file, and how many; whether it has no more than 16 bits."""
 
     file: RegFile
@@ -52,7 +52,7 @@ class Carrier:
 class Fitted:
     """What LLVM has to know of a text: where its inputs are, what it destroys, whether it writes results early."""
 
-    inputs: tuple[Carrier, ...]
+    inputs: tuple[SpillVgpr, ...]
     destroyed: tuple[str, ...]
     early: bool
 
@@ -72,7 +72,7 @@ def inline_assembly(
     called = _emit_asm_call(
         ir, lines, _constraints(results, fitted), [f"i{32 * place.dwords}" for _, place in results], given
     )
-    return tuple(convention.unpack_value(ir, Value(convention.carrier(type), name, place.file is RegFile.VGPR), type)
+    return tuple(convention.unpack_value(ir, Value(convention.spill_vgpr(type), name, place.file is RegFile.VGPR), type)
                  for name, (type, place) in zip(called, results, strict=True))
 
 
@@ -85,11 +85,13 @@ def _emit_asm_call(ir: Builder, lines: str, constraints: str, gives: Sequence[st
     return [found] if len(gives) == 1 else [ir.raw(f"extractvalue {kind} {found}, {at}") for at in range(len(gives))]
 
 
-def _result(declared: Type | LaneType | None) -> tuple[Type, Carrier]:
+def _result(declared: Type | LaneType | None) -> tuple[Type, SpillVgpr]:
     type = declared.of if isinstance(declared, LaneType) else declared
     if type is None or not _travels(type):
         raise ValueError("a result of asm is a number, one for the wave, as u32, or each lane's, as Lane[u32]")
-    return type, Carrier(RegFile.VGPR if isinstance(declared, LaneType) else RegFile.SGPR, type.dwords, _is_half(type))
+    return type, SpillVgpr(
+        RegFile.VGPR if isinstance(declared, LaneType) else RegFile.SGPR, type.dwords, _is_half(type)
+    )
 
 
 def _is_half(type: Type) -> bool:
@@ -100,15 +102,15 @@ def _travels(type: Type) -> bool:
     return isinstance(type, Scalar) and type != BOOL
 
 
-def _lower_input(ir: Builder, value: Value, carrier: Carrier) -> str:
+def _lower_input(ir: Builder, value: Value, spill_vgpr: SpillVgpr) -> str:
     """An input, with its type. LLVM may not know of what is one for the wave that it is."""
     bits = convention.pack_value(ir, value)
-    if carrier.file is RegFile.SGPR and bits.text.startswith("%"):
-        bits = ir.call(f"llvm.amdgcn.readfirstlane.i{32 * carrier.dwords}", bits.type, (bits,), lane=False)
+    if spill_vgpr.file is RegFile.SGPR and bits.text.startswith("%"):
+        bits = ir.call(f"llvm.amdgcn.readfirstlane.i{32 * spill_vgpr.dwords}", bits.type, (bits,), lane=False)
     return f"{llvm(bits.type)} {bits.text}"
 
 
-def _constraints(results: Sequence[tuple[Type, Carrier]], fitted: Fitted) -> str:
+def _constraints(results: Sequence[tuple[Type, SpillVgpr]], fitted: Fitted) -> str:
     letters = {RegFile.SGPR: "s", RegFile.VGPR: "v"}
     gives = [f"={'&' * fitted.early}{letters[place.file]}" for _, place in results]
     takes = [letters[place.file] for place in fitted.inputs]
@@ -120,7 +122,7 @@ def _constraints(results: Sequence[tuple[Type, Carrier]], fitted: Fitted) -> str
 
 @lru_cache(maxsize=1 << 10)
 def _fit_registers(
-    isa: InstructionSet, text: str, results: tuple[Carrier, ...], inputs: tuple[tuple[int, bool], ...]
+    isa: InstructionSet, text: str, results: tuple[SpillVgpr, ...], inputs: tuple[tuple[int, bool], ...]
 ) -> Fitted:
     """``inputs``: how many registers each takes, and whether lanes differ in it."""
     _check_numbers(text, len(results) + len(inputs))
@@ -157,16 +159,16 @@ def _check_numbers(text: str, count: int) -> None:
         raise ValueError(f"{{{odd}}} {what}; results come first, inputs have the numbers behind")
 
 
-def _choices(inputs: tuple[tuple[int, bool], ...]) -> Iterator[tuple[Carrier, ...]]:
+def _choices(inputs: tuple[tuple[int, bool], ...]) -> Iterator[tuple[SpillVgpr, ...]]:
     """Where inputs may be: what is one for the wave in scalar registers, as many as go there."""
     uniform = [at for at, (_, lane) in enumerate(inputs) if not lane]
     for count in range(len(uniform) + 1):
         for moved in combinations(uniform, count):
-            yield tuple(Carrier(RegFile.VGPR if lane or at in moved else RegFile.SGPR, dwords)
+            yield tuple(SpillVgpr(RegFile.VGPR if lane or at in moved else RegFile.SGPR, dwords)
                         for at, (dwords, lane) in enumerate(inputs))
 
 
-def _registers(places: Sequence[Carrier]) -> tuple[Reg, ...]:
+def _registers(places: Sequence[SpillVgpr]) -> tuple[Reg, ...]:
     return tuple(Reg(place.file, _FIRST[place.file] + 2 * at, place.dwords) for at, place in enumerate(places))
 
 

@@ -14,8 +14,15 @@ from dataclasses import dataclass, replace
 
 from luthier_py.errors import LuthierError, Unsupported
 from luthier_py.isa import Inst, InstructionSet, OperandKind
-from luthier_py.isa.owed import NOTHING, Missing, Owed, Possible, find_missing_mitigations, possible
 from luthier_py.isa.parse import COMMENT
+from luthier_py.isa.pending_hazards import (
+    NOTHING,
+    Missing,
+    PendingHazards,
+    Possible,
+    find_missing_mitigations,
+    possible,
+)
 from luthier_py.jit.inline_assembly import MARK
 from luthier_py.jit.object import Code, ConstantField
 
@@ -120,7 +127,7 @@ def _insert_missing_waits(isa: InstructionSet, lines: list[str | Piece]) -> list
     return [each for at, line in enumerate(lines) for each in (*_waits(isa, line, lacks.get(at)), line)]
 
 
-def _behind(isa: InstructionSet, rows: Possible, inst: Inst, owed: Owed, lacks: Missing) -> Owed:
+def _behind(isa: InstructionSet, rows: Possible, inst: Inst, owed: PendingHazards, lacks: Missing) -> PendingHazards:
     for wait in lacks.instructions(isa, inst):
         owed = owed.behind(isa, wait)
     return owed.behind(isa, inst).join(rows.own(isa, inst)).join(owed.extend_patterns(isa, inst))

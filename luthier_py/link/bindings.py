@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from luthier_py.errors import CheckFailed, Location, Unsupported
 from luthier_py.inject.patch import Chunk, Fixup, FixupKind
-from luthier_py.isa import InstructionSet, OpFlag, glue
+from luthier_py.isa import InstructionSet, OpFlag, build
 from luthier_py.loader import CodeObject
 
 _DWORD = struct.Struct("<I")
@@ -82,7 +82,7 @@ def _make_binding(
     if not whole or len(halves) != 2 or OpFlag.GETS_PC not in getpc.op.flags or pair is None:
         raise Unsupported("it builds an address in a way that a copy in a module of its own cannot have",
                           Location(chunk.name, base - 4, isa.text(getpc)))
-    move = int.from_bytes(glue.copy(isa, pair, 0).raw, "little")
+    move = int.from_bytes(build.copy(isa, pair, 0).raw, "little")
     low, high = (start + halves[half] for half in (FixupKind.REL32_LO, FixupKind.REL32_HI))
     return Binding(start + base - 4, move, low, high, address)
 

@@ -21,8 +21,8 @@ from luthier_py.errors import Unsupported
 from luthier_py.inject.patch import Patch
 from luthier_py.link.fixups import resolve
 from luthier_py.link.grow import Growth, NewSymbol, grow
-from luthier_py.link.hollow import hollow
 from luthier_py.link.layout import Cursor, arrange, place, round_up
+from luthier_py.link.standalone import make_standalone
 from luthier_py.link.validate import check_patch
 from luthier_py.loader import (
     CodeObject,
@@ -59,7 +59,7 @@ def link(obj: CodeObject, patch: Patch) -> bytes:
 def link_apart(obj: CodeObject, patch: Patch) -> bytes:
     """The patch as a code object of its own, with nothing of ``obj`` in it. Distances to addresses of ``obj`` are as if
     both had been loaded at zero, until :func:`luthier_py.link.bindings.bound` makes them addresses."""
-    return _append(read_object(hollow(obj), obj.name), patch, obj)
+    return _append(read_object(make_standalone(obj), obj.name), patch, obj)
 
 
 def _append(obj: CodeObject, patch: Patch, origin: CodeObject) -> bytes:

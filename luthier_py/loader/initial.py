@@ -18,7 +18,7 @@ from luthier_py.loader.descriptor import KernelDescriptor
 
 
 class Initial(Enum):
-    """A value that a wave may be born with: the descriptor's bit that enables it, and its dwords."""
+    """A value that a wave may be started with: the descriptor's bit that enables it, and its dwords."""
 
     PRIVATE_SEGMENT_BUFFER = ("enable_sgpr_private_segment_buffer", 4)
     DISPATCH_PTR = ("enable_sgpr_dispatch_ptr", 2)

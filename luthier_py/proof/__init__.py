@@ -37,7 +37,7 @@ What the application may read it finds for itself, in the original's bytes (`gra
   loops end;
 * the claim in what the tool wanted: which hook runs where with which arguments, what it may change, which instructions
   stand for others, that numbers of a hook's own are addresses (`wanted` compares that with the edits);
-* the ABI: what a wave is born with, that scalar registers from the stack pointer on, and lanes in which a function
+* the ABI: what a wave starts with, that scalar registers from the stack pointer on, and lanes in which a function
   keeps its return address, hold after a call what they held before it, where they are read; that such lanes come back
   from private memory as they went there; and that code which is not known leaves the float bits of MODE alone;
 * that a pointer to a function that the object has not itself, and that is none of those tried, comes through the

@@ -54,7 +54,7 @@ _LOW = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Goes:
+class AddressFlow:
     """``targets``: by number of the instruction, the address that it goes to and the clone's; RETURNS, UNKNOWN.
     ``made``: addresses that both make, so that the application may keep them. ``explained``: instructions that make
     addresses in both. ``several``: to one of which addresses of the original an instruction goes whose target is
@@ -161,10 +161,10 @@ def scalar_results(inst: Inst, terms: Mapping[int, Term]) -> dict[int, Term]:
 def follow(
     code: Code, blocks: Sequence[range], successors: Sequence[Sequence[int]], entries: Sequence[int], function: bool,
     clone: Callable[[int], tuple[Inst, int]], name: str, apart: bool, touched: Callable[[int], int],
-) -> Goes:
+) -> AddressFlow:
     """``successors`` of each block in the function, calls stepped over; ``clone`` gives the clone's instruction for one
     of the original, and its address; ``touched`` the scalar registers that a function at some address may touch."""
-    goes = Goes()
+    goes = AddressFlow()
     if not function and not code.find_flagged(OpFlag.GETS_PC | OpFlag.INDIRECT):
         return goes
     start: State = {RETURN_ADDRESS + k: (half, half) for k, half in enumerate(HALVES)} if function else {}

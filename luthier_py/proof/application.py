@@ -23,7 +23,7 @@ from luthier_py.isa.columns import Columns, read_columns
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action
 from luthier_py.isa.wave_registers import gives_back_vectors
-from luthier_py.proof.addresses import Goes
+from luthier_py.proof.addresses import AddressFlow
 from luthier_py.proof.claim import ClonedFunction, Side
 from luthier_py.proof.code import Code
 from luthier_py.proof.graph import Body
@@ -153,7 +153,7 @@ class Departure(NamedTuple):
     taken: bool
 
 
-def departures(body: Body, clone: Clone, goes: Goes) -> Iterator[Departure]:
+def departures(body: Body, clone: Clone, goes: AddressFlow) -> Iterator[Departure]:
     """All of which the clone must be asked where they come to."""
     code = body.code
     for entry in body.entries:
@@ -186,7 +186,7 @@ def departures(body: Body, clone: Clone, goes: Goes) -> Iterator[Departure]:
                 yield Departure(at, to, made[1], True)
 
 
-def check_fields(body: Body, clone: Clone, goes: Goes) -> None:
+def check_fields(body: Body, clone: Clone, goes: AddressFlow) -> None:
     """Instructions whose bytes have changed are what is to stand there, or the original's but for what is recomputed.
     """
     for at in sorted(clone.changed):
@@ -246,7 +246,7 @@ def check_groups(body: Body, clone: Clone) -> None:
                               Location(body.name, clone.places[at], body.code.isa.text(body.code.inst(at))))
 
 
-def find_lookup_calls(body: Body, clone: Clone, goes: Goes, pointed: Collection[int]) -> list[int]:
+def find_lookup_calls(body: Body, clone: Clone, goes: AddressFlow, pointed: Collection[int]) -> list[int]:
     """Calls of what only the wave knows; and of a known function whose address the application keeps, so that the
     register still holds it and another one what is called."""
     def is_looked_up(at: int) -> bool:
@@ -259,7 +259,7 @@ def find_lookup_calls(body: Body, clone: Clone, goes: Goes, pointed: Collection[
 
 
 def check_targets(
-    body: Body, clone: Clone, goes: Goes, bases: Mapping[int, int], dispatched: Collection[int]
+    body: Body, clone: Clone, goes: AddressFlow, bases: Mapping[int, int], dispatched: Collection[int]
 ) -> None:
     """Calls and jumps to functions go to their clones; ``bases``: where the clones of functions start. What becomes of
     those in ``dispatched`` is proved by running the code before them."""

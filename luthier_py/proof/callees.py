@@ -15,13 +15,13 @@ from operator import or_
 
 from luthier_py.isa import OpFlag
 from luthier_py.isa.registers import SCALARS
-from luthier_py.proof.addresses import RETURNS, Goes
+from luthier_py.proof.addresses import RETURNS, AddressFlow
 from luthier_py.proof.graph import Body
 
-Follow = Callable[[int, Callable[[int], int]], Goes]
+Follow = Callable[[int, Callable[[int], int]], AddressFlow]
 
 
-def solve_targets(bodies: Sequence[Body], changed: Sequence[int], follow: Follow) -> list[Goes]:
+def solve_targets(bodies: Sequence[Body], changed: Sequence[int], follow: Follow) -> list[AddressFlow]:
     """Of the functions, by number. ``changed``: registers that hooks in each are to change; ``follow`` gets the number
     of a function, and what tells the registers that the one at an address touches."""
     numbers = {each.address: k for k, each in enumerate(bodies)}
@@ -48,7 +48,7 @@ def _alone(body: Body) -> int:
     return reduce(or_, (inst.reads.bits | inst.writes.bits for inst in body.code.insts), 0) & SCALARS
 
 
-def _of_callees(body: Body, goes: Goes, touched: Callable[[int], int]) -> int:
+def _of_callees(body: Body, goes: AddressFlow, touched: Callable[[int], int]) -> int:
     """What those touch that a function calls, or goes over to."""
     found = 0
     for at in body.code.find_flagged(OpFlag.CALL | OpFlag.INDIRECT):

@@ -47,8 +47,8 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What the tool keeps for each wave from kernel entry to kernel exit, where `ClonedFunction.homes` say: a variable
-    by its number, or something that the wave is born with, by its name (`proof.birth`)."""
+    """What the tool keeps for each wave from kernel entry to kernel exit, where `ClonedFunction.locations` say: a
+    variable by its number, or something that the wave starts with, by its name (`proof.initial_state`)."""
 
     number: int | str
 
@@ -128,7 +128,7 @@ class ClonedFunction:
     """A function of the original, by its address, and the symbol of its clone. ``stretches`` ascend; ``calls`` on one
     side of an instruction run in their order here, and those behind it run before those before the next one.
 
-    ``homes``: of each thing that the tool keeps for a wave, by number or name, the scalar registers, or lanes of a
+    ``locations``: of each thing that the tool keeps for a wave, by number or name, the scalar registers, or lanes of a
     vector register or of private memory, that its component leaves to it from kernel entry to kernel exit.
     ``private``: bytes of a lane's private memory that the application has none of, and the tool may use."""
 
@@ -138,7 +138,7 @@ class ClonedFunction:
     wave_size: int
     stretches: tuple[Stretch, ...]
     calls: tuple[Call, ...]
-    homes: Mapping[int | str, Reg | LaneOf | InCell]
+    locations: Mapping[int | str, Reg | LaneOf | InCell]
     instead: Mapping[int, bytes] = field(default_factory=dict)
     """By address in the original, what is to stand there instead of its instruction."""
     private: range = range(0)

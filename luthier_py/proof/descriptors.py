@@ -14,9 +14,9 @@ from operator import or_
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import RegSet, Target
 from luthier_py.loader import DESCRIPTOR_BYTES, MOST_STACK_BYTES, CodeObject, KernelDescriptor, KernelRecord
-from luthier_py.proof.birth import USER_DWORDS, fields_of, six_bits, user_sgprs
 from luthier_py.proof.claim import Claim, ClonedFunction
 from luthier_py.proof.hashes import make_failure
+from luthier_py.proof.initial_state import USER_DWORDS, fields_of, six_bits, user_sgprs
 from luthier_py.proof.preloads import loads_arguments
 from luthier_py.proof.whole import Proved
 
@@ -96,8 +96,8 @@ def _check_kernel(
 def _compute_added_fields(
     target: Target, record: KernelRecord, after: KernelDescriptor, function: ClonedFunction
 ) -> dict[str, int]:
-    """What waves are born with beside what they were: what the tool keeps of it, all of it counted."""
-    before, kept = record.descriptor, [name for name in function.homes if isinstance(name, str)]
+    """What waves start with beside what they were: what the tool keeps of it, all of it counted."""
+    before, kept = record.descriptor, [name for name in function.locations if isinstance(name, str)]
     added = {field: 1 for field in fields_of(target, kept, bool(function.private)) if not getattr(before, field)}
     had, has = (user_sgprs(target, each) for each in (before, after))
     used = after.kernarg_preload_length + sum(

@@ -20,8 +20,8 @@ import numpy as np
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import NO_REGS, Inst, InstructionSet, OpInfo, RegSet
 from luthier_py.isa.hazards import HAZARDS, Hazard, Side, states_of
-from luthier_py.proof.chained import check_chains, make_missing_wait_failure
 from luthier_py.proof.code import within
+from luthier_py.proof.hazard_patterns import check_hazard_patterns, make_missing_wait_failure
 from luthier_py.proof.linked import OUTSIDE, Linked
 
 Sides = dict[Hazard, RegSet]
@@ -35,7 +35,7 @@ def check_distances(isa: InstructionSet, codes: Sequence[Linked]) -> None:
             and any(map(row.produced.takes_part, ops)) and any(map(row.consumed.takes_part, ops))]
     if rows:
         _check_states(isa, codes, rows)
-    check_chains(isa, codes)
+    check_hazard_patterns(isa, codes)
 
 
 def _sides(rows: Sequence[Hazard], side: Callable[[Hazard], Side]) -> Callable[[Inst], Sides]:

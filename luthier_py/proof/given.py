@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import InstructionSet, LaneOf, Reg, RegFile
-from luthier_py.proof.birth import POINTERS
 from luthier_py.proof.claim import Address, Call, Claim, ClonedFunction, InCell, Kept, Payload, Value
 from luthier_py.proof.code import CELLS, LANES, bits_of, describe_registers, whole_number
+from luthier_py.proof.initial_state import POINTERS
 
 _ADDRESS_DWORDS = 2
 MOST_ALIGNED = 8  # bytes: of several numbers, one behind the other, none is wider
@@ -24,36 +24,43 @@ def check_given(isa: InstructionSet, claim: Claim, function: ClonedFunction, var
     owned = _check_homes(isa, function)
     given = {(call.payload, call.arguments, call.into): call for call in function.calls}
     for call in given.values():
-        for why in _faults(claim, call, function.homes, owned, variables):
+        for why in _faults(claim, call, function.locations, owned, variables):
             raise CheckFailed(f"hook {claim.payloads[call.payload].name} {why}", Location(function.name, call.point))
 
 
 def _check_homes(isa: InstructionSet, function: ClonedFunction) -> int:
     """The registers and lanes that they take, and the registers that the lanes are of, as bits."""
     owned = whole = 0
-    for home in function.homes.values():
-        bits = bits_of(home)
-        if not _can_hold(isa, home, function.private):
+    for location in function.locations.values():
+        bits = bits_of(location)
+        if not _can_hold(isa, location, function.private):
             raise CheckFailed(f"the tool cannot keep anything in {describe_registers(bits)}", Location(function.name))
         if owned & bits:
             raise CheckFailed(
                 f"the tool keeps two things in {describe_registers(owned & bits)}", Location(function.name)
             )
         owned |= bits
-        whole |= 0 if isinstance(home, Reg) else 1 << whole_number(home)
+        whole |= 0 if isinstance(location, Reg) else 1 << whole_number(location)
     return owned | whole
 
 
-def _can_hold(isa: InstructionSet, home: Reg | LaneOf | InCell, private: range) -> bool:
-    if isinstance(home, Reg):
-        return home.file is RegFile.SGPR and 0 <= home.index <= home.index + home.dwords <= isa.target.sgpr_limit
-    there = (0 <= home.cell < min(len(private) // 4, LANES - CELLS) if isinstance(home, InCell)
-             else home.reg.file is not RegFile.SGPR and home.reg.dwords == 1)
-    return there and 0 <= home.first <= home.first + home.dwords <= isa.wave_size
+def _can_hold(isa: InstructionSet, location: Reg | LaneOf | InCell, private: range) -> bool:
+    if isinstance(location, Reg):
+        return (
+            location.file is RegFile.SGPR
+            and 0 <= location.index <= location.index + location.dwords <= isa.target.sgpr_limit
+        )
+    there = (0 <= location.cell < min(len(private) // 4, LANES - CELLS) if isinstance(location, InCell)
+             else location.reg.file is not RegFile.SGPR and location.reg.dwords == 1)
+    return there and 0 <= location.first <= location.first + location.dwords <= isa.wave_size
 
 
 def _faults(
-    claim: Claim, call: Call, homes: Mapping[int | str, Reg | LaneOf | InCell], owned: int, variables: Mapping[str, int]
+    claim: Claim,
+    call: Call,
+    locations: Mapping[int | str, Reg | LaneOf | InCell],
+    owned: int,
+    variables: Mapping[str, int],
 ) -> Iterator[str]:
     payload = claim.payloads[call.payload]
     if (len(call.arguments), len(call.into)) != (len(payload.params), len(payload.results)):
@@ -61,12 +68,12 @@ def _faults(
         return
     for place, value in (*zip(payload.params, call.arguments, strict=True),
                          *zip(payload.results, call.into, strict=True)):
-        if isinstance(value, Kept) and value.number not in homes:
+        if isinstance(value, Kept) and value.number not in locations:
             yield f"is given or gives what the tool keeps as {value.number}, and that is nowhere"
         elif isinstance(value, Kept) and isinstance(value.number, str) and value in call.into:
             yield f"changes {value.number}, with which waves are born"
         elif place.dwords != (_ADDRESS_DWORDS if isinstance(value, Address) else
-                              homes[value.number].dwords if isinstance(value, Kept) else value.dwords):
+                              locations[value.number].dwords if isinstance(value, Kept) else value.dwords):
             yield f"is given or gives {place.dwords} dwords, and {value} is of another size"
         elif isinstance(value, Reg) and bits_of(value) & owned:
             yield f"is given or gives {value}, where the tool keeps its own"

@@ -17,7 +17,7 @@ import numpy as np
 
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import OpFlag
-from luthier_py.proof.addresses import RETURNS, Goes, goal_of, step
+from luthier_py.proof.addresses import RETURNS, AddressFlow, goal_of, step
 from luthier_py.proof.code import Code
 from luthier_py.proof.return_addresses import State
 
@@ -137,7 +137,7 @@ class Graph:
     arrives: frozenset[int]
 
 
-def build_graph(bodies: Sequence[Body], goes: Sequence[Goes], pointed: Collection[int]) -> Graph:
+def build_graph(bodies: Sequence[Body], goes: Sequence[AddressFlow], pointed: Collection[int]) -> Graph:
     """``pointed``: addresses of functions that calls through pointers may reach."""
     first: list[int] = []
     nodes: list[Node] = []
@@ -190,7 +190,7 @@ class _Call:
 _NO_CALL = _Call()
 
 
-def _callees(body: Body, node: Node, goes: Goes, heads: Mapping[int, int], pointed: Collection[int]) -> _Call:
+def _callees(body: Body, node: Node, goes: AddressFlow, heads: Mapping[int, int], pointed: Collection[int]) -> _Call:
     at = node.span[-1]
     inst = body.code.inst(at)
     flags = inst.op.flags

@@ -1,4 +1,4 @@
-"""What is owed where inserted code ends, and that it is paid.
+"""What is pending where inserted code ends, and that it is paid.
 
 In: the clones of functions that may call each other, and the graph of the originals. Out: what was inserted in each
 clone, or CheckFailed. First all inserted code is executed; then it is asked whether the application may still read what
@@ -16,14 +16,14 @@ from typing import NamedTuple
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import MODE, Inst, OpFlag, Reg, RegSet
 from luthier_py.isa.registers import SCALARS
-from luthier_py.proof.addresses import Goes
+from luthier_py.proof.addresses import AddressFlow
 from luthier_py.proof.application import CallsAt, Clone, Departure, departures
-from luthier_py.proof.birth import PRIVATE_BASE, Start
 from luthier_py.proof.claim import Side
 from luthier_py.proof.code import bits_of, describe_registers, number, ones, whole_number, within
 from luthier_py.proof.float_modes import FloatMode
 from luthier_py.proof.gaps import Gaps
 from luthier_py.proof.graph import Body, Graph
+from luthier_py.proof.initial_state import PRIVATE_BASE, Start
 from luthier_py.proof.lanes import MOST
 from luthier_py.proof.liveness import Live, Liveness
 from luthier_py.proof.meanings import UNKNOWN, Term
@@ -35,8 +35,8 @@ from luthier_py.proof.runs import Runner, Tool
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """What is owed where the application goes on: registers that it may read, whether vector instructions do there what
-    they say, and whether the wave ends there."""
+    """What is pending where the application goes on: registers that it may read, whether vector instructions do there
+    what they say, and whether the wave ends there."""
 
     live: Live
     plain: bool
@@ -56,8 +56,15 @@ class Insertions:
     """The proof of them (mutable: remembers what ran)."""
 
     def __init__(
-        self, graph: Graph, clones: Sequence[Clone], goes: Sequence[Goes], tool: Tool, first_calls: Sequence[int],
-        owned: Sequence[int], starts: Sequence[Start], floats: Sequence[FloatMode],
+        self,
+        graph: Graph,
+        clones: Sequence[Clone],
+        goes: Sequence[AddressFlow],
+        tool: Tool,
+        first_calls: Sequence[int],
+        owned: Sequence[int],
+        starts: Sequence[Start],
+        floats: Sequence[FloatMode],
     ) -> None:
         """``first_calls``: numbers of the first calls of the clones; ``owned``: what an index can reach in each;
         ``starts``: what waves find that start in them; ``floats``: what is known of MODE."""
@@ -70,7 +77,7 @@ class Insertions:
 
     def prove(self) -> list[list[tuple[int, Inst]]]:
         """What was inserted in each clone, with its address."""
-        self.check_homes()
+        self.check_assigned_locations()
         done = [self.execute_inserted(k) for k in range(len(self.clones))]
         needed = reduce(or_, self.kept)
         for body, each in zip(self.graph.bodies, done, strict=True):
@@ -109,9 +116,9 @@ class Insertions:
         return into | into >> 1
 
     @cached_property
-    def homes(self) -> list[int]:
+    def locations(self) -> list[int]:
         """Registers and lanes that hold what the tool keeps in each function; elsewhere they are the application's."""
-        return [reduce(or_, map(bits_of, clone.function.homes.values()), 0) for clone in self.clones]
+        return [reduce(or_, map(bits_of, clone.function.locations.values()), 0) for clone in self.clones]
 
     @cached_property
     def guarded(self) -> list[int]:
@@ -122,18 +129,23 @@ class Insertions:
     @cached_property
     def kept(self) -> list[int]:
         """The same, with the registers that the lanes are of."""
-        vectors = [{whole_number(home) for home in clone.function.homes.values() if not isinstance(home, Reg)}
-                   for clone in self.clones]
-        return [homes | sum(1 << each for each in wholes) for homes, wholes in zip(self.homes, vectors, strict=True)]
+        vectors = [
+            {whole_number(location) for location in clone.function.locations.values() if not isinstance(location, Reg)}
+            for clone in self.clones
+        ]
+        return [
+            locations | sum(1 << each for each in wholes)
+            for locations, wholes in zip(self.locations, vectors, strict=True)
+        ]
 
-    def check_homes(self) -> None:
+    def check_assigned_locations(self) -> None:
         """The application writes none of the registers that the tool keeps in it, and they are the same where control
         goes from one function to another."""
         for node, successors in zip(self.graph.nodes, self.graph.successors, strict=True):
             for to in successors:
                 called = self.clones[self.graph.nodes[to].function].function
                 own = self.clones[node.function].function
-                if (own.homes, own.private) != (called.homes, called.private):
+                if (own.locations, own.private) != (called.locations, called.private):
                     raise CheckFailed("the tool keeps its own elsewhere than in the functions that it calls",
                                       Location(self.graph.bodies[node.function].name))
         for k, (body, owned, kept) in enumerate(zip(self.graph.bodies, self.owned, self.kept, strict=True)):
@@ -194,14 +206,14 @@ class Insertions:
         return found
 
     def begin(self, k: int) -> Begin:
-        """Variables start at 0; what else is kept is what the wave is born with."""
+        """Variables start at 0; what else is kept is what the wave starts with."""
         function, start = self.clones[k].function, self.starts[k]
         values, wanted = dict(start.values), list[tuple[int, Term]]()
-        for name, home in function.homes.items():
-            terms = (0,) * home.dwords if isinstance(name, int) else values.get(name, ())
-            if len(terms) != home.dwords:
+        for name, location in function.locations.items():
+            terms = (0,) * location.dwords if isinstance(name, int) else values.get(name, ())
+            if len(terms) != location.dwords:
                 raise CheckFailed(f"waves are not born with {name}", Location(function.name))
-            wanted += [(number(home) + half, term) for half, term in enumerate(terms)]
+            wanted += [(number(location) + half, term) for half, term in enumerate(terms)]
         wanted += self.base_of(k).items()
         return Begin(start.terms, tuple(wanted), start.free, start.arguments, bool(start.terms or wanted or start.free))
 

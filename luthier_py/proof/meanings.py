@@ -6,7 +6,7 @@ the instruction computes in every run.
 A term is an int (bits), or a tuple: ("reg", n) is what register n held at the start; ("lo", a) and ("hi", a) are halves
 of the address at which what the object has at ``a`` is loaded; ("cat", low, high) is both halves of 64 bits;
 ("flag", t) is 1 where t holds, else 0; ("some", t) holds where t is not 0.
-What a wave is born with (`birth`) is ("born", what, dword); ("first", t) is what its first lane has; of those and of
+What a wave starts with (`birth`) is ("initial", what, dword); ("first", t) is what its first lane has; of those and of
 trap registers alone sums of bits are terms: ("shl", t, n), ("or", t, u)... All bits of t the other way round are
 ("not", t). ("taken", a, n) is what an address, the lower half of which is ``a``, loses of its upper half when n, of 64
 bits, is subtracted. The sum of what two registers held is ("sum", t, u), of 32 bits, and ("carry", t, u) what that

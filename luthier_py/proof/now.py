@@ -125,7 +125,7 @@ class Now:
                    if not free >> each & 1 and self.get(each) != self.due(each))
 
     @property
-    def changed_afar(self) -> int:
+    def changed_in_inactive_lanes(self) -> int:
         """Vector registers, as bits, that hold something else in lanes that were not active at the start."""
         return sum(1 << register for register, term in self.others.items() if term != ("reg", register))
 

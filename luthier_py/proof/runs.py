@@ -20,15 +20,15 @@ from operator import or_
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet, Space
 from luthier_py.isa.private_buffers import private_resource
-from luthier_py.isa.quiet import computes
 from luthier_py.isa.registers import SCALARS, SCRATCH_BASE, VGPR_SHIFT
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane
 from luthier_py.isa.semantics.memory import Load, Store
-from luthier_py.proof.birth import RESOURCE, evaluate_base_write
+from luthier_py.isa.side_effects import computes
 from luthier_py.proof.claim import Address, Call, ClonedFunction, InCell, Kept, Payload, Value
 from luthier_py.proof.code import CELLS, LANES, bits_of, lane_number, number, ones, whole_number
 from luthier_py.proof.float_modes import UNKNOWN_MODE, FloatMode, computes_in, evaluate_mode_access, leaves_mode
+from luthier_py.proof.initial_state import RESOURCE, evaluate_base_write
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, Change, change
 from luthier_py.proof.meanings import UNKNOWN, Term, read_source, results, spread
@@ -64,11 +64,11 @@ class Runner:
     ) -> None:
         self.isa, self.tool, self.decode, self.application, self.name = isa, tool, decode, application, function.name
         self.floats = floats
-        self.homes, self.private = function.homes, function.private
-        self.own = reduce(or_, map(bits_of, self.homes.values()), 0)
+        self.locations, self.private = function.locations, function.private
+        self.own = reduce(or_, map(bits_of, self.locations.values()), 0)
         self.places = ones(self.own)
-        self.cells = {whole_number(home): ("reg", whole_number(home)) for home in self.homes.values()
-                      if isinstance(home, InCell)}
+        self.cells = {whole_number(location): ("reg", whole_number(location)) for location in self.locations.values()
+                      if isinstance(location, InCell)}
         self.insts: dict[int, Inst] = {}  # what ran last
         self.begin = ANYWHERE  # of what runs
 
@@ -101,7 +101,7 @@ class Runner:
         (to, now), = arrived.items()
         changed = now.find_changed(self.places, begin.free | 3 << EXEC)
         ran = tuple((pc - start, inst) for pc, inst in self.insts.items())
-        far, same = 0 if begin.born else now.changed_afar, now.as_at_start
+        far, same = 0 if begin.born else now.changed_in_inactive_lanes, now.as_at_start
         left = collect_pending_registers(now.pending) & ~collect_pending_registers(pending)
         return Outcome(to - start, now.calls, changed, far, now.vectors, now.touched, left, same, now.timed, ran)
 
@@ -117,7 +117,7 @@ class Runner:
         if known is not None:
             return [self.call(pc, *known, now)]
         self.insts[pc] = inst = self.decode(pc)
-        if inst.op.spaces is Space.SCRATCH or RESOURCE in self.homes and private_resource(inst) is not None:
+        if inst.op.spaces is Space.SCRATCH or RESOURCE in self.locations and private_resource(inst) is not None:
             self.scratch(inst, pc, now)
             return [(pc + inst.size_bytes, now)]
         loaded = self.begin.arguments.evaluate_load(inst, now.get) if self.begin.arguments is not None else {}
@@ -235,15 +235,15 @@ class Runner:
 
     def of_lane(self, offset: Term) -> int | None:
         """In each lane's memory, of one that a scalar has: where that is in buffers it counts bytes of all lanes."""
-        if not isinstance(offset, int) or RESOURCE not in self.homes:
+        if not isinstance(offset, int) or RESOURCE not in self.locations:
             return offset if isinstance(offset, int) else None
         return None if offset % self.isa.wave_size else offset // self.isa.wave_size
 
     def is_resource(self, registers: Sequence[int | None], now: Now) -> bool:
         """Whether they hold that of the wave's private memory."""
-        home = self.homes.get(RESOURCE)
-        return home is not None and len(registers) == home.dwords and all(
-            each is not None and now.get(each) == now.due(number(home) + k) for k, each in enumerate(registers))
+        location = self.locations.get(RESOURCE)
+        return location is not None and len(registers) == location.dwords and all(
+            each is not None and now.get(each) == now.due(number(location) + k) for k, each in enumerate(registers))
 
     # -- calls -----------------------------------------------------------------------------------
     def call(self, pc: int, index: int, call: Call, now: Now) -> tuple[int, Now]:
@@ -339,7 +339,7 @@ class Runner:
 
     def place(self, value: Reg | Kept) -> Reg | LaneOf | InCell:
         """Where a value is: for what the tool keeps for the wave, its assigned location in this function."""
-        return self.homes[value.number] if isinstance(value, Kept) else value
+        return self.locations[value.number] if isinstance(value, Kept) else value
 
     def unborn(self, value: Value, half: int, now: Now) -> bool:
         """Whether it is a register in which the application's waves find nothing yet, so that anything stands for it.

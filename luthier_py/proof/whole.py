@@ -14,7 +14,7 @@ from itertools import pairwise
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import InstructionSet, OpFlag, Reg, RegSet
 from luthier_py.loader import CodeObject, KernelDescriptor, KernelRecord, RelocationKind, SymbolType
-from luthier_py.proof.addresses import Goes, follow
+from luthier_py.proof.addresses import AddressFlow, follow
 from luthier_py.proof.application import (
     Clone,
     check_fields,
@@ -23,7 +23,6 @@ from luthier_py.proof.application import (
     check_targets,
     find_lookup_calls,
 )
-from luthier_py.proof.birth import Start, compute_initial_state
 from luthier_py.proof.callees import solve_targets
 from luthier_py.proof.claim import Claim, ClonedFunction
 from luthier_py.proof.code import decode_ranges
@@ -33,6 +32,7 @@ from luthier_py.proof.effects import compute_allocated_registers, everything
 from luthier_py.proof.float_modes import float_modes
 from luthier_py.proof.given import check_given
 from luthier_py.proof.graph import Body, Graph, body, build_graph
+from luthier_py.proof.initial_state import Start, compute_initial_state
 from luthier_py.proof.insertions import Insertions
 from luthier_py.proof.instead import check_changes_of_lds, with_instead
 from luthier_py.proof.legality import check_legal
@@ -235,12 +235,12 @@ class _Whole:
         elif at in clone.changed:
             raise runner.fail("it should be the original's call", clone.places[at])
 
-    def follow(self, k: int, touched: Callable[[int], int]) -> Goes:
+    def follow(self, k: int, touched: Callable[[int], int]) -> AddressFlow:
         each = self.bodies[k]
         return follow(each.code, each.blocks, each.following, each.entries, not each.kernel,
                       self.clones[k].instruction, each.name, self.apart, touched)
 
-    def find_address_taken(self, goes: Sequence[Goes]) -> list[int]:
+    def find_address_taken(self, goes: Sequence[AddressFlow]) -> list[int]:
         """Cloned functions whose address the application may have: made by code, or in its data."""
         values = {relocation.addend + (relocation.symbol.address if relocation.symbol is not None else 0)
                   for relocation in self.old.relocations if relocation.kind in _POINTERS}

@@ -1,7 +1,7 @@
 """How the emulator stands to each operation of a target: as data and as tables.
 
 In: targets. Out: facts for JSON, tables for terminals and pages. Invariant: nothing is listed by hand here; standing,
-freedoms, reasons and evidence are what isa.semantics says of each row.
+implementation-defined results, reasons and evidence are what isa.semantics says of each row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ from luthier_py.isa import OpInfo, Target, instruction_set, target
 from luthier_py.isa.dual import PREFIX
 from luthier_py.isa.semantics.corners import CORNERS
 from luthier_py.isa.semantics.evidence import Against, Tested, evidence
-from luthier_py.isa.semantics.readers.freedoms import Freedom, freedoms, open_on
+from luthier_py.isa.semantics.readers.implementation_defined import (
+    ImplementationDefined,
+    implementation_defined,
+    open_on,
+)
 from luthier_py.isa.semantics.refusals import WhyRefused, refusal
 from luthier_py.report.plain import Json
 
@@ -45,7 +49,7 @@ class Covered:
 
     operation: str
     standing: Certainty
-    freedoms: tuple[Freedom, ...]
+    implementation_defined: tuple[ImplementationDefined, ...]
     tested: Tested
     refused: WhyRefused | None
 
@@ -54,7 +58,7 @@ class Covered:
         """What is open, or why it is refused."""
         if self.refused is not None:
             return f"{self.refused.reason}; {self.refused.advice}"
-        return "; ".join(freedom.what for freedom in self.freedoms)
+        return "; ".join(defined_by.what for defined_by in self.implementation_defined)
 
 
 def collect_coverage(of: Target) -> list[Covered]:
@@ -71,10 +75,16 @@ def _assess_operation(of: Target, base: str, ops: list[OpInfo]) -> Covered:
     refused = next((why for op in ops if (why := refusal(op, of)) is not None), None)
     if refused is not None:
         return Covered(base, Certainty.REFUSED, (), Tested(Against.NOTHING), refused)
-    free = frozenset[Freedom]().union(*(freedoms(op).own | open_on(op, of) for op in ops))
-    standing = (Certainty.EXACT if not free else Certainty.ALL_BUT_NAN if free == {Freedom.NAN} else Certainty.FREE)
+    free = frozenset[ImplementationDefined]().union(*(implementation_defined(op).own | open_on(op, of) for op in ops))
+    standing = (
+        Certainty.EXACT
+        if not free
+        else Certainty.ALL_BUT_NAN
+        if free == {ImplementationDefined.NAN}
+        else Certainty.FREE
+    )
     tested = max((evidence(isa, op) for op in ops), key=lambda each: each.against.value)  # the weakest
-    return Covered(base, standing, tuple(each for each in Freedom if each in free), tested, None)
+    return Covered(base, standing, tuple(each for each in ImplementationDefined if each in free), tested, None)
 
 
 def coverage_facts(of: Target) -> Json:
@@ -84,11 +94,11 @@ def coverage_facts(of: Target) -> Json:
     return {
         "target": of.name, "operations": len(found),
         "counts": {standing.value: counts[standing] for standing in Certainty},
-        "freedoms": {each.name.lower(): {"what": each.what, "source": each.source} for each in Freedom},
+        "freedoms": {each.name.lower(): {"what": each.what, "source": each.source} for each in ImplementationDefined},
         "list": [
             {
                 "operation": each.operation, "standing": each.standing.value,
-                "freedoms": [freedom.name.lower() for freedom in each.freedoms],
+                "freedoms": [defined_by.name.lower() for defined_by in each.implementation_defined],
                 "tested": str(each.tested) if each.refused is None else None,
                 "reason": each.refused.reason if each.refused else None,
                 "advice": each.refused.advice if each.refused else None,
@@ -128,12 +138,12 @@ def page(targets: Iterable[Target]) -> Iterator[str]:
     yield _counts(alike)
     yield "## What is open\n\n" + "\n".join([
         "| | what the manuals leave open of a result | which |", "|---|---|---|",
-        *(f"| {each.name.lower()} | {each.what} | {each.source} |" for each in Freedom)])
-    for freedom in Freedom:
-        if freedom is not Freedom.NAN:
-            yield f"### {freedom.name.lower()}: {freedom.what}"
-            yield _by_targets(alike, partial(_is_free, freedom))
-        if freedom is Freedom.CORNER:
+        *(f"| {each.name.lower()} | {each.what} | {each.source} |" for each in ImplementationDefined)])
+    for defined_by in ImplementationDefined:
+        if defined_by is not ImplementationDefined.NAN:
+            yield f"### {defined_by.name.lower()}: {defined_by.what}"
+            yield _by_targets(alike, partial(_is_free, defined_by))
+        if defined_by is ImplementationDefined.CORNER:
             yield "\n".join(["| operations | open | here | sources |", "|---|---|---|---|", *(
                 f"| `{each.names.replace('|', chr(92) + '|')}` | {each.open} | {each.here} | {each.source} |"
                 for each in CORNERS)])
@@ -151,8 +161,8 @@ def page(targets: Iterable[Target]) -> Iterator[str]:
     yield _by_targets(alike, lambda each: each.refused is None and each.tested.against is Against.NOTHING) or "None."
 
 
-def _is_free(freedom: Freedom, each: Covered) -> bool:
-    return freedom in each.freedoms
+def _is_free(defined_by: ImplementationDefined, each: Covered) -> bool:
+    return defined_by in each.implementation_defined
 
 
 def _is_refused(why: WhyRefused, each: Covered) -> bool:
@@ -164,7 +174,7 @@ def _anywhere(found: Iterable[Covered]) -> Iterator[Covered]:
     for each in found:
         plain = each.tested.against in (Against.REFERENCE, Against.ALIKE)
         tested = Tested(Against.REFERENCE) if plain else each.tested
-        yield Covered(each.operation, each.standing, each.freedoms, tested, each.refused)
+        yield Covered(each.operation, each.standing, each.implementation_defined, tested, each.refused)
 
 
 def _counts(alike: dict[str, tuple[Covered, ...]]) -> str:

@@ -100,13 +100,13 @@ class ExplainedFunction:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """``homes``: what is kept for each wave, and where; ``made``: the copy."""
+    """``locations``: what is kept for each wave, and where; ``made``: the copy."""
 
     tool: str
     made: Instrumented
     kernels: tuple[ClonedKernel, ...]
     functions: tuple[ExplainedFunction, ...]
-    homes: tuple[tuple[str, str], ...]
+    locations: tuple[tuple[str, str], ...]
 
 
 def explain(
@@ -122,17 +122,17 @@ def explain(
     made = instrument(code, tool, name, kernels, keep_going, seen=record_clone)
     there = {chunk.name for chunk in made.patched.chunks}
     functions = tuple(_function(made, clone) for clone in clones.values() if clone.name in there)
-    return Explained(tool.name, made, made.patched.report, functions, tuple(_homes(made)))
+    return Explained(tool.name, made, made.patched.report, functions, tuple(_locations(made)))
 
 
-def _homes(made: Instrumented) -> Iterator[tuple[str, str]]:
+def _locations(made: Instrumented) -> Iterator[tuple[str, str]]:
     seen: set[tuple[str, str]] = set()
     for function in made.patched.claim.functions:
-        for number, home in function.homes.items():
+        for number, location in function.locations.items():
             what = made.edits.wave_variables[number].name if isinstance(number, int) else number
-            if (what, str(home)) not in seen:
-                seen.add((what, str(home)))
-                yield what, str(home)
+            if (what, str(location)) not in seen:
+                seen.add((what, str(location)))
+                yield what, str(location)
 
 
 def _function(made: Instrumented, clone: Clone) -> ExplainedFunction:
@@ -228,8 +228,8 @@ def as_lines(explained: Explained) -> Iterator[str]:
     for row in explained.kernels:
         facts = "; ".join(f"{name} {value}" for name, value in _facts(row))
         yield f"kernel {printable(demangle(row.name))}: {facts}"
-    for what, home in explained.homes:
-        yield f"kept for each wave: {what} in {home}"
+    for what, location in explained.locations:
+        yield f"kept for each wave: {what} in {location}"
     yield _LEGEND
     for function in explained.functions:
         yield ""
@@ -274,7 +274,7 @@ def as_facts(explained: Explained) -> dict[str, object]:
         "tool": explained.tool,
         "refused": [{"kernel": each.kernel, "reason": each.reason} for each in explained.made.refused],
         "kernels": {row.name: _figures(row) for row in explained.kernels},
-        "kept": [{"what": what, "where": home} for what, home in explained.homes],
+        "kept": [{"what": what, "where": location} for what, location in explained.locations],
         "functions": [{
             "name": function.name, "clone": function.clone,
             "costs": {role.value: {"instructions": count, "bytes": size}
@@ -301,7 +301,7 @@ def as_page(explained: Explained) -> Page:
     facts = [(demangle(row.name), "; ".join(f"{name} {value}" for name, value in _facts(row)))
              for row in explained.kernels]
     facts += [(demangle(each.kernel), f"left alone: {each.reason}") for each in explained.made.refused]
-    facts += [(f"kept for each wave: {what}", home) for what, home in explained.homes]
+    facts += [(f"kept for each wave: {what}", location) for what, location in explained.locations]
     tables = []
     for function in explained.functions:
         costs = [HtmlRow((role.value, str(count), str(size))) for role, (count, size) in function.costs.items()]

@@ -20,7 +20,7 @@ from luthier_py.errors import TOOL_MODULE, HookError, LuthierError, ToolError
 from luthier_py.loader import Member, load, members, open_code
 from luthier_py.loader.bundle import closest
 from luthier_py.tool import Tool
-from luthier_py.worker.edge import reason_of, run_guarded
+from luthier_py.worker.error_boundary import reason_of, run_guarded
 from luthier_py.worker.patching import patch
 from luthier_py.worker.properties import architecture
 from luthier_py.worker.targets import parse_targets

@@ -28,8 +28,8 @@ from luthier_py.storage import write_file
 from luthier_py.worker.abandoned import LONGEST
 from luthier_py.worker.findings import FAILURES
 from luthier_py.worker.findings import FILE as FINDINGS
-from luthier_py.worker.orphan import FOLDER, new_folder, remove_abandoned, wait_for_workers, was_served
 from luthier_py.worker.traced import FILE as TRACED
+from luthier_py.worker.watchdog import FOLDER, new_folder, remove_abandoned, wait_for_workers, was_served
 
 if TYPE_CHECKING:
     from luthier_py.releases.fetched import FetchedRelease
@@ -219,13 +219,15 @@ def _folder() -> Iterator[Path]:
 def _signals_blocked() -> Iterator[Iterable[int]]:
     """Gives the signals that were blocked before; those that come meanwhile are this process's at the end."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    unheard = signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN  # of children that nobody hears of no exit code stays
-    if unheard:
+    unaudited = (
+        signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
+    )  # of children that nobody hears of no exit code stays
+    if unaudited:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         yield before
     finally:
-        if unheard:
+        if unaudited:
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -43,7 +43,7 @@ from luthier_py.session.run import (
 from luthier_py.session.run_settings import EMULATOR, RunSettings
 from luthier_py.session.shuffle import Shuffled, compare_schedules, encode_findings
 from luthier_py.tool import Tool
-from luthier_py.worker.edge import say
+from luthier_py.worker.error_boundary import say
 from luthier_py.worker.findings import reporter
 from luthier_py.worker.properties import architecture
 from luthier_py.worker.targets import device_target

@@ -101,10 +101,10 @@ def _nothing_launched(tool: Tool) -> dict[str, Any]:
 
 def _await_verdicts(folder: Path) -> list[Path]:
     """The verdicts that workers have written, in order; a worker whose program was killed may still be at it."""
-    patience = time.monotonic() + WORKER_SECONDS
+    limits = time.monotonic() + WORKER_SECONDS
     paths = list(folder.glob("*.json"))
     for path in paths:
-        while not (facts := facts_of(path))["ended"] and time.monotonic() < patience:
+        while not (facts := facts_of(path))["ended"] and time.monotonic() < limits:
             if not Path(f"/proc/{facts['worker']}").exists():
                 break
             time.sleep(0.01)

@@ -41,12 +41,12 @@ class ChannelEnd:
     @property
     def changes(self) -> int:
         """How many records the host has taken: each time it is more, a wave that waits for room may go on
-        (`Outsider`)."""
+        (`ExternalWriter`)."""
         return self.reader.taken
 
     def will_write(self) -> bool:
         """Whether waves have reserved records that the host has not taken, so that it is going to move ``taken``
-        (`Outsider`)."""
+        (`ExternalWriter`)."""
         return self.reader.taken != self.word(RESERVED)
 
     def word(self, number: int) -> int:
@@ -75,7 +75,7 @@ class Receiving:
 
     def __enter__(self) -> Receiving:
         if isinstance(self._device, EmulatorDevice):
-            self._device.outsiders += self.ends.values()
+            self._device.external_writers += self.ends.values()
         if self.ends:
             self._thread.start()
         return self
@@ -90,7 +90,7 @@ class Receiving:
             self._drain(end)
         if isinstance(self._device, EmulatorDevice):
             for end in self.ends.values():
-                self._device.outsiders.remove(end)
+                self._device.external_writers.remove(end)
         for end in self.ends.values():
             end.free()
 

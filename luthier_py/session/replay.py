@@ -24,22 +24,22 @@ from luthier_py.errors import Invalid, how_many
 from luthier_py.isa import Target
 from luthier_py.loader import CodeObject, KernelRecord, load, read_code
 from luthier_py.runtime import Device, Module, compute_hidden_argument
-from luthier_py.session.counterparts import (
-    Counterpart,
+from luthier_py.session.address_map import (
+    MappedRange,
     RecordedBytes,
-    allocation_counterparts,
     inner_pointers,
-    module_counterparts,
+    map_allocations,
+    map_variables,
     pieces,
     relocate_arguments,
 )
 from luthier_py.session.differing import BufferDifference, ComparedBytes, difference
 from luthier_py.session.launched import launch_on, open_device, parse_emulator_target
+from luthier_py.session.reported_allocations import Ready, nobody
 from luthier_py.session.run import Dim, Done, Left
 from luthier_py.session.run_settings import EMULATOR, RunSettings
-from luthier_py.session.told_allocations import Ready, nobody
 from luthier_py.tool import LiveAllocation, Tool
-from luthier_py.worker.edge import say
+from luthier_py.worker.error_boundary import say
 from luthier_py.worker.findings import reporter
 from luthier_py.worker.properties import architecture
 
@@ -103,7 +103,7 @@ class ReplayLaunch(OfRecord):
     touches."""
 
     subject: KernelRecord
-    allocations: list[Counterpart]
+    allocations: list[MappedRange]
     home: Module | None
     rebuilt: bool
     tolerance: float
@@ -111,7 +111,7 @@ class ReplayLaunch(OfRecord):
 
     def run(self, device: Device, module: Module, kernel: str, ready: Ready = nobody) -> Left:
         """Memory as it was, the launch, and what differs then."""
-        variables, missing = module_counterparts(self.record, self.home or module)
+        variables, missing = map_variables(self.record, self.home or module)
         recorded = pieces(self.record, sorted([*self.allocations, *variables], key=lambda one: one.start))
         for piece in recorded:
             device.write(piece.now, piece.before)
@@ -156,7 +156,7 @@ def replay(record: RecordedLaunch, path: Path, tool: Tool | None, settings: RunS
     with with_memory(record, own, settings, runs.target) as (device, addresses, original):
         rebuilt = kernel_from is not None
         home = device.load(code, str(name)) if isinstance(device, EmulatorDevice) and rebuilt else original
-        allocations = allocation_counterparts(record, own.kernel(record.kernel), addresses)
+        allocations = map_allocations(record, own.kernel(record.kernel), addresses)
         launch = ReplayLaunch(record, subject, allocations, home, rebuilt, tolerance)
         done = launch_on(device, path, code, launch, tool, loaded=home)
     assert launch.comparison is not None

@@ -28,8 +28,8 @@ from luthier_py.runtime import Buffer as DeviceBuffer
 from luthier_py.runtime import Device, Module, pack_arguments
 from luthier_py.runtime.arguments import POINTERS
 from luthier_py.session.receiving import Receiving
+from luthier_py.session.reported_allocations import Ready, nobody, own_memory, publish_allocations
 from luthier_py.session.specs import ArgumentSpec, BufferSpec, ScalarSpec
-from luthier_py.session.told_allocations import Ready, nobody, own_memory, publish_allocations
 from luthier_py.tool import Channel, LaunchParameter, LaunchResult, LaunchVariable, Tool, Variable
 from luthier_py.tool.allocations import Allocations, LiveAllocation
 from luthier_py.tool.launch_variable import launch_bytes

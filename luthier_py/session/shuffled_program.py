@@ -15,7 +15,7 @@ from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.session.execute import SIGNALLED, Executed, Surroundings, execute
 from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.shuffle import Shuffled, compare_schedules, encode_findings
-from luthier_py.worker.edge import say
+from luthier_py.worker.error_boundary import say
 
 _STOPPED = {SIGNALLED + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)}
 

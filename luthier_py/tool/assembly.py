@@ -14,9 +14,9 @@ from itertools import accumulate
 
 from luthier_py.errors import HookError, LuthierError, Unsupported
 from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, sgpr
-from luthier_py.isa.glue import jump_if_flag, set_flag
+from luthier_py.isa.build import jump_if_flag, set_flag
 from luthier_py.isa.instead import make_replacement
-from luthier_py.isa.quiet import outside
+from luthier_py.isa.side_effects import outside
 
 _KEPT = RegSet.of(sgpr(EXEC, 2), sgpr(MODE))
 _FIXED = RegSet.of(sgpr(SCC), sgpr(VCC, 2), sgpr(M0))

@@ -1,7 +1,7 @@
 """Arguments about the launch that a wave is of: the kernel's arguments, ids, sizes.
 
 In: names of arguments, axes. Out: arguments for hooks, at any place of a kernel and of what it calls. Invariant: they
-are made of what the wave was born with (`Entry`) and of the memory that it points to, so they are the same everywhere
+are made of what the wave started with (`Entry`) and of the memory that it points to, so they are the same everywhere
 in a wave. Sources: HSA Platform System Architecture, 2.9.6 (AQL kernel dispatch packet); LLVM's AMDGPU usage, "Kernarg
 Segment" and "Initial Kernel Execution State".
 """

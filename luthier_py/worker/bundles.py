@@ -10,7 +10,7 @@ from luthier_py.isa import TargetId
 from luthier_py.loader import Broken, choose, members
 from luthier_py.loader.elf import MAGIC
 from luthier_py.runtime.native import protocol
-from luthier_py.worker.edge import Refused, say
+from luthier_py.worker.error_boundary import Refused, say
 
 
 def code_for(image: bytes, device: TargetId) -> bytes:

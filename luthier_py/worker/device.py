@@ -1,7 +1,7 @@
 """The emulator as a program's device.
 
 In: messages of runtime.native.protocol. Out: memory from the arena, loaded code objects, launches in the order of their
-tickets, on a thread of their own. Invariant: after a launch has failed no later one starts, and the program is told.
+commands, on a thread of their own. Invariant: after a launch has failed no later one starts, and the program is told.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from luthier_py.runtime.native.protocol import Message
 from luthier_py.worker import bundles, heap, printing, properties
 from luthier_py.worker.abandoned import end_launches
 from luthier_py.worker.arena import Arena
+from luthier_py.worker.command_code import Pause
+from luthier_py.worker.commands import CommandLoop
 from luthier_py.worker.described import describe_device, describe_module
-from luthier_py.worker.edge import Refused, run_guarded
+from luthier_py.worker.error_boundary import Refused, run_guarded
 from luthier_py.worker.findings import tell_failure
 from luthier_py.worker.recording import LaunchRecorder
 from luthier_py.worker.settings import device_settings
 from luthier_py.worker.targets import VARIABLE, parse_targets, visible_devices
-from luthier_py.worker.ticket_code import Pause
-from luthier_py.worker.tickets import Tickets
-from luthier_py.worker.traced import TicketTrace
+from luthier_py.worker.traced import CommandTrace
 from luthier_py.worker.wire import Request
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class DeviceService:
     """Mutable: one program's devices. They share their memory, and run one launch at a time."""
 
     def __init__(self, program: int = 0) -> None:
-        self._program, self._trace = program, TicketTrace(os.environ, program)
+        self._program, self._trace = program, CommandTrace(os.environ, program)
         every = parse_targets(os.environ.get(VARIABLE, ""))
         self._numbers = visible_devices([properties.device_uuid(number) for number in range(len(every))], os.environ)
         self.targets = [every[number] for number in self._numbers]
@@ -83,7 +83,7 @@ class DeviceService:
         self._modules: dict[int, Loaded] = {}
         self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._next_module = 1
-        self._opened = self._in_hand = False  # the device; a ticket that Python carries out
+        self._opened = self._in_hand = False  # the device; a command that Python carries out
         self._pointers: dict[str, int] = {}  # hidden arguments that every launch has
         self._threads = os.cpu_count() or 1
 
@@ -95,20 +95,20 @@ class DeviceService:
             end_launches(self._runs, self._end_launch)
 
     def _runs(self) -> bool:
-        return not self.arena.failed and (self._in_hand or not self._tickets.none_in_ring or not self._queue.empty())
+        return not self.arena.failed and (self._in_hand or not self._commands.none_in_ring or not self._queue.empty())
 
     def _end_launch(self, why: str) -> None:
-        self._tickets.stop_known()
+        self._commands.stop_known()
         for device in self.devices:
             device.cancel(why)
 
     def answer(self, request: Request) -> bytes | None:
-        """Carry out one message of the program, or queue it for the launch thread (tickets, from FIRST_TICKET on).
+        """Carry out one message of the program, or queue it for the launch thread (commands, from FIRST_TICKET on).
         Refused where memory or a device is lacking; Invalid for an unknown message or address."""
         content = request.content
-        if request.code >= protocol.FIRST_TICKET:
+        if request.code >= protocol.FIRST_COMMAND:
             self._queue.put(request)
-            self._tickets.wake()
+            self._commands.wake()
             return None
         if request.code == Message.OPEN:
             return self._open(*struct.unpack("<QQ", content))
@@ -120,7 +120,7 @@ class DeviceService:
         if request.code == Message.HOSTCALLS:
             self._pointers[HOSTCALLS], printed = struct.unpack("<2Q", content)
             self._printing.set_message_word(printed)
-            self._tickets.forget()
+            self._commands.forget()
             return b""
         if request.code == Message.RESERVE:
             return struct.pack("<Q", self._reserve(*struct.unpack("<Q", content)))
@@ -166,7 +166,7 @@ class DeviceService:
                            report=partial(_report_with_number, self._settings.report, number))
             for number, target in enumerate(self.targets)
         ]  # fmt: skip
-        self._tickets = Tickets(self.arena.control, self.memory.table_cell + 8, self._trace.on)
+        self._commands = CommandLoop(self.arena.control, self.memory.table_cell + 8, self._trace.on)
         self._heaps = [heap.Heap(self.memory) for _ in self.targets]
         self._grid_syncs = [self.memory.allocate(_GRID_SYNC_BYTES, "grid barrier").address for _ in self.targets]
         self._printing = printing.Printing(self.memory)
@@ -218,26 +218,26 @@ class DeviceService:
         return of_compute_unit(target, descriptor, -(-items // descriptor.wave_size), lds).groups
 
     def _run(self) -> None:
-        """The launch thread. What native code cannot go on with is carried out here, one ticket at a time."""
-        tickets, done = self._tickets, False
+        """The launch thread. What native code cannot go on with is carried out here, one command at a time."""
+        commands, done = self._commands, False
         while True:
             with self.memory.publish_table():
-                pause = tickets.carry_on(done)
+                pause = commands.carry_on(done)
             done = True
             if pause is Pause.NEW:
-                self._guard(self._trace.time_action(tickets.number, partial(self._carry_out, tickets.request)))
+                self._guard(self._trace.time_action(commands.number, partial(self._carry_out, commands.request)))
             elif pause is Pause.STOPPED:
-                self._guard(tickets.go_on)
-            elif pause is Pause.ELSEWHERE or not self._queue.empty() and tickets.none_in_ring:
-                tickets.take_other()
-                self._guard(self._trace.time_action(tickets.number, partial(self._carry_out, self._queue.get())))
+                self._guard(commands.go_on)
+            elif pause is Pause.ELSEWHERE or not self._queue.empty() and commands.none_in_ring:
+                commands.take_other()
+                self._guard(self._trace.time_action(commands.number, partial(self._carry_out, self._queue.get())))
             else:
                 done = False
                 if pause is Pause.EMPTY:
-                    tickets.sleep(unless=lambda: not self._queue.empty())
+                    commands.sleep(unless=lambda: not self._queue.empty())
 
     def _guard(self, action: Callable[[], None]) -> None:
-        """Carry out a ticket, unless one before it has failed."""
+        """Carry out a command, unless one before it has failed."""
         if self.arena.failed:
             return
         self._in_hand = True
@@ -295,7 +295,7 @@ class DeviceService:
         if self._settings.profile is not None and loaded.device.profile is not None:
             append_profile(self._settings.profile, loaded.device.profile)
         elif loaded.device.natively and self._recorder is None and not (prints or cooperative):
-            self._tickets.know(request.content[: _LAUNCH.size], ready, partial(self._go_on, loaded.device, ready))
+            self._commands.know(request.content[: _LAUNCH.size], ready, partial(self._go_on, loaded.device, ready))
 
     def _go_on(self, device: EmulatorDevice, ready: LoadedLaunch, outcome: Outcome) -> None:
         device.threads = threads_for(ready.shape.groups, self._threads)

@@ -17,8 +17,8 @@ from luthier_py.emulator.options.checks import Checks, check_names
 from luthier_py.emulator.watching.findings import LaunchReport, Reporter
 from luthier_py.errors import DeviceError, how_many, one_line
 from luthier_py.names import demangle
-from luthier_py.worker.edge import say
-from luthier_py.worker.orphan import nobody_waits
+from luthier_py.worker.error_boundary import say
+from luthier_py.worker.watchdog import nobody_waits
 
 FILE = "LUTHIER_FINDINGS"
 """A file that gets one line of JSON for each launch that is checked, or runs by the cycle model."""

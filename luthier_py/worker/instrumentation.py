@@ -33,7 +33,7 @@ from luthier_py.worker import bundles, properties
 from luthier_py.worker.allocations import AccessibleMemory, accessible_code, accessible_memory
 from luthier_py.worker.answers import NOT_SELECTED, describe_arguments, describe_copy
 from luthier_py.worker.copy_facts import CopyFacts, facts_of
-from luthier_py.worker.edge import Refused, is_on, run_guarded, say
+from luthier_py.worker.error_boundary import Refused, is_on, run_guarded, say
 from luthier_py.worker.findings import has_failed
 from luthier_py.worker.launch_settings import checks_are_wanted
 from luthier_py.worker.patching import patch

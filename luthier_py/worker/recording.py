@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from luthier_py.errors import Invalid, LuthierError, how_many, one_line
 from luthier_py.names import demangle
-from luthier_py.worker.edge import say
+from luthier_py.worker.error_boundary import say
 
 if TYPE_CHECKING:
     from luthier_py.emulator import EmulatorDevice

@@ -19,8 +19,8 @@ from typing import NoReturn, Protocol
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.runtime.native import protocol
 from luthier_py.runtime.native.protocol import Message
-from luthier_py.worker.edge import Refused, run_guarded
-from luthier_py.worker.orphan import ProgramWatch
+from luthier_py.worker.error_boundary import Refused, run_guarded
+from luthier_py.worker.watchdog import ProgramWatch
 from luthier_py.worker.wire import Request, Wire
 
 SOCKET_FD = 3
@@ -118,12 +118,12 @@ def open_service(name: str, wire: Wire) -> Service:
 
 
 def serve(wire: Wire, service: Service) -> None:
-    """Answer until the service is over or the program is gone. Tickets (from FIRST_TICKET on) get no reply, also when
+    """Answer until the service is over or the program is gone. Commands (from FIRST_TICKET on) get no reply, also when
     they fail; all other requests get one."""
     try:
         while not service.over and (request := wire.receive()) is not None:
             answer = run_guarded(partial(service.answer, request))
-            if request.code < protocol.FIRST_TICKET:
+            if request.code < protocol.FIRST_COMMAND:
                 wire.reply(*_reply(answer, request))
     finally:
         service.handle_exit()

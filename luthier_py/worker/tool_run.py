@@ -24,8 +24,8 @@ from luthier_py.report.verdict import Verdict
 from luthier_py.storage import write_file
 from luthier_py.tool import Channel, LaunchResult, Tool, as_data, load_tool
 from luthier_py.tool.channel import Full
-from luthier_py.worker.edge import run_guarded, say
-from luthier_py.worker.orphan import nobody_waits
+from luthier_py.worker.error_boundary import run_guarded, say
+from luthier_py.worker.watchdog import nobody_waits
 
 VERDICT = "LUTHIER_VERDICT"
 VERDICT_REPORTS = "LUTHIER_VERDICT_REPORTS"

@@ -1,9 +1,8 @@
-"""When the device's worker has carried out tickets, for a trace of a program.
+"""When the device's worker has carried out commands, for a trace of a program.
 
-In: the environment, tickets by their number. Out: a record for each in the file that LUTHIER_TRACED names, to which the
-program writes what it has asked for (runtime/native/traced.h). Invariant: a ticket that failed has none; a file that
-cannot be written stops no ticket, and is said once.
-"""
+In: the environment, commands by their number. Out: a record for each in the file that LUTHIER_TRACED names, to which
+the program writes what it has asked for (runtime/native/traced.h). Invariant: a command that failed has none; a file
+that cannot be written stops no command, and is said once."""
 
 from __future__ import annotations
 
@@ -12,14 +11,14 @@ import time
 from collections.abc import Callable, Mapping
 
 from luthier_py.runtime.native.protocol import TRACED, Traced
-from luthier_py.worker.edge import say
+from luthier_py.worker.error_boundary import say
 
 FILE = "LUTHIER_TRACED"
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
-class TicketTrace:
-    """Mutable: has the file open until it cannot be written. ``program``: whose tickets they are."""
+class CommandTrace:
+    """Mutable: has the file open until it cannot be written. ``program``: whose commands they are."""
 
     def __init__(self, environment: Mapping[str, str], program: int) -> None:
         self._path, self._program = environment.get(FILE, ""), program
@@ -31,11 +30,11 @@ class TicketTrace:
 
     @property
     def on(self) -> bool:
-        """Whether tickets are timed: not without LUTHIER_TRACED, and not once its file could not be written."""
+        """Whether commands are timed: not without LUTHIER_TRACED, and not once its file could not be written."""
         return self._file is not None
 
     def time_action(self, number: int, action: Callable[[], None]) -> Callable[[], None]:
-        """What carries out a ticket, and tells when."""
+        """What carries out a command, and tells when."""
         return action if self._file is None else lambda: self._carry_out(number, action)
 
     def _carry_out(self, number: int, action: Callable[[], None]) -> None:

@@ -14,7 +14,7 @@ from luthier_py.inject.allocate import Placement
 from luthier_py.inject.call import Caller
 from luthier_py.inject.items import Label, part
 from luthier_py.inject.sites import Sites
-from luthier_py.isa import EXEC, SCC, VCC, Reg, RegFile, RegSet, glue, sgpr
+from luthier_py.isa import EXEC, SCC, VCC, Reg, RegFile, RegSet, build, sgpr
 from luthier_py.jit import fragment as jit_fragment
 from luthier_py.jit.payload import Hole
 from luthier_py.tool import Lanes
@@ -32,14 +32,14 @@ def never_saves(reg: Reg) -> Patch:
 
 def copies(change: Any) -> Patch:
     """``change`` gets the maker, and what is to be copied; it gives an instruction."""
-    return put(glue, "copy", lambda made: lambda isa, to, source: change(made, isa, to, source))
+    return put(build, "copy", lambda made: lambda isa, to, source: change(made, isa, to, source))
 
 
 def of_mode(change: Any) -> Patch:
     """Fields of MODE are others where they are kept, set and put back."""
     return several(
-        put(glue, "keep_mode", lambda made: lambda isa, to, field: made(isa, to, change(field))),
-        put(glue, "set_mode", lambda made: lambda isa, field, source: made(isa, change(field), source)))
+        put(build, "keep_mode", lambda made: lambda isa, to, field: made(isa, to, change(field))),
+        put(build, "set_mode", lambda made: lambda isa, field, source: made(isa, change(field), source)))
 
 
 def narrow(made, isa, to, source):
@@ -56,7 +56,7 @@ def upper(made, isa, to, source):
 def restore_in_order(self) -> None:
     """SCC first: what comes behind does not destroy it."""
     if sgpr(SCC) in self.saved:
-        self.emit(glue.set_flag(self.isa, self.saved.pop(sgpr(SCC))))
+        self.emit(build.set_flag(self.isa, self.saved.pop(sgpr(SCC))))
     for reg, keep in self.saved.items():
         self.copy(reg, keep)
 
@@ -65,7 +65,7 @@ def restores_each_other(self) -> None:
     regs, keeps = list(self.saved), list(self.saved.values())[::-1]
     for reg, keep in zip(regs, keeps, strict=True):
         if reg == sgpr(SCC):
-            self.emit(glue.set_flag(self.isa, keep))
+            self.emit(build.set_flag(self.isa, keep))
         else:
             self.copy(reg, part(keep, 0, min(reg.dwords, keep.dwords)) if keep.dwords >= reg.dwords else reg)
 
@@ -82,7 +82,7 @@ def restores_before(run: Any) -> Any:
 def flag_before(run: Any) -> Any:
     def ran(self, placement) -> None:
         if sgpr(SCC) in self.saved:
-            self.emit(glue.set_flag(self.isa, self.saved.pop(sgpr(SCC))))
+            self.emit(build.set_flag(self.isa, self.saved.pop(sgpr(SCC))))
         run(self, placement)
 
     return ran
@@ -126,16 +126,16 @@ def results_exchanged(self, placement) -> None:
     """All results get what the last one is."""
     slots = self.fragment.payload.results
     for to in self.insertion.into:
-        home = self.home(to)
-        if home is not None and home != sgpr(SCC) and placement(slots[-1].reg) != home:
-            self.move(home, placement(slots[-1].reg))
+        location = self.location(to)
+        if location is not None and location != sgpr(SCC) and placement(slots[-1].reg) != location:
+            self.move(location, placement(slots[-1].reg))
 
 
 def half_a_result(self, placement) -> None:
     for slot, to in zip(self.fragment.payload.results, self.insertion.into, strict=True):
-        home = self.home(to)
-        if isinstance(home, Reg) and home != sgpr(SCC) and placement(slot.reg) != home:
-            self.move(part(home, 0), part(placement(slot.reg), 0))
+        location = self.location(to)
+        if isinstance(location, Reg) and location != sgpr(SCC) and placement(slot.reg) != location:
+            self.move(part(location, 0), part(placement(slot.reg), 0))
 
 
 def sited(**changes: Any) -> Patch:
@@ -200,7 +200,7 @@ def hooks(change: Any) -> Patch:
 
 def last_wait_is_nothing(isa, instrs):
     last = max((k for k, inst in enumerate(instrs) if "WAIT" in inst.op.base), default=-1)
-    return tuple(glue.nothing(isa) if k == last else inst for k, inst in enumerate(instrs))
+    return tuple(build.nothing(isa) if k == last else inst for k, inst in enumerate(instrs))
 
 
 TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
@@ -220,11 +220,11 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
             reg: replace(keep, index=keep.index + keep.dwords) for reg, keep in self.saved.items()}),
             restore(self))[1])),
     "SCC is compared with one": (("marked", "everywhere"), put(
-        glue, "set_flag", lambda made: lambda isa, reg, number=0: made(isa, reg, 1))),
+        build, "set_flag", lambda made: lambda isa, reg, number=0: made(isa, reg, 1))),
     "SCC is set by a signed comparison": (("marked", "everywhere"), put(
-        glue, "set_flag", lambda _: lambda isa, reg, number=0: isa.make("s_cmp_gt_i32", reg, number))),
+        build, "set_flag", lambda _: lambda isa, reg, number=0: isa.make("s_cmp_gt_i32", reg, number))),
     "SCC is set by a bit": (("marked", "everywhere"), put(
-        glue, "set_flag", lambda _: lambda isa, reg, number=0: isa.make("s_bitcmp1_b32", reg, 1))),
+        build, "set_flag", lambda _: lambda isa, reg, number=0: isa.make("s_bitcmp1_b32", reg, 1))),
     "what is kept goes to registers that are live": (("marked", "everywhere", "through"), sited(
         free=lambda self, site: site.free | site.live.scalars & self.general)),
     "every register is free": (("marked", "ways"), sited(free=lambda self, site: self.general - site.live.vectors)),
@@ -255,7 +255,7 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "sixteen bits of MODE are set": (("marked",), of_mode(lambda field: field & ~(31 << 11) | 15 << 11)),
     "another hardware register is set": (("marked",), of_mode(lambda field: field & ~63 | 2)),
     "MODE comes back rounded otherwise": (("marked",), put(
-        glue, "set_mode", lambda made: lambda isa, field, source: made(isa, field, source)
+        build, "set_mode", lambda made: lambda isa, field, source: made(isa, field, source)
         if isinstance(source, int) else isa.make("s_setreg_b32", 1 | 3 << 11, source))),
     "MODE is kept behind its change": (("marked",), put(
         Caller, "set_mode", lambda set_mode: lambda self: (lambda start, keep: (
@@ -272,7 +272,7 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
         Caller, "set_arguments", lambda set_arguments: lambda self, placement: (lambda saved: (
             self.saved.clear(), set_arguments(self, placement), self.saved.update(saved)))(dict(self.saved)))),
     "what is given may be destroyed": (("marked", "results", "everywhere"), put(
-        call, "Pin", lambda made: lambda slot, home, writable: made(slot, home, True))),
+        call, "Pin", lambda made: lambda slot, location, writable: made(slot, location, True))),
     "results stay where they are": (("marked", "ways", "results"), put(
         Caller, "set_results", lambda _: lambda self, placement: None)),
     "all results are the last": (("marked", "ways", "results"), put(
@@ -282,7 +282,7 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "SCC gets its result twice": (("results",), put(Caller, "set_flag", lambda set_flag: lambda self, placement: (
         set_flag(self, placement), set_flag(self, placement))[1])),
     "SCC gets its result, and then what it was": (("results",), put(Caller, "restore", lambda restore: lambda self: (
-        self.copy(sgpr(90), sgpr(SCC)), restore(self), self.emit(glue.set_flag(self.isa, sgpr(90), 1)))[1])),
+        self.copy(sgpr(90), sgpr(SCC)), restore(self), self.emit(build.set_flag(self.isa, sgpr(90), 1)))[1])),
     # addresses and constants
     "both halves of an address are the lower one": (("marked", "ways"), address(both_low)),
     "addresses count from another place": (("marked", "ways"), address(late_base)),
@@ -310,7 +310,7 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "registers are those of LLVM": (("marked", "everywhere", "through"), placed(lambda placement: Placement({}))),
     # what LLVM made
     "a hook's waits are nothing": (("marked", "born"), hooks(lambda isa, instrs: tuple(
-        glue.nothing(isa) if "WAIT" in inst.op.base else inst for inst in instrs))),
+        build.nothing(isa) if "WAIT" in inst.op.base else inst for inst in instrs))),
     "a hook's last wait is nothing": (("marked",), hooks(last_wait_is_nothing)),
     "a hook's first two instructions change places": (("marked", "ways"), hooks(
         lambda isa, instrs: (*instrs[1::-1], *instrs[2:]))),

@@ -11,10 +11,10 @@ from typing import Any
 
 from injectors.judge import Patch, put, several
 from luthier_py import pipeline
-from luthier_py.inject import apply, birth, policies, prologue, resources, slots, spills
+from luthier_py.inject import apply, initial_state, policies, prologue, resources, slots, spills
 from luthier_py.inject.patch import FixupKind
 from luthier_py.inject.spills import Spills
-from luthier_py.isa import Inst, RegSet, glue
+from luthier_py.isa import Inst, RegSet, build
 from luthier_py.link import grow, layout, writer
 from luthier_py.loader.symbols import SymbolType
 
@@ -71,7 +71,7 @@ def overlapping(cells: Any) -> property:
 
 
 def lanes_by(step: int) -> Patch:
-    return put(glue, "from_lane", lambda made: lambda isa, to, source, lane: made(
+    return put(build, "from_lane", lambda made: lambda isa, to, source, lane: made(
         isa, to, source, (lane + step) % isa.wave_size))
 
 
@@ -99,26 +99,31 @@ def twice(with_prologue: Any) -> Any:
 BORN, FULL, ALL = ("born",), ("full",), ("marked", "born", "full")
 TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     # what waves begin with
-    "what moved up is not moved back": (BORN, put(birth, "_emit_moves_back", lambda _: lambda *given: iter(()))),
+    "what moved up is not moved back": (
+        BORN,
+        put(initial_state, "_emit_moves_back", lambda _: lambda *given: iter(())),
+    ),
     "what moved up is moved back from the last on": (
         BORN,
-        put(birth, "_emit_moves_back", lambda moved: lambda *given: iter([*moved(*given)][::-1])),
+        put(initial_state, "_emit_moves_back", lambda moved: lambda *given: iter([*moved(*given)][::-1])),
     ),
     "the last is not moved back": (
         BORN,
-        put(birth, "_emit_moves_back", lambda moved: lambda *given: iter([*moved(*given)][:-1])),
+        put(initial_state, "_emit_moves_back", lambda moved: lambda *given: iter([*moved(*given)][:-1])),
     ),
     "what moved up is moved back twice": (
         BORN,
-        put(birth, "_emit_moves_back", lambda moved: lambda *given: iter([*moved(*given)] * 2)),
+        put(initial_state, "_emit_moves_back", lambda moved: lambda *given: iter([*moved(*given)] * 2)),
     ),
     "variables begin with one": (
         ("marked", "ways"),
         put(
-            birth,
+            initial_state,
             "_fill_location",
             lambda filled: (
-                lambda isa, home, values: [glue.copy(isa, home, 1)] if values == [0] else filled(isa, home, values)
+                lambda isa, location, values: (
+                    [build.copy(isa, location, 1)] if values == [0] else filled(isa, location, values)
+                )
             ),
         ),
     ),
@@ -129,21 +134,21 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "ids of work-groups are exchanged": (
         BORN,
         put(
-            birth,
+            initial_state,
             "_SOURCES",
             lambda known: {**known, **dict(zip(list(known)[4:6], list(known.values())[5:3:-1], strict=True))},
         ),
     ),
-    "upper and lower ids in trap registers are exchanged": (BORN, put(glue, "lower_half", lambda _: glue.upper_half)),
-    "an id is shifted by nine bits": (BORN, put(birth, "_ID_BITS", lambda _: 9)),
+    "upper and lower ids in trap registers are exchanged": (BORN, put(build, "lower_half", lambda _: build.upper_half)),
+    "an id is shifted by nine bits": (BORN, put(initial_state, "_ID_BITS", lambda _: 9)),
     "ids of three directions stay in v0": (
         BORN,
-        put(glue, "mask_bits", lambda _: lambda isa, reg, bits: glue.nothing(isa)),
+        put(build, "mask_bits", lambda _: lambda isa, reg, bits: build.nothing(isa)),
     ),
     "a pair's upper half is its lower half": (
         BORN,
         put(
-            birth,
+            initial_state,
             "part",
             lambda part: (
                 lambda reg, offset, dwords=1: part(reg, 0 if reg.dwords == 2 and reg.index < 16 else offset, dwords)
@@ -175,11 +180,11 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "metadata has less private memory": (FULL, told(private_segment_fixed_size=lambda size: max(size - 4, 0))),
     "metadata has a stack that grows": (FULL, told(uses_dynamic_stack=lambda _: True)),
     "private memory is not enabled": (FULL, described(enable_private_segment=lambda _: 0)),
-    "where private memory is, is not set": (FULL, put(birth, "scratch_base", lambda _: lambda *given: [])),
+    "where private memory is, is not set": (FULL, put(initial_state, "scratch_base", lambda _: lambda *given: [])),
     "where private memory is lacks its carry": (
         FULL,
         put(
-            birth,
+            initial_state,
             "scratch_base",
             lambda made: lambda *given: [inst for inst in made(*given) if inst.op.base != "S_ADDC_U32"],
         ),
@@ -187,7 +192,7 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "where private memory is lacks the wave's offset": (
         FULL,
         put(
-            birth,
+            initial_state,
             "scratch_base",
             lambda made: lambda *given: [inst for inst in made(*given) if inst.op.base != "S_ADD_U32"],
         ),
@@ -195,11 +200,13 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "the resource lacks the wave's offset": (
         FULL,
         put(
-            birth,
+            initial_state,
             "_private_resource",
             lambda _: (
-                lambda isa, home, new, two: birth._fill_location(
-                    isa, home, [birth.part(new[birth.Initial.PRIVATE_SEGMENT_BUFFER], k) for k in range(4)]
+                lambda isa, location, new, two: initial_state._fill_location(
+                    isa,
+                    location,
+                    [initial_state.part(new[initial_state.Initial.PRIVATE_SEGMENT_BUFFER], k) for k in range(4)],
                 )
             ),
         ),
@@ -216,11 +223,11 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "scalars come back from the next lane": (("full", "born", "marked"), lanes_by(1)),
     "registers that are put aside are never loaded": (
         FULL,
-        put(glue, "from_private", lambda _: lambda isa, *given: glue.nothing(isa)),
+        put(build, "from_private", lambda _: lambda isa, *given: build.nothing(isa)),
     ),
     "registers are loaded with another cache policy": (
         FULL,
-        put(glue, "from_private", lambda made: lambda isa, *given: isa.with_field(made(isa, *given), "cpol", 1)),
+        put(build, "from_private", lambda made: lambda isa, *given: isa.with_field(made(isa, *given), "cpol", 1)),
     ),
     # descriptors
     "no vector registers are added": (

@@ -245,7 +245,7 @@ class Everywhere(Tool):
 
 
 class Born(Tool):
-    """What a wave is born with."""
+    """What a wave starts with."""
 
     sums = Variable(u64, 8)
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from injectors.judge import Patch, put
-from luthier_py.inject import apply, clauses, lookup, seams, sites
+from luthier_py.inject import apply, clauses, lookup, sites, wait_states
 from luthier_py.inject.call import Caller
 from luthier_py.inject.items import Cause, Clone, Label, Run, Single, Slice
-from luthier_py.isa import Inst, OpFlag, glue
+from luthier_py.isa import Inst, OpFlag, build
 from luthier_py.isa.waitcnt import waits_for
 
 
@@ -28,7 +28,7 @@ def passed(pass_name: str, change: Callable[[Any, Clone], Clone]) -> Patch:
 
 
 def settled(change: Callable[[Any, Clone], Clone]) -> Patch:
-    return put(apply, "settle_seams", lambda settle: lambda isa, clones: [change(isa, each) for each in settle(
+    return put(apply, "insert_wait_states", lambda settle: lambda isa, clones: [change(isa, each) for each in settle(
         isa, clones)])
 
 
@@ -62,7 +62,7 @@ def behind_the_next(isa: Any, made: Clone) -> Clone:
 
 
 def as_nothing(isa: Any, wait: Single) -> list[Any]:
-    return [replace(wait, inst=glue.nothing(isa))]
+    return [replace(wait, inst=build.nothing(isa))]
 
 
 def labels_behind(isa: Any, made: Clone) -> Clone:
@@ -205,7 +205,7 @@ def group_with_waits(isa: Any, made: Clone) -> Clone:
             at = next((k for k in range(item.start, item.stop - 2) if OpFlag.CLAUSE in item.insts[k].op.flags), None)
             if at is not None:
                 first, second = replace(item, stop=at + 2), replace(item, start=at + 2)
-                found += [first, Single(glue.nothing(isa), edit=item.edit), second]
+                found += [first, Single(build.nothing(isa), edit=item.edit), second]
                 continue
         found.append(item)
     return replace(made, items=tuple(found))
@@ -234,7 +234,7 @@ def only_low_halves(items: Any) -> Any:
 
 
 def skips(change: Callable[[Any], Inst]) -> Patch:
-    return put(glue, "jump_if_no_lane", lambda _: lambda isa: change(isa))
+    return put(build, "jump_if_no_lane", lambda _: lambda isa: change(isa))
 
 
 def skips_too_far(taken: Any) -> Any:
@@ -256,7 +256,7 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
         less for inst in wait_for(isa, pending, ready) for less in isa.waits({
             counter: count + 1 for counter, count in waits_for(isa.target, inst).items()})))),
     "no wait states": (("marked", "everywhere", "ways", "full"), put(
-        apply, "settle_seams", lambda _: lambda isa, clones: list(clones))),
+        apply, "insert_wait_states", lambda _: lambda isa, clones: list(clones))),
     "one wait state less": (("marked", "everywhere", "ways"), settled(those(Cause.WAIT, shorter))),
     "waits are nothing": (("marked", "everywhere", "ways", "full"), settled(those(Cause.WAIT, as_nothing))),
     "waits come too late": (("marked", "everywhere"), settled(behind_the_next)),
@@ -264,9 +264,9 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "the second wait is left out": (("marked", "everywhere", "ways"), dropped(Cause.WAIT, 1)),
     "the fifth wait is left out": (("everywhere", "ways"), dropped(Cause.WAIT, 4)),
     "nothing is owed over branches": (("everywhere", "ways"), put(
-        seams._Walk, "flow_into", lambda flow_into: lambda self, start, debts: None)),
+        wait_states._Walk, "flow_into", lambda flow_into: lambda self, start, debts: None)),
     "nothing is owed from outside": (("everywhere", "ways"), put(
-        seams, "_anything", lambda _: lambda owing, clones: seams.NO_DEBTS)),
+        wait_states, "_anything", lambda _: lambda owing, clones: wait_states.NOTHING_PENDING)),
     # order, and where hooks stand
     "hooks at one place run in the other order": (("marked", "ways"), put(apply, "weave", reversed_calls)),
     "before and behind are exchanged": (("marked", "ways"), exchanged("before", "after")),
@@ -283,7 +283,7 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "branches go to the first block": (("ways", "marked"), passed("weave", jumps(to_the_first_block))),
     "a way of its own comes to the next block": (("ways",), passed("weave", ways_of_their_own(to_the_next_block))),
     "a way of its own goes nowhere": (("ways",), passed("weave", those(
-        Cause.EDGE, lambda isa, item: [Single(glue.nothing(isa), edit=item.edit)]))),
+        Cause.EDGE, lambda isa, item: [Single(build.nothing(isa), edit=item.edit)]))),
     "skips where a lane is active": (("marked",), skips(lambda isa: isa.make("s_cbranch_execnz", 0))),
     "skips where VCC is zero": (("marked",), skips(lambda isa: isa.make("s_cbranch_vccz", 0))),
     "skips where SCC is zero": (("marked",), skips(lambda isa: isa.make("s_cbranch_scc0", 0))),

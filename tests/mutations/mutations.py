@@ -94,7 +94,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("runs &= mask >> offset", "runs &= mask"),
         ("(not pin.writable and written.overlaps(RegSet.of(pin.slot)))", "False"),
         ("return 2 if dwords == 2 or file is not RegFile.SGPR else 4", "return 2"),
-        ("clash = (homes | pool.taken).overlaps(RegSet.of(pin.home))", "clash = False"),
+        ("clash = (locations | pool.taken).overlaps(RegSet.of(pin.location))", "clash = False"),
     ),
     *of(
         "inject/clauses.py",
@@ -150,13 +150,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("if own_exec:", "if False:"),
         ("twice = [*save, flip, *save, flip], [*load, flip, *load, flip]", "twice = save, load"),
         ("if not self.flag:", "if True:"),
-        ("self.singles([glue.flag(self.isa, False)])", "self.singles([glue.flag(self.isa, True)])"),
+        ("self.singles([build.flag(self.isa, False)])", "self.singles([build.flag(self.isa, True)])"),
     ),
     *of(
         "inject/slots.py",
         ("return bool(cells) and (isa.target.scratch_needs_base", "return bool(cells) and (False"),
         ("*(isa.waits({Counter.VM: 0}) if in_memory else ())", ""),
-        ("pool.free & (site.resting() or RegSet())", "pool.free"),
+        ("pool.free & (site.dead_in_all_lanes() or RegSet())", "pool.free"),
         ("pool.borrowed |= RegSet.of(reg)", "pass"),
     ),
     *of(
@@ -166,7 +166,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("untouched = registers - facts.touched(component.functions)", "untouched = registers"),
     ),
     *of(
-        "inject/weave.py",
+        "inject/inline_calls.py",
         ("yield Slice(code, start, at + 1)", "yield Slice(code, start, at)"),
         ("            items += before.get(pc, ())\n", ""),
         ("item = replace(item, jump=way)", "pass"),
@@ -185,7 +185,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *of(
         "inject/lookup.py",
         ("subtract_with_borrow(isa, high, part(pointer, 1)", "subtract_with_borrow(isa, high, part(pointer, 0)"),
-        ("*self.address(Referent(function=address)), self.single(glue.jump(isa), end),",
+        ("*self.address(Referent(function=address)), self.single(build.jump(isa), end),",
          "*self.address(Referent(function=address)),"),
     ),
     *of(
@@ -199,7 +199,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("found[pc] = (Single(inst, instr, Edit(Cause.INSTEAD, point=pc)),)", "pass"),
     ),
     *of(
-        "inject/seams.py",
+        "inject/wait_states.py",
         ("(debts.inserted, *[debts.application] * inserted)", "(debts.inserted,)"),
         ("self.whole = clone.rewritten", "self.whole = False"),
     ),
@@ -240,14 +240,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("names += [symbol.name.encode() for _, symbol in symbols[index]]", "pass"),
     ),
     *of(
-        "inject/birth.py",
-        ("glue.add_with_carry(isa, high, part(whole, 1), 0),", "glue.copy(isa, high, part(whole, 1)),"),
+        "inject/initial_state.py",
+        ("build.add_with_carry(isa, high, part(whole, 1), 0),", "build.copy(isa, high, part(whole, 1)),"),
         ("if new[value] != place else 0", "if False else 0"),
         ("return [*found, *_moved_back(isa, old, new)]", "return [*_moved_back(isa, old, new), *found]"),
         ("ids = (1 << _ID_BITS * (before.enable_vgpr_workitem_id + 1)) - 1", "ids = -1"),
     ),
     *of(
-        "wanted.py",
+        "claim_check.py",
         ("if function.instead != instead:", "if False:"),
         ("or clones != claim.kernels:", "or False:"),
         ("if payload != _claimed(key, compiled) or not (", "if not ("),

@@ -21,7 +21,7 @@ OF_PROOF: tuple[Mutation, ...] = (
         ("now.pending, now.timed = issued(self.isa, inst, now.pending), True", "pass"),
         ("if start is None or start not in self.private or", "if start is None or"),
         ("if not right:\n", "if False:\n"),
-        ("each is not None and now.get(each) == now.due(number(home) + k)", "each is not None"),
+        ("each is not None and now.get(each) == now.due(number(location) + k)", "each is not None"),
         ("None if offset % self.isa.wave_size else offset", "None if False else offset"),
     ),
     *of(
@@ -49,12 +49,12 @@ OF_PROOF: tuple[Mutation, ...] = (
         ("(HALF + (index ^ 1),), compute", "(HALF + index,), compute"),
     ),
     *of(
-        "proof/birth.py",
+        "proof/initial_state.py",
         ("taken - had", "taken"),
         ("enumerate(held[field]) if term", "enumerate(held[field]) if own is None and term"),
     ),
     *of(
-        "proof/chained.py",
+        "proof/hazard_patterns.py",
         ("for step in filter(None, steps):", "for step in filter(None, steps if settled else ()):"),
     ),
     *of(
@@ -96,7 +96,7 @@ OF_PROOF: tuple[Mutation, ...] = (
     *of(
         "proof/given.py",
         ("if owned & bits:", "if False:"),
-        ("if isinstance(value, Kept) and value.number not in homes:", "if False:"),
+        ("if isinstance(value, Kept) and value.number not in locations:", "if False:"),
         ("if not 0 <= value.offset <= claim.sizes[value.variable] - size:", "if False:"),
         ("if (variables[value.variable] + value.offset) % (whole", "if False and (whole"),
     ),

@@ -22,7 +22,7 @@ NEAREST = {
     "inject/call.py": tuple(
         f"unit/inject/test_{name}.py"
         for name in ("instead", "call", "float_mode", "scalars_in_lanes", "inject_edges")),
-    "inject/weave.py": ("golden/test_golden_passes.py", "unit/inject/test_edges.py"),
+    "inject/inline_calls.py": ("golden/test_golden_passes.py", "unit/inject/test_edges.py"),
     "inject/sites.py": ("unit/inject/test_inject_edges.py",),
     "inject/lookup.py": ("unit/pipeline/test_pipeline.py", "unit/proof/test_proof_refusals.py"),
     "inject/prologue.py": ("golden/test_golden_passes.py", "unit/inject/test_inject_edges.py"),
@@ -32,16 +32,16 @@ NEAREST = {
     "inject/policies.py": (
         "unit/inject/test_resources.py",
         "unit/inject/test_homes_in_slots.py", "unit/inject/test_spills.py", "unit/inject/test_inject_edges.py"),
-    "inject/birth.py": ("unit/inject/test_birth.py", "unit/inject/test_private_buffers.py"),
+    "inject/initial_state.py": ("unit/inject/test_birth.py", "unit/inject/test_private_buffers.py"),
     "inject/clone.py": ("unit/inject/test_clone.py", "unit/inject/test_instead.py"),
-    "inject/seams.py": ("unit/inject/test_seams.py", "unit/proof/test_proof_instead.py"),
+    "inject/wait_states.py": ("unit/inject/test_seams.py", "unit/proof/test_proof_instead.py"),
     "link/fixups.py": ("unit/link/test_bindings.py", "unit/link/test_link.py"),
     "link/layout.py": ("unit/link/test_loading.py", "unit/link/test_link.py"),
     "link/tables.py": ("unit/link/test_tables.py",),
     "link/writer.py": ("unit/link/test_loading.py", "unit/link/test_link.py"),
     "link/validate.py": ("unit/link/test_link.py",),
     "link/grow.py": ("unit/link/test_loading.py",),
-    "proof/chained.py": ("unit/proof/test_distances.py",),
+    "proof/hazard_patterns.py": ("unit/proof/test_distances.py",),
     "proof/dispatch.py": ("unit/proof/test_dispatch.py",),
     "proof/payload_lanes.py": ("unit/proof/test_payloads.py",),
     "proof/payload_memory.py": ("unit/proof/test_payloads.py", "unit/inject/test_private_buffers.py"),
@@ -60,7 +60,7 @@ NEAREST = {
         "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
     "proof/vectors.py": ("unit/proof/test_runs.py", "unit/proof/test_spilled.py"),
     "proof/masks.py": ("unit/proof/test_half_masks.py", "unit/proof/test_runs.py"),
-    "proof/birth.py": ("unit/inject/test_birth.py",),
+    "proof/initial_state.py": ("unit/inject/test_birth.py",),
     "proof/additions.py": ("unit/proof/test_additions.py", "unit/proof/test_objects.py"),
     "proof/descriptors.py": (
         "unit/proof/test_private_descriptors.py", "unit/proof/test_additions.py", "unit/proof/test_objects.py"),
@@ -70,6 +70,6 @@ NEAREST = {
     "proof/linked.py": ("unit/proof/test_distances.py", "unit/proof/test_proof_instead.py"),
     "proof/payloads.py": ("unit/proof/test_payloads.py", "unit/proof/test_hooks_left_out.py"),
     "proof/pending.py": ("unit/proof/test_runs.py",),
-    "wanted.py": ("unit/wanted/test_wanted.py",),
+    "claim_check.py": ("unit/wanted/test_wanted.py",),
 }
 """Files of tests that are about a file, below tests."""

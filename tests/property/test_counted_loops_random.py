@@ -10,7 +10,7 @@ from emulated import KERNARG_BYTES, code_object
 from every_case import check_all
 from random_loops import functions
 
-from luthier_py.analysis import GivenLaunch, analyse, foretell
+from luthier_py.analysis import GivenLaunch, analyse, count_statically
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.ir import lift
 from luthier_py.isa import EXEC
@@ -18,22 +18,22 @@ from luthier_py.loader import load
 
 
 def share(seed: int, groups: int = 6, items: int = 150) -> tuple[int, int, int]:
-    """Executed instructions, those of which were foretold, and the pieces that were walked for that."""
+    """Executed instructions, those of which were counted statically, and the pieces that were walked for that."""
     rng = random.Random(seed)
     data = code_object(functions(rng))
     program = lift(load(data), ["k"])
     (one,) = program.kernels
-    foreseen = analyse(program).find_launch_invariants(one)
+    launch_invariants = analyse(program).find_launch_invariants(one)
     segment = struct.pack("<3Q2I", 0, 0, 0, rng.randrange(12), 0).ljust(KERNARG_BYTES, b"\0")
-    told = foretell(foreseen, GivenLaunch(segment, (groups, 1, 1), (items, 1, 1)))
+    told = count_statically(launch_invariants, GivenLaunch(segment, (groups, 1, 1), (items, 1, 1)))
     device = EmulatorDevice(load(data).target)
     device.launch(device.load(data, "k").kernel("k"), (groups, 1, 1), (items, 1, 1), segment)
     profile, found = device.profile, 0
     for block in (block for function in program.functions for block in function.blocks):
         piece = stretch = None
         for instr in block.instrs:
-            piece = instr.pc if instr.pc in foreseen.pcs else piece
-            stretch = instr.pc if instr.pc in foreseen.masks else stretch
+            piece = instr.pc if instr.pc in launch_invariants.pcs else piece
+            stretch = instr.pc if instr.pc in launch_invariants.masks else stretch
             if piece is not None:
                 assert profile.counts.get(instr.pc, 0) == told.executions.get(piece, 0), (seed, hex(instr.pc))
                 found += profile.counts.get(instr.pc, 0)

@@ -1,4 +1,4 @@
-"""What is foreseen of random kernels is what the emulator counts, by address, whatever memory contains."""
+"""What is launch-invariant of random kernels is what the emulator counts, by address, whatever memory contains."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from emulated import KERNARG_BYTES, LANES, Bench, Ran, code_object
 from every_case import check_all
 from random_kernels import DATA, INPUT_BYTES, OWN, PROBES, SLOT_BYTES, kernel
 
-from luthier_py.analysis import Foreseen, Foretold, GivenLaunch, analyse, foretell
+from luthier_py.analysis import GivenLaunch, LaunchInvariants, StaticCounts, analyse, count_statically
 from luthier_py.ir import Kernel, lift
 from luthier_py.isa import EXEC, VCC, sgpr, vgpr
 from luthier_py.loader import load
@@ -31,15 +31,15 @@ def benches():
     return bench(1), bench(2)
 
 
-def as_foretold(one: Kernel, foreseen: Foreseen, told: Foretold, ran: Ran) -> int:
-    """How many executed instructions were foretold; each of these ran as often, and with as many lanes."""
-    assert told.executions.keys() <= foreseen.pcs and told.lanes.keys() <= foreseen.masks
+def as_static_counts(one: Kernel, launch_invariants: LaunchInvariants, told: StaticCounts, ran: Ran) -> int:
+    """How many executed instructions were counted statically; each of these ran as often, and with as many lanes."""
+    assert told.executions.keys() <= launch_invariants.pcs and told.lanes.keys() <= launch_invariants.masks
     found = 0
     for block in one.function.blocks:
         piece = stretch = None
         for instr in block.instrs:
-            piece = instr.pc if instr.pc in foreseen.pcs else piece
-            stretch = instr.pc if instr.pc in foreseen.masks else stretch
+            piece = instr.pc if instr.pc in launch_invariants.pcs else piece
+            stretch = instr.pc if instr.pc in launch_invariants.masks else stretch
             if piece is not None:
                 assert ran.profile.counts.get(instr.pc, 0) == told.executions.get(piece, 0), hex(instr.pc)
                 found += ran.profile.counts.get(instr.pc, 0)
@@ -50,7 +50,7 @@ def as_foretold(one: Kernel, foreseen: Foreseen, told: Foretold, ran: Ran) -> in
 
 
 def check(benches: tuple[Bench, Bench], seed: int, tame: bool) -> float:
-    """The share of instructions that was foreseen. ``tame``: vector registers begin with what ids decide."""
+    """The share of instructions that was launch-invariant. ``tame``: vector registers begin with what ids decide."""
     rng = random.Random(seed)
     known = [("v_xor_b32_e32", vgpr(index), rng.getrandbits(32), OWN) for index in DATA] if tame else []
     return share(benches, code_object({"k": kernel(seed, inline=False, before=known).rows}))
@@ -59,13 +59,13 @@ def check(benches: tuple[Bench, Bench], seed: int, tame: bool) -> float:
 def share(benches: tuple[Bench, Bench], data: bytes) -> float:
     program = lift(load(data), ["k"])
     (one,) = program.kernels
-    foreseen = analyse(program).find_launch_invariants(one)
+    launch_invariants = analyse(program).find_launch_invariants(one)
     found = total = 0
     for each in benches:
         segment = struct.pack("<3Q", *(buffer.address for buffer in each.buffers)).ljust(KERNARG_BYTES, b"\0")
-        told = foretell(foreseen, GivenLaunch(segment, (GROUPS, 1, 1), (LANES, 1, 1)))
+        told = count_statically(launch_invariants, GivenLaunch(segment, (GROUPS, 1, 1), (LANES, 1, 1)))
         ran = each.run(data, "k", GROUPS)
-        found, total = found + as_foretold(one, foreseen, told, ran), total + ran.profile.total
+        found, total = found + as_static_counts(one, launch_invariants, told, ran), total + ran.profile.total
     return found / total
 
 

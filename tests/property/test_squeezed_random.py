@@ -27,9 +27,14 @@ def squeeze(monkeypatch, seed):
     if in_memory:
         monkeypatch.setattr(policies, "accumulators", lambda *args: ())
     if seed % 3 == 0:
-        homes = resources.wave_homes
-        monkeypatch.setattr(resources, "wave_homes", lambda program, facts, component, values, named, *more: homes(
-            program, facts, component, values, named | EVERY, *more))
+        locations = resources.wave_locations
+        monkeypatch.setattr(
+            resources,
+            "wave_locations",
+            lambda program, facts, component, values, named, *more: locations(
+                program, facts, component, values, named | EVERY, *more
+            ),
+        )
     site_of = Sites.site
 
     def squeezed(sites, point, live, needs):
@@ -38,12 +43,12 @@ def squeeze(monkeypatch, seed):
         scalars = chosen(chance, site.free, RegFile.SGPR, FOR_ADDRESSES * in_memory)
         left = RegSet.of(*scalars, *chosen(chance, site.free, RegFile.VGPR, 0))
 
-        def resting():
-            found = site.resting()
+        def dead_in_all_lanes():
+            found = site.dead_in_all_lanes()
             return None if found is None else found & left
 
         gone = site.free - left
-        return replace(site, free=left, busy=site.busy | gone, resting=resting)
+        return replace(site, free=left, busy=site.busy | gone, dead_in_all_lanes=dead_in_all_lanes)
 
     monkeypatch.setattr(Sites, "site", squeezed)
 

@@ -19,7 +19,7 @@ from luthier_py.isa.instruction import Space
 from luthier_py.isa.registers import EXEC, VCC
 from luthier_py.isa.semantics.algebra import F32, U32
 from luthier_py.isa.semantics.meaning import rows
-from luthier_py.isa.semantics.readers.freedoms import VALUES
+from luthier_py.isa.semantics.readers.implementation_defined import VALUES
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.session.demo import launch_of
@@ -84,7 +84,11 @@ def test_what_is_decided(name):
     decisions = found(name).decisions
     assert {each.decides for each in decisions} == DECIDED[name]
     for each in decisions:
-        mnemonics = {source.op.mnemonic for source, freedoms in each.sources.items() if freedoms & VALUES}
+        mnemonics = {
+            source.op.mnemonic
+            for source, implementation_defined in each.sources.items()
+            if implementation_defined & VALUES
+        }
         assert mnemonics == (set() if name == "loaded" else {"v_rcp_f32_e32"})
         assert each.earlier == (name == "loaded") and each.through == (name == "through_lds")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from compiled_samples import OPTIONS, CompiledSamples
 from emulated import code_object
-from patience import PATIENCE
+from limits import PATIENCE
 
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
 from luthier_py.ir import lift
@@ -59,18 +59,18 @@ def check(code: bytes, launch: Launch, *choices: dict[str, str]) -> list[Ran]:
 
 
 def test_every_sample(sample):
-    foreseen, few = check(sample.path.read_bytes(), launch_of(sample), {}, {"METRICS": "instructions"})
-    assert (foreseen.cloned is not None) == (few.cloned is not None) == (sample.name in MEASURED)
-    assert foreseen.report["computed"] == foreseen.report["instructions"] or sample.name in MEASURED
+    launch_invariants, few = check(sample.path.read_bytes(), launch_of(sample), {}, {"METRICS": "instructions"})
+    assert (launch_invariants.cloned is not None) == (few.cloned is not None) == (sample.name in MEASURED)
+    assert launch_invariants.report["computed"] == launch_invariants.report["instructions"] or sample.name in MEASURED
 
 
 @pytest.mark.parametrize("name", ["saxpy", "histogram"])
 def test_all_can_be_counted_in_the_kernel(name):
     one = sample(name)
-    foreseen, counted = check(one.path.read_bytes(), launch_of(one), {}, {"FORESEE": "0"})
-    assert foreseen.counted < counted.counted and counted.report["computed"] == 0
+    launch_invariants, counted = check(one.path.read_bytes(), launch_of(one), {}, {"FORESEE": "0"})
+    assert launch_invariants.counted < counted.counted and counted.report["computed"] == 0
     same = ("memory_intensity", "activity_factor", *FIGURES)
-    assert [foreseen.report[each] for each in same] == [counted.report[each] for each in same]
+    assert [launch_invariants.report[each] for each in same] == [counted.report[each] for each in same]
 
 
 def test_a_kernel_that_is_foreseen_has_no_code_and_its_lanes_by_hand():
@@ -118,7 +118,7 @@ def test_every_sample_on_other_targets(target, level, require_tool: Callable[[st
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target[0]}-{target[1]}")
 def test_long_loops_on_other_targets(target, require_tool: Callable[[str], str], tmp_path: Path):
-    """Those of benchmarks/foreseen.py, with partial waves: all is computed, but behind v_pk_mov_b32, at -O1."""
+    """Those of benchmarks/launch_invariant.py, with partial waves: all is computed, but behind v_pk_mov_b32, at -O1."""
     size = ["-mwavefrontsize64"] * (target[1] == 64 and target[0].startswith("gfx1"))
     loops = Path(__file__).parents[2] / "benchmarks" / "loops.hip"
     for level in (1, 3):

@@ -10,24 +10,26 @@ from typing import Any
 from luthier_py import LaunchResult, Mutator
 from luthier_py.analysis.differing import Decision, find_device_dependence
 from luthier_py.ir import Instr
-from luthier_py.isa.semantics.readers.freedoms import Freedom
+from luthier_py.isa.semantics.readers.implementation_defined import ImplementationDefined
 from luthier_py.tool import ANY, SUM, InstrPlace, InstrPlaces, RowsBy, Stretch, combined, place_text
 from luthier_py.tools.opcode_histogram.blocks import BlockCounts, Parts
 
-NAN = frozenset({Freedom.NAN})
+NAN = frozenset({ImplementationDefined.NAN})
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An instruction whose result may differ, or that something decides. ``freedoms``: names, in Freedom's order."""
+    """An instruction whose result may differ, or that something decides. ``implementation_defined``: names, in
+    Implementation-defined result's order."""
 
     where: InstrPlace
-    freedoms: tuple[str, ...]
+    implementation_defined: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A decision at ``place``, whose freedoms are those that it hangs on, and the ``sources`` that they are of."""
+    """A decision at ``place``, whose implementation-defined results are those that it hangs on, and the ``sources``
+    that they are of."""
 
     place: Place
     decides: str
@@ -48,12 +50,13 @@ class Findings:
 
 
 class Exactness(BlockCounts):
-    """Executed instructions that were exact, those with a documented freedom, and what the latter decided."""
+    """Executed instructions that were exact, those with a documented implementation-defined result, and what the latter
+    decided."""
 
     name = "exactness"
     amounts = {
         "exact": SUM.of("executed instructions"), "exact_but_nan": SUM.of("executed instructions"),
-        "free": SUM.of("executed instructions with a documented freedom"),
+        "free": SUM.of("executed instructions with a documented defined_by"),
         **{kind: RowsBy(("pc", "decides"), {"executions": SUM.of("executions by waves"), "earlier_launch": ANY})
            for kind in ("free_instructions", "decided")},
         "memory_held_such_results": ANY, "left_out": RowsBy(("why",), {}),
@@ -69,8 +72,8 @@ class Exactness(BlockCounts):
     def instrument(self, m: Mutator) -> Findings:
         found, places = find_device_dependence(m.program, m.facts), InstrPlaces(m.program)
 
-        def place(instr: Instr, freedoms: Iterable[Freedom]) -> Place:
-            return Place(places.of(instr), named(freedoms))
+        def place(instr: Instr, implementation_defined: Iterable[ImplementationDefined]) -> Place:
+            return Place(places.of(instr), named(implementation_defined))
 
         return Findings(
             self.counted_parts(m), tuple(place(instr, free) for instr, free in found.sources.items()),
@@ -84,7 +87,7 @@ class Exactness(BlockCounts):
         counts = notes.parts.by_pc(launch)
         kinds = Counter({"exact": sum(counts.values())})
         for place in notes.places:
-            kind = "exact_but_nan" if place.freedoms == named(NAN) else "free"
+            kind = "exact_but_nan" if place.implementation_defined == named(NAN) else "free"
             kinds.update({kind: counts[place.where.pc], "exact": -counts[place.where.pc]})
         decided = [row for choice in notes.choices if (row := self.row_of(choice, counts)) is not None]
         before = self.left
@@ -92,7 +95,7 @@ class Exactness(BlockCounts):
         return {
             **{kind: kinds[kind] for kind in ("exact", "exact_but_nan", "free")},
             "free_instructions": [row_at(place, counts) for place in notes.places
-                                  if counts[place.where.pc] and place.freedoms != named(NAN)],
+                                  if counts[place.where.pc] and place.implementation_defined != named(NAN)],
             "decided": decided, "memory_held_such_results": before, "left_out": [{"why": why} for why in notes.unknown],
             "verdict": verdict(decided, notes.unknown),
         }  # fmt: skip
@@ -114,7 +117,7 @@ class Exactness(BlockCounts):
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         lines = [f"{self.headline(launch)}: {report['exact']} wave instructions exact, {report['exact_but_nan']} exact "
                  f"but for a NaN's bits, {report['free']} with a documented freedom"]
-        lines += [f"  {shown(row)}: {', '.join(row['freedoms'])}" for row in report["free_instructions"]]
+        lines += [f"  {shown(row)}: {', '.join(row['implementation_defined'])}" for row in report["free_instructions"]]
         lines += [f"  {shown(row)}: its {row['decides']} may hang on {origins(row)}" for row in report["decided"]]
         return "\n".join([*lines, f"  {report['verdict']}"])
 
@@ -122,17 +125,21 @@ class Exactness(BlockCounts):
         return [*report["free_instructions"], *report["decided"]]
 
 
-def named(freedoms: Iterable[Freedom]) -> tuple[str, ...]:
-    chosen = frozenset(freedoms)
-    return tuple(each.name.lower() for each in Freedom if each in chosen)
+def named(implementation_defined: Iterable[ImplementationDefined]) -> tuple[str, ...]:
+    chosen = frozenset(implementation_defined)
+    return tuple(each.name.lower() for each in ImplementationDefined if each in chosen)
 
 
-def hanging_on(decision: Decision) -> frozenset[Freedom]:
-    return frozenset[Freedom]().union(*decision.sources.values())
+def hanging_on(decision: Decision) -> frozenset[ImplementationDefined]:
+    return frozenset[ImplementationDefined]().union(*decision.sources.values())
 
 
 def row_at(place: Place, counts: Mapping[int, int]) -> dict[str, Any]:
-    return {**place.where.facts(), "executions": counts[place.where.pc], "freedoms": list(place.freedoms)}
+    return {
+        **place.where.facts(),
+        "executions": counts[place.where.pc],
+        "implementation_defined": list(place.implementation_defined),
+    }
 
 
 def shown(row: Mapping[str, Any]) -> str:
@@ -141,7 +148,7 @@ def shown(row: Mapping[str, Any]) -> str:
 
 def origins(row: Mapping[str, Any]) -> str:
     places = [f"0x{pc:x}" for pc in row["sources"]]
-    parts = [f"{', '.join(places)} ({', '.join(row['freedoms'])})"] if places else []
+    parts = [f"{', '.join(places)} ({', '.join(row['implementation_defined'])})"] if places else []
     parts += ["what an earlier launch left in memory"] if row["earlier_launch"] else []
     return " and ".join(parts) + (", through memory" if row["through_memory"] else "")
 

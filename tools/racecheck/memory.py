@@ -55,7 +55,7 @@ class MemoryAccess:
 
 @device
 def is_own(at: u64, arguments: ptr[u32], argument_bytes: u32, packet: ptr[u32]) -> bool_:
-    """Whether it is of what a wave is born with: the kernel's arguments, and the packet that dispatched it."""
+    """Whether it is of what a wave starts with: the kernel's arguments, and the packet that dispatched it."""
     return at - u64(arguments) < argument_bytes or at - u64(packet) < 64
 
 

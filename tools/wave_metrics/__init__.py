@@ -19,7 +19,7 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import Foreseen, Foretold, GivenLaunch, foretell
+from luthier_py.analysis import GivenLaunch, LaunchInvariants, StaticCounts, count_statically
 from luthier_py.errors import Unsupported
 from luthier_py.ir import Function, Instr
 from luthier_py.isa import OpFlag
@@ -57,27 +57,31 @@ def ratio(part: float, whole: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Computable:
-    """What a report adds to what was measured. ``executions``: places of code that is foreseen, and what one execution
-    of it stands for, of each metric; ``lanes``: places of stretches, and their vector instructions. Both are added to
-    while the kernel is instrumented."""
+    """What a report adds to what was measured. ``executions``: places of code that is launch-invariant, and what one
+    execution of it stands for, of each metric; ``lanes``: places of stretches, and their vector instructions. Both are
+    added to while the kernel is instrumented."""
 
     code: str
     """That of its code object: of an equal one, what was computed holds as well."""
     body: int
     """The address of the kernel's own function, which each wave enters once."""
-    foreseen: Foreseen
+    launch_invariants: LaunchInvariants
     executions: list[tuple[int, tuple[int, ...]]]
     lanes: list[tuple[int, int]]
 
     def places_of(self, counted: Counted, known: Collection[int]) -> Collection[int] | None:
-        """Where code begins that runs as often, and that is foreseen: one of equal pieces, or all calls."""
+        """Where code begins that runs as often, and that is launch-invariant: one of equal pieces, or all calls."""
         if isinstance(counted.where, Region):
             return [each.first.pc for each in counted.where.stretches if each.first.pc in known][:1] or None
         if not isinstance(counted.where, Function):
             return None
-        return (_WAVES,) if counted.where.address == self.body else self.foreseen.entered.get(counted.where.address)
+        return (
+            (_WAVES,)
+            if counted.where.address == self.body
+            else self.launch_invariants.entered.get(counted.where.address)
+        )
 
-    def amounts(self, told: Foretold, metrics: int) -> list[int]:
+    def amounts(self, told: StaticCounts, metrics: int) -> list[int]:
         """Of each metric, and active lanes at the end."""
         runs, found = {**told.executions, _WAVES: told.waves}, [0] * metrics
         for pc, amounts in self.executions:
@@ -104,7 +108,7 @@ class WaveMetrics(Tool):
     reports_untouched = True
     per_wave = COUNT_WARP_LEVEL.only(True)
     active_only = EXCLUDE_PRED_OFF.only(False)
-    foresee = Option(True, help="0: all is counted in the kernel, to compare")
+    find_launch_invariants = Option(True, help="0: all is counted in the kernel, to compare")
     metrics = Option("all", choices=("all", "instructions"), help="instructions: their number alone")
 
     instructions = Variable(u64)
@@ -145,12 +149,12 @@ class WaveMetrics(Tool):
     def plans(self, m: Mutator) -> dict[str, Computable]:
         bodies, code = Counter(kernel.function for kernel in m.kernels), cache_key(m.program.obj.data)
         return {kernel.name: Computable(code, kernel.function.address, m.facts.find_launch_invariants(kernel), [], [])
-                for kernel in m.kernels if self.foresee and bodies[kernel.function] == 1}
+                for kernel in m.kernels if self.find_launch_invariants and bodies[kernel.function] == 1}
 
     def counted(self, m: Mutator, function: Function, plans: Sequence[Computable]) -> set[WaveVariable]:
-        """Count what is not foreseen of each kernel that comes here, and add the rest to ``plans``. The answer: what it
-        is counted in."""
-        known = frozenset.intersection(*(plan.foreseen.pcs for plan in plans)) if plans else frozenset()
+        """Count what is not launch-invariant of each kernel that comes here, and add the rest to ``plans``. The answer:
+        what it is counted in."""
+        known = frozenset.intersection(*(plan.launch_invariants.pcs for plan in plans)) if plans else frozenset()
         counting, used = m.counting(function, known), set[WaveVariable]()
         amounts = [[sum(map(counts, stretch.instrs)) for stretch in counting.stretches]
                    for counts in (lambda instr: 1, is_memory, is_vector)][: len(self.measured)]
@@ -175,8 +179,8 @@ class WaveMetrics(Tool):
         return set(wanted)
 
     def count_lanes(self, m: Mutator, function: Function, plans: Sequence[Computable]) -> set[WaveVariable]:
-        """Active lanes of vector instructions, where EXEC is not foreseen."""
-        known = frozenset.intersection(*(plan.foreseen.masks for plan in plans)) if plans else frozenset()
+        """Active lanes of vector instructions, where EXEC is not launch-invariant."""
+        known = frozenset.intersection(*(plan.launch_invariants.masks for plan in plans)) if plans else frozenset()
         used = set[WaveVariable]()
         for stretch in [each for block in function.blocks for each in m.stretches(block)] if self.all else ():
             vectors = sum(map(is_vector, stretch.instrs))
@@ -188,17 +192,17 @@ class WaveMetrics(Tool):
                 m.at_stretch(stretch, add_lanes, self.lane_count, vectors, into=self.lane_count, anywhere=True)
         return used
 
-    def told(self, plan: Computable, launch: LaunchResult) -> Foretold:
+    def told(self, plan: Computable, launch: LaunchResult) -> StaticCounts:
         """What was computed for an earlier launch holds where all that it follows from is the same."""
-        if launch.arguments is None and plan.foreseen.stops:
+        if launch.arguments is None and plan.launch_invariants.stops:
             raise Unsupported(f"kernel {launch.kernel}: the arguments of this launch are not known here")
         given = GivenLaunch(launch.arguments or b"", launch.grid, launch.block)
-        before: dict[tuple[Any, ...], list[Foretold]] = self.gathered
+        before: dict[tuple[Any, ...], list[StaticCounts]] = self.gathered
         known = before.setdefault((plan.code, launch.kernel, launch.grid, launch.block), [])
         for told in known:
             if told.holds_for(given):
                 return told
-        known.append(foretell(plan.foreseen, given))
+        known.append(count_statically(plan.launch_invariants, given))
         del known[:-_REMEMBERED]
         return known[-1]
 
@@ -214,7 +218,7 @@ class WaveMetrics(Tool):
                 why = f"{error.message}; FORESEE=0 counts all of it in the kernel"
                 return {"left_out": [{"function": launch.kernel, "why": why}]}
             computed = plan.amounts(told, 3 if self.all else 1)[: len(measured)]
-            classes = told.walks if plan.foreseen.stops else 0
+            classes = told.walks if plan.launch_invariants.stops else 0
         total = [(a + b) % _WRAPS for a, b in zip(measured, computed, strict=True)]
         found = {"instructions": total[0], "computed": computed[0], "classes": classes}
         if self.all:

@@ -1,11 +1,10 @@
 """Host functions made of a text's code.
 
 In: a text. Out: a table from each dword of it to the host function that a wave enters there. A function is translated,
-or found among those that were kept, when a wave first comes to it: a library's kernel may call hundreds, of which a
-launch needs three. Its parts are compiled in the same way: what is large fast at first, and well once it runs often.
-Invariant: the table only grows; an entry changes to better code for the same instructions, with the same counters, and
-what it was before stays.
-"""
+or found among those that were translation_cache, when a wave first comes to it: a library's kernel may call hundreds,
+of which a launch needs three. Its parts are compiled in the same way: what is large fast at first, and well once it
+runs often. Invariant: the table only grows; an entry changes to better code for the same instructions, with the same
+counters, and what it was before stays."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from luthier_py.emulator.code import kept
+from luthier_py.emulator.code import translation_cache
 from luthier_py.emulator.code.compile_queue import COMPILE_QUEUE
 from luthier_py.emulator.code.engine import link_function
 from luthier_py.emulator.code.hosted_part import HostedPart, Improvable
@@ -175,7 +174,7 @@ class HostedCode:
 
     def _add(self, entry: int) -> None:
         """Find or translate the function at ``entry``."""
-        translation, texts = kept.find(self.source, self.settings, entry), dict[str, str]()
+        translation, texts = translation_cache.find(self.source, self.settings, entry), dict[str, str]()
         if translation is None:
             from luthier_py.emulator.translation.translating import (
                 translate_function,  # imports all meanings, which takes longer than a start
@@ -185,7 +184,7 @@ class HostedCode:
             translation, texts = made.translation, made.texts
             if translation.effort is Effort.FAST:
                 self._divided[entry] = made.function
-            kept.keep(self.source, self.settings, entry, translation)
+            translation_cache.keep(self.source, self.settings, entry, translation)
         else:
             self._reuse(translation)
         self._make_room(translation)

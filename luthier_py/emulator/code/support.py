@@ -20,7 +20,7 @@ from luthier_py.emulator.native.cycle_functions import time_function
 from luthier_py.emulator.native.elements import element_function
 from luthier_py.emulator.native.matrix_function import matrix_function
 from luthier_py.emulator.native.transcendental import transcendental
-from luthier_py.emulator.strips.rounding import support_function
+from luthier_py.emulator.vector_regions.rounding import support_function
 from luthier_py.isa.semantics.algebra import Prim
 
 

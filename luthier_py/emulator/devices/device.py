@@ -25,7 +25,7 @@ from luthier_py.emulator.memory.touched import TouchedMemory
 from luthier_py.emulator.native.clocks import CycleClock, ExecutedInstructions
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.options.launch_options import NO_OPTIONS, LaunchOptions
-from luthier_py.emulator.options.patience import Outsider, Patience
+from luthier_py.emulator.options.limits import ExternalWriter, LaunchLimits
 from luthier_py.emulator.options.schedule import RandomTurns
 from luthier_py.emulator.options.settings import Settings, Weights
 from luthier_py.emulator.records.layout import LAUNCH, Outcome
@@ -62,7 +62,7 @@ class EmulatorDevice:
         self.touched: TouchedMemory | None = None
         """Of the last launch, if it was readied so."""
         self.threads = max(threads, 1)
-        self.patience = Patience(options.time_limit, options.instruction_limit, others_write)
+        self.limits = LaunchLimits(options.time_limit, options.instruction_limit, others_write)
         self.memory = memory or Memory()
         self._pool = PagePool()
         self._executed = ExecutedInstructions()
@@ -77,7 +77,7 @@ class EmulatorDevice:
         self._changing = threading.Lock()  # these three
         self._lock = threading.Lock()
         self._modules: weakref.WeakSet[EmulatorModule] = weakref.WeakSet()
-        self.outsiders: list[Outsider] = []
+        self.external_writers: list[ExternalWriter] = []
         """Who writes memory while kernels run, and says so."""
 
     @property
@@ -191,9 +191,9 @@ class EmulatorDevice:
             self._current, self._cancelled = ready, ""
 
     def _begin(self, ready: LoadedLaunch, kernarg: bytes) -> Begun | None:
-        counts = self.patience.instruction_limit is not None  # which native code does not look at
+        counts = self.limits.instruction_limit is not None  # which native code does not look at
         if self.natively and not (counts or ready.code.settings.checks):
-            return Begun(ready, ready.begin(kernarg, self.patience.limited, self.threads > 1))
+            return Begun(ready, ready.begin(kernarg, self.limits.limited, self.threads > 1))
         ready.write(kernarg)
         return None
 
@@ -210,10 +210,21 @@ class EmulatorDevice:
 
         started = time.perf_counter()
         cycles = None if self._cycles is None else CycleAccount(self._cycles, ready.shape)
-        with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, ready.places, self.threads, self.patience,
-                           find=partial(self._code_of_others, ready.code.settings), outsiders=tuple(self.outsiders),
-                           begun=begun, cycles=cycles, random_turns=self._random_turns(),
-                           checks=ready.code.settings.checks) as run:
+        with RunningLaunch(
+            self.memory,
+            self._pool,
+            ready.code,
+            ready.shape,
+            ready.places,
+            self.threads,
+            self.limits,
+            find=partial(self._code_of_others, ready.code.settings),
+            external_writers=tuple(self.external_writers),
+            begun=begun,
+            cycles=cycles,
+            random_turns=self._random_turns(),
+            checks=ready.code.settings.checks,
+        ) as run:
             with self._changing:
                 self._running = run
                 if self._cancelled:

@@ -23,7 +23,7 @@ from luthier_py.emulator.memory.device_memory import Allocation, Memory, read_by
 from luthier_py.emulator.memory.pool import PagePool
 from luthier_py.emulator.native.clocks import CycleClock, ExecutedInstructions
 from luthier_py.emulator.options.launch_options import NO_OPTIONS, LaunchOptions
-from luthier_py.emulator.options.patience import Patience
+from luthier_py.emulator.options.limits import LaunchLimits
 from luthier_py.emulator.options.schedule import RandomTurns
 from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.reading.text import ImageText, MemoryText
@@ -78,7 +78,7 @@ class PacketDevice:
         self.target = target
         self.memory = memory
         self.threads = max(threads, 1)
-        self.patience = Patience(options.time_limit, options.instruction_limit, others_write=True)
+        self.limits = LaunchLimits(options.time_limit, options.instruction_limit, others_write=True)
         self._counts = counts
         self._name_of, self._base_of, self._text_at, self._interrupt = name_of, base_of, text_at, interrupt
         self._pool = PagePool()
@@ -137,7 +137,7 @@ class PacketDevice:
         """By the cycle model, at random or under checks: all of it by dispatch."""
         schedule = self.options.schedule
         random_turns = None if schedule is None else RandomTurns(schedule, next(self._launches))
-        with RunningLaunch(self.memory, self._pool, code, shape, places, 1, self.patience, self._interrupt, find,
+        with RunningLaunch(self.memory, self._pool, code, shape, places, 1, self.limits, self._interrupt, find,
                            cycles=cycles, random_turns=random_turns, checks=self.options.checks) as run:
             return self._execute(run, queue, time.perf_counter())
 
@@ -147,13 +147,13 @@ class PacketDevice:
         with self.memory.publish_table():
             with self._lock:
                 self._begun[ready] = queue
-            outcome = ready.begin_at(places, self.patience.limited)
+            outcome = ready.begin_at(places, self.limits.limited)
             if outcome is Outcome.FINISHED:
                 if report := ready.report():
                     self._report(report)
                 return ready.profile(time.perf_counter() - started)() if self._counts else None
             threads = threads_for(groups, self.threads)
-            with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, places, threads, self.patience,
+            with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, places, threads, self.limits,
                                self._interrupt, find, begun=Begun(ready, outcome)) as run:
                 return self._execute(run, queue, started, ready)
 

@@ -1,4 +1,4 @@
-"""Accesses of memory: one call of a support function, or a part of the strip.
+"""Accesses of memory: one call of a support function, or a part of the region.
 
 In: what is moved, and the addresses. Out: IR that moves the data, and leaves by %fault when a check fails.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from luthier_py.emulator.instructions.loads import Addresses, ChunkLoad, ChunkStore
+from luthier_py.emulator.instructions.loads import Addresses, StripLoad, StripStore
 from luthier_py.emulator.instructions.steps import register_number, step_of
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.native.atomics import FLOAT_LETTERS
@@ -45,7 +45,7 @@ class AccessCode:
         return self.w.exec().to(U64)
 
     def call(self, move: Move, where: Addresses) -> None:
-        """For the lanes of EXEC: loads of whole dwords become part of the strip."""
+        """For the lanes of EXEC: loads of whole dwords become part of the region."""
         if self.w.cycles is not None:
             self.w.settle()
             self.w.cycles.access(move.operation, where.kind, str(where.mask.ref), str(where.base.ref),
@@ -58,7 +58,7 @@ class AccessCode:
             self.support(move, where)
             return
         site, rows = self.site(), (move.data,) if move.second is None else (move.data, move.second)
-        part = (ChunkLoad if use == "load" else ChunkStore)(self.w, where, site, words, rows, move.distance)
+        part = (StripLoad if use == "load" else StripStore)(self.w, where, site, words, rows, move.distance)
         if in_loops:
             self.w.put_off(part.write)
         else:

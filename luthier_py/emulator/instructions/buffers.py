@@ -17,7 +17,7 @@ from luthier_py.emulator.instructions.resources import BufferResource, LanePlace
 from luthier_py.emulator.instructions.surfaces import SurfaceElement, convert, format_word, make_typed_element
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.records.layout import TEMPORARY_MASKS, TEMPORARY_ROW, ZERO_ROW, SurfaceRefusal
-from luthier_py.emulator.strips.strip import LaneChunk
+from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
 from luthier_py.isa.element_formats import UNBOUND
 from luthier_py.isa.instruction import Inst, OperandKind
 from luthier_py.isa.semantics.algebra import U32, U64, Kind, Prim, Type, Value, maximum, minimum, select
@@ -103,7 +103,7 @@ def _in_buffer(access: AccessCode, inst: Inst, move: Move, resource: BufferResou
     pieces = max(size // 4, 1) if move.result is None else 1
     inside = _inside(access, inst, resource, size // pieces, pieces)
     if move.operation.startswith("load"):
-        w.put_off(lambda chunk: _clear(chunk, move.data, pieces))
+        w.put_off(lambda strip: _clear(strip, move.data, pieces))
     exec_mask, base = access.mask(), w.ops.constant(U64, 0)
     whole = Addresses("far", base, _ADDRESS_ROW, inside[-1])
     if pieces == 1:
@@ -126,18 +126,18 @@ def _in_buffer(access: AccessCode, inst: Inst, move: Move, resource: BufferResou
     w.emitter.place(done)
 
 
-def _clear(chunk: LaneChunk, first: int, rows: int) -> None:
+def _clear(strip: LaneStrip, first: int, rows: int) -> None:
     for row in range(first, first + rows):
-        chunk.write_row(row, chunk.ops.constant(U32, 0))
+        strip.write_row(row, strip.ops.constant(U32, 0))
 
 
 def _clear_outside(access: AccessCode, first: int, rows: int, outside: Value) -> None:
     """What an atomic out of range returns is 0."""
     mask = str(outside.to(Type(Kind.UINT, access.w.wave_size)).ref)
 
-    def write(chunk: LaneChunk) -> None:
+    def write(strip: LaneStrip) -> None:
         for row in range(first, first + rows):
-            chunk.write_row(row, select(chunk.lanes_of(mask), 0, chunk.row(row)))
+            strip.write_row(row, select(strip.lanes_of(mask), 0, strip.row(row)))
 
     access.w.put_off(write)
 
@@ -149,13 +149,13 @@ def _inside(access: AccessCode, inst: Inst, resource: BufferResource, size: Valu
     masks = TEMPORARY_MASKS[:pieces]
     index_row, offset_row = _rows(inst)
 
-    def write(chunk: LaneChunk) -> None:
-        lane = select(chunk.splat(resource.adds_lane), chunk.ops.apply(Prim.LANE, U32), 0)
-        offset = chunk.row(offset_row) + field(inst, "offset")
-        place = LanePlace(chunk, resource, chunk.row(index_row) + lane, offset, _is_indexed(inst))
+    def write(strip: LaneStrip) -> None:
+        lane = select(strip.splat(resource.adds_lane), strip.ops.apply(Prim.LANE, U32), 0)
+        offset = strip.row(offset_row) + field(inst, "offset")
+        place = LanePlace(strip, resource, strip.row(index_row) + lane, offset, _is_indexed(inst))
         for number, mask in enumerate(masks):
-            chunk.write_mask(mask, place.inside(number * size if isinstance(size, int) else 0, size))
-        chunk.write_pair(_ADDRESS_ROW, place.address())
+            strip.write_mask(mask, place.inside(number * size if isinstance(size, int) else 0, size))
+        strip.write_pair(_ADDRESS_ROW, place.address())
 
     w.put_off_ahead(write, *masks)
     return [w.scalars.read(mask, w.wave_size // 32).to(U64) for mask in masks]

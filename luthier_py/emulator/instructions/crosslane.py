@@ -10,7 +10,7 @@ from luthier_py.emulator.instructions.dpp import shuffle_row
 from luthier_py.emulator.instructions.operands import OP_SEL, field, read_scalar, register, row_of
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.records.layout import TEMPORARY_ROW
-from luthier_py.emulator.strips.strip import LaneChunk
+from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
 from luthier_py.isa.instruction import Inst, Operand
 from luthier_py.isa.registers import RegFile
 from luthier_py.isa.semantics.algebra import U32, U64, Prim, Value, ctz, select
@@ -47,7 +47,7 @@ def _other_half(w: WaveCode, source: Operand, target: int) -> None:
     if w.wave_size == 64:
         moved, _ = shuffle_row(w, row_of(register(source)), [lane ^ 32 for lane in range(64)])
         w.emitter.emit(f"store <64 x i32> {moved}, ptr {w.row(TEMPORARY_ROW)}, align 64")
-        w.put_off(lambda chunk: chunk.write_row(target, chunk.row(TEMPORARY_ROW)))
+        w.put_off(lambda strip: strip.write_row(target, strip.row(TEMPORARY_ROW)))
 
 
 def gather_in_row(w: WaveCode, inst: Inst, row: GatherInRow) -> None:
@@ -57,16 +57,16 @@ def gather_in_row(w: WaveCode, inst: Inst, row: GatherInRow) -> None:
     own = row_of(register(inst["src1"])) if row.own else None
     words = [] if row.own else [read_scalar(inst[name], 32, w.context) for name in ("src1", "src2")]
 
-    def write(chunk: LaneChunk) -> None:
-        lane = chunk.ops.apply(Prim.LANE, U32)
+    def write(strip: LaneStrip) -> None:
+        lane = strip.ops.apply(Prim.LANE, U32)
         if own is not None:
-            picked = chunk.row(own)
+            picked = strip.row(own)
         else:
-            low, high = map(chunk.splat, words)
+            low, high = map(strip.splat, words)
             picked = select((lane & 8).ne(0), high, low) >> ((lane & 7) << 2)
         first = (lane & 0xFFFFFFF0) ^ (16 if row.other_row else 0)
-        chunk.write_row(_ASKED_ROW, (first | picked & 15) << 2)
-        chunk.write_row(_ONES_ROW, chunk.ops.constant(U32, 1))
+        strip.write_row(_ASKED_ROW, (first | picked & 15) << 2)
+        strip.write_row(_ONES_ROW, strip.ops.constant(U32, 1))
 
     w.put_off_ahead(write)
     mask = w.ops.constant(U64, -1) if fetches else w.exec().to(U64)
@@ -75,9 +75,9 @@ def gather_in_row(w: WaveCode, inst: Inst, row: GatherInRow) -> None:
     if keeps:
         permute_backward(w, mask, _ASKED_ROW, _ONES_ROW, _GIVEN_ROW)
 
-    def finish(chunk: LaneChunk) -> None:
-        new = chunk.row(TEMPORARY_ROW)
-        chunk.write_row(target, select(chunk.row(_GIVEN_ROW).ne(0), new, chunk.row(target)) if keeps else new)
+    def finish(strip: LaneStrip) -> None:
+        new = strip.row(TEMPORARY_ROW)
+        strip.write_row(target, select(strip.row(_GIVEN_ROW).ne(0), new, strip.row(target)) if keeps else new)
 
     w.put_off(finish)
 
@@ -137,7 +137,7 @@ def permute(w: WaveCode, inst: Inst, row: Permute) -> None:
                  ("ptr", w.row(row_of(address))), ("ptr", w.row(row_of(data))), ("ptr", w.row(TEMPORARY_ROW))]
     reach = 32 if w.settings.target.permutes_halves else w.wave_size
     w.emitter.support("void", f"{'permute' if row is Permute.FORWARD else 'bpermute'}_{reach}", arguments)
-    w.put_off(lambda chunk: chunk.write_row(row_of(target), chunk.row(TEMPORARY_ROW)))
+    w.put_off(lambda strip: strip.write_row(row_of(target), strip.row(TEMPORARY_ROW)))
 
 
 def _swizzle(w: WaveCode, inst: Inst, target: int) -> None:
@@ -149,7 +149,7 @@ def _swizzle(w: WaveCode, inst: Inst, target: int) -> None:
     vector = f"<{w.wave_size} x i32>"
     kept = w.emitter.let(f"select <{w.wave_size} x i1> {mask}, {vector} {whole}, {vector} zeroinitializer")
     w.emitter.emit(f"store {vector} {kept}, ptr {place}, align 64")
-    w.put_off(lambda chunk: chunk.write_row(target, chunk.row(TEMPORARY_ROW)))
+    w.put_off(lambda strip: strip.write_row(target, strip.row(TEMPORARY_ROW)))
 
 
 def swap_rows(w: WaveCode, inst: Inst, row: SwapRows) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from luthier_py.emulator.records.layout import TIME, TIME_COUNTERS, TIME_PATTERNS, WAVE
-from luthier_py.emulator.strips.emitter import Emitter
+from luthier_py.emulator.vector_regions.emitter import Emitter
 from luthier_py.isa.costs import cost_of
 from luthier_py.isa.cycles import Pipe, Work, cycle_model
 from luthier_py.isa.instruction import Counter, Inst

@@ -2,7 +2,7 @@
 
 In: the DPP fields of an instruction. Out: the source operand as each lane sees it, and which lanes
 are written. Sources: AMD Instinct MI200 ISA, 6.6; RDNA 3 ISA, 7.7 (DPP16 and DPP8). A row is 16 lanes, which is a
-chunk: most controls stay inside it. For the others the whole row is moved, before the strip, to a temporary one.
+strip: most controls stay inside it. For the others the whole row is moved, before the region, to a temporary one.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from luthier_py.emulator.instructions.wave_code import WaveCode
-from luthier_py.emulator.records.layout import CHUNK, TEMPORARY_ROW
-from luthier_py.emulator.strips.strip import FULL, LaneChunk
+from luthier_py.emulator.records.layout import STRIP, TEMPORARY_ROW
+from luthier_py.emulator.vector_regions.lane_strip import FULL, LaneStrip
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.semantics.algebra import BOOL, U32, Prim, Value, select
@@ -27,22 +27,22 @@ _EIGHTS_FETCH_INACTIVE = 0xEA  # the code in src0 that says so
 
 def row_sources(control: int) -> tuple[int | None, ...]:
     """For each lane of a row the lane it reads, None where that is outside the row."""
-    lanes = range(CHUNK)
+    lanes = range(STRIP)
     if control <= 0xFF:  # quad_perm
         return tuple((lane & ~3) | (control >> 2 * (lane & 3) & 3) for lane in lanes)
     amount = control & 0xF
     if 0x101 <= control <= 0x10F:  # row_shl: lane i reads lane i + amount
-        return tuple(lane + amount if lane + amount < CHUNK else None for lane in lanes)
+        return tuple(lane + amount if lane + amount < STRIP else None for lane in lanes)
     if 0x111 <= control <= 0x11F:  # row_shr
         return tuple(lane - amount if lane >= amount else None for lane in lanes)
     if 0x121 <= control <= 0x12F:  # row_ror
-        return tuple((lane - amount) % CHUNK for lane in lanes)
+        return tuple((lane - amount) % STRIP for lane in lanes)
     if control == 0x140:  # row_mirror
-        return tuple(CHUNK - 1 - lane for lane in lanes)
+        return tuple(STRIP - 1 - lane for lane in lanes)
     if control == 0x141:  # row_half_mirror
         return tuple(lane ^ 7 for lane in lanes)
     if 0x150 <= control <= 0x15F:  # row_newbcast, row_share
-        return (amount,) * CHUNK
+        return (amount,) * STRIP
     if 0x160 <= control <= 0x16F:  # row_xmask
         return tuple(lane ^ amount for lane in lanes)
     if control >= _EIGHTS:  # of each eight lanes: three bits of the control for each
@@ -53,7 +53,7 @@ def row_sources(control: int) -> tuple[int | None, ...]:
 def wave_sources(control: int, lanes: int) -> tuple[int | None, ...]:
     """The same for controls that cross rows, for all lanes of a wave."""
     if control == _BROADCAST_15:  # the last lane of a row, to the next row
-        return tuple(lane // CHUNK * CHUNK - 1 if lane >= CHUNK else None for lane in range(lanes))
+        return tuple(lane // STRIP * STRIP - 1 if lane >= STRIP else None for lane in range(lanes))
     if control == _BROADCAST_31:  # lane 31, to the upper half
         return tuple(31 if lane >= 32 else None for lane in range(lanes))
     step, wraps = {0x130: (1, False), 0x134: (1, True), 0x138: (-1, False), 0x13C: (-1, True)}.get(control, (0, False))
@@ -94,50 +94,50 @@ class Dpp:
         row_sources(control)  # refuses what is not supported
         return Dpp(control, row_mask, banks, bool(bound), fetched is not None and bool(fetched.value))
 
-    def read(self, chunk: LaneChunk, row: int) -> Value:
+    def read(self, strip: LaneStrip, row: int) -> Value:
         """The row's values moved between lanes; 0 where the source is out of range or not in EXEC."""
         if self.moved_from is not None:
-            return chunk.row(_MOVED_ROW + row - self.moved_from)
-        moved = _shuffle(chunk, chunk.whole_row(row), self.control)
-        valid = self._valid(chunk)
+            return strip.row(_MOVED_ROW + row - self.moved_from)
+        moved = _shuffle(strip, strip.whole_row(row), self.control)
+        valid = self._valid(strip)
         return moved if valid is None else select(valid, moved, 0)
 
-    def compute_enabled_lanes(self, chunk: LaneChunk) -> Value | None:
+    def compute_enabled_lanes(self, strip: LaneStrip) -> Value | None:
         """Lanes that may be written, beside EXEC; None for all."""
-        enabled = None if self.bound_control else self._valid(chunk)
+        enabled = None if self.bound_control else self._valid(strip)
         if self.row_mask != _ALL or self.bank_mask != _ALL:
-            masked = self._compute_row_bank_mask(chunk)
+            masked = self._compute_row_bank_mask(strip)
             enabled = masked if enabled is None else enabled & masked
         return enabled
 
-    def _valid(self, chunk: LaneChunk) -> Value | None:
+    def _valid(self, strip: LaneStrip) -> Value | None:
         """Lanes whose source is in range and in EXEC."""
         if self.moved_from is not None:
-            return chunk.lanes_of(self.valid)
+            return strip.lanes_of(self.valid)
         sources = row_sources(self.control)
         valid = None
         if None in sources:
             flags = ", ".join("i1 false" if source is None else "i1 true" for source in sources)
-            valid = chunk.ops.value(BOOL, f"<{flags}>")
-        if chunk.mask == FULL or self.fetch_inactive:
+            valid = strip.ops.value(BOOL, f"<{flags}>")
+        if strip.mask == FULL or self.fetch_inactive:
             return valid
-        active = _shuffle(chunk, chunk.lanes_of(chunk.mask), self.control)
+        active = _shuffle(strip, strip.lanes_of(strip.mask), self.control)
         return active if valid is None else valid & active
 
-    def _compute_row_bank_mask(self, chunk: LaneChunk) -> Value:
-        """Row and bank masks: a row is a chunk, a bank four lanes of it."""
-        lane = chunk.ops.apply(Prim.LANE, U32)
-        row = chunk.ops.constant(U32, self.row_mask) >> (lane >> 4)
-        bank = chunk.ops.constant(U32, self.bank_mask) >> ((lane >> 2) & 3)
+    def _compute_row_bank_mask(self, strip: LaneStrip) -> Value:
+        """Row and bank masks: a row is a strip, a bank four lanes of it."""
+        lane = strip.ops.apply(Prim.LANE, U32)
+        row = strip.ops.constant(U32, self.row_mask) >> (lane >> 4)
+        bank = strip.ops.constant(U32, self.bank_mask) >> ((lane >> 2) & 3)
         return (row & bank & 1).ne(0)
 
 
-def _shuffle(chunk: LaneChunk, value: Value, control: int) -> Value:
+def _shuffle(strip: LaneStrip, value: Value, control: int) -> Value:
     """Lanes without a source read poison: every user replaces it by a select that does not look at it."""
-    name = chunk.ops.name(value.type)
+    name = strip.ops.name(value.type)
     picked = ", ".join("i32 poison" if source is None else f"i32 {source}" for source in row_sources(control))
-    moved = f"shufflevector {name} {chunk.ops.text(value)}, {name} poison, <{CHUNK} x i32> <{picked}>"
-    return chunk.ops.let(value.type, moved)
+    moved = f"shufflevector {name} {strip.ops.text(value)}, {name} poison, <{STRIP} x i32> <{picked}>"
+    return strip.ops.let(value.type, moved)
 
 
 def _move(w: WaveCode, row: int, rows: int, sources: tuple[int | None, ...]) -> str:

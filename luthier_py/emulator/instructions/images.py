@@ -19,7 +19,7 @@ from luthier_py.emulator.instructions.surfaces import SurfaceElement, convert, f
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.native.elements import REFUSED
 from luthier_py.emulator.records.layout import AGPR_ROW, TEMPORARY_MASKS, TEMPORARY_ROW, ZERO_ROW, SurfaceRefusal
-from luthier_py.emulator.strips.strip import LaneChunk
+from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
 from luthier_py.errors import Unsupported
 from luthier_py.isa.element_formats import UNBOUND
 from luthier_py.isa.images import DIMENSIONS
@@ -98,7 +98,7 @@ def _detect_undeclared_array(inst: Inst, resource: ImageResource) -> Value:
     return (~arrays if field(inst, "da") else arrays) | resource.type.eq(PictureType.CUBE)
 
 
-def _coordinates(chunk: LaneChunk, inst: Inst, halves: bool) -> list[Value]:
+def _coordinates(strip: LaneStrip, inst: Inst, halves: bool) -> list[Value]:
     """All that there may be, of 16 bits if the instruction says so, packed then."""
     operands = [operand for operand in inst.operands if operand.name.startswith("vaddr")
                 and operand.reg is not None and operand.kind is not OperandKind.ABSENT]
@@ -108,8 +108,8 @@ def _coordinates(chunk: LaneChunk, inst: Inst, halves: bool) -> list[Value]:
     else:
         rows = [row_of(operand.reg) + i for operand in operands if operand.reg for i in range(operand.reg.dwords)]
     if halves:
-        return [(chunk.row(row) >> shift) & 0xFFFF for row in rows for shift in (0, 16)]
-    return [chunk.row(row) for row in rows]
+        return [(strip.row(row) >> shift) & 0xFFFF for row in rows for shift in (0, 16)]
+    return [strip.row(row) for row in rows]
 
 
 def _extent(r: ImageResource) -> tuple[Value, Value]:
@@ -142,9 +142,9 @@ def _places(access: AccessCode, inst: Inst, row: ImageMove | ImageAtomic, r: Ima
     flat, between = single | lines, lines | r.type.eq(PictureType.TWO_D)
     counts = (single, between, ~(single | between))  # of coordinates, behind which the level comes
 
-    def write(chunk: LaneChunk) -> None:
-        given, splat = _coordinates(chunk, inst, halves), chunk.splat
-        zero = chunk.ops.constant(U32, 0)
+    def write(strip: LaneStrip) -> None:
+        given, splat = _coordinates(strip, inst, halves), strip.splat
+        zero = strip.ops.constant(U32, 0)
         x, y, z = (*given, zero, zero)[:3]
         line = select(splat(flat), zero, y)
         layer = select(splat(lines), y, select(splat(deep), z, zero))
@@ -152,9 +152,9 @@ def _places(access: AccessCode, inst: Inst, row: ImageMove | ImageAtomic, r: Ima
         for number, found in zip(range(1, len(given) if level else 0), counts, strict=False):
             mip = select(splat(found), given[number], mip)
         inside = (x < splat(r.width)) & (line < splat(height)) & (layer < splat(layers)) & mip.eq(0)
-        chunk.write_mask(TEMPORARY_MASKS[0], inside)
+        strip.write_mask(TEMPORARY_MASKS[0], inside)
         place = (layer + splat(skipped)).to(U64) * splat(slice_bytes) + line.to(U64) * splat(row_bytes).to(U64)
-        chunk.write_pair(_ADDRESS_ROW, splat(r.base) + place + x.to(U64) * splat(size).to(U64))
+        strip.write_pair(_ADDRESS_ROW, splat(r.base) + place + x.to(U64) * splat(size).to(U64))
 
     w.put_off_ahead(write, TEMPORARY_MASKS[0])
     return w.scalars.read(TEMPORARY_MASKS[0], w.wave_size // 32).to(U64)
@@ -170,11 +170,11 @@ def _query(access: AccessCode, inst: Inst, r: ImageResource) -> None:
     sizes = [r.width, height, layers, w.ops.constant(U32, 1)]
     order = [place for place in range(4) if field(inst, "dmask") >> place & 1]
 
-    def write(chunk: LaneChunk) -> None:
-        exists = _coordinates(chunk, inst, halves)[0].eq(0)
+    def write(strip: LaneStrip) -> None:
+        exists = _coordinates(strip, inst, halves)[0].eq(0)
         for number, place in enumerate(order):
-            value = chunk.splat(sizes[place])
-            chunk.write_row(target + number, value if place == 3 else select(exists, value, 0))
+            value = strip.splat(sizes[place])
+            strip.write_row(target + number, value if place == 3 else select(exists, value, 0))
 
     w.put_off(write)
 
@@ -197,8 +197,8 @@ def _atomic(access: AccessCode, inst: Inst, row: ImageAtomic, inside: Value, siz
         return
     outside = str((exec_mask & ~inside).to(Type(Kind.UINT, w.wave_size)).ref)
 
-    def clear(chunk: LaneChunk) -> None:
+    def clear(strip: LaneStrip) -> None:
         for word in range(bits // 32):
-            chunk.write_row(result + word, select(chunk.lanes_of(outside), 0, chunk.row(result + word)))
+            strip.write_row(result + word, select(strip.lanes_of(outside), 0, strip.row(result + word)))
 
     w.put_off(clear)

@@ -10,7 +10,7 @@ from luthier_py.emulator.instructions.access import AccessCode
 from luthier_py.emulator.instructions.crosslane import permute_backward
 from luthier_py.emulator.instructions.operands import read_scalar, register, row_of
 from luthier_py.emulator.records.layout import TEMPORARY_MASKS, TEMPORARY_ROW, SurfaceRefusal
-from luthier_py.emulator.strips.strip import LaneChunk
+from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.semantics.algebra import U32, U64, Prim, Value, select
 from luthier_py.isa.semantics.crossings import GatherInGroup
@@ -31,21 +31,21 @@ def gather_in_group(access: AccessCode, inst: Inst, row: GatherInGroup) -> None:
     active = w.exec()
     access.refuse_where(active.ne(0) & unknown, SurfaceRefusal.LANE_GROUP)
     if addresses:
-        w.put_off(lambda chunk: chunk.write_row(
-            target, _select_lane_in_group(chunk.ops.apply(Prim.LANE, U32), chunk.row(source), chunk.splat(size)) << 2))
+        w.put_off(lambda strip: strip.write_row(
+            target, _select_lane_in_group(strip.ops.apply(Prim.LANE, U32), strip.row(source), strip.splat(size)) << 2))
         return
 
-    def ask(chunk: LaneChunk) -> None:
-        lane = chunk.ops.apply(Prim.LANE, U32)
-        asked = _compute_source_lane(row, lane, chunk.splat(away), chunk.splat(size))
-        chunk.write_row(_ASKED_ROW, asked << 2)
-        chunk.write_mask(_MISSING, ((chunk.splat(active) >> asked) & 1).eq(0))
+    def ask(strip: LaneStrip) -> None:
+        lane = strip.ops.apply(Prim.LANE, U32)
+        asked = _compute_source_lane(row, lane, strip.splat(away), strip.splat(size))
+        strip.write_row(_ASKED_ROW, asked << 2)
+        strip.write_mask(_MISSING, ((strip.splat(active) >> asked) & 1).eq(0))
 
     w.put_off_ahead(ask, _MISSING)
     missing = w.scalars.read(_MISSING, w.wave_size // 32)
     access.refuse_where(missing.ne(0), SurfaceRefusal.OTHER_LANE)
     permute_backward(w, active.to(U64), _ASKED_ROW, source, TEMPORARY_ROW)
-    w.put_off(lambda chunk: chunk.write_row(target, chunk.row(TEMPORARY_ROW)))
+    w.put_off(lambda strip: strip.write_row(target, strip.row(TEMPORARY_ROW)))
 
 
 def _select_lane_in_group(lane: Value, number: Value, size: Value) -> Value:

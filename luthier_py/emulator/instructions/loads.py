@@ -1,7 +1,7 @@
-"""Loads and stores inside strips: a chunk of lanes at a time, between memory and the values of the loop.
+"""Loads and stores inside regions: a strip of lanes at a time, between memory and the values of the loop.
 
-In: addresses and rows of a load or store of whole dwords. Out: code in the strip's loop. Where that is for even lanes
-(open_strip), the chunk is a vector load or store, or a broadcast. Elsewhere stores are no part of loops, and a load is
+In: addresses and rows of a load or store of whole dwords. Out: code in the region's loop. Where that is for even lanes
+(open_strip), the strip is a vector load or store, or a broadcast. Elsewhere stores are no part of loops, and a load is
 the same if the lanes' addresses are consecutive or equal, and inside what was last accessed (or LDS). Other lanes
 of LDS are picked one by one; everything else calls a support function for these lanes.
 
@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from luthier_py.emulator.instructions.wave_code import WaveCode
-from luthier_py.emulator.records.layout import CHUNK, LOADED_ROW, SITE
-from luthier_py.emulator.strips.emitter import Emitter
-from luthier_py.emulator.strips.strip import FULL, ChunkPlace, LaneAccess, LaneChunk
+from luthier_py.emulator.records.layout import LOADED_ROW, SITE, STRIP
+from luthier_py.emulator.vector_regions.emitter import Emitter
+from luthier_py.emulator.vector_regions.lane_strip import FULL, LaneAccess, LaneStrip, StripPlace
 from luthier_py.isa.semantics.algebra import U32, Value
 
-_WORDS = f"<{CHUNK} x i32>"
+_WORDS = f"<{STRIP} x i32>"
 _ZEROS = f"{_WORDS} zeroinitializer"
 _ADDRESS_ROW = LOADED_ROW + 8  # a pair, for lanes that go one by one
 
@@ -49,23 +49,23 @@ class _ChunkMove:
     distance: int
 
 
-class ChunkLoad(_ChunkMove):
+class StripLoad(_ChunkMove):
     """A load."""
 
     __slots__ = ()
 
-    def write(self, chunk: LaneChunk) -> None:
-        """See Strip.add."""
-        place = chunk.place_of(self.where.access(self.site, 4 * self.words, self.distance, stores=False))
+    def write(self, strip: LaneStrip) -> None:
+        """See Region.add."""
+        place = strip.place_of(self.where.access(self.site, 4 * self.words, self.distance, stores=False))
         if place is not None:
-            self._write_from(chunk, place)
+            self._write_from(strip, place)
         elif self.where.kind != "private":
-            self._write_anywhere(chunk)
+            self._write_anywhere(strip)
 
     def finish(self) -> None:
-        """After all chunks."""
+        """After all strips."""
 
-    def _write_from(self, chunk: LaneChunk, place: ChunkPlace) -> None:
+    def _write_from(self, strip: LaneStrip, place: StripPlace) -> None:
         rows = [target + word for target in self.rows for word in range(self.words)]
         if place.row_bytes:
             pointers = _in_rows(self.w.emitter, place, self.words)
@@ -74,63 +74,63 @@ class ChunkLoad(_ChunkMove):
             read = self._vectors if place.follows else self._broadcasts
             values = [value for pointer in self._pointers(place.pointer) for value in read(pointer)]
         for row, value in zip(rows, values, strict=True):
-            chunk.write_row(row, Value(chunk.ops, U32, value))
+            strip.write_row(row, Value(strip.ops, U32, value))
 
-    def _write_anywhere(self, chunk: LaneChunk) -> None:
+    def _write_anywhere(self, strip: LaneStrip) -> None:
         e = self.w.emitter
-        offsets = str(chunk.row(self.where.row).ref)
-        highs = str(chunk.row(self.where.row + 1).ref) if self._far else ""
-        lanes = _Lanes(e, chunk, offsets, highs)
+        offsets = str(strip.row(self.where.row).ref)
+        highs = str(strip.row(self.where.row + 1).ref) if self._far else ""
+        lanes = _Lanes(e, strip, offsets, highs)
         in_lds = self.where.kind == "lds"
-        active = chunk.ops.text(chunk.lanes_of(chunk.mask)) if in_lds and chunk.mask != FULL else ""
-        at, into, room = self._place(chunk, lanes)
+        active = strip.ops.text(strip.lanes_of(strip.mask)) if in_lds and strip.mask != FULL else ""
+        at, into, room = self._place(strip, lanes)
         even, same = lanes.are_even(self.words), lanes.are_same()
         labels = {hint: e.label(hint) for hint in ("consecutive", "varied", "equal", "single", "got", "loaded")}
         size = 4 * self.words
-        e.branch(self._inside(into, room, even, CHUNK * size), labels["consecutive"], labels["varied"])
-        chunk.place(labels["consecutive"])
+        e.branch(self._inside(into, room, even, STRIP * size), labels["consecutive"], labels["varied"])
+        strip.place(labels["consecutive"])
         consecutive = [value for place in self._places(at) for value in self._vectors(place)]
         e.emit(f"br label %{labels['loaded']}")
-        chunk.place(labels["varied"])
+        strip.place(labels["varied"])
         e.branch(self._inside(into, room, same, size), labels["equal"], labels["single"])
-        chunk.place(labels["equal"])
+        strip.place(labels["equal"])
         equal = [value for place in self._places(at) for value in self._broadcasts(place)]
         e.emit(f"br label %{labels['loaded']}")
-        chunk.place(labels["single"])
+        strip.place(labels["single"])
         ways = [(consecutive, labels["consecutive"]), (equal, labels["equal"])]
         if in_lds:
             picking = e.label("picking")
-            ways.append((self._gather_from_lds(chunk, offsets, active, picking), picking))
+            ways.append((self._gather_from_lds(strip, offsets, active, picking), picking))
             e.emit(f"br label %{labels['loaded']}")
-            chunk.place(f"{picking}.not")
-        self._call(chunk, offsets, highs, labels["got"])
-        single = [e.let(f"load {_WORDS}, ptr {self._locate_loaded_row(chunk, i)}, align 64") for i in range(len(equal))]
+            strip.place(f"{picking}.not")
+        self._call(strip, offsets, highs, labels["got"])
+        single = [e.let(f"load {_WORDS}, ptr {self._locate_loaded_row(strip, i)}, align 64") for i in range(len(equal))]
         ways.append((single, labels["got"]))
         e.emit(f"br label %{labels['loaded']}")
-        chunk.place(labels["loaded"])
+        strip.place(labels["loaded"])
         rows = [target + word for target in self.rows for word in range(self.words)]
         for number, row in enumerate(rows):
             found = ", ".join(f"[ {values[number]}, %{label} ]" for values, label in ways)
-            chunk.write_row(row, Value(chunk.ops, U32, e.let(f"phi {_WORDS} {found}")))
+            strip.write_row(row, Value(strip.ops, U32, e.let(f"phi {_WORDS} {found}")))
 
-    def _gather_from_lds(self, chunk: LaneChunk, offsets: str, active: str, label: str) -> list[str]:
+    def _gather_from_lds(self, strip: LaneStrip, offsets: str, active: str, label: str) -> list[str]:
         """Of LDS, where all ``active`` lanes are inside; else at ``label``.not. Other lanes read anything."""
-        e, (begin, size) = self.w.emitter, chunk.lds_bounds()
-        last = chunk.before(f"add i64 {self.where.base.ref}, {4 * self.words + self.distance}")
-        most = chunk.before(f"sub i64 {size}, {last}")
-        room = chunk.before(f"icmp sge i64 {most}, 0")
-        limit = chunk.splat(Value(self.w.ops, U32, chunk.before(f"trunc i64 {most} to i32")))
+        e, (begin, size) = self.w.emitter, strip.lds_bounds()
+        last = strip.before(f"add i64 {self.where.base.ref}, {4 * self.words + self.distance}")
+        most = strip.before(f"sub i64 {size}, {last}")
+        room = strip.before(f"icmp sge i64 {most}, 0")
+        limit = strip.splat(Value(self.w.ops, U32, strip.before(f"trunc i64 {most} to i32")))
         if active:
-            offsets = e.let(f"select <{CHUNK} x i1> {active}, {_WORDS} {offsets}, {_ZEROS}")
-        beyond = e.call(_WORDS, f"llvm.usub.sat.v{CHUNK}i32", [(_WORDS, offsets), (_WORDS, str(limit.ref))])
-        e.branch(e.let(f"and i1 {room}, {e.all_zero(CHUNK, beyond)}"), label, f"{label}.not")
-        chunk.place(label)
+            offsets = e.let(f"select <{STRIP} x i1> {active}, {_WORDS} {offsets}, {_ZEROS}")
+        beyond = e.call(_WORDS, f"llvm.usub.sat.v{STRIP}i32", [(_WORDS, offsets), (_WORDS, str(limit.ref))])
+        e.branch(e.let(f"and i1 {room}, {e.all_zero(STRIP, beyond)}"), label, f"{label}.not")
+        strip.place(label)
         found = []
         for part in range(len(self.rows)):
             for word in range(self.words):
                 start = f"add i64 {begin}, {self.where.base.ref}"
-                at = chunk.before(f"add i64 {chunk.before(start)}, {part * self.distance + 4 * word}")
-                place = chunk.before(f"inttoptr i64 {at} to ptr")
+                at = strip.before(f"add i64 {strip.before(start)}, {part * self.distance + 4 * word}")
+                place = strip.before(f"inttoptr i64 {at} to ptr")
                 found.append(e.support(_WORDS, "pick", [("ptr", place), (_WORDS, offsets)]))
         return found
 
@@ -138,16 +138,16 @@ class ChunkLoad(_ChunkMove):
     def _far(self) -> bool:
         return self.where.kind in ("far", "flat")
 
-    def _place(self, chunk: LaneChunk, lanes: _Lanes) -> tuple[str, str, str]:
+    def _place(self, strip: LaneStrip, lanes: _Lanes) -> tuple[str, str, str]:
         """Of the first lane: its address, the distance from the start of what may be accessed, and how much that is."""
         e, offset = self.w.emitter, lanes.first_offset()
         if self.where.kind == "lds":
-            begin, room = chunk.lds_bounds()
+            begin, room = strip.lds_bounds()
             into = e.let(f"add i64 {offset}, {self.where.base.ref}")
             return e.let(f"add i64 {into}, {begin}"), into, room
         at = e.let(f"add i64 {offset}, {self.where.base.ref}")
         begin = e.let(f"load i64, ptr {self.site}")
-        end_of_site = chunk.before(f"getelementptr i8, ptr {self.site}, i64 {SITE['end']}")
+        end_of_site = strip.before(f"getelementptr i8, ptr {self.site}, i64 {SITE['end']}")
         end = e.let(f"load i64, ptr {end_of_site}")
         return at, e.let(f"sub i64 {at}, {begin}"), e.let(f"sub i64 {end}, {begin}")
 
@@ -174,12 +174,12 @@ class ChunkLoad(_ChunkMove):
         return "" if self.where.kind == "lds" else " volatile"
 
     def _vectors(self, pointer: str) -> list[str]:
-        e, count = self.w.emitter, CHUNK * self.words
+        e, count = self.w.emitter, STRIP * self.words
         whole = f"<{count} x i32>"
         data = e.let(f"load{self._once} {whole}, ptr {pointer}, align 1")
         if self.words == 1:
             return [data]
-        picked = [", ".join(f"i32 {i * self.words + word}" for i in range(CHUNK)) for word in range(self.words)]
+        picked = [", ".join(f"i32 {i * self.words + word}" for i in range(STRIP)) for word in range(self.words)]
         return [e.let(f"shufflevector {whole} {data}, {whole} poison, {_WORDS} <{lanes}>") for lanes in picked]
 
     def _broadcasts(self, pointer: str) -> list[str]:
@@ -194,100 +194,100 @@ class ChunkLoad(_ChunkMove):
             found += [e.let(f"trunc i64 {half} to i32") for half in (both, e.let(f"lshr i64 {both}, 32"))]
         return [_splat(e, word) for word in found]
 
-    def _locate_loaded_row(self, chunk: LaneChunk, number: int) -> str:
-        """Pointer to this chunk of a row where a support function leaves what it loaded."""
-        return chunk.address(LOADED_ROW + number)
+    def _locate_loaded_row(self, strip: LaneStrip, number: int) -> str:
+        """Pointer to this strip of a row where a support function leaves what it loaded."""
+        return strip.address(LOADED_ROW + number)
 
-    def _call(self, chunk: LaneChunk, offsets: str, highs: str, after: str) -> None:
-        """Load the chunk's lanes of EXEC one by one."""
+    def _call(self, strip: LaneStrip, offsets: str, highs: str, after: str) -> None:
+        """Load the strip's lanes of EXEC one by one."""
         e = self.w.emitter
         for row, values in ((_ADDRESS_ROW, offsets), (_ADDRESS_ROW + 1, highs)):
             if values:
-                e.emit(f"store {_WORDS} {values}, ptr {chunk.address(row)}, align 64")
-        rows = [chunk.rows_of_wave(row) for row in (_ADDRESS_ROW, LOADED_ROW, LOADED_ROW + self.words)]
+                e.emit(f"store {_WORDS} {values}, ptr {strip.address(row)}, align 64")
+        rows = [strip.rows_of_wave(row) for row in (_ADDRESS_ROW, LOADED_ROW, LOADED_ROW + self.words)]
         element = f"{'p' if len(self.rows) > 1 else ''}b{32 * self.words}"
         done = e.support("i1", f"{self.where.kind}_gather_{element}", [
-            ("ptr", "%wave"), ("i64", chunk.mask_of_lanes()), ("i64", str(self.where.base.ref)), ("ptr", rows[0]),
+            ("ptr", "%wave"), ("i64", strip.mask_of_lanes()), ("i64", str(self.where.base.ref)), ("ptr", rows[0]),
             ("ptr", rows[1]), ("ptr", self.site), ("i64", str(self.distance)), ("ptr", rows[2])])
         e.branch(done, after, "fault")
-        chunk.place(after)
+        strip.place(after)
 
 
-class ChunkStore(_ChunkMove):
+class StripStore(_ChunkMove):
     """A store."""
 
     __slots__ = ()
 
-    def write(self, chunk: LaneChunk) -> None:
-        """See WaveCode.put_off_call; nothing where the chunk does not know its place."""
+    def write(self, strip: LaneStrip) -> None:
+        """See WaveCode.put_off_call; nothing where the strip does not know its place."""
         e = self.w.emitter
-        place = chunk.place_of(self.where.access(self.site, 4 * self.words, self.distance, stores=True))
+        place = strip.place_of(self.where.access(self.site, 4 * self.words, self.distance, stores=True))
         if place is None:
             return
         if place.row_bytes:
             for word, pointer in enumerate(_in_rows(e, place, self.words)):
-                e.emit(f"store {_WORDS} {chunk.row(self.rows[0] + word).ref}, ptr {pointer}, align 64")
+                e.emit(f"store {_WORDS} {strip.row(self.rows[0] + word).ref}, ptr {pointer}, align 64")
             return
         for number, source in enumerate(self.rows):
             pointer = place.pointer
             if number:
                 pointer = e.let(f"getelementptr i8, ptr {pointer}, i64 {self.distance}")
-            data = _interleave_words(e, [str(chunk.row(source + word).ref) for word in range(self.words)])
-            e.emit(f"store <{CHUNK * self.words} x i32> {data}, ptr {pointer}, align 1")
+            data = _interleave_words(e, [str(strip.row(source + word).ref) for word in range(self.words)])
+            e.emit(f"store <{STRIP * self.words} x i32> {data}, ptr {pointer}, align 1")
 
     def finish(self) -> None:
-        """After all chunks."""
+        """After all strips."""
         if self.where.kind not in ("lds", "private"):
             self.w.note_change()
 
 
-def _in_rows(e: Emitter, place: ChunkPlace, words: int) -> list[str]:
+def _in_rows(e: Emitter, place: StripPlace, words: int) -> list[str]:
     """Pointers to each dword of private memory."""
     return [e.let(f"getelementptr i8, ptr {place.pointer}, i64 {place.row_bytes * word}") for word in range(words)]
 
 
 def _interleave_words(e: Emitter, words: list[str]) -> str:
     """Dwords of elements one after the other, from a vector of each dword."""
-    joined, width = words[0], CHUNK
+    joined, width = words[0], STRIP
     for word in words[1:]:
-        padding = ", ".join(f"i32 {i}" if i < CHUNK else "i32 poison" for i in range(width))
+        padding = ", ".join(f"i32 {i}" if i < STRIP else "i32 poison" for i in range(width))
         padded = e.let(f"shufflevector {_WORDS} {word}, {_WORDS} poison, <{width} x i32> <{padding}>")
-        order = ", ".join(f"i32 {i}" for i in range(width + CHUNK))
+        order = ", ".join(f"i32 {i}" for i in range(width + STRIP))
         pair = f"<{width} x i32> {joined}, <{width} x i32> {padded}"
-        joined, width = e.let(f"shufflevector {pair}, <{width + CHUNK} x i32> <{order}>"), width + CHUNK
-    if width == CHUNK:
+        joined, width = e.let(f"shufflevector {pair}, <{width + STRIP} x i32> <{order}>"), width + STRIP
+    if width == STRIP:
         return joined
-    order = ", ".join(f"i32 {word * CHUNK + lane}" for lane in range(CHUNK) for word in range(len(words)))
+    order = ", ".join(f"i32 {word * STRIP + lane}" for lane in range(STRIP) for word in range(len(words)))
     whole = f"<{width} x i32>"
     return e.let(f"shufflevector {whole} {joined}, {whole} poison, {whole} <{order}>")
 
 
 @dataclass(frozen=True, slots=True)
 class _Lanes:
-    """What is worked out about a chunk's addresses, once for all loads that have them from the same registers."""
+    """What is worked out about a strip's addresses, once for all loads that have them from the same registers."""
 
     e: Emitter
-    chunk: LaneChunk
+    strip: LaneStrip
     offsets: str
     highs: str  # upper halves, if addresses have 64 bits
 
     def first_offset(self) -> str:
         """Of the first lane, i64."""
-        return self.chunk.emit_once(self._first_offset, "offset", self.offsets, self.highs)
+        return self.strip.emit_once(self._first_offset, "offset", self.offsets, self.highs)
 
     def are_even(self, words: int) -> str:
         """Whether the lanes' addresses follow each other, ``words`` dwords apart."""
         key = "even", self.offsets, self.highs, words
-        return self.chunk.emit_once(lambda: self._are_even(words), *key)
+        return self.strip.emit_once(lambda: self._are_even(words), *key)
 
     def are_same(self) -> str:
         """Whether the lanes have one address."""
-        return self.chunk.emit_once(self._are_same, "same", self.offsets, self.highs)
+        return self.strip.emit_once(self._are_same, "same", self.offsets, self.highs)
 
     def _first(self) -> str:
         """Of the first lane, i32."""
         write = self.e.let
-        return self.chunk.emit_once(
+        return self.strip.emit_once(
             lambda: write(f"extractelement {_WORDS} {self.offsets}, i64 0"), "first", self.offsets
         )
 
@@ -302,7 +302,7 @@ class _Lanes:
     def _deltas(self) -> str:
         """Of each lane's lower half to the first one's."""
         e = self.e
-        return self.chunk.emit_once(lambda: e.let(f"sub {_WORDS} {self.offsets}, {_splat(e, self._first())}"),
+        return self.strip.emit_once(lambda: e.let(f"sub {_WORDS} {self.offsets}, {_splat(e, self._first())}"),
                                  "deltas", self.offsets)
 
     def _others(self) -> str:
@@ -313,13 +313,13 @@ class _Lanes:
             high = e.let(f"extractelement {_WORDS} {self.highs}, i64 0")
             return e.let(f"xor {_WORDS} {self.highs}, {_splat(e, high)}")
 
-        return self.chunk.emit_once(write, "others", self.highs)
+        return self.strip.emit_once(write, "others", self.highs)
 
     def _are_even(self, words: int) -> str:
         e = self.e
-        steps = ", ".join(f"i32 {4 * words * lane}" for lane in range(CHUNK))
+        steps = ", ".join(f"i32 {4 * words * lane}" for lane in range(STRIP))
         uneven = e.let(f"xor {_WORDS} {self._deltas()}, <{steps}>")
-        no_wrap = e.let(f"icmp ule i32 {self._first()}, {2**32 - 4 * words * CHUNK}")
+        no_wrap = e.let(f"icmp ule i32 {self._first()}, {2**32 - 4 * words * STRIP}")
         return e.let(f"and i1 {self._all_zero(uneven)}, {no_wrap}")
 
     def _are_same(self) -> str:
@@ -330,7 +330,7 @@ class _Lanes:
         e = self.e
         if self.highs:
             words = e.let(f"or {_WORDS} {words}, {self._others()}")
-        return e.all_zero(CHUNK, words)
+        return e.all_zero(STRIP, words)
 
 
 def _splat(e: Emitter, value: str) -> str:

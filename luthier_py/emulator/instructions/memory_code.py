@@ -17,8 +17,8 @@ from luthier_py.emulator.instructions.operands import field, present, read_scala
 from luthier_py.emulator.instructions.scalar_memory import atomic_name, scalar_memory
 from luthier_py.emulator.instructions.surfaces import beside_lanes, pass_to_lds
 from luthier_py.emulator.instructions.transfers import block, broadcast, copy
-from luthier_py.emulator.records.layout import PASSING_ROW, SCALED_ROW, TEMPORARY_ROW, ZERO_ROW
-from luthier_py.emulator.strips.strip import LaneChunk
+from luthier_py.emulator.records.layout import PROPAGATION_ROW, SCALED_ROW, TEMPORARY_ROW, ZERO_ROW
+from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
 from luthier_py.errors import Unsupported
 from luthier_py.isa.accesses import scales_offset
 from luthier_py.isa.instruction import Inst, Operand, OpFlag, Space
@@ -47,8 +47,8 @@ def memory(access: AccessCode, inst: Inst, row: object) -> None:
     elif isinstance(row, Atomic):
         _atomic(access, inst, row)
     elif isinstance(row, StoreFromLds):
-        access.call(Move("load_b32", PASSING_ROW), beside_lanes(access, inst, 1))
-        vector_buffer(access, inst, Move("store_b32", PASSING_ROW), 4)
+        access.call(Move("load_b32", PROPAGATION_ROW), beside_lanes(access, inst, 1))
+        vector_buffer(access, inst, Move("store_b32", PROPAGATION_ROW), 4)
     elif isinstance(row, FormatLoad | FormatStore):
         emit_formatted_buffer(access, inst, row)
     elif isinstance(row, LoadToLds):
@@ -86,16 +86,16 @@ def _two(access: AccessCode, inst: Inst, row: LoadTwo | StoreTwo, operation: str
 
 def _exchange_two(access: AccessCode, inst: Inst, row: ExchangeTwo) -> None:
     """What was there is kept until both have been exchanged: the result may be where the second's data are."""
-    target, kept = row_of(register(inst["vdst"])), PASSING_ROW
+    target, kept = row_of(register(inst["vdst"])), PROPAGATION_ROW
     for number in (0, 1):
         where = _lds(access, inst, field(inst, f"offset{number}") * row.stride)
         data = row_of(register(inst[f"data{number}"]))
         move = Move(f"atomic_swap_u{32 * row.dwords}", data, ZERO_ROW, kept + number * row.dwords)
         access.call(move, where)
 
-    def write(chunk: LaneChunk) -> None:
+    def write(strip: LaneStrip) -> None:
         for word in range(2 * row.dwords):
-            chunk.write_row(target + word, chunk.row(kept + word))
+            strip.write_row(target + word, strip.row(kept + word))
 
     access.w.put_off(write)
 
@@ -105,11 +105,11 @@ def _from_lds(access: AccessCode, inst: Inst, row: FromLds) -> None:
     if offset >> 15:
         raise Unsupported(f"{inst.op.mnemonic} that takes its second address from the register of the first")
     distance = 4 * ((offset & 0x7FFF) - ((offset & 0x4000) << 1))
-    access.w.put_off_ahead(lambda chunk: chunk.write_row(SCALED_ROW, chunk.row(row_of(address)) + distance))
+    access.w.put_off_ahead(lambda strip: strip.write_row(SCALED_ROW, strip.row(row_of(address)) + distance))
     where = replace(_lds(access, inst, 0), row=SCALED_ROW)
-    access.call(Move(f"load_b{row.atomic.bits}", PASSING_ROW), where)
+    access.call(Move(f"load_b{row.atomic.bits}", PROPAGATION_ROW), where)
     name = f"{atomic_name(access, row.atomic)}{_flushes(access, inst, row.atomic)}"
-    access.call(Move(name, PASSING_ROW, ZERO_ROW, TEMPORARY_ROW), _lds(access, inst, 0))
+    access.call(Move(name, PROPAGATION_ROW, ZERO_ROW, TEMPORARY_ROW), _lds(access, inst, 0))
 
 
 def _count_lanes(access: AccessCode, inst: Inst, row: LaneCount) -> None:
@@ -120,11 +120,11 @@ def _count_lanes(access: AccessCode, inst: Inst, row: LaneCount) -> None:
     active = access.mask()
     count = popcount(active).to(U32)
     base = (w.scalars.read(M0) & 0xFFFF).to(U64) + field(inst, "offset")
-    w.put_off(lambda chunk: chunk.write_row(TEMPORARY_ROW, chunk.splat(count)))
+    w.put_off(lambda strip: strip.write_row(TEMPORARY_ROW, strip.splat(count)))
     move = Move(f"atomic_{row.modify.name.lower()}_u32", TEMPORARY_ROW, ZERO_ROW, TEMPORARY_ROW + 1)
     access.call(move, Addresses("lds", base, ZERO_ROW, active & -active))
     before = read_first_row(w, TEMPORARY_ROW + 1)
-    w.put_off(lambda chunk: chunk.write_row(target, chunk.splat(before)))
+    w.put_off(lambda strip: strip.write_row(target, strip.splat(before)))
 
 
 def _element(bits: int, dwords: int, signed: bool) -> str:
@@ -139,29 +139,29 @@ def _load(access: AccessCode, inst: Inst, row: Load) -> None:
         return
     _vector(access, inst, Move(f"load_{element}", TEMPORARY_ROW), row.bytes)
 
-    def merge(chunk: LaneChunk) -> None:
-        old, new = chunk.row(target), chunk.row(TEMPORARY_ROW)
+    def merge(strip: LaneStrip) -> None:
+        old, new = strip.row(target), strip.row(TEMPORARY_ROW)
         loaded, kept = (new << 16, old & 0xFFFF) if row.half == "high" else (new & 0xFFFF, old & 0xFFFF0000)
-        chunk.write_row(target, loaded if access.w.settings.d16_clears else loaded | kept)
+        strip.write_row(target, loaded if access.w.settings.d16_clears else loaded | kept)
 
     access.w.put_off(merge)
 
 
 def _load_to_lds(access: AccessCode, inst: Inst, row: LoadToLds) -> None:
     given = _element(row.bits, row.dwords, row.signed)
-    _vector(access, inst, Move(f"load_{given}", PASSING_ROW), row.bytes)
+    _vector(access, inst, Move(f"load_{given}", PROPAGATION_ROW), row.bytes)
     pass_to_lds(access, inst, row.dwords)
 
 
 def _emit_transposed_load(access: AccessCode, inst: Inst, row: TransposedLoad) -> None:
-    target, loaded = row_of(register(inst["vdst"])), PASSING_ROW
+    target, loaded = row_of(register(inst["vdst"])), PROPAGATION_ROW
     _vector(access, inst, Move(f"load_b{32 * row.dwords}", loaded), 4 * row.dwords)
     access.w.settle()
     transpose(access.w, loaded, TEMPORARY_ROW, row)
 
-    def write(chunk: LaneChunk) -> None:
+    def write(strip: LaneStrip) -> None:
         for word in range(row.dwords):
-            chunk.write_row(target + word, chunk.row(TEMPORARY_ROW + word))
+            strip.write_row(target + word, strip.row(TEMPORARY_ROW + word))
 
     access.w.put_off(write)
 
@@ -170,7 +170,7 @@ def _store(access: AccessCode, inst: Inst, row: Store) -> None:
     source = row_of(register(inst.find("vdata") or inst["data0"]))
     if row.half == "high":
         data = source
-        access.w.put_off_ahead(lambda chunk: chunk.write_row(TEMPORARY_ROW, chunk.row(data) >> 16))
+        access.w.put_off_ahead(lambda strip: strip.write_row(TEMPORARY_ROW, strip.row(data) >> 16))
         source = TEMPORARY_ROW
     element = f"b{32 * row.dwords}" if row.bits == 32 else f"b{row.bits}"
     _vector(access, inst, Move(f"store_{element}", source), row.bytes)
@@ -235,7 +235,7 @@ def _address_row(access: AccessCode, operand: Operand | None) -> int:
     """Of an instruction without an operand for it: dwords, one for each lane."""
     if operand is not None:
         return row_of(register(operand))
-    access.w.put_off_ahead(lambda chunk: chunk.write_row(SCALED_ROW, chunk.ops.apply(Prim.LANE, U32) << 2))
+    access.w.put_off_ahead(lambda strip: strip.write_row(SCALED_ROW, strip.ops.apply(Prim.LANE, U32) << 2))
     return SCALED_ROW
 
 
@@ -255,7 +255,7 @@ def _scale_lane_offset(access: AccessCode, inst: Inst, addresses: Addresses, siz
     if addresses.kind not in ("near", "private"):
         raise Unsupported("scale_offset without an offset of a lane")
     own = addresses.row
-    access.w.put_off_ahead(lambda chunk: chunk.write_row(SCALED_ROW, chunk.row(own) * size))
+    access.w.put_off_ahead(lambda strip: strip.write_row(SCALED_ROW, strip.row(own) * size))
     return replace(addresses, row=SCALED_ROW)
 
 
@@ -264,8 +264,8 @@ def _whole(access: AccessCode, where: Addresses, kind: str, offset: Type, unit: 
     sign, or counts elements: that is no sum of 32 bits."""
     own, base = where.row, where.base
     wide = U64 if offset is U32 else I64
-    access.w.put_off_ahead(lambda chunk: chunk.write_pair(
-        SCALED_ROW, chunk.splat(base) + (chunk.row(own).as_(offset).to(wide) * unit).as_(U64)))
+    access.w.put_off_ahead(lambda strip: strip.write_pair(
+        SCALED_ROW, strip.splat(base) + (strip.row(own).as_(offset).to(wide) * unit).as_(U64)))
     return replace(where, kind=kind, base=access.w.ops.constant(U64, 0), row=SCALED_ROW)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from luthier_py.emulator.reading.discover import CodeBlock
-from luthier_py.emulator.strips.rounding import Arithmetic, Rounding
+from luthier_py.emulator.vector_regions.rounding import Arithmetic, Rounding
 from luthier_py.errors import Location, Unsupported
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.semantics import find_meaning

@@ -1,7 +1,7 @@
 """Operands of vector instructions: typed values in, typed results out, with all modifiers.
 
 In: an instruction and its signature. Out: for each source a reader that gives a typed value of one
-chunk, for each result a writer. What modifiers mean (abs, neg, clamp, omod, op_sel, SDWA selects,
+strip, for each result a writer. What modifiers mean (abs, neg, clamp, omod, op_sel, SDWA selects,
 DPP controls) stands here once, for every instruction. Sources: AMD Instinct MI200 ISA, 6.2, 6.4, 6.5.
 
 Invariant: scalar operands are read when the instruction is put off, vector ones when it is written.
@@ -12,7 +12,7 @@ from __future__ import annotations
 from luthier_py.emulator.instructions.dpp import Dpp
 from luthier_py.emulator.instructions.wave_code import OperandContext
 from luthier_py.emulator.records.layout import AGPR_ROW
-from luthier_py.emulator.strips.strip import LaneChunk
+from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import (
     SRC_EXECZ,
@@ -99,28 +99,28 @@ class Raw:
             return [str(self.constant & (1 << 64) - 1), *(str(self.constant >> at & (1 << 32) - 1) for at in (0, 32))]
         return [] if self.scalar is None else [str(one.ref) for one in (self.scalar, *self.halves)]
 
-    def read(self, chunk: LaneChunk, bits: int) -> Value:
+    def read(self, strip: LaneStrip, bits: int) -> Value:
         """Unsigned, ``bits`` wide (32 or 64)."""
         type = Type(Kind.UINT, bits)
         if self.constant is not None:
-            return chunk.literal(type, self.constant)
+            return strip.literal(type, self.constant)
         if self.scalar is not None:
-            return chunk.splat(self.scalar)
+            return strip.splat(self.scalar)
         assert self.row is not None
         if bits == 64:
             if self.dpp is not None:
-                return concat(self.dpp.read(chunk, self.row + 1), self.dpp.read(chunk, self.row))
-            return chunk.pair(self.row)
-        return self.dpp.read(chunk, self.row) if self.dpp is not None else chunk.row(self.row)
+                return concat(self.dpp.read(strip, self.row + 1), self.dpp.read(strip, self.row))
+            return strip.pair(self.row)
+        return self.dpp.read(strip, self.row) if self.dpp is not None else strip.row(self.row)
 
-    def read_half(self, chunk: LaneChunk, high: int) -> Value:
+    def read_half(self, strip: LaneStrip, high: int) -> Value:
         """One dword of a pair, or of more in vector registers."""
         if self.constant is not None:
-            return chunk.literal(U32, self.constant >> 32 * high)
+            return strip.literal(U32, self.constant >> 32 * high)
         if self.scalar is not None:
-            return chunk.splat(self.halves[high])
+            return strip.splat(self.halves[high])
         assert self.row is not None
-        return chunk.row(self.row + high)
+        return strip.row(self.row + high)
 
 
 def read_scalar(operand: Operand, bits: int, context: OperandContext) -> Value:
@@ -146,7 +146,7 @@ def read_scalar(operand: Operand, bits: int, context: OperandContext) -> Value:
 
 
 class SourceReader:
-    """One operand of the signature, ready to be read in a chunk. Without ``operand``: what ``reg`` holds, of a half its
+    """One operand of the signature, ready to be read in a strip. Without ``operand``: what ``reg`` holds, of a half its
     ``high`` one."""
 
     def __init__(self, slot: SignaturePart, operand: Operand | None, reg: Reg | None, inst: Inst,
@@ -168,13 +168,13 @@ class SourceReader:
         self.flush_half = slot.name == "zmix" or flushes and context.flushes_sources(
             F32 if context.mixes_by_f32 else F16)
 
-    def read(self, chunk: LaneChunk, element: int = 0) -> Value:
+    def read(self, strip: LaneStrip, element: int = 0) -> Value:
         """The typed value; of packed operands the element for the low (0) or high (1) result."""
         if self.count > 1:
-            return self._read_packed(chunk, element)
+            return self._read_packed(strip, element)
         if self.mixed:
-            return self._read_mixed(chunk)
-        value = self._select_part(self.raw.read(chunk, self.bits))
+            return self._read_mixed(strip)
+        value = self._select_part(self.raw.read(strip, self.bits))
         if self.type.bits == 8 * (self.type.bits // 8) and self.type.bits < self.bits:
             value = value.to(Type(Kind.UINT, self.type.bits))
         return self._finish(value, bool(self.modifiers & NEG), bool(self.modifiers & ABS))
@@ -196,23 +196,23 @@ class SourceReader:
         narrow = (value >> place).to(Type(Kind.UINT, bits))
         return (narrow.as_(narrow.type.signed) if self.modifiers & SEXT else narrow).to(U32)
 
-    def _read_packed(self, chunk: LaneChunk, element: int) -> Value:
+    def _read_packed(self, strip: LaneStrip, element: int) -> Value:
         if self.type.bits == 8:
-            return (self._select_part(self.raw.read(chunk, 32)) >> 8 * element).to(U8)
+            return (self._select_part(self.raw.read(strip, 32)) >> 8 * element).to(U8)
         high = bool(self.modifiers & (OP_SEL_HI if element else OP_SEL)) if self.by_halves else bool(element)
         if self.count > 2:
-            return self._finish(self.raw.read_half(chunk, element), False, False)
+            return self._finish(self.raw.read_half(strip, element), False, False)
         if self.type.bits == 32:
-            value = self.raw.read_half(chunk, high)
+            value = self.raw.read_half(strip, high)
         else:
-            value = self.raw.read(chunk, 32)
+            value = self.raw.read(strip, 32)
             value = (value >> 16 if high else value).to(U16)
         if not self.by_halves:  # neg and abs are of both
             return self._finish(value, bool(self.modifiers & NEG), bool(self.modifiers & ABS))
         return self._finish(value, bool(self.modifiers & (NEG_HI if element else NEG)), False)
 
-    def _read_mixed(self, chunk: LaneChunk) -> Value:
-        value = self.raw.read(chunk, 32)
+    def _read_mixed(self, strip: LaneStrip) -> Value:
+        value = self.raw.read(strip, 32)
         negate, absolute = bool(self.modifiers & NEG), bool(self.modifiers & ABS)
         if not self.modifiers & OP_SEL_HI:
             return self._finish(value, negate, absolute)
@@ -225,7 +225,7 @@ class SourceReader:
 
 
 class ResultWriter:
-    """One vector result of the signature, ready to be written in a chunk."""
+    """One vector result of the signature, ready to be written in a strip."""
 
     def __init__(self, slot: SignaturePart, operand: Operand, inst: Inst, context: OperandContext, dpp: Dpp | None,
                  row: Lanes) -> None:
@@ -243,28 +243,28 @@ class ResultWriter:
         self.flush = row.flushes and context.flushes_results(slot.type)
         self.passes_nan = not context.mode.clamps_nan
 
-    def write(self, chunk: LaneChunk, values: tuple[Value, ...]) -> None:
+    def write(self, strip: LaneStrip, values: tuple[Value, ...]) -> None:
         """``values``: one, or one for each packed element."""
         words = [self._finish(value) for value in values]
         if len(words) > 1 and words[0].type.bits == 32:
             if self.dpp is not None and len(words) == 2:
-                chunk.write_pair(self.row, self._keep_disabled(chunk, concat(words[1], words[0])))
+                strip.write_pair(self.row, self._keep_disabled(strip, concat(words[1], words[0])))
                 return
             for number, one in enumerate(words):
-                chunk.write_row(self.row + number, one)
+                strip.write_row(self.row + number, one)
             return
         word = words[0] if len(words) == 1 else concat(words[1], words[0])
         if word.type.bits == 64:
-            chunk.write_pair(self.row, self._keep_disabled(chunk, word))
+            strip.write_pair(self.row, self._keep_disabled(strip, word))
         else:
-            chunk.write_row(self.row, self._keep_disabled(chunk, self._merge_result(chunk, word)))
+            strip.write_row(self.row, self._keep_disabled(strip, self._merge_result(strip, word)))
 
-    def _keep_disabled(self, chunk: LaneChunk, word: Value) -> Value:
+    def _keep_disabled(self, strip: LaneStrip, word: Value) -> Value:
         """DPP leaves lanes alone whose source is out of range, or that the masks exclude."""
-        writes = None if self.dpp is None else self.dpp.compute_enabled_lanes(chunk)
+        writes = None if self.dpp is None else self.dpp.compute_enabled_lanes(strip)
         if writes is None:
             return word
-        return select(writes, word, chunk.pair(self.row) if word.type.bits == 64 else chunk.row(self.row))
+        return select(writes, word, strip.pair(self.row) if word.type.bits == 64 else strip.row(self.row))
 
     def _finish(self, value: Value) -> Value:
         """Output modifiers, then bits of at least 16."""
@@ -273,20 +273,20 @@ class ResultWriter:
             value = flush_denormals(value) if self.flush else value
         return value.as_(value.type.unsigned)
 
-    def _merge_result(self, chunk: LaneChunk, word: Value) -> Value:
+    def _merge_result(self, strip: LaneStrip, word: Value) -> Value:
         """The whole 32-bit register after a result of 32 bits or less."""
         if self.sdwa != SDWA_DWORD:
-            return self._sdwa(chunk, word)
+            return self._sdwa(strip, word)
         if word.type.bits == 32:
             return word
         if not self.keeps_high:
             return word.to(U32)
-        old = chunk.row(self.row)
+        old = strip.row(self.row)
         if self.high:
             return (old & 0xFFFF) | (word.to(U32) << 16)
         return (old & 0xFFFF0000) | word.to(U32)
 
-    def _sdwa(self, chunk: LaneChunk, word: Value) -> Value:
+    def _sdwa(self, strip: LaneStrip, word: Value) -> Value:
         bits, place = (16, 16 * (self.sdwa - SDWA_WORD)) if self.sdwa >= SDWA_WORD else (8, 8 * self.sdwa)
         narrow = word.to(U16 if bits == 16 else U8)
         if self.unused == UNUSED_SEXT:
@@ -294,7 +294,7 @@ class ResultWriter:
         placed = narrow.to(U32) << place
         if self.unused == UNUSED_PAD:
             return placed
-        return (chunk.row(self.row) & ~(((1 << bits) - 1) << place)) | placed
+        return (strip.row(self.row) & ~(((1 << bits) - 1) << place)) | placed
 
 
 def with_sign(value: Value, negate: bool, absolute: bool) -> Value:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from luthier_py.emulator.strips.strip import LaneChunk
+from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
 from luthier_py.isa.semantics.algebra import BOOL, U32, U64, Value, minimum, select
 from luthier_py.isa.target import Target
 
@@ -89,9 +89,9 @@ def _scale_stride(stride: Value, scale: Value) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class LanePlace:
-    """Where a chunk of lanes looks: index and offset as registers and instruction give them (u32)."""
+    """Where a strip of lanes looks: index and offset as registers and instruction give them (u32)."""
 
-    chunk: LaneChunk
+    strip: LaneStrip
     resource: BufferResource
     index: Value
     offset: Value
@@ -99,18 +99,18 @@ class LanePlace:
 
     def address(self) -> Value:
         """Of the first byte, u64."""
-        splat, r = self.chunk.splat, self.resource
+        splat, r = self.strip.splat, self.resource
         place = select(splat(r.swizzled), self._swizzle_offset(), self._linear())
         return splat(r.start) + place
 
     def inside(self, start: int, size: Value | int) -> Value:
         """Whether ``size`` bytes from ``start`` on, which are taken as a whole, are in range (BOOL)."""
-        size = self.chunk.ops.constant(U64, size) if isinstance(size, int) else self.chunk.splat(size)
-        found, r, splat = self._check_bounds(start, size), self.resource, self.chunk.splat
+        size = self.strip.ops.constant(U64, size) if isinstance(size, int) else self.strip.splat(size)
+        found, r, splat = self._check_bounds(start, size), self.resource, self.strip.splat
         return found & splat(r.bound)
 
     def _check_bounds(self, start: int, size: Value) -> Value:
-        r, splat, offset = self.resource, self.chunk.splat, self.offset.to(U64) + start
+        r, splat, offset = self.resource, self.strip.splat, self.offset.to(U64) + start
         records = splat(r.records)
         in_records = self.index.to(U64) < records
         if r.target.wide_resources:
@@ -130,7 +130,7 @@ class LanePlace:
 
     def _by_check(self, offset: Value, size: Value, in_records: Value) -> Value:
         """OOB_SELECT. Up to RDNA 2 it is the beginning that counts."""
-        r, splat = self.resource, self.chunk.splat
+        r, splat = self.resource, self.strip.splat
         stride, records = splat(r.stride).to(U64), splat(r.records)
         if r.target.generation == 10:
             offset, size = offset + (size - minimum(size, 4)), size.lift(1)
@@ -147,15 +147,15 @@ class LanePlace:
 
     def _less(self, records: Value) -> Value:
         """Bytes behind the scalar offset, which is part of the base."""
-        scalar = self.chunk.splat(self.resource.soffset)
+        scalar = self.strip.splat(self.resource.soffset)
         return select(records > scalar, records - scalar, 0)
 
     def _linear(self) -> Value:
-        return self.index.to(U64) * self.chunk.splat(self.resource.stride).to(U64) + self.offset.to(U64)
+        return self.index.to(U64) * self.strip.splat(self.resource.stride).to(U64) + self.offset.to(U64)
 
     def _swizzle_offset(self) -> Value:
         """Where ``index_stride`` records have their elements side by side. RDNA 4 counts the scalar offset in."""
-        r, splat = self.resource, self.chunk.splat
+        r, splat = self.resource, self.strip.splat
         element, together, stride = splat(r.element), splat(r.index_stride), splat(r.stride).to(U64)
         scalar = splat(self.resource.soffset).to(U32) if r.target.generation == 12 else self.offset.lift(0)
         offset = self.offset + scalar

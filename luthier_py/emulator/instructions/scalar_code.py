@@ -19,7 +19,7 @@ from luthier_py.emulator.instructions.operands import (
     with_sign,
 )
 from luthier_py.emulator.instructions.wave_code import WaveCode
-from luthier_py.emulator.strips.rounding import Arithmetic
+from luthier_py.emulator.vector_regions.rounding import Arithmetic
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import FLAT_SCR_LO, Inst, Operand
 from luthier_py.isa.registers import EXEC, M0, MODE, SCRATCH_BASE

@@ -11,7 +11,7 @@ from luthier_py.emulator.instructions.access import AccessCode, Move
 from luthier_py.emulator.instructions.buffers import scalar_buffer_load, scalar_buffer_room, short_load
 from luthier_py.emulator.instructions.loads import Addresses
 from luthier_py.emulator.instructions.operands import field, present, read_scalar, register
-from luthier_py.emulator.records.layout import PASSING_ROW, TEMPORARY_ROW, ZERO_ROW
+from luthier_py.emulator.records.layout import PROPAGATION_ROW, TEMPORARY_ROW, ZERO_ROW
 from luthier_py.isa.accesses import scales_offset
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.semantics.algebra import U32, U64, Value
@@ -79,12 +79,12 @@ def _atomic(access: AccessCode, inst: Inst, row: ScalarAtomic, offset: Value) ->
         address, inside = read_scalar(inst["sbase"], 64, w.context) + offset & ~3, w.ops.constant(U64, 1)
     data = register(inst.find("sdst") or inst["sdata"]).index
     compares = row.atomic.modify is Modify.COMPARE_SWAP
-    _put(access, PASSING_ROW, data, dwords * (1 + compares))
+    _put(access, PROPAGATION_ROW, data, dwords * (1 + compares))
     result = TEMPORARY_ROW
     for word in range(dwords):
         w.emitter.emit(f"store i32 0, ptr {w.row(result + word)}, align 4")
-    second = PASSING_ROW + dwords if compares else ZERO_ROW
-    move = Move(atomic_name(access, row.atomic), PASSING_ROW, second, result)
+    second = PROPAGATION_ROW + dwords if compares else ZERO_ROW
+    move = Move(atomic_name(access, row.atomic), PROPAGATION_ROW, second, result)
     access.support(move, Addresses("near", address, ZERO_ROW, inside))
     if OpFlag.ATOMIC_RETURN in inst.op.flags:
         for word in range(dwords):

@@ -20,7 +20,7 @@ from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.instructions.writers import WRITERS
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.records.layout import GIVEN_SHADOWS, ROUTED_SHADOWS, WRITTEN_LANES
-from luthier_py.emulator.strips.strip import LaneChunk
+from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
 from luthier_py.isa.float_results import FloatFormat
 from luthier_py.isa.instruction import Inst, OperandKind, OpFlag
 from luthier_py.isa.lost_denormals import find_flushed_denormals
@@ -90,11 +90,11 @@ def _cross(w: WaveCode, inst: Inst) -> None:
     dpp = Dpp.of(w, inst, GIVEN_SHADOWS, source.dwords)
     assert dpp is not None
 
-    def write(chunk: LaneChunk) -> None:
+    def write(strip: LaneStrip) -> None:
         for dword in range(source.dwords):
-            chunk.write_row(ROUTED_SHADOWS + dword, dpp.read(chunk, GIVEN_SHADOWS + dword))
-        one, enabled = chunk.ops.constant(U32, 1), dpp.compute_enabled_lanes(chunk)
-        chunk.write_row(WRITTEN_LANES, one if enabled is None else select(enabled, one, 0))
+            strip.write_row(ROUTED_SHADOWS + dword, dpp.read(strip, GIVEN_SHADOWS + dword))
+        one, enabled = strip.ops.constant(U32, 1), dpp.compute_enabled_lanes(strip)
+        strip.write_row(WRITTEN_LANES, one if enabled is None else select(enabled, one, 0))
 
     w.put_off_ahead(write)
 

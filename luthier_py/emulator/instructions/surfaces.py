@@ -13,7 +13,7 @@ from luthier_py.emulator.instructions.loads import Addresses
 from luthier_py.emulator.instructions.operands import field, register, row_of
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.native.elements import REFUSED
-from luthier_py.emulator.records.layout import PASSING_ROW
+from luthier_py.emulator.records.layout import PROPAGATION_ROW
 from luthier_py.isa.element_formats import decode_typed_format
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import M0
@@ -57,7 +57,7 @@ def convert(access: AccessCode, inst: Inst, row: FormatLoad | FormatStore, eleme
     """For the lanes of EXEC; only those of ``inside`` have memory, at the addresses in a pair of rows."""
     w, to_lds = access.w, isinstance(row, FormatLoad) and row.to_lds
     exec_mask = access.mask()
-    data = PASSING_ROW if to_lds else row_of(register(inst["vdata"]))
+    data = PROPAGATION_ROW if to_lds else row_of(register(inst["vdata"]))
     operation = "load" if isinstance(row, FormatLoad) else "store"
     w.settle()
     lanes = access.emit_element_checks(isinstance(row, FormatStore), inside, element.size, addresses)
@@ -71,12 +71,12 @@ def convert(access: AccessCode, inst: Inst, row: FormatLoad | FormatStore, eleme
         pass_to_lds(access, inst, 1)
     if isinstance(row, FormatLoad) and _layout(w, inst, row) in ("l", "h") and w.settings.d16_clears:
         loaded = 0xFFFF0000 if row.high else 0xFFFF
-        w.put_off(lambda chunk: chunk.write_row(data, chunk.row(data) & loaded))
+        w.put_off(lambda strip: strip.write_row(data, strip.row(data) & loaded))
 
 
 def pass_to_lds(access: AccessCode, inst: Inst, dwords: int) -> None:
     """Rows from PASSING_ROW on to LDS, at M0 and the instruction's offset, side by side for the lanes."""
-    access.call(Move(f"store_b{32 * dwords}", PASSING_ROW), beside_lanes(access, inst, dwords))
+    access.call(Move(f"store_b{32 * dwords}", PROPAGATION_ROW), beside_lanes(access, inst, dwords))
 
 
 def beside_lanes(access: AccessCode, inst: Inst, dwords: int) -> Addresses:
@@ -84,7 +84,7 @@ def beside_lanes(access: AccessCode, inst: Inst, dwords: int) -> Addresses:
     w, lanes = access.w, access.w.wave_size
     w.settle()
     places = ", ".join(f"i32 {4 * dwords * lane}" for lane in range(lanes))
-    addresses = PASSING_ROW + dwords
+    addresses = PROPAGATION_ROW + dwords
     w.emitter.emit(f"store <{lanes} x i32> <{places}>, ptr {w.row(addresses)}, align 64")
     base = (w.scalars.read(M0) & 0x3FFFF).to(U64) + field(inst, "offset")
     return Addresses("lds", base, addresses, access.mask())

@@ -11,8 +11,8 @@ from dataclasses import replace
 from luthier_py.emulator.instructions.access import AccessCode, Move
 from luthier_py.emulator.instructions.loads import Addresses
 from luthier_py.emulator.instructions.operands import field, register, row_of
-from luthier_py.emulator.records.layout import PASSING_ROW, TEMPORARY_ROW, ZERO_ROW, SurfaceRefusal
-from luthier_py.emulator.strips.strip import LaneChunk
+from luthier_py.emulator.records.layout import PROPAGATION_ROW, TEMPORARY_ROW, ZERO_ROW, SurfaceRefusal
+from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import M0
 from luthier_py.isa.semantics.algebra import BOOL, U32, U64, Kind, Type, Value, select
@@ -24,9 +24,9 @@ def block(access: AccessCode, inst: Inst, row: BlockTransfer, where: Addresses) 
     w, kept = access.w, TEMPORARY_ROW
     data = row_of(register(inst.find("vdata") or inst["vdst"]))
 
-    def keep(chunk: LaneChunk) -> None:
+    def keep(strip: LaneStrip) -> None:
         for word in (0, 1):
-            chunk.write_row(kept + word, chunk.row(where.row + word))
+            strip.write_row(kept + word, strip.row(where.row + word))
 
     w.put_off_ahead(keep)
     chosen = w.scalars.read(M0)
@@ -43,8 +43,8 @@ def copy(access: AccessCode, inst: Inst, row: LdsCopy, where: Addresses) -> None
     lds = Addresses("lds", access.w.ops.constant(U64, field(inst, "offset")), lds_row, where.mask)
     source, target = (lds, where) if row.stores else (where, lds)
     given = "u8" if row.bytes == 1 else f"b{8 * row.bytes}"
-    access.support(Move(f"load_{given}", PASSING_ROW), source)
-    access.support(Move(f"store_b{8 * row.bytes}", PASSING_ROW), target)
+    access.support(Move(f"load_{given}", PROPAGATION_ROW), source)
+    access.support(Move(f"store_b{8 * row.bytes}", PROPAGATION_ROW), target)
 
 
 def broadcast(access: AccessCode, inst: Inst) -> None:

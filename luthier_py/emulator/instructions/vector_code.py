@@ -1,7 +1,7 @@
-"""Vector instructions that work lane by lane, put off into the open strip.
+"""Vector instructions that work lane by lane, put off into the open region.
 
-In: an instruction and its Lanes row. Out: an item of the strip that reads the operands, computes,
-and writes the results, once for each chunk of lanes. Invariant: everything scalar is taken now.
+In: an instruction and its Lanes row. Out: an item of the region that reads the operands, computes,
+and writes the results, once for each strip of lanes. Invariant: everything scalar is taken now.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from luthier_py.emulator.instructions.operands import (
     value_operands,
 )
 from luthier_py.emulator.instructions.wave_code import WaveCode
-from luthier_py.emulator.strips.forms import ItemForm, form_of
-from luthier_py.emulator.strips.rounding import Arithmetic
-from luthier_py.emulator.strips.strip import LaneChunk
+from luthier_py.emulator.vector_regions.forms import ItemForm, form_of
+from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
+from luthier_py.emulator.vector_regions.rounding import Arithmetic
 from luthier_py.errors import Unsupported
 from luthier_py.isa.dual import halves
 from luthier_py.isa.instruction import SRC_NULL, Inst, Operand, OperandKind, OpFlag
@@ -55,7 +55,7 @@ def lanes(w: WaveCode, inst: Inst, row: Lanes) -> None:
     item = _item(w, inst, row) if index is not None else _reuse_item(w, inst, row)
     masks = [result for result in item.results if isinstance(result, int)]
     form = _form(w, inst, item) if index is None else None
-    w.put_off(lambda chunk: item.write(chunk, item.compute_all(chunk)), *masks, form=form)
+    w.put_off(lambda strip: item.write(strip, item.compute_all(strip)), *masks, form=form)
     if index is not None:
         write_back(w, written, index)
 
@@ -73,7 +73,7 @@ def relative_move(w: WaveCode, inst: Inst, row: RelativeMove) -> None:
             indices.append(index_of(role, offset))
             moved = replace_relative_operands(w, moved, indices[-1])
     item = _item(w, moved, row.row)
-    w.put_off(lambda chunk: item.write(chunk, item.compute_all(chunk)))
+    w.put_off(lambda strip: item.write(strip, item.compute_all(strip)))
     for index in indices:
         write_back(w, written, index)
 
@@ -101,10 +101,10 @@ def dual(w: WaveCode, inst: Inst, row: Dual) -> None:
     """Put off two at once: both have read before one writes."""
     items = [_item(w, half, alone(w, half, each)) for half, each in zip(halves(inst), row.rows, strict=True)]
 
-    def write(chunk: LaneChunk) -> None:
-        outputs = [item.compute_all(chunk) for item in items]
+    def write(strip: LaneStrip) -> None:
+        outputs = [item.compute_all(strip) for item in items]
         for item, output in zip(items, outputs, strict=True):
-            item.write(chunk, output)
+            item.write(strip, output)
 
     w.put_off(write, form=_form(w, inst, *items))
 
@@ -118,11 +118,11 @@ def _item(w: WaveCode, inst: Inst, row: Lanes) -> _Item:
     dpp = _dpp(w, inst)
     sources, results = _sources(w, inst, row, dpp), _results(w, inst, row, dpp)
     for source in sources:
-        if isinstance(source, int) and source not in w.strip.masks:
+        if isinstance(source, int) and source not in w.region.masks:
             w.scalars.read(source, w.wave_size // 32)
-    w.exec()  # these reads may settle the strip, so that masks in it become known
+    w.exec()  # these reads may settle the region, so that masks in it become known
     known = {source: str(w.scalars.read(source, w.wave_size // 32).ref)
-             for source in sources if isinstance(source, int) and source not in w.strip.masks}
+             for source in sources if isinstance(source, int) and source not in w.region.masks}
     saturates = any(isinstance(result, ResultWriter) and result.clamp for result in results)
     compute = row.saturating if saturates and row.saturating is not None else row.compute
     return _Item(sources, results, compute, row.packed, row.whole, known, w.context.mode.arithmetic(inst, row))
@@ -186,7 +186,7 @@ def _results(w: WaveCode, inst: Inst, row: Lanes, dpp: Dpp | None) -> ResultWrit
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """An instruction of a strip. ``known``: scalar masks, as text, that the strip does not compute itself."""
+    """An instruction of a region. ``known``: scalar masks, as text, that the region does not compute itself."""
 
     sources: SourceReaders
     results: ResultWriters
@@ -202,7 +202,7 @@ class _Item:
                    for source in self.sources)
 
     def scalars(self, given: Mapping[int, str]) -> list[str]:
-        """Texts of what it reads beside rows; ``given``: of masks that the strip has computed."""
+        """Texts of what it reads beside rows; ``given``: of masks that the region has computed."""
         texts: list[str] = []
         for source in self.sources:
             if isinstance(source, int):
@@ -211,32 +211,32 @@ class _Item:
                 texts += source.raw.texts()
         return texts
 
-    def compute_all(self, chunk: LaneChunk) -> tuple[Taken, ...]:
+    def compute_all(self, strip: LaneStrip) -> tuple[Taken, ...]:
         """A value for each result; two of packed ones."""
-        with chunk.ops.use_arithmetic(self.arithmetic):
+        with strip.ops.use_arithmetic(self.arithmetic):
             if self.packed:
-                return ((self.compute(*self._take(chunk, 0)), self.compute(*self._take(chunk, 1))),)
-            output = self.compute(*self._take(chunk, None))
+                return ((self.compute(*self._take(strip, 0)), self.compute(*self._take(strip, 1))),)
+            output = self.compute(*self._take(strip, None))
             return output if isinstance(output, tuple) and not self.whole else (output,)
 
-    def write(self, chunk: LaneChunk, outputs: tuple[Taken, ...]) -> None:
-        with chunk.ops.use_arithmetic(self.arithmetic):
+    def write(self, strip: LaneStrip, outputs: tuple[Taken, ...]) -> None:
+        with strip.ops.use_arithmetic(self.arithmetic):
             for result, value in zip(self.results, outputs, strict=True):
                 if isinstance(result, int):
-                    chunk.write_mask(result, cast(Value, value))
+                    strip.write_mask(result, cast(Value, value))
                 elif result is not None:
-                    result.write(chunk, value if isinstance(value, tuple) else (value,))
+                    result.write(strip, value if isinstance(value, tuple) else (value,))
 
-    def _take(self, chunk: LaneChunk, element: int | None) -> list[Taken]:
+    def _take(self, strip: LaneStrip, element: int | None) -> list[Taken]:
         """Operands; of packed ones the element, or both where the result is not packed."""
         taken: list[Taken] = []
         for source in self.sources:
             if isinstance(source, int):
-                taken.append(chunk.lanes_of(self.known[source]) if source in self.known else chunk.result(source))
+                taken.append(strip.lanes_of(self.known[source]) if source in self.known else strip.result(source))
             elif source is None:
-                taken.append(chunk.ops.constant(BOOL, 0))
+                taken.append(strip.ops.constant(BOOL, 0))
             elif source.count > 1 and element is None:
-                taken.append(tuple(source.read(chunk, number) for number in range(source.count)))
+                taken.append(tuple(source.read(strip, number) for number in range(source.count)))
             else:
-                taken.append(source.read(chunk, element or 0))
+                taken.append(source.read(strip, element or 0))
         return taken

@@ -1,7 +1,7 @@
 """Code for one wave while it is being written: what the instructions so far have left where.
 
 In: what one instruction after the other does. Out: lines of a host function ``i32 name(ptr wave)``. Scalar registers
-stay in values of LLVM, vector code is put off into a strip; both are written to the wave's memory when asked for.
+stay in values of LLVM, vector code is put off into a region; both are written to the wave's memory when asked for.
 Invariant: after :meth:`WaveCode.finish_state` that memory holds the whole state.
 """
 
@@ -14,12 +14,12 @@ from luthier_py.emulator.instructions.cycle_code import CycleCode
 from luthier_py.emulator.instructions.modes import Mode
 from luthier_py.emulator.options.settings import CodeNumbers, Settings, Style
 from luthier_py.emulator.records.layout import WAVE, WORKER, row_offset
-from luthier_py.emulator.strips.calling_strip import CallingStrip
-from luthier_py.emulator.strips.emitter import Emitter
-from luthier_py.emulator.strips.forms import ItemForm
-from luthier_py.emulator.strips.open_strip import Afterwards, Strip
-from luthier_py.emulator.strips.scalars import Scalars
-from luthier_py.emulator.strips.strip import ChunkWrite
+from luthier_py.emulator.vector_regions.calling_region import CallingRegion
+from luthier_py.emulator.vector_regions.emitter import Emitter
+from luthier_py.emulator.vector_regions.forms import ItemForm
+from luthier_py.emulator.vector_regions.lane_strip import StripWrite
+from luthier_py.emulator.vector_regions.region import Afterwards, VectorRegion
+from luthier_py.emulator.vector_regions.scalars import Scalars
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import EXEC
 from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
@@ -57,10 +57,10 @@ class OperandContext:
         return self.flushes_results(type) and not self.mode.ieee
 
 
-def _strip(emitter: Emitter, wave_size: int, style: Style) -> Strip:
+def _region(emitter: Emitter, wave_size: int, style: Style) -> VectorRegion:
     if style is Style.CALLS:
-        return CallingStrip(emitter, "%wave", wave_size)
-    return Strip(emitter, "%wave", wave_size, style is Style.EVEN_LOOPS)
+        return CallingRegion(emitter, "%wave", wave_size)
+    return VectorRegion(emitter, "%wave", wave_size, style is Style.EVEN_LOOPS)
 
 
 class WaveCode:
@@ -74,7 +74,7 @@ class WaveCode:
         self.wave_size = settings.wave_size
         self.emitter = Emitter(self.wave_size)
         self.scalars = Scalars(self.emitter, "%wave", self.settle)
-        self.strip = _strip(self.emitter, self.wave_size, style)
+        self.region = _region(self.emitter, self.wave_size, style)
         self.ops = self.scalars.ops
         self.apertures: dict[int, Value] = {}
         self.index: Index | None = None
@@ -122,25 +122,25 @@ class WaveCode:
 
     def settle(self) -> None:
         """Write the vector code that was put off."""
-        self.strip.flush(self.scalars)
+        self.region.flush(self.scalars)
 
     def finish_state(self) -> None:
         """Bring the wave's memory up to date."""
         self.settle()
         self.scalars.flush()
 
-    def put_off(self, write: ChunkWrite, *masks: int, form: ItemForm | None = None) -> None:
-        """Add to the strip; ``write`` gives mask results for the scalar registers ``masks``."""
-        self.strip.add(self.exec(), write, self._live[self.pc], masks, form)
+    def put_off(self, write: StripWrite, *masks: int, form: ItemForm | None = None) -> None:
+        """Add to the region; ``write`` gives mask results for the scalar registers ``masks``."""
+        self.region.add(self.exec(), write, self._live[self.pc], masks, form)
         for index in masks:
             self.scalars.pending |= ((1 << self.wave_size // 32) - 1) << index
 
-    def put_off_call(self, write: ChunkWrite, call: Afterwards, done: Afterwards) -> None:
-        """The same for an access that is part of loops for even lanes only: ``write`` makes it for a chunk, where
-        nobody can tell in which order chunks do; ``done`` comes after them all. Elsewhere ``call`` makes it."""
-        self.strip.add(self.exec(), write, self._live[self.pc], (), None, call, done)
+    def put_off_call(self, write: StripWrite, call: Afterwards, done: Afterwards) -> None:
+        """The same for an access that is part of loops for even lanes only: ``write`` makes it for a strip, where
+        nobody can tell in which order strips do; ``done`` comes after them all. Elsewhere ``call`` makes it."""
+        self.region.add(self.exec(), write, self._live[self.pc], (), None, call, done)
 
-    def put_off_ahead(self, write: ChunkWrite, *masks: int) -> None:
+    def put_off_ahead(self, write: StripWrite, *masks: int) -> None:
         """The same for an instruction that reads registers later, out of memory.
 
         Nothing may need these after the instruction; so what was put off before has to be written first.

@@ -17,18 +17,18 @@ from functools import partial
 from types import TracebackType
 
 from luthier_py.emulator.code.code import HostedCode, Tally
+from luthier_py.emulator.launches.blocked_waves import describe_wait_states, waits_for_itself
 from luthier_py.emulator.launches.counted import launch_profile
 from luthier_py.emulator.launches.faults import FaultyWave, device_error, illegal_instruction
 from luthier_py.emulator.launches.launch_timer import LaunchTimer
 from luthier_py.emulator.launches.outside_lds import outside_lds
 from luthier_py.emulator.launches.random_schedule import Scheduler, scheduler_call, work_at_random
 from luthier_py.emulator.launches.ready import ROUNDS, Begun, enter_code, worker_record
-from luthier_py.emulator.launches.standing import describe_wait_states, waits_for_itself
 from luthier_py.emulator.launches.watch import LaunchWatch
 from luthier_py.emulator.memory.device_memory import Memory
 from luthier_py.emulator.memory.pool import PagePool
 from luthier_py.emulator.options.checks import Checks
-from luthier_py.emulator.options.patience import Outsider, Patience
+from luthier_py.emulator.options.limits import ExternalWriter, LaunchLimits
 from luthier_py.emulator.options.schedule import RandomTurns
 from luthier_py.emulator.records.layout import GROUP, LAUNCH, MEETINGS_BYTES, WORKER, Fault, Outcome, Status
 from luthier_py.emulator.records.words import address_of, zero_words
@@ -186,19 +186,19 @@ class RunningLaunch:
     the code that lies at an address, for jumps out of ``code``; ``begun``: somebody has run a part of it."""
 
     def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, places: LaunchMemory,
-                 threads: int, patience: Patience, interrupt: Callable[[], None] = lambda: None,
+                 threads: int, limits: LaunchLimits, interrupt: Callable[[], None] = lambda: None,
                  find: Callable[[int], HostedCode | None] = lambda pc: None,
-                 outsiders: Sequence[Outsider] = (), begun: Begun | None = None,
+                 external_writers: Sequence[ExternalWriter] = (), begun: Begun | None = None,
                  cycles: CycleAccount | None = None, random_turns: RandomTurns | None = None,
                  checks: Checks = Checks.NONE) -> None:
         self.memory, self.pool, self.codes, self._find = memory, pool, [code], find
-        self._outsiders, self.random_turns = outsiders, random_turns
-        self.shape, self.places, self.patience, self.interrupt = shape, places, patience, interrupt
+        self._external_writers, self.random_turns = external_writers, random_turns
+        self.shape, self.places, self.limits, self.interrupt = shape, places, limits, interrupt
         self.stop = threading.Event()
         self.standing_since: float | None = None
         self._hopeless: DeviceError | None = None
         self._cancelled = ""  # why
-        self._timer = LaunchTimer(patience, self._count_executed, self.halt)
+        self._timer = LaunchTimer(limits, self._count_executed, self.halt)
         self._reading = memory.publish_table()
         self.residency = of_device(shape)
         self.record = launch_record(shape)[:] if begun is None else begun.ready.launch
@@ -237,7 +237,7 @@ class RunningLaunch:
             raise DeviceError(
                 f"{self._cancelled}{self._own_fault()}: {self.describe_waves()}", Location(self.shape.kernel)
             )
-        if (limit := self._timer.passed) and (self.stop.is_set() or self.patience.instruction_limit is not None):
+        if (limit := self._timer.passed) and (self.stop.is_set() or self.limits.instruction_limit is not None):
             raise TimeLimit(f"{limit}{self._own_fault()}: {self.describe_waves()}", Location(self.shape.kernel))
         if self.cycles is not None:
             self.cycles.finish()
@@ -298,7 +298,7 @@ class RunningLaunch:
     @property
     def changes(self) -> int:
         """How often memory has changed."""
-        return sum(worker.changes for worker in self.workers) + sum(each.changes for each in self._outsiders)
+        return sum(worker.changes for worker in self.workers) + sum(each.changes for each in self._external_writers)
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -326,7 +326,9 @@ class RunningLaunch:
     def consider_standstill(self) -> None:
         """End the launch if nobody can go on: every work-group that may run stands still, in the same memory."""
         changes = self.changes
-        awaited = any(outsider.will_write() for outsider in self._outsiders)  # before changes are looked at again
+        awaited = any(
+            external_writer.will_write() for external_writer in self._external_writers
+        )  # before changes are looked at again
         slots = [slot for worker in self.workers for slot in worker.slots]
         coming = len(slots) < self.residency.groups - self._places_left  # a place is taken, and not yet a slot
         slots = [slot for slot in slots if not slot.over]
@@ -334,10 +336,10 @@ class RunningLaunch:
         if moving or awaited or changes != self.changes or self.stop.is_set():
             time.sleep(POLL_SECONDS)
             return
-        if self.patience.others_write and self._polls(slots):
+        if self.limits.others_write and self._polls(slots):
             time.sleep(POLL_SECONDS)
             self.standing_since = self.standing_since or time.monotonic()
-            if not self.waiting_to_start or time.monotonic() < self.standing_since + self.patience.standstill:
+            if not self.waiting_to_start or time.monotonic() < self.standing_since + self.limits.standstill:
                 return
         self._hopeless = self._deadlock(slots)
         self.halt()

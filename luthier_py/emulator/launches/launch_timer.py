@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from luthier_py.emulator.options.patience import Patience
+from luthier_py.emulator.options.limits import LaunchLimits
 
 LOOK_SECONDS = 0.05
 """Until executed instructions are counted again."""
@@ -21,8 +21,8 @@ LOOK_SECONDS = 0.05
 class LaunchTimer:
     """Mutable: of one launch; ``with`` it, time is counted."""
 
-    def __init__(self, patience: Patience, executed: Callable[[], int], halt: Callable[[], None]) -> None:
-        self._patience, self._executed, self._halt = patience, executed, halt
+    def __init__(self, limits: LaunchLimits, executed: Callable[[], int], halt: Callable[[], None]) -> None:
+        self._limits, self._executed, self._halt = limits, executed, halt
         self._lock = threading.Lock()
         self._compiling = 0  # workers that do
         self._compiled = 0.0  # seconds in which some did
@@ -31,7 +31,7 @@ class LaunchTimer:
 
     def __enter__(self) -> LaunchTimer:
         self._began = time.monotonic()
-        if self._patience.limited:
+        if self._limits.limited:
             self._wake_after(min(self._seconds_left(), LOOK_SECONDS if self._counts else threading.TIMEOUT_MAX))
         return self
 
@@ -42,10 +42,10 @@ class LaunchTimer:
     @property
     def passed(self) -> str:
         """The limit that was, in words; none while both are kept."""
-        patience = self._patience
-        if self._counts and self._executed() > (patience.instruction_limit or 0):
-            return f"no end within the limit of {patience.instruction_limit} instructions"
-        return "" if self._seconds_left() > 0 else f"no end within the time limit of {patience.time_limit:g} s"
+        limits = self._limits
+        if self._counts and self._executed() > (limits.instruction_limit or 0):
+            return f"no end within the limit of {limits.instruction_limit} instructions"
+        return "" if self._seconds_left() > 0 else f"no end within the time limit of {limits.time_limit:g} s"
 
     @contextmanager
     def exclude_compilation(self) -> Iterator[None]:
@@ -64,14 +64,14 @@ class LaunchTimer:
 
     @property
     def _counts(self) -> bool:
-        return self._patience.instruction_limit is not None
+        return self._limits.instruction_limit is not None
 
     def _seconds_left(self) -> float:
-        if self._patience.time_limit is None:
+        if self._limits.time_limit is None:
             return threading.TIMEOUT_MAX
         with self._lock:
             now = time.monotonic()
-            left = self._patience.time_limit - (now - self._began) + self._compiled
+            left = self._limits.time_limit - (now - self._began) + self._compiled
             return left + now - self._compiling_since if self._compiling else left
 
     def _wake_after(self, seconds: float) -> None:

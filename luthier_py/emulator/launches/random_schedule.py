@@ -73,7 +73,7 @@ def work_at_random(worker: RandomWorker, random_turns: RandomTurns) -> deque[Res
     moved, seen = 0, run.progress
     while slots and not run.stop.is_set() and moved < STUCK:
         slot = slots[random_turns.one_of(len(slots))]
-        slot.record[GROUP["turns"] // 8] = random_turns.chunk()
+        slot.record[GROUP["turns"] // 8] = random_turns.strip()
         while (outcome := worker.turn(native, slot)) not in (Outcome.FINISHED, Outcome.TIRED):
             if run.stop.is_set():
                 break

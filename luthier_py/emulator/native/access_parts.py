@@ -6,10 +6,10 @@ vector; $row: bytes of a row; $bytes: of an element; $distance: of a pair's seco
 
 from __future__ import annotations
 
-from luthier_py.emulator.records.layout import CHUNK
+from luthier_py.emulator.records.layout import STRIP
 
-_CHUNK = f"<{CHUNK} x i32>"
-_LANE_BITS = [1 << lane for lane in range(CHUNK)]
+_STRIP = f"<{STRIP} x i32>"
+_LANE_BITS = [1 << lane for lane in range(STRIP)]
 
 HEADER = """
 declare ptr @luthier_resolve(ptr, i64, i64, ptr, i64, i64)
@@ -141,7 +141,7 @@ perhaps.uniform:
   br i1 %same, label %uniform, label %loop
 """
 
-# Some lanes in LDS are checked when it is their chunk's turn.
+# Some lanes in LDS are checked when it is their strip's turn.
 _BY_CHUNK = """
   br i1 %possible, label %decide, label %slow
 decide:
@@ -324,29 +324,29 @@ stored:
 """
 
 
-def stores_by_chunk(lanes: int, all_lanes: str) -> str:
+def stores_by_strip(lanes: int, all_lanes: str) -> str:
     """Lanes of EXEC in LDS, which nobody else sees meanwhile: what is stored between them stays what it was. Behind
     BOUNDS; ``all_lanes``: what is tried where EXEC is full, with a branch to %loop where that does not do."""
     text = _BY_CHUNK + all_lanes.replace("label %loop", "label %chunk0")
-    steps, bits = (", ".join(f"i32 {each}" for each in of) for of in (range(0, 4 * CHUNK, 4), _LANE_BITS))
-    for lane in range(0, lanes, CHUNK):
-        after = f"chunk{lane + CHUNK}" if lane + CHUNK < lanes else "done"
-        chunk = _CHUNK_OF_LDS.replace("STEPS", steps).replace("BITS", bits).replace("AFTER", after)
-        text += chunk.replace("LANE", str(lane)).replace("%c.", f"%c{lane}.")
-    return text.replace("CHUNKS", _CHUNK) + "done:\n  ret i1 true\n"
+    steps, bits = (", ".join(f"i32 {each}" for each in of) for of in (range(0, 4 * STRIP, 4), _LANE_BITS))
+    for lane in range(0, lanes, STRIP):
+        after = f"chunk{lane + STRIP}" if lane + STRIP < lanes else "done"
+        strip = _CHUNK_OF_LDS.replace("STEPS", steps).replace("BITS", bits).replace("AFTER", after)
+        text += strip.replace("LANE", str(lane)).replace("%c.", f"%c{lane}.")
+    return text.replace("STRIPS", _STRIP) + "done:\n  ret i1 true\n"
 
 
 def pick() -> str:
-    """``luthier_pick(place, offsets)``: the dwords at offsets from a place, of a chunk."""
-    text = f"define {_CHUNK} @luthier_pick(ptr %place, {_CHUNK} %offsets) {{\n"
+    """``luthier_pick(place, offsets)``: the dwords at offsets from a place, of a strip."""
+    text = f"define {_STRIP} @luthier_pick(ptr %place, {_STRIP} %offsets) {{\n"
     found = "poison"
-    for lane in range(CHUNK):
+    for lane in range(STRIP):
         text += f"""
-  %o{lane} = extractelement {_CHUNK} %offsets, i64 {lane}
+  %o{lane} = extractelement {_STRIP} %offsets, i64 {lane}
   %w{lane} = zext i32 %o{lane} to i64
   %p{lane} = getelementptr i8, ptr %place, i64 %w{lane}
   %x{lane} = load i32, ptr %p{lane}, align 1
-  %v{lane} = insertelement {_CHUNK} {found}, i32 %x{lane}, i64 {lane}
+  %v{lane} = insertelement {_STRIP} {found}, i32 %x{lane}, i64 {lane}
 """
         found = f"%v{lane}"
-    return f"{text}  ret {_CHUNK} {found}\n}}\n"
+    return f"{text}  ret {_STRIP} {found}\n}}\n"

@@ -17,7 +17,7 @@ Invariant: no byte is touched that was not checked to lie in an allocation, LDS,
 workers see, a lane's two dwords move at once, and what is loaded is read once (volatile): LLVM would read memory again
 for another half of a vector, and find there what was stored meanwhile. A site remembers the allocation of its last
 access (``base``, ``end``), so one comparison of all lanes is the rule and the search the exception; lanes at
-consecutive or equal addresses, within a chunk, move as vectors.
+consecutive or equal addresses, within a strip, move as vectors.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from luthier_py.emulator.native.access_parts import (
     SOME,
     STORED,
     pick,
-    stores_by_chunk,
+    stores_by_strip,
 )
 from luthier_py.emulator.native.atomics import atomic
 from luthier_py.emulator.native.lane_moves import LaneMoves, each_lane, load_two_words, next_lane, rows_of
 from luthier_py.emulator.native.resolve import refuse, resolve
-from luthier_py.emulator.records.layout import CHUNK
+from luthier_py.emulator.records.layout import STRIP
 from luthier_py.emulator.records.template import expand
 
-_CHUNK = f"<{CHUNK} x i32>"
+_STRIP = f"<{STRIP} x i32>"
 _SAME = "zeroinitializer"
 
 
@@ -82,7 +82,7 @@ class _Move(LaneMoves):
             fast = self._window() + self._check() + SOME + self._loop()
         elif self.addresses == "lds" and self.store and self.bytes == 4 and len(self.parts) == 1:
             all_lanes = self._in_window() + "  br label %all\n" + ALL + self._vectors()
-            fast = self._window() + BOUNDS + stores_by_chunk(self.lanes, all_lanes)
+            fast = self._window() + BOUNDS + stores_by_strip(self.lanes, all_lanes)
         else:
             fast = self._window() + self._check() + DECIDE + SOME + self._vectors() + self._loop()
         numbers: dict[str, int | str] = {
@@ -110,18 +110,18 @@ class _Move(LaneMoves):
         return CHECK + (HIGH_HALVES if self.far else "  %wrong = or $v %over, zeroinitializer\n")
 
     def _vectors(self) -> str:
-        """Chunks whose lanes are consecutive, or (loads) all the same."""
-        firsts = ", ".join(f"i32 {lane - lane % CHUNK}" for lane in range(self.lanes))
-        steps = ", ".join(f"i32 {lane % CHUNK * self.bytes}" for lane in range(self.lanes))
+        """Strips whose lanes are consecutive, or (loads) all the same."""
+        firsts = ", ".join(f"i32 {lane - lane % STRIP}" for lane in range(self.lanes))
+        steps = ", ".join(f"i32 {lane % STRIP * self.bytes}" for lane in range(self.lanes))
         text = PATTERN.replace("FIRSTS", firsts).replace("STEPS", steps)
         if self.store:
-            return text + ONLY_CONSECUTIVE + self._chunks("consecutive", self._store_chunk)
-        text += ALSO_UNIFORM + self._chunks("consecutive", self._load_chunk)
-        return text + self._chunks("uniform", self._load_same)
+            return text + ONLY_CONSECUTIVE + self._strips("consecutive", self._store_chunk)
+        text += ALSO_UNIFORM + self._strips("consecutive", self._load_chunk)
+        return text + self._strips("uniform", self._load_same)
 
-    def _chunks(self, label: str, move: Callable[[str, int, int], str]) -> str:
+    def _strips(self, label: str, move: Callable[[str, int, int], str]) -> str:
         text = f"{label}:\n"
-        for lane in range(0, self.lanes, CHUNK):
+        for lane in range(0, self.lanes, STRIP):
             for part in self.parts:
                 c = f"{label[0]}{lane}.{part}"
                 text += f"""
@@ -140,17 +140,17 @@ class _Move(LaneMoves):
     def _load_chunk(self, c: str, lane: int, part: int) -> str:
         if self.narrow:
             return f"""
-  {c}.narrow = load volatile <{CHUNK} x {self.narrow}>, ptr {c}.p, align 1
-  {c}.v = {self.extend} <{CHUNK} x {self.narrow}> {c}.narrow to {_CHUNK}
-{self._data(f"{c}.d", 0, lane, part)}  store {_CHUNK} {c}.v, ptr {c}.d, align 4
+  {c}.narrow = load volatile <{STRIP} x {self.narrow}>, ptr {c}.p, align 1
+  {c}.v = {self.extend} <{STRIP} x {self.narrow}> {c}.narrow to {_STRIP}
+{self._data(f"{c}.d", 0, lane, part)}  store {_STRIP} {c}.v, ptr {c}.d, align 4
 """
-        whole = f"<{CHUNK * self.words} x i32>"
+        whole = f"<{STRIP * self.words} x i32>"
         text = f"  {c}.all = load volatile {whole}, ptr {c}.p, align 1\n"
         for word in range(self.words):
-            picked = ", ".join(f"i32 {i * self.words + word}" for i in range(CHUNK))
+            picked = ", ".join(f"i32 {i * self.words + word}" for i in range(STRIP))
             text += f"""
-  {c}.v{word} = shufflevector {whole} {c}.all, {whole} poison, {_CHUNK} <{picked}>
-{self._data(f"{c}.d{word}", word, lane, part)}  store {_CHUNK} {c}.v{word}, ptr {c}.d{word}, align 4
+  {c}.v{word} = shufflevector {whole} {c}.all, {whole} poison, {_STRIP} <{picked}>
+{self._data(f"{c}.d{word}", word, lane, part)}  store {_STRIP} {c}.v{word}, ptr {c}.d{word}, align 4
 """
         return text
 
@@ -163,9 +163,9 @@ class _Move(LaneMoves):
         for word in range(self.words):
             u = f"{c}.{word}"
             text += f"""
-  {u}.one = insertelement {_CHUNK} poison, i32 {c}.y{word & ~1}.{word & 1}, i64 0
-  {u}.v = shufflevector {_CHUNK} {u}.one, {_CHUNK} poison, {_CHUNK} {_SAME}
-{self._data(f"{u}.d", word, lane, part)}  store {_CHUNK} {u}.v, ptr {u}.d, align 4
+  {u}.one = insertelement {_STRIP} poison, i32 {c}.y{word & ~1}.{word & 1}, i64 0
+  {u}.v = shufflevector {_STRIP} {u}.one, {_STRIP} poison, {_STRIP} {_SAME}
+{self._data(f"{u}.d", word, lane, part)}  store {_STRIP} {u}.v, ptr {u}.d, align 4
 """
         return text
 
@@ -173,24 +173,24 @@ class _Move(LaneMoves):
         text = ""
         for word in range(self.words):
             text += self._data(f"{c}.d{word}", word, lane, part)
-            text += f"  {c}.v{word} = load {_CHUNK}, ptr {c}.d{word}, align 4\n"
+            text += f"  {c}.v{word} = load {_STRIP}, ptr {c}.d{word}, align 4\n"
         if self.narrow:
             return text + f"""
-  {c}.narrow = trunc {_CHUNK} {c}.v0 to <{CHUNK} x {self.narrow}>
-  store <{CHUNK} x {self.narrow}> {c}.narrow, ptr {c}.p, align 1
+  {c}.narrow = trunc {_STRIP} {c}.v0 to <{STRIP} x {self.narrow}>
+  store <{STRIP} x {self.narrow}> {c}.narrow, ptr {c}.p, align 1
 """
-        joined, width = f"{c}.v0", CHUNK
+        joined, width = f"{c}.v0", STRIP
         for word in range(1, self.words):  # concatenate, then interleave
-            short, long = f"<{width} x i32>", f"<{width + CHUNK} x i32>"
-            padding = ", ".join(f"i32 {i}" if i < CHUNK else "i32 poison" for i in range(width))
-            order = ", ".join(f"i32 {i}" for i in range(width + CHUNK))
+            short, long = f"<{width} x i32>", f"<{width + STRIP} x i32>"
+            padding = ", ".join(f"i32 {i}" if i < STRIP else "i32 poison" for i in range(width))
+            order = ", ".join(f"i32 {i}" for i in range(width + STRIP))
             text += f"""
-  {c}.pad{word} = shufflevector {_CHUNK} {c}.v{word}, {_CHUNK} poison, {short} <{padding}>
+  {c}.pad{word} = shufflevector {_STRIP} {c}.v{word}, {_STRIP} poison, {short} <{padding}>
   {c}.cat{word} = shufflevector {short} {joined}, {short} {c}.pad{word}, {long} <{order}>
 """
-            joined, width = f"{c}.cat{word}", width + CHUNK
+            joined, width = f"{c}.cat{word}", width + STRIP
         whole = f"<{width} x i32>"
-        order = ", ".join(f"i32 {word * CHUNK + i}" for i in range(CHUNK) for word in range(self.words))
+        order = ", ".join(f"i32 {word * STRIP + i}" for i in range(STRIP) for word in range(self.words))
         return text + f"""
   {c}.all = shufflevector {whole} {joined}, {whole} poison, {whole} <{order}>
   store {whole} {c}.all, ptr {c}.p, align 1

@@ -14,7 +14,7 @@ import re
 
 from luthier_py.emulator.native.resolve import ALIGNED, FLAT, FLOAT_ATOMIC, IN_LDS, WRITES
 from luthier_py.emulator.records.template import expand
-from luthier_py.emulator.strips.emitter import Emitter, LlvmOps
+from luthier_py.emulator.vector_regions.emitter import Emitter, LlvmOps
 from luthier_py.isa.semantics.algebra import Kind, Type
 from luthier_py.isa.semantics.memory import Modify, add_packed, apply_modify_flushing, extreme_number
 

@@ -1,7 +1,7 @@
 """The support functions of matrix instructions: one for each shape.
 
-In: a function's name, which says shape and options. Out: its IR. It works on chunks of a row of D: one element of A for
-all lanes, times a chunk of B. Products are added in the order of the shape, each step rounded once in the type of C
+In: a function's name, which says shape and options. Out: its IR. It works on strips of a row of D: one element of A for
+all lanes, times a strip of B. Products are added in the order of the shape, each step rounded once in the type of C
 (f32 where that is narrower); results of 16 bits are rounded once more. Hardware does not say what it does. Integers
 wrap, or saturate after each stage. Scales are multiplied into elements, which are f32 then: what overflows there is
 infinite. Invariant: A, B, the index and what D may overlap of C are read before D is written. EXEC does not matter.
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from luthier_py.emulator.records.layout import CHUNK
-from luthier_py.emulator.strips.emitter import Emitter, LlvmOps
+from luthier_py.emulator.records.layout import STRIP
+from luthier_py.emulator.vector_regions.emitter import Emitter, LlvmOps
 from luthier_py.isa.semantics.algebra import (
     F16,
     F32,
@@ -112,7 +112,7 @@ class MatrixFunction:
         self.layout, self.options = layout, options
         self.row_bytes = 4 * layout.lanes
         self.emitter = Emitter()
-        self.ops = LlvmOps(self.emitter, CHUNK)
+        self.ops = LlvmOps(self.emitter, STRIP)
         self.type = _TYPES.get(layout.addend, F32)
         self.bytes = self.type.bits // 8
 
@@ -139,7 +139,7 @@ class MatrixFunction:
             self._keep("kept", "%index", self._index_words * self.row_bytes)
         self._keep_addends()
         for register in range(self._registers(self.layout.outcome)):
-            for lane in range(0, self.layout.lanes, CHUNK):
+            for lane in range(0, self.layout.lanes, STRIP):
                 self._write(register, lane)
         self.emitter.emit("ret void")
         arguments = [("ptr", "a"), ("ptr", "b"), ("ptr", "c"), ("ptr", "d"), ("i64", "stride"), *self._extras()]
@@ -163,7 +163,7 @@ class MatrixFunction:
         element = self.ops.name(self.type).split("x ")[1].rstrip(">")
         self.emitter.emit(f"%{side}.wide = alloca [{count * self.layout.lanes} x {element}], align 64")
         for number in range(count):
-            for lane in range(0, self.layout.lanes, CHUNK):
+            for lane in range(0, self.layout.lanes, STRIP):
                 value, place = self._load_widened(side, number, lane), self._wide(side, number, lane)
                 self.emitter.emit(f"store {self.ops.name(self.type)} {value.ref}, ptr {place}, align 4")
 
@@ -202,7 +202,7 @@ class MatrixFunction:
         return self.ops.splat(Value(LlvmOps(self.emitter), U32, f"%{name}"))
 
     def _load_widened(self, side: str, number: int, lane: int) -> Value:
-        """Element ``number`` of a chunk of lanes of A or B, in the type of the sums."""
+        """Element ``number`` of a strip of lanes of A or B, in the type of the sums."""
         kind = self.layout.kinds[side == "b"]
         bits = BITS[kind]
         row, place = divmod(number * bits, 32)
@@ -262,8 +262,8 @@ class MatrixFunction:
     # Sums.
 
     def _sum(self, number: int, lane: int) -> Value:
-        """A chunk of D."""
-        places = [self.layout.result(number, lane + i) for i in range(CHUNK)]
+        """A strip of D."""
+        places = [self.layout.result(number, lane + i) for i in range(STRIP)]
         total, steps = self._addend(number, lane), list(self.layout.products())
         if self.type != I32:
             for step in steps:
@@ -292,19 +292,19 @@ class MatrixFunction:
         return a, self._load(self.type, self._at(self._wide("b", of_b[0][1], of_b[0][0]), skipped))
 
     def _lanes(self, side: str, places: list[tuple[int, int]]) -> Value:
-        """An element of the given lanes: one for all, a chunk as it lies, or a chunk rearranged."""
+        """An element of the given lanes: one for all, a strip as it lies, or a strip rearranged."""
         lanes, element = [lane for lane, _ in places], places[0][1]
         if len(set(lanes)) == 1:
             scalar = LlvmOps(self.emitter)
             pointer = self._wide(side, element, lanes[0])
             return self.ops.splat(scalar.let(self.type, f"load {scalar.name(self.type)}, ptr {pointer}, align 4"))
-        first = lanes[0] // CHUNK * CHUNK
-        chunk = self._load(self.type, self._wide(side, element, first))
-        if lanes == list(range(first, first + CHUNK)):
-            return chunk
+        first = lanes[0] // STRIP * STRIP
+        strip = self._load(self.type, self._wide(side, element, first))
+        if lanes == list(range(first, first + STRIP)):
+            return strip
         vector = self.ops.name(self.type)
-        picked = f"<{CHUNK} x i32> <" + ", ".join(f"i32 {lane - first}" for lane in lanes) + ">"
-        return self.ops.let(self.type, f"shufflevector {vector} {chunk.ref}, {vector} poison, {picked}")
+        picked = f"<{STRIP} x i32> <" + ", ".join(f"i32 {lane - first}" for lane in lanes) + ">"
+        return self.ops.let(self.type, f"shufflevector {vector} {strip.ref}, {vector} poison, {picked}")
 
     def _addend(self, number: int, lane: int) -> Value:
         kind = self.layout.addend

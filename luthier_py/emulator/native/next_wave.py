@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from luthier_py.emulator.records.layout import GROUP, WAVE, Status, wave_stride
-from luthier_py.emulator.strips.emitter import Emitter
+from luthier_py.emulator.vector_regions.emitter import Emitter
 
 MOVED = 16
 assert max(Status) < MOVED

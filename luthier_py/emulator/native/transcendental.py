@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
-from luthier_py.emulator.strips.emitter import Emitter, LlvmOps
+from luthier_py.emulator.vector_regions.emitter import Emitter, LlvmOps
 from luthier_py.isa.semantics.algebra import F32, F64, I64, U64, Prim, Value, fma, is_nan, rint, select
 
 _NAME = re.compile(r"luthier_([a-z]+2?)_(?:v(\d+))?f32")

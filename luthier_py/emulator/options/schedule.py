@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from luthier_py.errors import Invalid
 
-_CHUNKS = (1, 2, 4, 8, 16, 64)
+_STRIPS = (1, 2, 4, 8, 16, 64)
 """Turns of one work-group before another may get some."""
 
 
@@ -36,9 +36,9 @@ class RandomTurns:
         """From which a work-group's turns are drawn; not 0."""
         return self._random.getrandbits(64) | 1
 
-    def chunk(self) -> int:
+    def strip(self) -> int:
         """So many turns."""
-        return self._random.choice(_CHUNKS)
+        return self._random.choice(_STRIPS)
 
     def one_of(self, count: int) -> int:
         """A number below ``count``, drawn: which work-group has the next turns."""

@@ -45,7 +45,7 @@ class Style(Enum):
     """What becomes of vector instructions. All styles give the same results and counts, and have the same counters."""
 
     CALLS = auto()       # each is a call: soon there
-    LOOPS = auto()       # loops over chunks of lanes
+    LOOPS = auto()       # loops over strips of lanes
     EVEN_LOOPS = auto()  # and others for even lanes: twice as long, and faster
 
 

@@ -11,7 +11,7 @@ from enum import IntEnum
 from luthier_py.isa.instruction import Counter
 from luthier_py.isa.registers import EXEC, MODE, SCC
 
-CHUNK = 16
+STRIP = 16
 """Lanes that generated code handles at once: a DPP row, two AVX2 registers of dwords."""
 
 # A wave: scalar registers, then fields, then rows of vector registers.
@@ -77,7 +77,7 @@ VECTOR_ROWS = 512
 TEMPORARY_ROW = VECTOR_ROWS
 """Rows past the registers, for addresses and halves."""
 ZERO_ROW = TEMPORARY_ROW + 6
-PASSING_ROW = TEMPORARY_ROW + 8
+PROPAGATION_ROW = TEMPORARY_ROW + 8
 """Four rows for what passes from memory to LDS, and one for addresses there."""
 LOADED_ROW = TEMPORARY_ROW + 16
 """Eight rows for what loads give lane by lane, and two for their addresses."""

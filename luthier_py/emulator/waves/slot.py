@@ -79,7 +79,7 @@ class ResidentGroup:
         """How often memory had changed when this work-group was found to stand still; -1 if it was not."""
         self._circled = -1  # the same, of the last time when it was
         self._reference: tuple[bytes, bytes | None] = (b"", None)  # an earlier state: its headers, and all of it
-        self._changes = self._age = self._patience = 0             # when that was, visits since, and until the next
+        self._changes = self._age = self._limits = 0             # when that was, visits since, and until the next
 
     @property
     def address(self) -> int:
@@ -151,15 +151,15 @@ class ResidentGroup:
                 self._reference = headers, state
         self.still_at = -1
         self._age += 1
-        if self._age > self._patience:
-            patience = 2 * self._patience + 1
+        if self._age > self._limits:
+            limits = 2 * self._limits + 1
             self._refer(headers, None, changes)
-            self._patience = patience
+            self._limits = limits
         return False
 
     def _refer(self, headers: bytes, state: bytes | None, changes: int) -> None:
         self._reference, self._changes = (headers, state), changes
-        self._age = self._patience = 0
+        self._age = self._limits = 0
         self.still_at = -1
 
     def _state(self) -> bytes:

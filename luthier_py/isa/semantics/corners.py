@@ -1,7 +1,7 @@
 """Corners of operations: operands or settings of MODE for which sources leave the result open, or disagree.
 
 In: an operation's name. Out: what is open of it, what is done here, and where that stands. Invariant: whatever is not
-listed here, and is no freedom that `readers/freedoms` finds in a meaning, has a source.
+listed here, and is no implementation-defined result that `readers/freedoms` finds in a meaning, has a source.
 """
 
 from __future__ import annotations

@@ -12,10 +12,10 @@
 #include "wire.h"
 
 struct control {
-    _Atomic uint64_t completed; /* last ticket that is done */
-    _Atomic uint32_t bell;      /* a futex: changes when those are woken who wait for tickets */
+    _Atomic uint64_t completed; /* last command that is done */
+    _Atomic uint32_t bell;      /* a futex: changes when those are woken who wait for commands */
     _Atomic int32_t failure;    /* hipError_t of the first launch that failed */
-    _Atomic uint64_t wake_at;   /* the first ticket that somebody waits for */
+    _Atomic uint64_t wake_at;   /* the first command that somebody waits for */
     char line_of_worker[CONTROL_WRITTEN - 24];
     _Atomic uint64_t written;   /* bytes of the ring, counted from its first use and not wrapped */
     _Atomic uint32_t posted;    /* a futex: changes when the worker is woken */
@@ -39,6 +39,6 @@ void futex_wake(_Atomic uint32_t *word);
 
 /* ring.c: whoever calls is alone. */
 enum ring_answer { RING_TAKEN, RING_FULL, RING_TOO_LARGE };
-enum ring_answer ring_put(struct control *control, uint64_t ticket, uint32_t code, const struct part *parts, int count);
+enum ring_answer ring_put(struct control *control, uint64_t command, uint32_t code, const struct part *parts, int count);
 
 #endif

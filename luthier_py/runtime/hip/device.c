@@ -1,7 +1,7 @@
-/* The device: a worker process, an arena that both sides map at the same address, and tickets.
+/* The device: a worker process, an arena that both sides map at the same address, and commands.
  *
- * Everything that a stream has the worker do gets the next ticket; the worker does it in this order and writes
- * the last ticket that is done to the arena's first page. Neither handing over nor waiting needs a message.
+ * Everything that a stream has the worker do gets the next command; the worker does it in this order and writes
+ * the last command that is done to the arena's first page. Neither handing over nor waiting needs a message.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static atomic_bool ready; /* state is READY */
 static hipError_t broken = hipErrorNoDevice;
 static _Atomic uint64_t submitted;
 static _Thread_local hipError_t last_error, last_result; /* of this thread: the last that was one; of its last call */
-static struct { uint64_t ticket; unsigned next; } used[STAMPS]; /* of stamps by number: given back for that ticket, and the next */
+static struct { uint64_t command; unsigned next; } used[STAMPS]; /* of stamps by number: given back for that command, and the next */
 static unsigned oldest, newest, used_count, next_stamp; /* the list through `used`, and the first that never was in use */
 static atomic_bool gone; /* the worker */
 static atomic_bool tried; /* to start it */
@@ -181,7 +181,7 @@ int device_arena_file(void) { return arena_file; }
 
 uint64_t device_submitted(void) { return submitted; }
 
-bool device_done(uint64_t ticket) { return !control || control->completed >= ticket || gone; }
+bool device_done(uint64_t command) { return !control || control->completed >= command || gone; }
 
 /* A failed launch is final: every later wait and copy reports it, as after a fault on a GPU. */
 static hipError_t failure(void)
@@ -204,24 +204,24 @@ bool device_lost(void)
     return true;
 }
 
-/* The worker wakes all who wait when the first of the tickets is done; it takes wake_at away before it changes the bell. */
-static void sleep_until_done(uint64_t ticket, long nanoseconds)
+/* The worker wakes all who wait when the first of the commands is done; it takes wake_at away before it changes the bell. */
+static void sleep_until_done(uint64_t command, long nanoseconds)
 {
     uint32_t bell = control->bell;
     uint64_t first = control->wake_at;
-    while (ticket < first && !atomic_compare_exchange_weak(&control->wake_at, &first, ticket))
+    while (command < first && !atomic_compare_exchange_weak(&control->wake_at, &first, command))
         continue;
-    if (!device_done(ticket))
+    if (!device_done(command))
         futex_wait(&control->bell, bell, nanoseconds);
 }
 
-hipError_t device_wait(uint64_t ticket)
+hipError_t device_wait(uint64_t command)
 {
-    for (int looks = 0; looks < LOOKS && !device_done(ticket); looks++)
+    for (int looks = 0; looks < LOOKS && !device_done(command); looks++)
         continue;
-    while (!device_done(ticket)) {
-        sleep_until_done(ticket, PATIENCE);
-        if (!device_done(ticket) && device_lost())
+    while (!device_done(command)) {
+        sleep_until_done(command, PATIENCE);
+        if (!device_done(command) && device_lost())
             return hipErrorLaunchFailure;
     }
     return failure();
@@ -240,16 +240,16 @@ static bool wait_for_room(void)
     return moves;
 }
 
-/* The worker finds out by the ticket that one of them comes by the wire. */
-static bool submit(uint64_t ticket, uint32_t code, const struct part *parts, int count)
+/* The worker finds out by the command that one of them comes by the wire. */
+static bool submit(uint64_t command, uint32_t code, const struct part *parts, int count)
 {
-    enum ring_answer answer = ring_put(control, ticket, code, parts, count);
+    enum ring_answer answer = ring_put(control, command, code, parts, count);
     while (answer == RING_FULL && wait_for_room())
-        answer = ring_put(control, ticket, code, parts, count);
+        answer = ring_put(control, command, code, parts, count);
     return answer == RING_TAKEN ? !gone : wire_send(&wire, code, parts, count);
 }
 
-hipError_t device_submit(uint32_t code, const struct part *parts, int count, uint64_t *ticket)
+hipError_t device_submit(uint32_t code, const struct part *parts, int count, uint64_t *command)
 {
     hipError_t error = device_ready();
     if (error)
@@ -257,7 +257,7 @@ hipError_t device_submit(uint32_t code, const struct part *parts, int count, uin
     pthread_mutex_lock(&submitting);
     bool sent = submit(submitted + 1, code, parts, count);
     if (sent)
-        *ticket = ++submitted;
+        *command = ++submitted;
     pthread_mutex_unlock(&submitting);
     return sent ? hipSuccess : hipErrorLaunchFailure;
 }
@@ -293,7 +293,7 @@ uint64_t *stamp_take(void)
 {
     uint64_t *stamp = NULL;
     pthread_mutex_lock(&stamping);
-    if (used_count && device_done(used[oldest].ticket)) {
+    if (used_count && device_done(used[oldest].command)) {
         stamp = &control->stamps[oldest];
         oldest = used[oldest].next;
         used_count--;
@@ -305,13 +305,13 @@ uint64_t *stamp_take(void)
     return stamp;
 }
 
-void stamp_give(uint64_t *stamp, uint64_t ticket)
+void stamp_give(uint64_t *stamp, uint64_t command)
 {
     if (!control)
         return;
     unsigned place = (unsigned)(stamp - control->stamps);
     pthread_mutex_lock(&stamping);
-    used[place].ticket = ticket;
+    used[place].command = command;
     if (used_count++)
         used[newest].next = place;
     else

@@ -1,7 +1,7 @@
 /* What the files of this library share: its own state.
  *
  * The library is thin: memory lives in an arena that the worker maps at the same address, so copies are plain
- * memmove; launches are messages, executed in the order of their tickets. See docs/runtime.md. A function of the API is
+ * memmove; launches are messages, executed in the order of their commands. See docs/runtime.md. A function of the API is
  * a line of functions.txt: its checks stand there, what is written here sees arguments that passed them.
  *
  * From below: device.c speaks to the worker; allocations.c knows what memory there is; operations.c, traces.c, steps.c, drivers.c and
@@ -29,7 +29,7 @@
 #include "functions.h" /* generated from functions.txt */
 #endif
 
-/* device.c: the worker, the arena, tickets. */
+/* device.c: the worker, the arena, commands. */
 struct device_facts {
     uint32_t compute_units, wave_size, lds_bytes, max_threads;
     uint64_t memory_bytes;
@@ -47,14 +47,14 @@ int device_current(void);                /* of this thread */
 void device_make_current(int device);
 hipError_t device_check(int device);     /* is there such a device? */
 const struct device_facts *device_facts(int device);
-hipError_t device_wait(uint64_t ticket); /* until everything up to this ticket has run */
-bool device_done(uint64_t ticket);
+hipError_t device_wait(uint64_t command); /* until everything up to this command has run */
+bool device_done(uint64_t command);
 bool device_tried(void);                 /* somebody has asked for it: its parts may have something */
 void device_after_fork(void);
 bool device_failed(void);                /* nothing that is not done will be */
 bool device_lost(void);                  /* the worker has ended, and not by itself */
 uint64_t device_submitted(void);
-hipError_t device_submit(uint32_t code, const struct part *parts, int count, uint64_t *ticket);
+hipError_t device_submit(uint32_t code, const struct part *parts, int count, uint64_t *command);
 hipError_t device_call(uint32_t code, const struct part *parts, int count, struct reply *reply);
 hipError_t device_ask(uint32_t code, const uint64_t *question, int count, uint64_t *answer); /* numbers for a number */
 bool in_arena(const void *address);
@@ -62,7 +62,7 @@ size_t device_arena_bytes(void);
 size_t device_arena_offset(uintptr_t address);
 int device_arena_file(void);            /* open as long as the program runs: others map it, too */
 uint64_t *stamp_take(void);              /* a word, 0, that the worker can write a time to; NULL when there is none */
-void stamp_give(uint64_t *stamp, uint64_t ticket); /* once that is done */
+void stamp_give(uint64_t *stamp, uint64_t command); /* once that is done */
 uint64_t nanoseconds(void);
 hipError_t note(hipError_t error);       /* remember as this thread's last error */
 hipError_t not_supported(const char *name, atomic_flag *said);
@@ -237,8 +237,8 @@ struct operation {
     };
 };
 bool operation_is_near(const struct operation *operation); /* the worker can do it, too: rows of its memory */
-/* `now`: all before it is done. The ticket is a new one if it has one. */
-hipError_t operation_carry_out(const struct operation *operation, bool now, uint64_t *ticket);
+/* `now`: all before it is done. The command is a new one if it has one. */
+hipError_t operation_carry_out(const struct operation *operation, bool now, uint64_t *command);
 hipError_t operation_copy(struct operation *to, const struct operation *from);
 void operation_discard(struct operation *operation);
 
@@ -311,7 +311,7 @@ struct stream {
     struct work *first, *end; /* what has not passed */
     struct work *last;        /* that was put on it */
     bool driven;
-    uint64_t ticket;          /* of all that has passed */
+    uint64_t command;          /* of all that has passed */
     struct origin *origins;   /* order.c's */
     size_t origin_count, origin_next;
 };

@@ -7,7 +7,7 @@
 
 #include "luthier.h"
 
-static hipError_t launch(const struct operation *operation, uint64_t *ticket)
+static hipError_t launch(const struct operation *operation, uint64_t *command)
 {
     const struct kernel *kernel = operation->launch.kernel;
     if (!handle_is(kernel, HANDLE_KERNEL))
@@ -17,7 +17,7 @@ static hipError_t launch(const struct operation *operation, uint64_t *ticket)
                        operation->launch.lds_bytes, operation->launch.cooperative, operation->launch.number,
                        operation->launch.count, lacking.x, lacking.y, lacking.z, 0};
     struct part parts[] = {{head, sizeof head}, {operation->launch.kernarg, operation->launch.bytes}};
-    hipError_t error = device_submit(MESSAGE_LAUNCH, parts, 2, ticket);
+    hipError_t error = device_submit(MESSAGE_LAUNCH, parts, 2, command);
     if (!error)
         launches_count();
     return error;
@@ -106,25 +106,25 @@ bool operation_is_near(const struct operation *operation)
            (fill->element == 1 || fill->element == 2 || fill->element == 4);
 }
 
-static hipError_t hand_over(const struct operation *operation, uint64_t *ticket)
+static hipError_t hand_over(const struct operation *operation, uint64_t *command)
 {
     const struct transfer *copy = &operation->copy;
     const struct fill *fill = &operation->fill;
     if (operation->kind == OPERATION_COPY) {
         uint64_t words[] = {(uintptr_t)copy->to, (uintptr_t)copy->from, copy->width};
-        return device_submit(MESSAGE_COPY, &(struct part){words, sizeof words}, 1, ticket);
+        return device_submit(MESSAGE_COPY, &(struct part){words, sizeof words}, 1, command);
     }
     uint64_t words[] = {(uintptr_t)fill->to, fill->count, fill->value, fill->element};
-    return device_submit(MESSAGE_FILL, &(struct part){words, sizeof words}, 1, ticket);
+    return device_submit(MESSAGE_FILL, &(struct part){words, sizeof words}, 1, command);
 }
 
-hipError_t operation_carry_out(const struct operation *operation, bool now, uint64_t *ticket)
+hipError_t operation_carry_out(const struct operation *operation, bool now, uint64_t *command)
 {
     hipError_t failure = device_wait(0); /* after a fault nothing touches memory any more */
     if (!now && !failure && operation_is_near(operation))
-        return hand_over(operation, ticket);
+        return hand_over(operation, command);
     switch (operation->kind) {
-    case OPERATION_LAUNCH: return failure ? failure : launch(operation, ticket);
+    case OPERATION_LAUNCH: return failure ? failure : launch(operation, command);
     case OPERATION_COPY: return failure ? failure : copy(&operation->copy);
     case OPERATION_FILL: return failure ? failure : fill(&operation->fill);
     case OPERATION_FREE: return operation->free.release(operation->free.address);

@@ -1,6 +1,6 @@
-/* The ring of tickets: what the worker is to do, record after record, in memory that it sees.
+/* The ring of commands: what the worker is to do, record after record, in memory that it sees.
  *
- * A record is a ticket (u64), a code and the bytes of its content (u32 each), then the content, filled up to RECORD_ALIGNMENT.
+ * A record is a command (u64), a code and the bytes of its content (u32 each), then the content, filled up to RECORD_ALIGNMENT.
  * None goes over the ring's end: what is left there is a record of code 0, whose bytes count its head, too. The worker is woken if it sleeps.
  */
 #include <string.h>
@@ -9,9 +9,9 @@
 
 enum { RING_BYTES = CONTROL_BYTES - CONTROL_RING, RECORD_ALIGNMENT = 16, LARGEST_RECORD = RING_BYTES / 4 };
 
-struct head { uint64_t ticket; uint32_t code, bytes; };
+struct head { uint64_t command; uint32_t code, bytes; };
 
-enum ring_answer ring_put(struct control *control, uint64_t ticket, uint32_t code, const struct part *parts, int count)
+enum ring_answer ring_put(struct control *control, uint64_t command, uint32_t code, const struct part *parts, int count)
 {
     size_t content = 0;
     for (int i = 0; i < count; i++)
@@ -28,7 +28,7 @@ enum ring_answer ring_put(struct control *control, uint64_t ticket, uint32_t cod
         at = 0;
     }
     char *place = control->ring + at;
-    *(struct head *)(void *)place = (struct head){ticket, code, (uint32_t)content};
+    *(struct head *)(void *)place = (struct head){command, code, (uint32_t)content};
     place += sizeof(struct head);
     for (int i = 0; i < count; place += parts[i++].bytes)
         memcpy(place, parts[i].data, parts[i].bytes);

@@ -9,7 +9,7 @@
 
 pthread_mutex_t engine = PTHREAD_MUTEX_INITIALIZER;
 
-bool is_finished(const struct work *work) { return !work || (work->passed && device_done(work->ticket)); }
+bool is_finished(const struct work *work) { return !work || (work->passed && device_done(work->command)); }
 
 struct work *hold_work(struct work *work)
 {
@@ -23,7 +23,7 @@ void let_work_go(struct work *work)
     if (!work || --work->references)
         return;
     if (work->stamp)
-        stamp_give(work->stamp, work->ticket);
+        stamp_give(work->stamp, work->command);
     for (size_t i = 0; i < work->after_count; i++)
         let_work_go(work->after[i]);
     free(work->after);
@@ -51,44 +51,44 @@ static size_t hindrance(const struct work *work)
 /* Of all that it comes after, once that has passed. */
 static uint64_t ticket_before(const struct work *work)
 {
-    uint64_t ticket = work->stream->ticket;
+    uint64_t command = work->stream->command;
     for (size_t i = 0; i < work->after_count; i++)
-        if (work->after[i]->ticket > ticket)
-            ticket = work->after[i]->ticket;
-    return ticket;
+        if (work->after[i]->command > command)
+            command = work->after[i]->command;
+    return command;
 }
 
 /* Whether it can be carried out now; if `patient`, wait until it can. */
 static bool await_turn(const struct work *work, bool patient)
 {
     for (;;) {
-        uint64_t ticket = 0;
+        uint64_t command = 0;
         if (hindrance(work) == work->after_count) {
-            ticket = is_done_here(work) ? ticket_before(work) : 0;
-            if (device_done(ticket))
+            command = is_done_here(work) ? ticket_before(work) : 0;
+            if (device_done(command))
                 return true;
         }
         if (!patient)
             return false;
-        if (!ticket) {
+        if (!command) {
             pthread_cond_wait(&work->after[hindrance(work)]->passing, &engine);
             continue;
         }
         pthread_mutex_unlock(&engine);
-        device_wait(ticket);
+        device_wait(command);
         pthread_mutex_lock(&engine);
     }
 }
 
 /* An event gets its time from the worker, if that has not done yet what is before it. */
-static hipError_t record(struct work *work, uint64_t before, uint64_t *ticket)
+static hipError_t record(struct work *work, uint64_t before, uint64_t *command)
 {
     if (device_done(before) || !work->stamp) {
         work->time = nanoseconds();
         return hipSuccess;
     }
     uint64_t place = (uintptr_t)work->stamp;
-    return device_submit(MESSAGE_STAMP, &(struct part){&place, sizeof place}, 1, ticket);
+    return device_submit(MESSAGE_STAMP, &(struct part){&place, sizeof place}, 1, command);
 }
 
 bool step(struct stream *stream, bool patient)
@@ -96,17 +96,17 @@ bool step(struct stream *stream, bool patient)
     struct work *work = stream->first;
     if (!await_turn(work, patient))
         return false;
-    uint64_t before = ticket_before(work), ticket = before, begin = traced() ? traced_now() : 0;
+    uint64_t before = ticket_before(work), command = before, begin = traced() ? traced_now() : 0;
     pthread_mutex_unlock(&engine);
-    hipError_t error = work->operation.kind == OPERATION_RECORD ? record(work, before, &ticket)
-                                                                : operation_carry_out(&work->operation, device_done(before), &ticket);
+    hipError_t error = work->operation.kind == OPERATION_RECORD ? record(work, before, &command)
+                                                                : operation_carry_out(&work->operation, device_done(before), &command);
     if (traced() && !error)
-        trace_work(work, begin, ticket == before ? 0 : ticket);
+        trace_work(work, begin, command == before ? 0 : command);
     operation_discard(&work->operation);
     pthread_mutex_lock(&engine);
     work->passed = true;
     work->error = error;
-    work->ticket = stream->ticket = ticket;
+    work->command = stream->command = command;
     for (size_t i = 0; i < work->after_count; i++)
         let_work_go(work->after[i]);
     work->after_count = 0;

@@ -14,7 +14,7 @@ void trace_asked(struct work *work)
         work->asked = traced_now(), work->asking = traced_thread();
 }
 
-void trace_work(const struct work *work, uint64_t begin, uint64_t ticket)
+void trace_work(const struct work *work, uint64_t begin, uint64_t command)
 {
     const struct operation *operation = &work->operation;
     const struct transfer *copy = &operation->copy;
@@ -23,8 +23,8 @@ void trace_work(const struct work *work, uint64_t begin, uint64_t ticket)
     const char *name = NULL;
     struct traced record = {
         .thread = work->asking, .device = (uint32_t)stream->device, .stream = stream->id, .asked = work->asked,
-        .handle = stream_is_null(stream) ? 0 : (uintptr_t)stream, .number = ticket,
-        .begin = ticket ? 0 : begin, .end = ticket ? 0 : traced_now()};
+        .handle = stream_is_null(stream) ? 0 : (uintptr_t)stream, .number = command,
+        .begin = command ? 0 : begin, .end = command ? 0 : traced_now()};
     switch (operation->kind) {
     case OPERATION_LAUNCH: record.kind = TRACED_LAUNCH; name = operation->launch.kernel->name; break;
     case OPERATION_COPY: record.kind = TRACED_COPY; name = direction(copy); break;

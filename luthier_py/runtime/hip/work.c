@@ -1,8 +1,8 @@
 /* What is put on streams, and who carries it out.
  *
  * A work is an operation on a stream. It has passed when it was carried out in this process, or was handed to the worker as
- * `ticket`; it is finished when the worker has done that ticket, too. Works of a stream pass in their order. Launches go to
- * the worker as soon as all before them has passed, since the worker keeps the order of tickets. Host functions are done in this
+ * `command`; it is finished when the worker has done that command, too. Works of a stream pass in their order. Launches go to
+ * the worker as soon as all before them has passed, since the worker keeps the order of commands. Host functions are done in this
  * process, once all before them is finished. So are copies and fills where all before them is finished already, or the memory
  * is not the worker's; others go to the worker as launches do.
  *
@@ -118,9 +118,9 @@ static hipError_t await(struct work *work)
     while (!work->passed)
         pthread_cond_wait(&work->passing, &engine);
     hipError_t error = work->error;
-    uint64_t ticket = work->ticket;
+    uint64_t command = work->command;
     unlock();
-    hipError_t failure = device_wait(ticket);
+    hipError_t failure = device_wait(command);
     lock();
     return error ? error : failure;
 }

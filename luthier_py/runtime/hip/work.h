@@ -15,7 +15,7 @@ struct work {
     unsigned references;
     bool passed;
     pthread_cond_t passing; /* for those who wait until it has passed */
-    uint64_t ticket; /* of all that it comes after, too */
+    uint64_t command; /* of all that it comes after, too */
     uint64_t *stamp, time;
     uint64_t asked; /* when it was put, and by which thread: for a trace */
     uint32_t asking;
@@ -25,9 +25,9 @@ struct work {
 extern pthread_mutex_t engine; /* of all works and queues */
 extern pthread_cond_t idled;   /* a stream is driven no more */
 
-/* traces.c: if somebody wants a trace. `ticket`: by which the worker does it; 0: it was done here, from `begin` on. */
+/* traces.c: if somebody wants a trace. `command`: by which the worker does it; 0: it was done here, from `begin` on. */
 void trace_asked(struct work *work);
-void trace_work(const struct work *work, uint64_t begin, uint64_t ticket);
+void trace_work(const struct work *work, uint64_t begin, uint64_t command);
 
 /* steps.c; the lock is held. Of works that may be NULL. */
 bool is_finished(const struct work *work);

@@ -40,7 +40,7 @@ class KfdMessage(IntEnum):
     EVENT_PAGE = 66  # u64 handle of the memory into whose slots kernels write events (kfd_ioctl_create_event_args)
 
 
-assert KfdMessage.IOCTL < native.FIRST_TICKET <= KfdMessage.RING
+assert KfdMessage.IOCTL < native.FIRST_COMMAND <= KfdMessage.RING
 
 
 def header() -> str:

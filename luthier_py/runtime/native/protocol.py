@@ -20,17 +20,17 @@ STATUS_NOT_SUPPORTED, STATUS_UNKNOWN = 801, 999
 class Control(IntEnum):
     """Places in the start of the arena (hip/control.h), by who writes them, each on a cache line of its own."""
 
-    COMPLETED = 0  # u64, the worker: the last ticket that is done
-    BELL = 8       # u32, a futex: another one when those are woken who wait for tickets
+    COMPLETED = 0  # u64, the worker: the last command that is done
+    BELL = 8       # u32, a futex: another one when those are woken who wait for commands
     FAILURE = 12   # i32: why launches go wrong from here on, or 0
-    WAKE_AT = 16   # u64, both: the first ticket that somebody waits for
+    WAKE_AT = 16   # u64, both: the first command that somebody waits for
     WRITTEN = 64   # u64, the program: bytes of the ring, counted from its first use and not wrapped
     POSTED = 72    # u32, a futex: another one when the worker is woken
     ASLEEP = 76    # u32, both: whether it has to be
     LEAVING = 80   # u32, the program: it ends by exit()
     TAKEN = 128    # u64, the worker: bytes of the ring that are free again, counted as those that are written
     STAMPS = 4096  # u64 each: times of events
-    RING = 1 << 22  # of tickets (hip/ring.c): their number is a power of two
+    RING = 1 << 22  # of commands (hip/ring.c): their number is a power of two
     BYTES = (1 << 22) + (1 << 19)  # of all of this
 
 
@@ -56,7 +56,7 @@ COUNTS_BYTES, COUNTS_NAME = 4096, "luthier-launches"
 
 class Message(IntEnum):
     """Requests; those from FIRST_TICKET on have no reply, and are carried out in their order. To a device they come
-    through the ring of tickets, as long as there is room."""
+    through the ring of commands, as long as there is room."""
 
     OPEN = 1  # u64 address and size of the arena -> u32 devices, device_facts of each (device.c reads them)
     ALLOCATE = 2  # u64 bytes, 1 if fine-grained (0 if left out) -> u64 address
@@ -97,7 +97,7 @@ class Message(IntEnum):
     FILL = 70  # u64 address, elements, their value, bytes of one (1, 2 or 4)
 
 
-FIRST_TICKET = Message.LAUNCH
+FIRST_COMMAND = Message.LAUNCH
 
 
 TRACED = struct.Struct("<4I8Q")

@@ -22,8 +22,8 @@ from luthier_py.ir import Program, lift
 from luthier_py.loader import load
 from luthier_py.runtime import Device
 from luthier_py.runtime.clock_kind import ClockKind
+from luthier_py.session.address_map import map_allocations
 from luthier_py.session.causal.candidates import Candidate
-from luthier_py.session.counterparts import allocation_counterparts
 from luthier_py.session.launched import launch_on
 from luthier_py.session.replay import ReplayLaunch, with_memory
 from luthier_py.session.run_settings import RunSettings
@@ -89,6 +89,6 @@ def causal_bench(record: RecordedLaunch, path: Path, settings: RunSettings, dela
     own = load(record.code, str(path))
     modelled = replace(settings, launch=replace(settings.launch, clock=ClockKind.MODEL))
     with with_memory(record, own, modelled, own.target) as (device, addresses, original):
-        allocations = allocation_counterparts(record, own.kernel(record.kernel), addresses)
+        allocations = map_allocations(record, own.kernel(record.kernel), addresses)
         launch = ReplayLaunch(record, own.kernel(record.kernel), allocations, original, False, 0.0)
         yield CausalBench(path, device, original, launch, lift(own, [record.kernel]), delays, repeats)

@@ -18,7 +18,7 @@ from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.devices.module import EmulatorModule
 from luthier_py.emulator.devices.recorded import RecordedLaunch
 from luthier_py.emulator.memory.device_memory import Allocation
-from luthier_py.emulator.options.patience import Patience
+from luthier_py.emulator.options.limits import LaunchLimits
 from luthier_py.errors import DeviceError, LuthierError, one_line
 from luthier_py.link import apply_bindings
 from luthier_py.loader import load
@@ -26,14 +26,14 @@ from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.report.plain import Json
 from luthier_py.report.remedies import suggest_remedies
 from luthier_py.runtime import Device, Module
-from luthier_py.session.counterparts import Counterpart, allocation_counterparts, module_counterparts, pieces
+from luthier_py.session.address_map import MappedRange, map_allocations, map_variables, pieces
 from luthier_py.session.differing import BufferDifference, ComparedBytes, difference
 from luthier_py.session.faults.drawing import NO_FAULT, OF_OPCODE, STUCK, TOOL, WrittenRegisters, as_words
 from luthier_py.session.faults.judging import FaultEffect, FaultSide, Injection, effect_of_failure, instruction_limit
 from luthier_py.session.replay import OfRecord, compare_memory, with_memory
+from luthier_py.session.reported_allocations import Ready, nobody
 from luthier_py.session.run import Left, run_instrumented
 from luthier_py.session.run_settings import RunSettings
-from luthier_py.session.told_allocations import Ready, nobody
 from luthier_py.tool import Tool, load_tool
 
 ToolWith = Callable[[Mapping[str, str]], Tool]
@@ -73,7 +73,7 @@ class FaultBench:
     original: EmulatorModule
     launch: FaultyLaunch
     tool: ToolWith
-    counterparts: Mapping[int, Counterpart]
+    address_map: Mapping[int, MappedRange]
     tolerance: float
     golden: tuple[bytes, ...]
     written: WrittenRegisters
@@ -115,7 +115,7 @@ class FaultBench:
         """Between the last launch and one without a fault."""
         for (each, _), expected, got in zip(self.launch.before, self.golden, self.launch.after, strict=True):
             if expected != got:
-                one = self.counterparts.get(each.address)
+                one = self.address_map.get(each.address)
                 name, kind = (each.name, None) if one is None else (one.name, one.type)
                 parts = [ComparedBytes(0, expected, got)]
                 found = difference(name, each.address, each.size, kind, parts, self.tolerance)
@@ -131,8 +131,8 @@ def fault_bench(record: RecordedLaunch, path: Path, options: Mapping[str, str], 
     own = load(record.code, str(path))
     with with_memory(record, own, settings, own.target) as (device, addresses, original):
         assert isinstance(device, EmulatorDevice) and original is not None
-        named = allocation_counterparts(record, own.kernel(record.kernel), addresses)
-        everything = sorted([*named, *module_counterparts(record, original)[0]], key=lambda each: each.start)
+        named = map_allocations(record, own.kernel(record.kernel), addresses)
+        everything = sorted([*named, *map_variables(record, original)[0]], key=lambda each: each.start)
         recorded = pieces(record, everything)
         for piece in recorded:
             device.write(piece.now, piece.before)
@@ -140,7 +140,7 @@ def fault_bench(record: RecordedLaunch, path: Path, options: Mapping[str, str], 
         launch, tool = FaultyLaunch(record, memory), tool_with(options)
         nothing = tool(NO_FAULT.options())
         made = instrument_record(record, path, nothing, original)
-        device.patience = Patience()
+        device.limits = LaunchLimits()
         ran = run_instrumented(device, made, nothing, launch, original=original)
         if launch.error is not None:
             raise launch.error
@@ -149,7 +149,7 @@ def fault_bench(record: RecordedLaunch, path: Path, options: Mapping[str, str], 
                                f"be told: {wrong[0]}")
         assert device.profile is not None
         chosen = settings.launch
-        device.patience = Patience(chosen.time_limit, instruction_limit(chosen, device.profile.total))
+        device.limits = LaunchLimits(chosen.time_limit, instruction_limit(chosen, device.profile.total))
         written = tuple(ran.report["executions"] or ()) if ran.report is not None else ()
         yield FaultBench(record, path, device, original, launch, tool, {each.now: each for each in named}, tolerance,
                          tuple(launch.after), (written,), {copy_of(NO_FAULT.options()): made})

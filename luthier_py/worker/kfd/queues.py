@@ -18,7 +18,7 @@ from typing import Protocol
 
 from luthier_py.emulator.memory.device_memory import read_bytes
 from luthier_py.errors import DeviceError, LuthierError
-from luthier_py.worker.edge import run_guarded
+from luthier_py.worker.error_boundary import run_guarded
 from luthier_py.worker.kfd import sdma, words
 
 VENDOR, INVALID, DISPATCH, BARRIER_AND, AGENT_DISPATCH, BARRIER_OR = range(6)

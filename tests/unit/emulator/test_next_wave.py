@@ -123,11 +123,11 @@ def test_a_scalar_register_begins_as_0(register):
     assert left({"k": rows}, groups=3, times=3)[0][0] == [7] * (LANES * WAVES)
 
 
-# Chunks of which no lane is active
+# Strips of which no lane is active
 
 
 def test_instructions_of_a_strip_under_different_masks():
-    """A chunk that is off in one of them is on in another."""
+    """A strip that is off in one of them is on in another."""
     rows = [*BEGIN, ("v_mov_b32", vgpr(2), 1), ("s_branch", "on"), "on:",
             ("s_mov_b64", sgpr(EXEC, 2), 0xFFFF), ("v_add_u32", vgpr(2), 10, vgpr(2)),
             ("s_lshl_b64", sgpr(EXEC, 2), sgpr(EXEC, 2), 40), ("v_add_u32", vgpr(2), 20, vgpr(2)),

@@ -19,7 +19,7 @@ from emulated import ISA, KERNARG_BYTES, code_object
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.devices import module as emulator_module
 from luthier_py.emulator.launches import ready
-from luthier_py.emulator.launches.dispatch import Patience
+from luthier_py.emulator.launches.dispatch import LaunchLimits
 from luthier_py.errors import DeviceError, TimeLimit
 from luthier_py.isa import sgpr, target, vgpr
 from luthier_py.runtime import Module, pack_arguments
@@ -157,7 +157,7 @@ def test_a_limit_holds_for_each_launch() -> None:
     kernel = device.load(code_object({"k": rows})).kernel("k")
     ends, never = (struct.pack("<Q", number).ljust(KERNARG_BYTES, b"\0") for number in (0, 1))
     for limit in (None, 0.2):
-        device.patience = Patience(limit, others_write=limit is not None)
+        device.limits = LaunchLimits(limit, others_write=limit is not None)
         device.launch(kernel, (2, 1, 1), (64, 1, 1), ends)
         with pytest.raises(TimeLimit if limit else DeviceError, match="no end within" if limit else "deadlock"):
             device.launch(kernel, (2, 1, 1), (64, 1, 1), never)

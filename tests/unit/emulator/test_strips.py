@@ -34,7 +34,7 @@ def test_a_register_that_v_writelane_wrote_in_a_lane_that_is_off():
 
 
 def test_a_register_of_lanes_that_v_cmpx_switches_off():
-    """All lanes write v2; v_cmpx ends that strip, and what follows overwrites v2 in the lanes that it leaves on."""
+    """All lanes write v2; v_cmpx ends that region, and what follows overwrites v2 in the lanes that it leaves on."""
     rows = [
         ("s_load_dwordx4", sgpr(0, 4), sgpr(4, 2), 0), ("s_waitcnt", 0), ("v_lshlrev_b32", vgpr(4), 2, vgpr(0)),
         ("v_mov_b32", vgpr(2), vgpr(0)), ("v_cmpx_gt_u32", sgpr(VCC, 2), 20, vgpr(2)), ("v_mov_b32", vgpr(2), 1),

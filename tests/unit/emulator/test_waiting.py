@@ -16,7 +16,7 @@ from launching import compile_hip, launch
 
 from luthier_py.emulator import EmulatorDevice, LaunchOptions
 from luthier_py.emulator.devices.module import HostedCode
-from luthier_py.emulator.launches.dispatch import Patience
+from luthier_py.emulator.launches.dispatch import LaunchLimits
 from luthier_py.errors import DeviceError, Invalid, TimeLimit
 from luthier_py.isa import EXEC, M0, VCC, sgpr, vgpr
 
@@ -174,7 +174,7 @@ def test_lanes_that_wait_for_lanes_of_their_wave(rows: list[Any], going: str, ma
     said = re.search(told, str(caught.value))
     assert said is not None and said.groups() == (going, masked, "global_store_dword")
     device = EmulatorDevice(ISA.target)
-    device.patience = Patience(instruction_limit=1 << 20, others_write=True)
+    device.limits = LaunchLimits(instruction_limit=1 << 20, others_write=True)
     buffer = device.alloc(4)
     device.write(buffer.address, bytes(4))
     kernarg = struct.pack("<Q", buffer.address).ljust(KERNARG_BYTES, b"\0")
@@ -193,7 +193,7 @@ def test_lanes_that_can_write_nothing_are_not_waited_for(behind: list[Any]) -> N
 def test_work_groups_that_cannot_start_end_a_program_that_does_not_write():
     """Not at once where others may; the patience of this device is none."""
     device = EmulatorDevice(ISA.target)
-    device.patience = Patience(others_write=True, standstill=0.0)
+    device.limits = LaunchLimits(others_write=True, standstill=0.0)
     buffer = device.alloc(4)
     device.write(buffer.address, bytes(4))
     kernarg = struct.pack("<Q", buffer.address).ljust(KERNARG_BYTES, b"\0")
@@ -258,7 +258,7 @@ def test_time_that_compiling_takes_does_not_count(monkeypatch):
     seconds(compiled)
     takes = seconds(compiled)
     monkeypatch.setattr(HostedCode, "require", slowly)
-    device.patience = Patience(time_limit=TIMES * takes)
+    device.limits = LaunchLimits(time_limit=TIMES * takes)
     device.write(buffer.address, bytes(4))
     seconds(device.load(data).kernel("k"))
     assert device.read(buffer.address, 4) == b"\1\0\0\0" and len(calls) > 1

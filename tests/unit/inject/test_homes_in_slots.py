@@ -16,7 +16,7 @@ from luthier_py.proof import prove
 from luthier_py.proof.claim import InCell
 
 MASKS = {"all lanes": -1, "one lane": 1, "some lanes": 0x0F0F00FF00F00F01, "no lane": 0}
-PLACES = {  # of homes, by target and VGPRs in use
+PLACES = {  # of assigned locations, by target and VGPRs in use
     ("gfx90a", 256): InCell, ("gfx942", 256): InCell, ("gfx908", 256): LaneOf,
 }
 
@@ -65,7 +65,7 @@ def test_what_is_kept_for_a_wave_needs_no_register(on, mask):  # noqa: F811
     data = crowded(256, MASKS[mask])
     tool, made = instrumented(data, counting, **variables())
     (function,) = made.patched.claim.functions
-    assert {type(home) for home in function.homes.values()} == {PLACES[emulated.ISA.target.name, 256]}
+    assert {type(location) for location in function.locations.values()} == {PLACES[emulated.ISA.target.name, 256]}
     ran = on.run(made.data, "k.luthier")
     assert shows(ran, 256)
     assert ran[tool.totals] == (3 + 0 + 5 + 1, 2, 11, 0)

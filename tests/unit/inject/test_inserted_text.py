@@ -9,11 +9,11 @@ from emulated import ISA, LANES, Bench, code_object
 from shown_kernels import END, POINTERS, WORDS, S, V, everywhere, full, instrumented, stores, words
 
 from luthier_py import Variable, u64
+from luthier_py.claim_check import check_claim_of_tool
 from luthier_py.errors import CheckFailed, HookError, Unsupported
 from luthier_py.isa import EXEC
 from luthier_py.pipeline import compile_hooks
 from luthier_py.proof import prove
-from luthier_py.wanted import check_wanted
 
 ROWS = [*POINTERS, ("v_mov_b32", V(1), 5), ("s_mov_b32", S(9), 7), ("v_mov_b32", V(2), 100), ("s_nop", 3),
         *stores(V(1), S(9), V(2)), END]
@@ -146,9 +146,9 @@ def test_the_proof_knows_the_text():
         prove(made.obj.data, made.data, replace(claim, payloads=(other,)))
     clones = {row.name: row.clone for row in made.patched.report}
     compiled = compile_hooks(made.edits, made.program.isa)
-    check_wanted(claim, made.edits, compiled, made.program, clones, ())
+    check_claim_of_tool(claim, made.edits, compiled, made.program, clones, ())
     with pytest.raises(CheckFailed, match="something else"):
-        check_wanted(replace(claim, payloads=(other,)), made.edits, compiled, made.program, clones, ())
+        check_claim_of_tool(replace(claim, payloads=(other,)), made.edits, compiled, made.program, clones, ())
 
 
 def test_exec_is_what_the_application_has(bench):

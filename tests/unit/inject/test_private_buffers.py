@@ -14,7 +14,7 @@ from luthier_py import Mutator, Tool
 from luthier_py.clang.search import CLANG
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import CheckFailed
-from luthier_py.inject import apply, birth, call
+from luthier_py.inject import apply, call, initial_state
 from luthier_py.inject.items import Own
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import LaneOf, Reg, instruction_set, sgpr, target, vgpr
@@ -107,7 +107,7 @@ def ran(code, kernel, tool=None):
 
 def home_of(made):
     (function,) = made.patched.claim.functions
-    return function.homes[Own.PRIVATE_RESOURCE.value]
+    return function.locations[Own.PRIVATE_RESOURCE.value]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -161,23 +161,25 @@ def refused(monkeypatch, code, hooks, why, *changes):
 
 
 def test_a_resource_that_is_none_is_refused(compiled, hooks, monkeypatch):
-    code, made, taken = compiled(KINDS["with its own"]), birth._private_resource, call.Caller.home
+    code, made, taken = compiled(KINDS["with its own"]), initial_state._private_resource, call.Caller.location
     for number in range(6):
         refused(monkeypatch, code, hooks, "not restored|nowhere|other", (
-            birth, "_private_resource", lambda *given, k=number: made(*given)[:k] + made(*given)[k + 1:]))
+            initial_state, "_private_resource", lambda *given, k=number: made(*given)[:k] + made(*given)[k + 1:]))
 
     def elsewhere(self, value):
         return sgpr(4, 4) if value is Own.PRIVATE_RESOURCE else taken(self, value)
 
-    refused(monkeypatch, code, hooks, "does not get the resource of private memory", (call.Caller, "home", elsewhere))
+    refused(
+        monkeypatch, code, hooks, "does not get the resource of private memory", (call.Caller, "location", elsewhere)
+    )
 
 
 def test_a_stack_that_is_not_the_tools_is_refused(compiled, hooks, monkeypatch):
     placed = apply.Calls
     for by in (-2000, 16):
         refused(monkeypatch, compiled(KINDS["with its own"]), hooks, "stack in private memory that is not the tool's", (
-            apply, "Calls", lambda isa, sites, homes, fragments, frame, by=by: placed(
-                isa, sites, homes, fragments, frame + by)))
+            apply, "Calls", lambda isa, sites, locations, fragments, frame, by=by: placed(
+                isa, sites, locations, fragments, frame + by)))
     refused(monkeypatch, compiled(KINDS["with its own"]), hooks, "stack in private memory that is not the tool's", (
         call, "offset_for_wave", lambda isa, offset_bytes: offset_bytes * isa.wave_size + 4))
 

@@ -14,7 +14,7 @@ from luthier_py.inject.relax import REACH_BYTES, STEP_BYTES, relax
 from luthier_py.inject.text import parse_clone
 from luthier_py.inject.verify import verify
 from luthier_py.ir.model import instr_at
-from luthier_py.isa import glue, instruction_set, sgpr, target
+from luthier_py.isa import build, instruction_set, sgpr, target
 from luthier_py.isa.columns import read_columns
 from luthier_py.pipeline import instrument
 from luthier_py.samples import sample
@@ -95,9 +95,9 @@ def test_a_literal_for_a_block_is_filled_in_and_others_become_fixups():
     inside = Reference(FixupKind.REL32_LO, Referent(label=block), base)
     outside = Reference(FixupKind.REL32_HI, Referent(variable="v", offset=24), base)
     (code,) = read_columns(ISA, [(END, ISA.make("s_endpgm").raw)])
-    items = (Single(glue.program_counter(ISA, sgpr(4, 2))), base,
-             Single(glue.add(ISA, sgpr(4), sgpr(4)), reference=inside),
-             Single(glue.add_with_carry(ISA, sgpr(5), sgpr(5)), reference=outside), block, Slice(code, 0, 1))
+    items = (Single(build.program_counter(ISA, sgpr(4, 2))), base,
+             Single(build.add(ISA, sgpr(4), sgpr(4)), reference=inside),
+             Single(build.add_with_carry(ISA, sgpr(5), sgpr(5)), reference=outside), block, Slice(code, 0, 1))
     chunk = lay_out(ISA, Clone(END, "f", items, {END: block}), {}).chunk
     assert struct.unpack_from("<I", chunk.code, 8) == (len(chunk.code) - 4 - 4,)
     assert chunk.fixups == (Fixup(16, FixupKind.REL32_HI, "v", 24, 4),)

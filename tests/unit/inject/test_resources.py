@@ -1,4 +1,5 @@
-"""What a component shares: its functions, homes of wave variables, and the registers that descriptors have to have."""
+"""What a component shares: its functions, assigned locations of wave variables, and the registers that descriptors have
+to have."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from luthier_py.inject.resources import (
     for_fewer_waves,
     grow_register_counts,
     occupancy,
-    wave_homes,
+    wave_locations,
 )
 from luthier_py.intrinsics import atomic_add, lane_id
 from luthier_py.ir import Program, lift
@@ -66,8 +67,8 @@ def test_a_wave_variable_does_not_live_where_something_lies_at_the_start() -> No
     for rows, free in (([("s_trap", 2), END], False), ([END], True)):
         program = lift(build({"k": rows}))
         (component,) = components(program, program.kernels)
-        (home,) = wave_homes(program, analyse(program), component, [WaveVariable(u64)]).values()
-        assert (home == sgpr(0, 2)) is free
+        (location,) = wave_locations(program, analyse(program), component, [WaveVariable(u64)]).values()
+        assert (location == sgpr(0, 2)) is free
 
 
 def test_metadata_counts_registers_as_llvm_does() -> None:

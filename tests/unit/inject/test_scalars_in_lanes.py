@@ -105,7 +105,7 @@ def test_a_wave_variable_lives_in_lanes(bench):
     off = [("s_mov_b64", S(EXEC, 2), 0), ("s_nop", 6), ("s_mov_b64", S(EXEC, 2), -1)]
     tool, made = insert(full(*loop, *off), count_markers, **counting())
     (function,) = made.patched.claim.functions
-    assert [type(home) for home in function.homes.values()] == [LaneOf]
+    assert [type(location) for location in function.locations.values()] == [LaneOf]
     ran = bench.run(made.data, "k.luthier")
     assert shown(ran) and ran[tool.total] == TURNS * 1 + 2
 
@@ -134,7 +134,9 @@ def test_vector_code_is_not_needed_where_registers_are_free():
     """Lanes are the second choice."""
     data = code_object({"k": [*POINTERS, ("s_nop", 7), *stores(V(0)), END]})
     _, made = insert(data, count_markers, **counting())
-    assert not any(isinstance(home, LaneOf) for f in made.patched.claim.functions for home in f.homes.values())
+    assert not any(
+        isinstance(location, LaneOf) for f in made.patched.claim.functions for location in f.locations.values()
+    )
 
 
 @pytest.mark.parametrize("visit", [visit_markers, count_markers])
@@ -163,7 +165,7 @@ def test_a_copy_that_takes_other_lanes_is_refused(visit):
 
 @pytest.mark.parametrize("vector", [V(0), V(3)])
 def test_a_lane_of_a_register_that_the_application_has_is_refused(monkeypatch, vector):
-    monkeypatch.setattr(resources, "wave_homes", lambda program, facts, component, variables, named, slots, order: {
+    monkeypatch.setattr(resources, "wave_locations", lambda program, facts, component, variables, named, slots, order: {
         variable: LaneOf(vector, 2, variable.type.dwords) for variable in variables})
     with pytest.raises(CheckFailed, match="the tool keeps its own in"):
         instrument(sample("reduce").path.read_bytes(), load_tool("instr_count"))

@@ -12,7 +12,7 @@ from shown_kernels import END, POINTERS, WORDS, S, V, instrumented, stores
 from luthier_py import hook, u32
 from luthier_py.errors import CheckFailed, HookError
 from luthier_py.isa import instruction_set, target
-from luthier_py.isa.glue import jump_if_flag
+from luthier_py.isa.build import jump_if_flag
 from luthier_py.proof import prove
 from luthier_py.proof.claim import Side
 from luthier_py.tool import mutator

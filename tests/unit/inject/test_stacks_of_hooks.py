@@ -86,8 +86,8 @@ def test_the_proof_refuses_a_stack_where_the_applications_memory_is(hooks, monke
     for start in (-300, 16):
         placed = apply.Calls
 
-        def elsewhere(isa, sites, homes, fragments, frame, start=start, placed=placed):
-            return placed(isa, sites, homes, fragments, frame + start)
+        def elsewhere(isa, sites, locations, fragments, frame, start=start, placed=placed):
+            return placed(isa, sites, locations, fragments, frame + start)
 
         why = "stack in private memory that is not the tool's"
         with monkeypatch.context() as patch, pytest.raises(CheckFailed, match=why):

@@ -12,7 +12,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from patience import PATIENCE
+from limits import PATIENCE
 
 from luthier_py.runtime.kfd import device_library
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from patience import PATIENCE
+from limits import PATIENCE
 
 PROGRAM = """
 import ctypes, sys, threading

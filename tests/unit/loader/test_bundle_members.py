@@ -20,7 +20,7 @@ from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.specs import parse_argument
 from luthier_py.worker import properties
 from luthier_py.worker.bundles import code_for
-from luthier_py.worker.edge import Refused
+from luthier_py.worker.error_boundary import Refused
 
 FIRST, SECOND = (SAMPLES[i].path.read_bytes() for i in (0, 1))
 ELF = b"\x7fELF"

@@ -11,6 +11,7 @@ import pytest
 from emulated import LANES, Bench, code_object
 from given import given, keep_narrow
 
+from luthier_py.claim_check import check_claim_of_tool
 from luthier_py.clang.search import CLANG
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import CheckFailed, HookError, Unsupported
@@ -48,7 +49,6 @@ from luthier_py.tool import (
     u32,
     u64,
 )
-from luthier_py.wanted import check_wanted
 
 MOST = 512
 OPTIONS = ("-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none "
@@ -375,7 +375,7 @@ def test_a_claim_has_what_the_hook_declares(change: dict[str, Any]) -> None:
     assert payload.near == (Space.NONE, Space.LDS) and payload.near_numbers is Space.NONE
     payloads = compile_hooks(made.edits, made.program.isa)
     clones = {each.name: each.clone for each in made.patched.report}
-    check_wanted(claim, made.edits, payloads, made.program, clones, ())
+    check_claim_of_tool(claim, made.edits, payloads, made.program, clones, ())
     wrong = replace(claim, payloads=(replace(payload, **change),))
     with pytest.raises(CheckFailed, match="is not as it was compiled"):
-        check_wanted(wrong, made.edits, payloads, made.program, clones, ())
+        check_claim_of_tool(wrong, made.edits, payloads, made.program, clones, ())

@@ -22,7 +22,7 @@ BODY = """
 
 def test_they_get_anything(require_tool, tmp_path: Path) -> None:
     """As compilers make s_add_u32 s0, s0, s7 of an offset to private memory that the kernel has none of; the copy's
-    waves are born with ids of work-groups there."""
+    waves start with ids of work-groups there."""
     for own in ("s2", "s3", "s4", "s5"):
         code = assembled(require_tool("clang-22"), tmp_path, "gfx90a", BODY.format(own=own))
         made = instrument(code, "record_reg_vals")

@@ -162,7 +162,7 @@ def test_claims_that_are_not_true(made):
         "where nothing is inserted": replace(function, calls=(replace(calls[0], point=calls[0].point + 4), *calls[1:])),
         "not those that the claim says|as it was compiled|where nothing": replace(
             function, calls=(calls[0], replace(calls[1], point=calls[0].point), *calls[2:])),
-        "and that is nowhere": replace(function, homes={}),
+        "and that is nowhere": replace(function, locations={}),
     }
     for why, other in wrong.items():
         with pytest.raises(CheckFailed, match=why):

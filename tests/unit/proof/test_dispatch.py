@@ -10,7 +10,7 @@ import pytest
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import CheckFailed
 from luthier_py.inject import apply, lookup
-from luthier_py.isa import glue
+from luthier_py.isa import build
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.samples import sample
@@ -19,9 +19,9 @@ from luthier_py.session.run import run_instrumented, run_original
 from luthier_py.tool import load_tool
 
 WRONG = {
-    "no borrow where the distance is taken": ("subtract_with_borrow", glue.subtract),
-    "no carry where it is added again": ("add_with_carry", glue.add),
-    "no upper half": ("add_with_carry", lambda isa, to, a, b: glue.nothing(isa)),
+    "no borrow where the distance is taken": ("subtract_with_borrow", build.subtract),
+    "no carry where it is added again": ("add_with_carry", build.add),
+    "no upper half": ("add_with_carry", lambda isa, to, a, b: build.nothing(isa)),
 }
 
 
@@ -29,7 +29,7 @@ WRONG = {
 def test_strangers_stay_where_they_are(monkeypatch, what):
     """Also those that lie before all functions whose clones are looked up: the way to them is a negative one."""
     name, other = WRONG[what]
-    monkeypatch.setattr(lookup, "glue", SimpleNamespace(**vars(glue) | {name: other}))
+    monkeypatch.setattr(lookup, "build", SimpleNamespace(**vars(build) | {name: other}))
     with pytest.raises(CheckFailed, match="a call of 0x[0-9a-f]* goes astray"):
         instrument(sample("function_pointers").path.read_bytes(), load_tool("instr_count"))
 
@@ -70,6 +70,6 @@ def test_calls_of_known_functions_are_proved_as_well(monkeypatch, unoptimised):
 @pytest.mark.parametrize("what", ["no carry where it is added again", "no upper half"])
 def test_the_way_to_known_functions_is_run_too(monkeypatch, unoptimised, what):
     name, other = WRONG[what]
-    monkeypatch.setattr(lookup, "glue", SimpleNamespace(**vars(glue) | {name: other}))
+    monkeypatch.setattr(lookup, "build", SimpleNamespace(**vars(build) | {name: other}))
     with pytest.raises(CheckFailed, match="goes astray"):
         instrument(unoptimised, load_tool("instr_count"))

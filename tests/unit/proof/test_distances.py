@@ -91,7 +91,7 @@ MASKS = f"""{WAITS} v_cndmask_b32_e64 v1, v2, v3, s[4:5]
     """
 
 
-@pytest.mark.parametrize(("name", "wave_size", "callee", "caller", "cure", "behind", "fault"), [
+@pytest.mark.parametrize(("name", "wave_size", "callee", "caller", "mitigation", "behind", "fault"), [
     ("gfx1010", 32, "global_load_dword v1, v2, s[4:5]\n", CALL, "s_waitcnt_depctr depctr_vm_vsrc(0)\n",
      "s_mov_b32 s4, 0 ; app", "fixVMEMtoScalarWriteHazards"),
     ("gfx1100", 32, "v_exp_f32 v2, v1\n", CALL, "s_waitcnt_depctr depctr_va_vdst(0)\n",
@@ -101,9 +101,9 @@ MASKS = f"""{WAITS} v_cndmask_b32_e64 v1, v2, v3, s[4:5]
     ("gfx1100", 64, MASKS, WAITS + CALL + WAITS + "s_mov_b32 s4, 0 ; app\n", "s_waitcnt_depctr depctr_sa_sdst(0)\n",
      "s_endpgm ; app", "fixVALUMaskWriteHazard"),
 ])
-def test_what_begins_in_a_function_goes_on_behind_its_call(name, wave_size, callee, caller, cure, behind, fault):
+def test_what_begins_in_a_function_goes_on_behind_its_call(name, wave_size, callee, caller, mitigation, behind, fault):
     isa = instruction_set(target(name), wave_size)
     called = code(isa, callee + RETURN)
-    check_distances(isa, [code(isa, caller + cure + behind), called])
+    check_distances(isa, [code(isa, caller + mitigation + behind), called])
     with pytest.raises(CheckFailed, match=fault):
         check_distances(isa, [code(isa, caller + behind), called])

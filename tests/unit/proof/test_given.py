@@ -21,8 +21,8 @@ def made(name="reduce", tool="instr_count", **options):
     return instrument(sample(name).path.read_bytes(), load_tool(tool, options), name)
 
 
-def homes(monkeypatch, place):
-    monkeypatch.setattr(resources, "wave_homes", lambda program, facts, component, variables, named, slots, order: {
+def locations(monkeypatch, place):
+    monkeypatch.setattr(resources, "wave_locations", lambda program, facts, component, variables, named, slots, order: {
         variable: place(number, variable.type.dwords)
         for number, variable in enumerate(sorted(variables, key=lambda each: (-each.type.dwords, each.name)))})
 
@@ -40,15 +40,15 @@ def without_prologue(monkeypatch):
 @pytest.mark.parametrize("first", [0, 2, 40])
 def test_what_the_tool_keeps_is_not_kept_nowhere(monkeypatch, first):
     """Where no register is said to be the tool's, those of the application could be meant."""
-    homes(monkeypatch, lambda number, dwords: sgpr(first + 2 * number, dwords))
-    claimed(monkeypatch, lambda function: replace(function, homes={}))
+    locations(monkeypatch, lambda number, dwords: sgpr(first + 2 * number, dwords))
+    claimed(monkeypatch, lambda function: replace(function, locations={}))
     without_prologue(monkeypatch)
     with pytest.raises(CheckFailed, match="keeps as 0, and that is nowhere"):
         made("mandelbrot")
 
 
 def test_what_the_tool_keeps_is_not_all_in_one_place(monkeypatch):
-    homes(monkeypatch, lambda number, dwords: sgpr(40, dwords))
+    locations(monkeypatch, lambda number, dwords: sgpr(40, dwords))
     with pytest.raises(CheckFailed, match=r"keeps two things in s\[40:41\]"):
         made("bitonic_sort", "opcode_histogram")
 
@@ -63,8 +63,8 @@ def test_what_the_tool_keeps_is_not_all_in_one_place(monkeypatch):
 def test_what_the_tool_keeps_has_places_of_its_own(place, why):
     right = made("bitonic_sort", "opcode_histogram")
     function, = right.patched.claim.functions
-    assert function.homes.keys() == {1, 2, 3, 4}
-    moved = replace(function, homes={number: place(number) for number in sorted(function.homes)})
+    assert function.locations.keys() == {1, 2, 3, 4}
+    moved = replace(function, locations={number: place(number) for number in sorted(function.locations)})
     with pytest.raises(CheckFailed, match=why):
         prove(right.obj.data, right.data, replace(right.patched.claim, functions=(moved,)))
 
@@ -74,7 +74,7 @@ def test_registers_of_which_the_tool_keeps_lanes_are_no_arguments():
     function, = right.patched.claim.functions
     calls = tuple(replace(call, arguments=(call.arguments[0], vgpr(60, 2))) if len(call.arguments) == 2 else call
                   for call in function.calls)
-    other = replace(function, homes={0: LaneOf(vgpr(61), 4, 2)}, calls=calls)
+    other = replace(function, locations={0: LaneOf(vgpr(61), 4, 2)}, calls=calls)
     with pytest.raises(CheckFailed, match="where the tool keeps its own"):
         prove(right.obj.data, right.data, replace(right.patched.claim, functions=(other,)))
 
@@ -112,7 +112,7 @@ def test_values_are_what_parameters_take(why):
     right = made()
     claim = right.patched.claim
     function, = claim.functions
-    assert function.homes == {0: sgpr(8, 2)}
+    assert function.locations == {0: sgpr(8, 2)}
     calls = tuple(WRONG[why](call) if len(call.arguments) == 2 else call for call in function.calls)
     assert calls != function.calls
     with pytest.raises(CheckFailed, match=why):

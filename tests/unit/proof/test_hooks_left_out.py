@@ -12,7 +12,7 @@ from luthier_py.inject import apply
 from luthier_py.inject.call import Caller
 from luthier_py.inject.fragment import prepare
 from luthier_py.inject.items import Label
-from luthier_py.isa import Reg, glue, instruction_set, sgpr, target, vgpr
+from luthier_py.isa import Reg, build, instruction_set, sgpr, target, vgpr
 from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.payloads import summary
@@ -92,7 +92,7 @@ def test_hooks_with_lanes_of_their_own_are_not_left_out(monkeypatch: pytest.Monk
 
     def skip(self, placement):
         ends[id(self)] = Label()
-        self.emit(glue.jump_if_no_lane(self.isa), ends[id(self)])
+        self.emit(build.jump_if_no_lane(self.isa), ends[id(self)])
         set_exec(self, placement)
 
     def land(self, placement):
@@ -108,7 +108,7 @@ def test_hooks_with_lanes_of_their_own_are_not_left_out(monkeypatch: pytest.Monk
 def test_what_the_tool_keeps_is_cleared_where_nothing_else_is_inserted(tmp_path, monkeypatch) -> None:
     path = tmp_path / "late.py"
     path.write_text(LATE)
-    assert made("vector_add", load_tool(str(path))).patched.claim.functions[0].homes
+    assert made("vector_add", load_tool(str(path))).patched.claim.functions[0].locations
     monkeypatch.setattr(apply, "with_prologue", lambda isa, clone, prologue: clone)
     with pytest.raises(CheckFailed, match="is live and not restored"):
         made("vector_add", load_tool(str(path)))

@@ -11,13 +11,13 @@ from shown_kernels import END, POINTERS, S, V, everywhere, instrumented, note_la
 
 from luthier_py import Variable, u32, u64
 from luthier_py.analysis import Facts
+from luthier_py.claim_check import check_claim_of_tool
 from luthier_py.errors import CheckFailed
 from luthier_py.loader import load
 from luthier_py.pipeline import compile_hooks
 from luthier_py.proof import prove
 from luthier_py.proof.claim import Side
 from luthier_py.tool import Place
-from luthier_py.wanted import check_wanted
 
 ROWS = [*POINTERS, ("v_mov_b32", V(0), 7), ("s_nop", 7), ("s_cmp_eq_u32", S(0), S(0)),
         ("s_cbranch_scc1", "on"), "next:", ("s_nop", 1), "on:", ("s_cbranch_scc0", "next"), ("v_mov_b32", V(0), 1), END]
@@ -89,6 +89,6 @@ def test_the_edits_say_which_way():
         for each in right.edits.insertions))
     payloads = compile_hooks(right.edits, right.program.isa)
     clones = {row.name: row.clone for row in right.patched.report}
-    check_wanted(right.patched.claim, right.edits, payloads, right.program, clones, ())
+    check_claim_of_tool(right.patched.claim, right.edits, payloads, right.program, clones, ())
     with pytest.raises(CheckFailed, match="does not run at its place"):
-        check_wanted(right.patched.claim, other, payloads, right.program, clones, ())
+        check_claim_of_tool(right.patched.claim, other, payloads, right.program, clones, ())

@@ -10,16 +10,16 @@ from shown_kernels import END, POINTERS, S, V, everywhere, instrumented
 
 from luthier_py import Lane, Variable, hook, u32, u64
 from luthier_py.analysis import Facts
+from luthier_py.claim_check import check_claim_of_tool
 from luthier_py.errors import CheckFailed
 from luthier_py.inject.items import Clone
-from luthier_py.isa.glue import nothing
+from luthier_py.isa.build import nothing
 from luthier_py.loader import load
 from luthier_py.pipeline import compile_hooks
 from luthier_py.proof import prove
 from luthier_py.proof.code import decode_ranges
 from luthier_py.proof.instead import with_instead
 from luthier_py.tool import recorder
-from luthier_py.wanted import check_wanted
 
 LOAD = ISA.make("global_load_dword", V(3), V(2), S(0, 2)).raw
 ROWS = [*POINTERS, ("v_mov_b32", V(29), V(0)), ("v_mov_b32", V(0), 7), ("s_nop", 1), ("v_mov_b32", V(0), 8),
@@ -136,9 +136,9 @@ def test_the_edits_say_what_stands_where():
     right = made()
     payloads = compile_hooks(right.edits, right.program.isa)
     clones = {row.name: row.clone for row in right.patched.report}
-    check_wanted(right.patched.claim, right.edits, payloads, right.program, clones, ())
+    check_claim_of_tool(right.patched.claim, right.edits, payloads, right.program, clones, ())
     for instead in (right.edits.instead[1:], tuple(
             replace(each, inst=ISA.make("s_nop", 5)) for each in right.edits.instead)):
         with pytest.raises(CheckFailed, match="other instructions stand"):
             other = replace(right.edits, instead=instead)
-            check_wanted(right.patched.claim, other, payloads, right.program, clones, ())
+            check_claim_of_tool(right.patched.claim, other, payloads, right.program, clones, ())

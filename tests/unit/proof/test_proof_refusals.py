@@ -88,7 +88,7 @@ def test_hooks_run_where_the_claim_says():
 @pytest.mark.parametrize(("first", "why"), [(2, "which the application writes"), (4, "may still read")])
 def test_what_the_tool_keeps_for_itself_is_not_the_applications(monkeypatch, first, why):
     """Registers that inject gives to wave variables: `reduce` loads its arguments through s[4:5], into s[0:3]."""
-    monkeypatch.setattr(resources, "wave_homes", lambda program, facts, component, variables, named, slots, order: {
+    monkeypatch.setattr(resources, "wave_locations", lambda program, facts, component, variables, named, slots, order: {
         variable: sgpr(first, variable.type.dwords) for variable in variables})
     with pytest.raises(CheckFailed, match=why):
         Patch("reduce", "instr_count")
@@ -99,7 +99,9 @@ def test_what_the_tool_keeps_stays_there_through_calls():
     claim = made.patched.claim
     assert len(claim.functions) > 2
     for number, function in enumerate(claim.functions):
-        moved = replace(function, homes={k: sgpr(40 + 2 * k, home.dwords) for k, home in function.homes.items()})
+        moved = replace(
+            function, locations={k: sgpr(40 + 2 * k, location.dwords) for k, location in function.locations.items()}
+        )
         functions = (*claim.functions[:number], moved, *claim.functions[number + 1 :])
         with pytest.raises(CheckFailed, match="elsewhere than in the functions that it calls"):
             prove(made.obj.data, made.data, replace(claim, functions=functions))

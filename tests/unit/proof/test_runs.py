@@ -34,19 +34,19 @@ PUT_ASIDE = f"v_accvgpr_write_b32 a1, v3\n{OTHERS}\nv_accvgpr_write_b32 a1, v3\n
 
 def run(
     listing: str, active: int = 0, inactive: int = 0, before: str = "", plain: bool = True, isa=ISA,
-    application: tuple[int, ...] = (), home: Reg | LaneOf | InCell | None = None, homes=NO_HOMES,
+    application: tuple[int, ...] = (), location: Reg | LaneOf | InCell | None = None, locations=NO_HOMES,
 ) -> None:
     """Raises CheckFailed. ``before``: what the application has issued; ``application``: where it is, else behind."""
     pending = step_pending(isa, isa.parse(before), NOTHING) if before else NOTHING
-    runner = runner_of(listing, isa, application, homes if home is None else {0: home})
+    runner = runner_of(listing, isa, application, locations if location is None else {0: location})
     settle(runner, runner.run(0, pending), Duty(Live(active | 3 << EXEC, inactive), plain, False), 0, 0)
 
 
-def runner_of(listing: str, isa=ISA, application: tuple[int, ...] = (), homes=NO_HOMES) -> Runner:
+def runner_of(listing: str, isa=ISA, application: tuple[int, ...] = (), locations=NO_HOMES) -> Runner:
     code = isa.assemble(listing)
     return Runner(isa, Tool((), {}, {}, {}), lambda pc: isa.decode(code + isa.make("s_nop", 0).raw, pc),
                   lambda pc: pc in (application or (len(code),)),
-                  ClonedFunction("k", 0, "k", 64, (), (), homes, private=range(16, 32)))
+                  ClonedFunction("k", 0, "k", 64, (), (), locations, private=range(16, 32)))
 
 
 @pytest.mark.parametrize(("listing", "live"), [
@@ -128,11 +128,11 @@ def test_what_is_not_restored_or_does_more_is_found(listing: str, live: int, why
 ])
 def test_lanes_that_the_tool_keeps(listing: str, why: str) -> None:
     """Lane 7 of v3, which the application does not use."""
-    home = LaneOf(vgpr(3), 7)
+    location = LaneOf(vgpr(3), 7)
     if not why:
-        return run(listing, home=home)
+        return run(listing, location=location)
     with pytest.raises(CheckFailed, match=why):
-        run(listing, home=home)
+        run(listing, location=location)
 
 
 def test_lanes_are_followed_through_moves_alone() -> None:
@@ -197,9 +197,9 @@ def test_what_one_of_two_ways_overwrites_is_lost_where_they_meet() -> None:
 
 
 def test_what_the_tool_keeps_in_registers_is_needed_too() -> None:
-    run("s_mov_b32 s9, 0", home=sgpr(8))
+    run("s_mov_b32 s9, 0", location=sgpr(8))
     with pytest.raises(CheckFailed, match="s9 is live"):
-        run("s_mov_b32 s9, 0", home=sgpr(9))
+        run("s_mov_b32 s9, 0", location=sgpr(9))
 
 
 def test_no_vector_code_where_it_would_mean_something_else() -> None:
@@ -239,12 +239,12 @@ WHOLE, AGAIN = "s_mov_b64 s[4:5], exec\ns_mov_b64 exec, -1", "s_mov_b64 exec, s[
     ("v_mov_b32_e32 v3, 0\nSTORE", "lane 7 is live"),
 ])
 def test_lanes_of_what_is_brought_and_taken_back(slot: str, listing: str, why: str) -> None:
-    home, load, store, aside = LODGED[slot]
+    location, load, store, aside = LODGED[slot]
     code = f"s_mov_b32 s8, 16\n{listing}".replace("LOAD", load).replace("STORE", store).replace("ASIDE", aside)
     if not why:
-        return run(code, home=home)
+        return run(code, location=location)
     with pytest.raises(CheckFailed, match=why):
-        run(code, home=home)
+        run(code, location=location)
 
 
 @pytest.mark.parametrize("target_of", ["gfx90a", "gfx942", "gfx1100"])

@@ -10,7 +10,7 @@ from luthier_py import Lane, Mutator, Tool, Variable, hook, ptr, u32
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import sgpr, vgpr
 from luthier_py.pipeline import instrument
-from luthier_py.proof.addresses import Goes, follow
+from luthier_py.proof.addresses import AddressFlow, follow
 from luthier_py.proof.code import decode_ranges
 from luthier_py.proof.graph import body
 
@@ -59,7 +59,7 @@ def test_what_is_live_behind_calls_of_others_is_free_before_this_one(apart: bool
     assert instrument(data, Sums(), apart=apart).patched.report[0].sites == 2
 
 
-def followed(rows: list[Row], touched: int = 0) -> tuple[Goes, int]:
+def followed(rows: list[Row], touched: int = 0) -> tuple[AddressFlow, int]:
     """Where a kernel's calls go, and the number of the last one. ``touched``: by all that it calls."""
     raw = assemble(ISA, rows, 0x1000, labels := dict(FUNCTIONS))  # labels that are ahead
     raw = assemble(ISA, rows, 0x1000, labels)

@@ -7,8 +7,8 @@ from test_runs import BACK, INTO, A, S, V, run, runner_of
 
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import SCC, VCC, instruction_set, sgpr, target, vgpr
-from luthier_py.proof.birth import RESOURCE
 from luthier_py.proof.code import CELLS, number
+from luthier_py.proof.initial_state import RESOURCE
 from luthier_py.proof.meanings import UNKNOWN
 from luthier_py.proof.now import Now
 from luthier_py.proof.pending import NOTHING
@@ -100,7 +100,7 @@ def by_resource(first: int, before: str = "") -> None:
     """v3 is put aside in private memory that is reached by four scalars; s[8:11] keep the right ones."""
     where = f"off, s[{first}:{first + 3}], 0 offset:16"
     listing = lines(before, f"buffer_store_dword v3, {where}", CLOBBER, f"buffer_load_dword v3, {where}", WAIT)
-    run(listing, V(3), isa=GFX803, homes={RESOURCE: sgpr(8, 4)})
+    run(listing, V(3), isa=GFX803, locations={RESOURCE: sgpr(8, 4)})
 
 
 def test_private_memory_in_buffers_is_reached_by_its_resource():

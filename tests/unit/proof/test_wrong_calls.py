@@ -23,7 +23,7 @@ from luthier_py.inject import apply, call, claimed, items
 from luthier_py.inject.call import Caller
 from luthier_py.inject.items import Slice
 from luthier_py.intrinsics import as_bits, atomic_add, read_first_lane
-from luthier_py.isa import EXEC, SCC, glue, sgpr
+from luthier_py.isa import EXEC, SCC, build, sgpr
 from luthier_py.jit import compile as hooks
 from luthier_py.jit import fragment
 from luthier_py.jit import object as jit_object
@@ -132,24 +132,26 @@ def holes(**changes: Callable[[Any], Any]) -> Patch:
         replace(hole, **{name: change(getattr(hole, name)) for name, change in changes.items()}) for hole in all_))
 
 
-def behind_the_next(weave: Any) -> Any:
+def behind_the_next(inline_calls: Any) -> Any:
     """What goes after an instruction goes behind what goes before the next one."""
     def woven(isa, clone, before, after, taken):
         before, after = dict(before), dict(after)
         for pc in list(after):
             following = min(each for each in before if each > pc)
             before[following] = [*before[following], *after.pop(pc)]
-        return weave(isa, clone, before, after, taken)
+        return inline_calls(isa, clone, before, after, taken)
 
     return woven
 
 
-def without_one(weave: Any) -> Any:
+def without_one(inline_calls: Any) -> Any:
     """The application loses an instruction."""
     def woven(isa, clone, *inserted):
         first = next(k for k, item in enumerate(clone.items) if isinstance(item, Slice) and item.stop - item.start > 1)
         left = replace(clone.items[first], start=clone.items[first].start + 1)
-        return weave(isa, replace(clone, items=(*clone.items[:first], left, *clone.items[first + 1:])), *inserted)
+        return inline_calls(
+            isa, replace(clone, items=(*clone.items[:first], left, *clone.items[first + 1 :])), *inserted
+        )
 
     return woven
 
@@ -179,7 +181,7 @@ WRONG: dict[str, tuple[Patch, str]] = {
     "runs without a lane": (put(apply, "prepare", lambda prepare: lambda isa, payload: prepare(
         isa, replace(payload, needs_lane=False))), LANE),
     "is not said to need a lane": (made_once(put(fragment, "_needs_lane", lambda _: lambda *given: False)), LANE),
-    "runs only without a lane": (put(glue, "jump_if_no_lane", lambda _: lambda isa: isa.make("s_cbranch_execnz", 0)),
+    "runs only without a lane": (put(build, "jump_if_no_lane", lambda _: lambda isa: isa.make("s_cbranch_execnz", 0)),
                                  LANE),
     "has the application's mode": (put(Caller, "set_mode", lambda _: lambda self: []), FLOATS),
     "flushes denormals": (put(call, "PLAIN_MODE", lambda _: 0x3C0), FLOATS),
@@ -190,7 +192,7 @@ WRONG: dict[str, tuple[Patch, str]] = {
                                                    FLOATS),
     "the mode is put back too early": (put(Caller, "run", lambda _: run_first), FLOATS),
     "half of the mode is set": (of_mode(lambda field: field & ~(31 << 11) | 3 << 11), FLOATS),
-    "the mode stays": (put(glue, "set_mode", lambda made: lambda isa, field, source: made(
+    "the mode stays": (put(build, "set_mode", lambda made: lambda isa, field, source: made(
         isa, field, source if isinstance(source, int) else 0xF0)), "MODE is not restored"),
     "halves of constants are swapped": (holes(high=lambda high: not high), CONSTANTS),
     "constants are one more": (holes(added=lambda added: added + 1), CONSTANTS),
@@ -208,9 +210,9 @@ WRONG: dict[str, tuple[Patch, str]] = {
     "another element": (put(call, "address_of", lambda made: lambda isa, edit, to, pc, base, target: made(
         isa, edit, to, pc, base, replace(target, offset=target.offset + 4))), "does not get"),
     "addresses without their carry": (put(items, "add_with_carry", lambda _: items.add), "does not get"),
-    "the flag comes back the other way round": (put(glue, "set_flag", lambda _: lambda isa, reg, number=0: isa.make(
+    "the flag comes back the other way round": (put(build, "set_flag", lambda _: lambda isa, reg, number=0: isa.make(
         "s_cmp_eq_u32", reg, number)), LIVE),
-    "the flag is kept the other way round": (put(glue, "copy", lambda made: lambda isa, to, source: isa.make(
+    "the flag is kept the other way round": (put(build, "copy", lambda made: lambda isa, to, source: isa.make(
         "s_cselect_b32", to, 0, 1) if source == sgpr(SCC) else made(isa, to, source)), LIVE),
     "nothing is kept": (put(Caller, "save", lambda _: lambda self, clobbered, given: None), LIVE),
     "nothing comes back": (put(Caller, "restore", lambda _: lambda self: None), LIVE),

@@ -14,7 +14,7 @@ from luthier_py import Lane, Mutator, Tool, Variable, hook, ptr, u32, u64
 from luthier_py.errors import CheckFailed
 from luthier_py.inject import slots, spills
 from luthier_py.intrinsics import atomic_add
-from luthier_py.isa import EXEC, Inst, InstructionSet, OpFlag, glue, sgpr
+from luthier_py.isa import EXEC, Inst, InstructionSet, OpFlag, build, sgpr
 from luthier_py.isa.parse import BadText
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
@@ -77,7 +77,7 @@ def refuse(code: bytes, tool: Tool, why: str) -> None:
 
 def rewritten(*words: tuple[str, str]) -> Callable[..., object]:
     """Moves to and from private memory, with words of their text exchanged."""
-    made = glue._private.__wrapped__
+    made = build._private.__wrapped__
 
     def private(isa: InstructionSet, text: str, offset_bytes: int) -> object:
         for old, new in words:
@@ -97,8 +97,8 @@ MOVES = {
 
 
 def elsewhere(name: str, by: int) -> tuple[object, str, Callable[..., object]]:
-    made = getattr(glue, name)
-    return glue, name, lambda isa, reg, base, offset, *more: made(isa, reg, base, offset + by, *more)
+    made = getattr(build, name)
+    return build, name, lambda isa, reg, base, offset, *more: made(isa, reg, base, offset + by, *more)
 
 
 def without_waits(isa, regs, slots, base) -> tuple[list[Inst], list[Inst]]:
@@ -125,8 +125,8 @@ SPILLS = {
 IN_LANES = {
     "only active lanes are put aside": (spills, "in_all_lanes", lambda isa, keep, insts: list(insts)),
     "EXEC is kept too late": (spills, "in_all_lanes", lambda isa, keep, insts: [
-        glue.copy(isa, sgpr(EXEC, 2), -1), glue.copy(isa, keep, sgpr(EXEC, 2)), *insts,
-        glue.copy(isa, sgpr(EXEC, 2), keep)]),
+        build.copy(isa, sgpr(EXEC, 2), -1), build.copy(isa, keep, sgpr(EXEC, 2)), *insts,
+        build.copy(isa, sgpr(EXEC, 2), keep)]),
 }
 
 
@@ -149,5 +149,5 @@ def test_lanes_that_do_not_come_back_are_missed(crowded, wrong, monkeypatch) -> 
 def test_what_moves_registers_is_no_yardstick(crowded, wrong, monkeypatch) -> None:
     (row,) = instrument(crowded, Sums()).patched.report
     assert row.private_bytes and all("private memory" in scheme for scheme in row.schemes)
-    monkeypatch.setattr(glue, "_private", wrong)
+    monkeypatch.setattr(build, "_private", wrong)
     refuse(crowded, Sums(), "private memory that is not the tool's")

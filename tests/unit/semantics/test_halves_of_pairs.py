@@ -1,8 +1,7 @@
 """A half or a byte that goes into a register which the wave also reads as the low one of a pair.
 
-LLVM 18 to 22 made wrong code of that, see emulator/strips/emitter.py: bits of the pair's upper register came into what
-was made of the result as a number of 64 bits.
-"""
+LLVM 18 to 22 made wrong code of that, see emulator/vector_regions/emitter.py: bits of the pair's upper register came
+into what was made of the result as a number of 64 bits."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ import struct
 import pytest
 from waves import run
 
-from luthier_py.emulator.strips import emitter
+from luthier_py.emulator.vector_regions import emitter
 from luthier_py.isa import MODE, instruction_set, target
 from luthier_py.llvm import Effort, host_object
 

@@ -118,7 +118,7 @@ def test_carries(name):
 
 
 def test_a_carry_chain_inside_one_strip():
-    """A 64-bit sum: the carry goes from one instruction to the next without leaving the chunk."""
+    """A 64-bit sum: the carry goes from one instruction to the next without leaving the strip."""
     a, b = operands(64, False)
     state = run([ISA.make("v_add_co_u32_e32", vgpr(4), sgpr(VCC, 2), vgpr(0), vgpr(2)),
                  ISA.make("v_addc_co_u32_e32", vgpr(5), sgpr(VCC, 2), vgpr(1), vgpr(3), sgpr(VCC, 2))],

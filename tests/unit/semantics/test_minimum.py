@@ -86,10 +86,10 @@ def column(values: list[int], number: int) -> np.ndarray:
 def results(isa, mnemonic: str, operands: list[tuple[int, ...]], mode: int) -> list[int]:
     found: list[int] = []
     for start in range(0, len(operands), isa.wave_size):
-        chunk = operands[start : start + isa.wave_size]
+        strip = operands[start : start + isa.wave_size]
         inst = isa.make(mnemonic, vgpr(9), *(vgpr(1 + i) for i in range(len(operands[0]))))
-        columns = {1 + i: column(chunk, i) for i in range(len(operands[0]))}
-        found += run([inst], isa=isa, vgprs=columns, mode=mode).vgpr(9)[: len(chunk)].tolist()
+        columns = {1 + i: column(strip, i) for i in range(len(operands[0]))}
+        found += run([inst], isa=isa, vgprs=columns, mode=mode).vgpr(9)[: len(strip)].tolist()
     return found
 
 

@@ -54,8 +54,8 @@ def vectors(values: list[int], width: int) -> np.ndarray:
 def results(inst, operands: list[tuple[int, ...]], widths: tuple[int, ...], result: int, mode: int) -> list[int]:
     found: list[int] = []
     for start in range(0, len(operands), LANES):
-        chunk = operands[start : start + LANES]
-        columns = {2 * i + 2: vectors([row[i] for row in chunk], width) for i, width in enumerate(widths)}
+        strip = operands[start : start + LANES]
+        columns = {2 * i + 2: vectors([row[i] for row in strip], width) for i, width in enumerate(widths)}
         state = run([inst], vgprs=columns, mode=mode)
         row = state.vgpr(20, np.uint64 if result == 64 else np.uint32)
         found += [int(value) & (1 << result) - 1 for value in row]

@@ -10,11 +10,11 @@ import pytest
 from waves import Setup, run
 
 from luthier_py.emulator.options import sizes
-from luthier_py.emulator.strips import calling_strip
-from luthier_py.emulator.strips.calling_strip import CallingStrip
-from luthier_py.emulator.strips.emitter import Emitter, LlvmOps
-from luthier_py.emulator.strips.scalars import Scalars
-from luthier_py.emulator.strips.strip import LaneChunk
+from luthier_py.emulator.vector_regions import calling_region
+from luthier_py.emulator.vector_regions.calling_region import CallingRegion
+from luthier_py.emulator.vector_regions.emitter import Emitter, LlvmOps
+from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
+from luthier_py.emulator.vector_regions.scalars import Scalars
 from luthier_py.isa import Inst, InstructionSet, instruction_set, target
 from luthier_py.isa.semantics.algebra import U32, Value
 
@@ -74,14 +74,14 @@ def test_the_same_state(isa: InstructionSet, seed: int, monkeypatch: pytest.Monk
     setup = Setup(isa=isa, vgprs=vgprs, sgprs=sgprs)
     loops = run(code, setup)
     monkeypatch.setattr(sizes, "LARGE", 0)
-    known = calling_strip.CallingStrip._emit_call
+    known = calling_region.CallingRegion._emit_call
     calls = list[str]()
 
-    def noted(strip: CallingStrip, name: str, masks: tuple[int, ...], passed: str) -> dict[int, str]:
+    def noted(region: CallingRegion, name: str, masks: tuple[int, ...], passed: str) -> dict[int, str]:
         calls.append(name)
-        return known(strip, name, masks, passed)
+        return known(region, name, masks, passed)
 
-    monkeypatch.setattr(CallingStrip, "_emit_call", noted)
+    monkeypatch.setattr(CallingRegion, "_emit_call", noted)
     called = run(code, setup)
     assert len(set(calls)) < 3 * len(calls) // 4 and len(calls) > COUNT // 2, "routines are shared"
     for row in range(ROWS + 1):
@@ -92,20 +92,20 @@ def test_the_same_state(isa: InstructionSet, seed: int, monkeypatch: pytest.Monk
 
 def test_what_names_its_caller_stays_a_loop() -> None:
     emitter = Emitter(64)
-    strip = CallingStrip(emitter, "%wave", 64)
+    region = CallingRegion(emitter, "%wave", 64)
     scalars = Scalars(emitter, "%wave", lambda: None)
     exec_mask = scalars.read(126, 2)
     outside = emitter.let("load i32, ptr %wave")
 
-    def give(chunk: LaneChunk) -> None:
-        chunk.write_row(3, chunk.splat(Value(LlvmOps(emitter), U32, outside)))
+    def give(strip: LaneStrip) -> None:
+        strip.write_row(3, strip.splat(Value(LlvmOps(emitter), U32, outside)))
 
-    def name(chunk: LaneChunk) -> None:
-        chunk.write_row(4, chunk.splat(Value(LlvmOps(emitter), U32, chunk.before(f"add i32 {outside}, 1"))))
+    def name(strip: LaneStrip) -> None:
+        strip.write_row(4, strip.splat(Value(LlvmOps(emitter), U32, strip.before(f"add i32 {outside}, 1"))))
 
-    strip.add(exec_mask, give, -1)
-    strip.add(exec_mask, name, -1)
-    strip.flush(scalars)
+    region.add(exec_mask, give, -1)
+    region.add(exec_mask, name, -1)
+    region.flush(scalars)
     text = "\n".join(emitter.lines)
     assert len(emitter.functions) == 1 and outside not in emitter.functions[0]
     assert re.search(rf"call void @routine\.0\(ptr %wave, i64 {exec_mask.ref}.*, i32 {outside}\b", text)

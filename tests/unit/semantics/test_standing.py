@@ -12,7 +12,7 @@ from luthier_py.isa import OpFlag, instruction_set, target
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.corners import CORNERS
 from luthier_py.isa.semantics.evidence import COMPARED, ELSEWHERE, Against, evidence, instructions
-from luthier_py.isa.semantics.readers.freedoms import Freedom, freedoms
+from luthier_py.isa.semantics.readers.implementation_defined import ImplementationDefined, implementation_defined
 from luthier_py.isa.semantics.refusals import WhyRefused, refusal
 from luthier_py.report.coverage import Certainty, collect_coverage, coverage_facts
 
@@ -24,7 +24,7 @@ COMPARED_NAMES = ("gfx90a", "gfx1100")
 def test_what_llvm_calls_transcendental_is_near_and_nothing_else(name):
     ops = [op for op in instructions(name).ops if find_meaning(op) is not None and "DUAL" not in op.base]
     assert {op.base for op in ops if OpFlag.TRANS in op.flags} == {
-        op.base for op in ops if Freedom.NEAR in freedoms(op).own}
+        op.base for op in ops if ImplementationDefined.NEAR in implementation_defined(op).own}
 
 
 @pytest.mark.parametrize("name", COMPARED)
@@ -33,7 +33,7 @@ def test_sums_inside_are_those_of_matrices_and_dots_of_floats(name):
         if find_meaning(op) is not None and op.flags & (OpFlag.MATRIX | OpFlag.DOT):
             moves = op.base.startswith("V_ACCVGPR") or not {"src0", "src1"} <= {each.name for each in op.operands}
             whole = "_I32_" in op.base or "_U32_" in op.base
-            assert (Freedom.SUM in freedoms(op).own) == (not whole and not moves), op.base
+            assert (ImplementationDefined.SUM in implementation_defined(op).own) == (not whole and not moves), op.base
 
 
 @pytest.mark.parametrize(("name", "base", "own"), [
@@ -47,7 +47,7 @@ def test_sums_inside_are_those_of_matrices_and_dots_of_floats(name):
 def test_what_is_open(name, base, own):
     isa = instruction_set(target(name), target(name).wave_sizes[0])
     ops = [op for op in isa.ops if base in (op.base, op.mnemonic)]
-    assert ops and all({each.name for each in freedoms(op).own} == own for op in ops)
+    assert ops and all({each.name for each in implementation_defined(op).own} == own for op in ops)
 
 
 @pytest.mark.parametrize(("name", "known", "open_ones"), [
@@ -57,13 +57,19 @@ def test_what_is_open(name, base, own):
     ("gfx1201", {"V_DOT2_F32_BF16", "GLOBAL_ATOMIC_ADD_F32"}, {"V_DOT2_F16_F16", "V_FMA_MIX_F32"}),
 ])  # fmt: skip
 def test_coverage_says_where_denormals_are_not_known(name, known, open_ones):
-    found = {each.operation: Freedom.DENORMAL in each.freedoms for each in collect_coverage(target(name))}
+    found = {
+        each.operation: ImplementationDefined.DENORMAL in each.implementation_defined
+        for each in collect_coverage(target(name))
+    }
     assert not any(found[operation] for operation in known) and all(found[operation] for operation in open_ones)
 
 
 @pytest.mark.parametrize("name", ["gfx90a", "gfx1100", "gfx1201"])
 def test_coverage_names_each_corner(name):
-    found = {each.operation: Freedom.CORNER in each.freedoms for each in collect_coverage(target(name))}
+    found = {
+        each.operation: ImplementationDefined.CORNER in each.implementation_defined
+        for each in collect_coverage(target(name))
+    }
     there = {"V_DIV_SCALE_F32", "V_DIV_FIXUP_F64", "V_CVT_RPI_I32_F32", "V_CVT_PKRTZ_F16_F32"}
     assert all(found[operation] for operation in there) and found["DS_MIN_F32"] == (name != "gfx1201")
     assert not found["DS_MIN_I32"] and not found["V_MIN_F32"]
@@ -77,7 +83,7 @@ def test_values_and_the_bits_of_a_nan_go_different_ways():
     for base, seen in (("V_CMP_LT_F32", set()), ("V_CMP_LT_U32", {"src0", "src1"}), ("V_CVT_U32_F32", set()),
                        ("V_MOV_B32", {"src0"}), ("V_MUL_F32", {"src0", "src1"})):
         op = next(op for op in isa.ops if op.base == base)
-        (result,) = freedoms(op).results
+        (result,) = implementation_defined(op).results
         assert result.of_nans == seen and result.of_values == {
             name for name in ("src0", "src1") if name in {each.name for each in op.operands}}
 
@@ -128,6 +134,6 @@ def test_facts_of_a_target():
     assert sum(facts["counts"].values()) == facts["operations"] == len(facts["list"]) > 1000
     rows = {row["operation"]: row for row in facts["list"]}
     assert rows["V_ADD_U32"]["standing"] == "exact" and rows["V_ADD_U32"]["tested"] == "reference reader, gfx90a"
-    assert rows["V_RCP_F32"]["freedoms"] == ["near", "nan"]
+    assert rows["V_RCP_F32"]["implementation_defined"] == ["near", "nan"]
     assert rows["S_RFE_B64"]["reason"] == WhyRefused.PRIVILEGED.reason
     assert {each.standing for each in collect_coverage(target("gfx90a"))} == {*Certainty}

@@ -1,4 +1,4 @@
-"""Numbers over a box of waves: whatever is said of all of them is what each would compute."""
+"""Numbers over a domain of waves: whatever is said of all of them is what each would compute."""
 
 from __future__ import annotations
 

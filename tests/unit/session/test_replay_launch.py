@@ -17,7 +17,7 @@ from luthier_py.errors import Invalid
 from luthier_py.loader import KernelArg
 from luthier_py.runtime import Buffer
 from luthier_py.session import replay as replaying
-from luthier_py.session.counterparts import Counterpart, RecordedBytes
+from luthier_py.session.address_map import MappedRange, RecordedBytes
 from luthier_py.session.differing import BufferDifference
 from luthier_py.session.replay import (
     ReplayComparison,
@@ -54,7 +54,7 @@ def test_memory_is_put_back_and_then_compared() -> None:
 
     device = Bytes(variables={"operations": Buffer(VARIABLE_HERE, 32)}, runs=kernel)
     subject = replace(KERNEL, args=(arg(0), *KERNEL.args[5:]))
-    launch = ReplayLaunch(record, subject, [Counterpart("a", FIRST, 16, HERE, "u8")], None, False, 0.0)
+    launch = ReplayLaunch(record, subject, [MappedRange("a", FIRST, 16, HERE, "u8")], None, False, 0.0)
     told: list[Sequence[LiveAllocation]] = []
     outputs, kernarg = launch.run(device, device, "clone", told.append)  # type: ignore[arg-type]
     assert (outputs, kernarg[:8]) == ({}, HERE.to_bytes(8, "little"))
@@ -73,7 +73,7 @@ def test_memory_is_put_back_and_then_compared() -> None:
 
 
 def test_pieces_of_a_buffer_are_compared_together() -> None:
-    one, other, same = (Counterpart(name, FIRST + 64 * n, 64, 64 * n, "f32") for n, name in enumerate("abc"))
+    one, other, same = (MappedRange(name, FIRST + 64 * n, 64, 64 * n, "f32") for n, name in enumerate("abc"))
     parts = [RecordedBytes(one, 0, b"", b"\0" * 4), RecordedBytes(one, 32, b"", b"\0" * 4),
              RecordedBytes(other, 4, b"", b"\0\0\x80\x3f"), RecordedBytes(same, 8, b"", b"same")]
     device: Any = Bytes()

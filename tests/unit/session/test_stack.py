@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from patience import PATIENCE
+from limits import PATIENCE
 
 from luthier_py.errors import Invalid, Unsupported
 from luthier_py.session import execute
 from luthier_py.session.run_settings import RunSettings
 from luthier_py.session.stack import choose_stack, stack_environment, what_is_missing
-from luthier_py.worker import orphan
+from luthier_py.worker import watchdog
 
 DEVICE = "emulator:gfx90a"
 FOUND = {"LD_LIBRARY_PATH": "/somewhere/lib", "ROCM_PATH": "/somewhere"}
@@ -89,12 +89,12 @@ def test_nothing_is_missing_where_a_worker_served(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(execute, "obstacles", lambda *of: ())
     for unserved, hints in ((True, ("libraries",)), (False, ())):
         assert execute._hints(Path("a"), RunSettings(DEVICE, "rocm"), 1, unserved) == hints
-    folder, lock = orphan.new_folder()
+    folder, lock = watchdog.new_folder()
     try:
-        monkeypatch.setenv(orphan.FOLDER, str(folder))
-        assert not orphan.was_served(folder)
-        orphan.ProgramWatch(os.getpid())
-        assert orphan.was_served(folder)
+        monkeypatch.setenv(watchdog.FOLDER, str(folder))
+        assert not watchdog.was_served(folder)
+        watchdog.ProgramWatch(os.getpid())
+        assert watchdog.was_served(folder)
     finally:
         shutil.rmtree(folder)  # before the lock goes: else the watch ends us
         os.close(lock)

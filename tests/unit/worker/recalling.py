@@ -127,5 +127,5 @@ def made_by(tool: Tool, name: str = "reduce") -> Copy:
     return patch(code, tool, load(code).kernels[0].name)
 
 
-def recalled(copy: Copy) -> bool:
+def cached_edits(copy: Copy) -> bool:
     return "lift" not in copy.seconds

@@ -17,7 +17,7 @@ from luthier_py.runtime.native.protocol import TRACED, Traced
 from luthier_py.samples import FOLDER
 from luthier_py.session.execute import execute
 from luthier_py.session.run_settings import run_settings
-from luthier_py.worker.traced import FILE, TicketTrace
+from luthier_py.worker.traced import FILE, CommandTrace
 
 HostProgram = Callable[..., Path]
 IN_RANGES = [
@@ -122,7 +122,7 @@ def test_behind_a_record_that_a_full_disk_has_cut_there_is_none() -> None:
     ("/dev/full", "No space left on device"), ("/dev/null/file", "Not a directory")])  # fmt: skip
 def test_a_trace_that_cannot_be_written_stops_nothing(path: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
     done: list[int] = []
-    trace = TicketTrace({FILE: path}, 1)
+    trace = CommandTrace({FILE: path}, 1)
     for number in (1, 2):
         trace.time_action(number, partial(done.append, number))()
     assert done == [1, 2] and capsys.readouterr().err == f"luthier: {FILE}={path}: {why}\n"

@@ -1,8 +1,9 @@
-"""Numbers over a box of waves: sums of multiples of a wave's ids, with a part of its own in each lane.
+"""Numbers over a domain of waves: sums of multiples of a wave's ids, with a part of its own in each lane.
 
-In: operations of the algebra, and how far the box goes along each axis. Out: :class:`Sum`, which is exact for
-every wave of the box, or :class:`Depends`, a number that the launch alone decides, and that is no such sum over all of
-the box. Invariant: neither depends on memory, and a Sum is what each wave of the box would compute; None says nothing.
+In: operations of the algebra, and how far the domain goes along each axis. Out: :class:`Sum`, which is exact for every
+wave of the domain, or :class:`Depends`, a number that the launch alone decides, and that is no such sum over all of the
+domain. Invariant: neither depends on memory, and a Sum is what each wave of the domain would compute; None says
+nothing.
 
 An axis without a side has no end: where the kernel's arguments are, which no one knows before the launch. A Depends
 without axes is what an analysis knows of a launch that is still to come. Turns of loops are axes like any other, but
@@ -42,14 +43,14 @@ Base: TypeAlias = "int | tuple[int, ...]"  # one number for all lanes, or one fo
 
 
 class Sum(NamedTuple):
-    """``base``, unsigned, plus multiples of where a wave is in the box, modulo the width of the type."""
+    """``base``, unsigned, plus multiples of where a wave is in the domain, modulo the width of the type."""
 
     base: Base
     terms: tuple[tuple[Axis, int], ...] = ()
 
 
 class Extent(NamedTuple):
-    """How far a box goes along an axis: a whole number of any size, plus multiples of where one is along others."""
+    """How far a domain goes along an axis: a whole number of any size, plus multiples of where one is along others."""
 
     base: int
     terms: tuple[tuple[Axis, int], ...] = ()
@@ -82,8 +83,8 @@ class Low(NamedTuple):
     half: Sum | Depends
 
 
-InBox: TypeAlias = Sum | Depends | None
-HalfKnown: TypeAlias = InBox | Low
+DomainValue: TypeAlias = Sum | Depends | None
+HalfKnown: TypeAlias = DomainValue | Low
 DECIDED = Depends()
 TURNS = (Axis.TURN, Axis.TURN_2, Axis.TURN_3, Axis.TURN_4)
 ADDRESSES = frozenset({Axis.ARGUMENTS, Axis.PACKET})
@@ -94,7 +95,7 @@ def axes_of(known: Sum | Depends) -> frozenset[Axis]:
     return known.axes if isinstance(known, Depends) else frozenset(axis for axis, _ in known.terms)
 
 
-def depends(*known: InBox) -> InBox:
+def depends(*known: DomainValue) -> DomainValue:
     """All that is left to say of what is made of these: nothing where one is not known."""
     axes: frozenset[Axis] = frozenset()
     for each in known:
@@ -112,7 +113,7 @@ def lanewise(function: Callable[..., int], *bases: Base) -> Base:
 
 
 class Sums:
-    """The Ops. ``sides``: of the box; what one is made of comes before it."""
+    """The Ops. ``sides``: of the domain; what one is made of comes before it."""
 
     def __init__(self, sides: Mapping[Axis, Extent], lanes: int) -> None:
         self.sides, self.lanes = sides, lanes
@@ -131,14 +132,14 @@ class Sums:
             return Sum(tuple(range(self.lanes)))
         if any(isinstance(operand.ref, Low) for operand in operands):
             return self._of_lower_half(prim, type, operands)
-        refs: list[InBox] = [operand.ref for operand in operands]  # type: ignore[misc]
+        refs: list[DomainValue] = [operand.ref for operand in operands]  # type: ignore[misc]
         if prim is Prim.BITS:
             return refs[0]
         if any(each.kind is Kind.FLOAT for each in (type, *(operand.type for operand in operands))):
             return None
         sums = [ref for ref in refs if isinstance(ref, Sum)]
         if len(sums) == len(refs):
-            found: InBox = None
+            found: DomainValue = None
             if any(each.terms for each in sums):
                 found = _RULES[prim](self, type, operands) if prim in _RULES else None
             elif (
@@ -177,7 +178,7 @@ class Sums:
 
     def exact(self, known: Sum, type: Type) -> tuple[Base, int, int] | None:
         """The base as a number of the type, and the least and the greatest of what the ids add to it; None where the
-        sum leaves the type's range somewhere in the box."""
+        sum leaves the type's range somewhere in the domain."""
         span = self.span(known.terms)
         if span is None:
             return None
@@ -188,7 +189,7 @@ class Sums:
         floor = -half if type.kind is Kind.SINT else 0
         return (base, *span) if min(every) + span[0] >= floor and max(every) + span[1] < half else None
 
-    def join_halves(self, low: InBox, high: InBox) -> HalfKnown:
+    def join_halves(self, low: DomainValue, high: DomainValue) -> HalfKnown:
         """Two dwords as one number."""
         if low is not None and (high is None or axes_of(high) & ADDRESSES):
             return Low(low)
@@ -196,7 +197,7 @@ class Sums:
             return Sum(lanewise(lambda a, b: a | b << 32, low.base, high.base), low.terms)
         return depends(low, high)
 
-    def split_halves(self, known: Sum | Depends) -> tuple[InBox, InBox]:
+    def split_halves(self, known: Sum | Depends) -> tuple[DomainValue, DomainValue]:
         """A number of 64 bits as two dwords."""
         if not isinstance(known, Sum):
             return known, known
@@ -217,7 +218,7 @@ def combine_terms(bits: int, base: Base, *parts: tuple[Sum, int]) -> Sum:
     return Sum(reduced, tuple(sorted((axis, factor) for axis, factor in kept.items() if factor)))
 
 
-Rule: TypeAlias = Callable[[Sums, Type, tuple[Value, ...]], InBox]
+Rule: TypeAlias = Callable[[Sums, Type, tuple[Value, ...]], DomainValue]
 
 
 def _sums(operands: tuple[Value, ...]) -> list[Sum]:
@@ -229,7 +230,7 @@ def _constant(known: Sum) -> int | None:
 
 
 def _make_addition(sign: int) -> Rule:
-    def rule(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+    def rule(domain: Sums, type: Type, operands: tuple[Value, ...]) -> DomainValue:
         a, b = _sums(operands)
         return combine_terms(type.bits, lanewise(lambda x, y: x + sign * y, a.base, b.base), (a, 1), (b, sign))
     return rule
@@ -239,7 +240,7 @@ def _times(known: Sum, factor: int, bits: int) -> Sum:
     return combine_terms(bits, lanewise(lambda value: value * factor, known.base), (known, factor))
 
 
-def _multiply(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+def _multiply(domain: Sums, type: Type, operands: tuple[Value, ...]) -> DomainValue:
     a, b = _sums(operands)
     for factor, other in ((_constant(a), b), (_constant(b), a)):
         if factor is not None:
@@ -247,15 +248,15 @@ def _multiply(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
     return None
 
 
-def _shift_left(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+def _shift_left(domain: Sums, type: Type, operands: tuple[Value, ...]) -> DomainValue:
     a, b = _sums(operands)
     amount = _constant(b)
     return None if amount is None else _times(a, 1 << amount, type.bits)
 
 
-def _shift_right(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+def _shift_right(domain: Sums, type: Type, operands: tuple[Value, ...]) -> DomainValue:
     a, b = _sums(operands)
-    amount, exact = _constant(b), box.exact(a, operands[0].type)
+    amount, exact = _constant(b), domain.exact(a, operands[0].type)
     if amount is None or exact is None:
         return None
     base, low, high = exact
@@ -268,14 +269,14 @@ def _shift_right(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
     return None
 
 
-def _apply_mask(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+def _apply_mask(domain: Sums, type: Type, operands: tuple[Value, ...]) -> DomainValue:
     a, b = _sums(operands)
     for mask, other in ((_constant(a), b), (_constant(b), a)):
         if mask is None:
             continue
         if all(factor % (1 << mask.bit_length()) == 0 for _, factor in other.terms):
             return Sum(lanewise(lambda value, mask=mask: value & mask, other.base))
-        exact = box.exact(other, type.unsigned)
+        exact = domain.exact(other, type.unsigned)
         if mask & mask + 1 == 0 and exact is not None:
             base, low, high = exact
             if max(base if isinstance(base, tuple) else (base,)) + high <= mask:
@@ -283,43 +284,43 @@ def _apply_mask(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
     return None
 
 
-def _combine_disjoint(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+def _combine_disjoint(domain: Sums, type: Type, operands: tuple[Value, ...]) -> DomainValue:
     """Numbers whose ones are at different places."""
     sums = _sums(operands)
     for low, high in (sums, sums[::-1]):
-        exact = box.exact(low, type.unsigned)
+        exact = domain.exact(low, type.unsigned)
         if exact is None:
             continue
         base, _, more = exact
         unit = 1 << (max(base if isinstance(base, tuple) else (base,)) + more).bit_length()
         every = high.base if isinstance(high.base, tuple) else (high.base,)
         if all(number % unit == 0 for number in (*every, *(factor for _, factor in high.terms))):
-            return _make_addition(1)(box, type, operands)
+            return _make_addition(1)(domain, type, operands)
     return None
 
 
-def _resize(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+def _resize(domain: Sums, type: Type, operands: tuple[Value, ...]) -> DomainValue:
     (known,), source = _sums(operands), operands[0].type
     if type.bits <= source.bits:
         return combine_terms(type.bits, known.base, (known, 1))
-    exact = box.exact(known, source)
+    exact = domain.exact(known, source)
     return None if exact is None else combine_terms(type.bits, exact[0], (known, 1))
 
 
-def _difference(box: Sums, operands: tuple[Value, ...]) -> tuple[Base, int, int] | None:
+def _difference(domain: Sums, operands: tuple[Value, ...]) -> tuple[Base, int, int] | None:
     """Of two numbers: a base, and the least and the greatest of what the ids add."""
     a, b = _sums(operands)
-    exact = [box.exact(known, operand.type) for known, operand in zip((a, b), operands, strict=True)]
+    exact = [domain.exact(known, operand.type) for known, operand in zip((a, b), operands, strict=True)]
     if exact[0] is None or exact[1] is None:
         return None
-    span = box.span(combine_terms(128, 0, (a, 1), (b, -1)).terms)
+    span = domain.span(combine_terms(128, 0, (a, 1), (b, -1)).terms)
     return None if span is None else (lanewise(lambda x, y: x - y, exact[0][0], exact[1][0]), *span)
 
 
 def _make_comparison(holds: Callable[[int, int], bool | None]) -> Rule:
     """``holds``: of the least and the greatest difference, None where the ids decide."""
-    def rule(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
-        difference = _difference(box, operands)
+    def rule(domain: Sums, type: Type, operands: tuple[Value, ...]) -> DomainValue:
+        difference = _difference(domain, operands)
         if difference is None:
             return None
         base, low, high = difference
@@ -361,14 +362,14 @@ def select_sum(condition: Base, a: Sum, b: Sum) -> Sum | None:
     return Sum(lanewise(lambda bit, x, y: x if bit else y, condition, a.base, b.base), a.terms)
 
 
-def _select(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
+def _select(domain: Sums, type: Type, operands: tuple[Value, ...]) -> DomainValue:
     condition, a, b = _sums(operands)
     return None if condition.terms else select_sum(condition.base, a, b)
 
 
 def _extreme(largest: bool) -> Rule:
-    def rule(box: Sums, type: Type, operands: tuple[Value, ...]) -> InBox:
-        less = _make_comparison(_at_most)(box, type, operands)
+    def rule(domain: Sums, type: Type, operands: tuple[Value, ...]) -> DomainValue:
+        less = _make_comparison(_at_most)(domain, type, operands)
         a, b = _sums(operands)
         return select_sum(less.base, *((b, a) if largest else (a, b))) if isinstance(less, Sum) else None
     return rule

@@ -1,1 +1,0 @@
-"""LLVM IR as text: values of scalars and of chunks of lanes, and runs of vector instructions as loops."""
