@@ -37,18 +37,18 @@ else:
     import tomli as tomllib
 
 ROOMS = (
-    "exports names errors llvm storage releases isa clang loader proof ir analysis runtime emulator tool jit wanted "
+    "exports names errors llvm storage releases isa clang loader proof ir analysis runtime emulator tool jit claim_check "
     "inject link pipeline report worker session cli"
 ).split()
 EMULATOR_ROOMS = (
-    "options records memory reading strips native waves instructions translation watching code launches devices"
+    "options records memory reading vector_regions native waves instructions translation watching code launches devices"
 ).split()
 DEVICES = {"runtime", "emulator"}
-REWRITER = {"tool", "jit", "wanted", "inject", "link"}
+REWRITER = {"tool", "jit", "claim_check", "inject", "link"}
 PROOF = {"proof", "names", "errors", "isa", "loader"}  # all that it believes
 YARDSTICKS = {
-    "chains", "columns", "hazards", "hazards_cured", "instruction", "legal", "private_buffers", "quiet", "registers",
-    "scan", "semantics", "vector_modes", "waitcnt", "wave_registers",
+    "columns", "hazard_patterns", "hazards", "instruction", "legal", "mitigated_hazards", "private_buffers", "registers",
+    "scan", "semantics", "side_effects", "vector_modes", "waitcnt", "wave_registers",
 }
 """Modules of isa by which the proof judges: each says what code means, with sources; none says what is put into it."""
 MAKES_CODE = {"make", "parse", "assemble", "waits"}  # methods of an InstructionSet
@@ -140,7 +140,7 @@ def rooms_that_decide(starts: list[str], without: set[str]) -> set[str]:
 def test_what_is_kept_depends_on_the_sources_of_all_rooms_that_make_it() -> None:
     """A room that decides what a kept translation is, and is not in its key, would leave stale ones."""
     rooms = constant("luthier_py/emulator/options/translator.py", "ROOMS")
-    folders = [f"luthier_py/emulator/{room}" for room in ("translation", "native", "strips", "instructions")]
+    folders = [f"luthier_py/emulator/{room}" for room in ("translation", "native", "vector_regions", "instructions")]
     writers = [name for folder in folders for name in modules_below(folder)]
     text = {"luthier_py.emulator.reading.text"}  # says which bytes there are, and they are in the key
     assert rooms_that_decide(writers, text) <= {*rooms, "exports", "names", "storage", "loader"}

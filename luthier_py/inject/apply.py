@@ -2,7 +2,7 @@
 
 Per component of kernels that share functions: assigned locations for wave variables, then one pass after the other,
 each from clone to clone. `clone` copies a function; `inline_calls` puts in the calls that `placing` has made; `look_up`
-and `prologue` add what indirect calls and kernels need; `seams` waits between inserted and other code; `relax` lets
+and `prologue` add what indirect calls and kernels need; `wait_states` waits between inserted and other code; `relax` lets
 branches reach; `clauses` dissolves groups. Then `layout` makes bytes, and `resources` descriptors. Invariant: the input
 is not changed, and beyond its declared writes a hook leaves the application's state alone (`proof`, which sees bytes
 alone, proves it for each patch)."""

@@ -1,7 +1,7 @@
 """Chains of instructions that a hazard is made of, followed along code.
 
 In: instructions in the order in which they run. Out: what must stand before the next one. Invariant: a chain of
-`hazards_cured` is there from its first link on until something ends it for all of its registers.
+`mitigated_hazards` is there from its first link on until something ends it for all of its registers.
 """
 
 from __future__ import annotations

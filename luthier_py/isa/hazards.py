@@ -3,7 +3,7 @@
 In: instructions in the order in which they run. Out: how many wait states are missing before each, given what the
 ones before it still owe. Sources: GCNHazardRecognizer.cpp of LLVM 22 (the constants in each row), and the "Manually
 Inserted Wait States" table of AMD's Vega and CDNA2 ISA manuals. From gfx10 on the hardware checks registers: all but
-soft clauses is in `hazards_cured` there. Invariant: never too few; matrix rows take the longest case of the generation.
+soft clauses is in `mitigated_hazards` there. Invariant: never too few; matrix rows take the longest case of the generation.
 
 Every instruction is one wait state, ``s_nop n`` is n + 1.
 """

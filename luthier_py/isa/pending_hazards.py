@@ -1,7 +1,7 @@
 """What instructions owe to those behind them: wait states and open chains of hazards, followed along the code.
 
 In: instructions in the order in which they run. Out: what must stand before the next one. Invariant: whoever follows
-the code, one instruction after another, and joins where paths meet, misses no hazard of `hazards` and `hazards_cured`.
+the code, one instruction after another, and joins where paths meet, misses no hazard of `hazards` and `mitigated_hazards`.
 """
 
 from __future__ import annotations

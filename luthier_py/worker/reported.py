@@ -1,4 +1,4 @@
-"""What launches have counted, taken from memory of the program (runtime/preload/told.c).
+"""What launches have counted, taken from memory of the program (runtime/preload/reports.c).
 
 In: slots that the program announces and its device fills. Out: their contents, as RESULT messages have them. Invariant:
 in the order of the launches, each once; what comes by the wire between two launches comes between their reports.

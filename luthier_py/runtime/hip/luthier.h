@@ -5,7 +5,7 @@
  * a line of functions.txt: its checks stand there, what is written here sees arguments that passed them.
  *
  * From below: device.c speaks to the worker; allocations.c knows what memory there is; operations.c, traces.c, steps.c, drivers.c and
- * work.c carry out what is on streams; kept.c and reservations.c keep memory until that is done, waits.c waits for it,
+ * work.c carry out what is on streams; free_lists.c and reservations.c keep memory until that is done, waits.c waits for it,
  * memory.c gives and takes; boxes.c, words.c and prepared_... check what is to be done; executed.c, nodes.c and node_... are
  * graphs; captures.c records, streams.c knows which stream is meant, perform.c does the one or the other. Calls of the API
  * are where what they need is; those that perform are on top, and fork.c.
@@ -164,7 +164,7 @@ hipError_t shared_event_wait_for(struct shared_event *event, struct stream *stre
 uintptr_t pinned_device(const void *address, uintptr_t *start); /* its address on the device, or 0; of the range too */
 void pinned_after_fork(void);
 
-/* kept.c: memory that pools keep to be given again. */
+/* free_lists.c: memory that pools keep to be given again. */
 void pool_take_back(struct allocation memory, struct work *freed); /* takes the reference: what has to be done before */
 void pools_settle(void);                   /* streams were waited for: what is above thresholds goes back to the device */
 bool pools_give_back(void);                /* all that can be spared; whether there was anything */

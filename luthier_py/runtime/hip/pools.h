@@ -1,4 +1,4 @@
-/* What kept.c, pools.c and shared_pools.c share. */
+/* What free_lists.c, pools.c and shared_pools.c share. */
 #ifndef POOLS_H
 #define POOLS_H
 

@@ -78,7 +78,7 @@ static void marker_taken(struct awaited *awaited)
 {
     struct marker *marker = (struct marker *)awaited;
     struct queue *queue = marker->queue;
-    gates_passed(queue, marker->packets);
+    dependencies_passed(queue, marker->packets);
     queue->taken = marker->packets;
     if (queue->behind && !queue->single)
         queue_put_barrier(queue, 0, (hsa_signal_t){0});

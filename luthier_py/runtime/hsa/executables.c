@@ -18,7 +18,7 @@ hsa_status_t tool_executable_freeze(hsa_executable_t executable, const char *opt
 static void drop(struct image *image)
 {
     for (struct kernel *kernel; (kernel = image_take_kernel(image));) {
-        if (flights_wait(kernel)) {
+        if (in_flight_wait(kernel)) {
             instances_send(kernel);
             instances_drop(kernel);
             clone_free(&kernel->clone);

@@ -1,8 +1,8 @@
 /* The tool at the level of HSA: what its files share.
  *
  * From below: rocr.c has ROCr's functions; memory.c and awaited.c, the thread that reads, call them; objects.c knows the
- * program's kernels by their descriptors' addresses; gates.c has what waits for results, sized.c memory for launches,
- * instances.c loads the copies, flights.c has launches whose results are wanted; backlog.c knows how much fits on a queue, packets.c rewrites what is put
+ * program's kernels by their descriptors' addresses; dependencies.c has what waits for results, sized.c memory for launches,
+ * instances.c loads the copies, in_flight.c has launches whose results are wanted; backlog.c knows how much fits on a queue, packets.c rewrites what is put
  * there; queues.c and executables.c are what the program calls, loaded.c is given ROCr's tables and puts these into them.
  * What is the same for HIP and HSA is in runtime/tool.
  */
@@ -68,7 +68,7 @@ void *ring_head(const struct declared *about, const struct image *image);
 
 /* instances.c: a copy that is loaded, with variables of its own. Where each launch is asked for, each queue that
  * launches the kernel has an instance: launches of one never wait for those of another. */
-struct gates { struct gate **at; size_t count, room; };
+struct dependencies { struct dependency **at; size_t count, room; };
 struct shape { uint32_t grid[3], block[3]; };
 struct queue;
 struct instance {
@@ -85,7 +85,7 @@ struct instance {
     bool begins;              /* the worker wants to know of each launch: there are channels or parameters */
     bool sized;               /* there are variables that are as large as a launch */
     char *values;             /* room for these in memory that the device reaches, and as many zeros behind it */
-    struct gate *gate;        /* the last launch's: the next one goes through it */
+    struct dependency *dependency;        /* the last launch's: the next one goes through it */
     unsigned long unread, last_index;
     struct shape last;
 };
@@ -122,13 +122,13 @@ struct queue {
     atomic_bool dead, used, gone; /* it failed; copies were launched on it; it was destroyed */
     atomic_uint references; /* the list's, and those of markers */
     pthread_mutex_t use;   /* of its handle, by us: the program does not destroy it meanwhile */
-    struct gates pending;  /* of launches that a barrier bit comes after */
+    struct dependencies pending;  /* of launches that a barrier bit comes after */
     struct batch backlog;  /* packets that did not fit yet */
     uint64_t made, given, marked; /* packets: of all, to ROCr, and before the last marker */
     atomic_ulong taken;    /* by the device, as far as is known */
     atomic_bool behind;    /* there is a backlog, or was */
     bool unmarked;         /* no marker could be made: nothing is held back */
-    struct passing *first, **last; /* gates that packets wait at which may not have been taken */
+    struct passing *first, **last; /* dependencies that packets wait at which may not have been taken */
     pthread_mutex_t lock;  /* of these two */
 };
 void queue_leave(struct queue *queue); /* a reference goes */
@@ -163,35 +163,35 @@ struct awaited {
 bool await(struct awaited *awaited); /* gives it a signal; false: there is none */
 void awaited_drop(void);
 
-/* gates.c: a gate is a signal that becomes 0 when a launch's results were read. It stays while something refers to it. */
-struct gate;
-struct gate *gate_new(hsa_agent_t agent); /* shut, with one reference; NULL: there is none */
-void gate_open(struct gate *gate);
-bool gate_shut(const struct gate *gate);
-hsa_signal_t gate_signal(const struct gate *gate);
-struct gate *gate_keep(struct gate *gate);
-void gate_leave(struct gate *gate); /* NULL is none */
-bool gates_add(struct gates *gates, struct gate *gate); /* keeps it; not one that is there, or open; false: no memory */
-void gates_clear(struct gates *gates);
-void gates_drop(void); /* signals that nothing refers to */
-void gate_note(struct queue *queue, struct gate *gate); /* the next packet waits at it */
-void gates_passed(struct queue *queue, uint64_t packets); /* so many of those made were taken */
+/* dependencies.c: a dependency is a signal that becomes 0 when a launch's results were read. It stays while something refers to it. */
+struct dependency;
+struct dependency *dependency_new(hsa_agent_t agent); /* shut, with one reference; NULL: there is none */
+void dependency_open(struct dependency *dependency);
+bool dependency_shut(const struct dependency *dependency);
+hsa_signal_t dependency_signal(const struct dependency *dependency);
+struct dependency *dependency_keep(struct dependency *dependency);
+void dependency_leave(struct dependency *dependency); /* NULL is none */
+bool dependencies_add(struct dependencies *dependencies, struct dependency *dependency); /* keeps it; not one that is there, or open; false: no memory */
+void dependencies_clear(struct dependencies *dependencies);
+void dependencies_drop(void); /* signals that nothing refers to */
+void dependency_note(struct queue *queue, struct dependency *dependency); /* the next packet waits at it */
+void dependencies_passed(struct queue *queue, uint64_t packets); /* so many of those made were taken */
 
-/* flights.c: launches from their packet until their results are read. */
-struct flight {
+/* in_flight.c: launches from their packet until their results are read. */
+struct in_flight {
     struct awaited awaited; /* first */
-    struct flight *next, *previous;
+    struct in_flight *next, *previous;
     struct instance *instance;
     hsa_signal_t application;
-    struct gate *gate;
+    struct dependency *dependency;
     struct launch_memory *memory; /* NULL: none of its variables is as large as it */
     unsigned long index;
     struct shape shape;
     bool landed; /* its results were read */
 };
 /* Before its packet is written, which is to have its signal; NULL: there are no signals. */
-struct flight *flight_start(const struct flight *about);
-bool flights_wait(const struct kernel *kernel); /* until none is left of that kernel, or at all; false: one seems to stay */
+struct in_flight *in_flight_start(const struct in_flight *about);
+bool in_flight_wait(const struct kernel *kernel); /* until none is left of that kernel, or at all; false: one seems to stay */
 
 enum { PATIENCE_SECONDS = 10 }; /* for what may never come */
 

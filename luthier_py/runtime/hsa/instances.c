@@ -106,7 +106,7 @@ static void drop(struct instance *instance)
         rocr.hsa_code_object_reader_destroy(instance->reader);
     if (instance->values)
         rocr.hsa_amd_memory_pool_free(instance->values);
-    gate_leave(instance->gate);
+    dependency_leave(instance->dependency);
     free(instance->variables);
     free(instance);
 }
@@ -134,7 +134,7 @@ static struct instance *load_instance(struct kernel *kernel, const struct queue 
 static struct instance *find_instance(const struct kernel *kernel, const struct queue *queue)
 {
     struct instance *instance = kernel->instances;
-    while (instance && (instance->queue != queue || (!queue && instance->gate && gate_shut(instance->gate))))
+    while (instance && (instance->queue != queue || (!queue && instance->dependency && dependency_shut(instance->dependency))))
         instance = instance->next;
     return instance;
 }

@@ -36,7 +36,7 @@ static void collect(void)
     if (!runtime_there)
         return;
     queues_drain();
-    flights_wait(NULL);
+    in_flight_wait(NULL);
     kernels_each(instances_send);
 }
 
@@ -50,7 +50,7 @@ static void let_go(void)
     executables_drop();
     channels_drop();
     awaited_drop();
-    gates_drop();
+    dependencies_drop();
     runtime_there = false;
 }
 

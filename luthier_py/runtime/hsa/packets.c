@@ -6,14 +6,14 @@
  */
 #include "hsa_tool.h"
 
-/* Barrier-and packets for all of these gates. */
-static void add_barriers(struct queue *queue, const struct gates *gates)
+/* Barrier-and packets for all of these dependencies. */
+static void add_barriers(struct queue *queue, const struct dependencies *dependencies)
 {
-    for (size_t i = 0; i < gates->count; i += BARRIER_SIGNALS) {
+    for (size_t i = 0; i < dependencies->count; i += BARRIER_SIGNALS) {
         union packet packet = {.barrier = {.header = PACKET_BARRIER_AND | HEADER_ACQUIRE_SYSTEM}};
-        for (size_t j = 0; j < BARRIER_SIGNALS && i + j < gates->count; j++) {
-            packet.barrier.after[j] = gate_signal(gates->at[i + j]);
-            gate_note(queue, gates->at[i + j]);
+        for (size_t j = 0; j < BARRIER_SIGNALS && i + j < dependencies->count; j++) {
+            packet.barrier.after[j] = dependency_signal(dependencies->at[i + j]);
+            dependency_note(queue, dependencies->at[i + j]);
         }
         queue_add(queue, &packet);
     }
@@ -53,27 +53,27 @@ static void exchange(struct dispatch *dispatch, const struct instance *instance)
     dispatch->group_bytes = exchanged(dispatch->group_bytes, kernel->group_bytes, instance->group_bytes);
 }
 
-static struct flight *start_flight(struct instance *instance, unsigned long index, const struct shape *shape,
+static struct in_flight *start_in_flight(struct instance *instance, unsigned long index, const struct shape *shape,
                                    struct dispatch *dispatch)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
-    struct flight about = {.instance = instance, .application = dispatch->completion, .index = index, .shape = *shape};
+    struct in_flight about = {.instance = instance, .application = dispatch->completion, .index = index, .shape = *shape};
     struct told_of launch = instance_told(instance, index, 1, shape);
     if (instance->sized && !(about.memory = sized_allocate(instance, &launch)))
         return NULL;
-    struct flight *flight = flight_start(&about);
-    if (!flight && !atomic_flag_test_and_set(&said))
+    struct in_flight *in_flight = in_flight_start(&about);
+    if (!in_flight && !atomic_flag_test_and_set(&said))
         say("luthier: launches run as they are: the HSA runtime has no more signals");
-    if (!flight) {
+    if (!in_flight) {
         sized_free(instance, about.memory);
         return NULL;
     }
-    dispatch->completion = flight->awaited.done;
+    dispatch->completion = in_flight->awaited.done;
     dispatch->header = (uint16_t)((dispatch->header & ~HEADER_FENCES) | HEADER_ACQUIRE_SYSTEM | HEADER_RELEASE_SYSTEM);
-    return flight;
+    return in_flight;
 }
 
-static void add_dispatch(struct queue *queue, union packet *packet, struct gates *before, struct instance *instance,
+static void add_dispatch(struct queue *queue, union packet *packet, struct dependencies *before, struct instance *instance,
                          unsigned long index)
 {
     struct dispatch *dispatch = &packet->dispatch;
@@ -83,20 +83,20 @@ static void add_dispatch(struct queue *queue, union packet *packet, struct gates
         shape.grid[i] = groups(dispatch->items[i], dispatch->block[i]);
     }
     queue->used = true;
-    if (settings.per_launch && instance->gate)
-        gates_add(before, instance->gate);
+    if (settings.per_launch && instance->dependency)
+        dependencies_add(before, instance->dependency);
     add_barriers(queue, before);
-    struct flight *flight = settings.per_launch ? start_flight(instance, index, &shape, dispatch) : NULL;
-    if (flight) {
-        gate_leave(instance->gate);
-        instance->gate = gate_keep(flight->gate);
-        gates_add(&queue->pending, flight->gate);
+    struct in_flight *in_flight = settings.per_launch ? start_in_flight(instance, index, &shape, dispatch) : NULL;
+    if (in_flight) {
+        dependency_leave(instance->dependency);
+        instance->dependency = dependency_keep(in_flight->dependency);
+        dependencies_add(&queue->pending, in_flight->dependency);
     }
     if (!settings.per_launch && instance->begins)
         instance_begin(instance, index, &shape, NULL); /* launches of it that still run have these, too */
     if (!settings.per_launch)
         instance_note(instance, index, &shape);
-    if (flight || !settings.per_launch)
+    if (in_flight || !settings.per_launch)
         exchange(dispatch, instance);
     queue_add(queue, packet);
 }
@@ -106,11 +106,11 @@ static void rewrite(struct queue *queue, union packet packet)
     bool dispatch = (packet.header & HEADER_TYPE) == PACKET_DISPATCH;
     unsigned long index = 0;
     struct instance *instance = dispatch ? select_copy(queue, &packet.dispatch, &index) : NULL;
-    struct gates before = {0};
+    struct dependencies before = {0};
     if (packet.header & HEADER_BARRIER) {
         for (size_t i = 0; i < queue->pending.count; i++)
-            gates_add(&before, queue->pending.at[i]);
-        gates_clear(&queue->pending);
+            dependencies_add(&before, queue->pending.at[i]);
+        dependencies_clear(&queue->pending);
     }
     if (instance)
         add_dispatch(queue, &packet, &before, instance, index);
@@ -118,7 +118,7 @@ static void rewrite(struct queue *queue, union packet packet)
         add_barriers(queue, &before);
         queue_add(queue, &packet);
     }
-    gates_clear(&before);
+    dependencies_clear(&before);
     queue_mark(queue);
 }
 

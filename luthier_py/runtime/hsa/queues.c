@@ -92,8 +92,8 @@ hsa_status_t tool_queue_destroy(hsa_queue_t *handle)
     queue->gone = true;
     pthread_mutex_unlock(&queue->use);
     hsa_status_t status = queue->shared ? give_back(queue) : rocr.hsa_queue_destroy(handle);
-    gates_clear(&queue->pending);
-    gates_passed(queue, UINT64_MAX);
+    dependencies_clear(&queue->pending);
+    dependencies_passed(queue, UINT64_MAX);
     instances_leave(queue);
     queue_leave(queue);
     return status;

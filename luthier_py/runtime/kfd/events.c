@@ -16,8 +16,8 @@ struct event *event_of(uint32_t id)
 
 static void ring(void)
 {
-    atomic_fetch_add(&control()->bell, 1);
-    syscall(SYS_futex, &control()->bell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    atomic_fetch_add(&control()->doorbell, 1);
+    syscall(SYS_futex, &control()->doorbell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
 int event_change(uint32_t id, uint32_t to)

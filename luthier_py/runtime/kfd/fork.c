@@ -5,7 +5,7 @@
 
 static void after_fork(void)
 {
-    bells_after_fork();
+    doorbells_after_fork();
     waits_after_fork();
     svm_after_fork();
     arena_after_fork();

@@ -144,15 +144,15 @@ static int follow(unsigned long request, struct call *call)
         return 0;
     switch (_IOC_NR(request)) {
     case CREATE_QUEUE:
-        bells_watch(queue->queue, (uint32_t)((queue->gpu - FIRST_GPU) * DOORBELL_BYTES + queue->doorbell_offset % DOORBELL_BYTES) / 8,
+        doorbells_watch(queue->queue, (uint32_t)((queue->gpu - FIRST_GPU) * DOORBELL_BYTES + queue->doorbell_offset % DOORBELL_BYTES) / 8,
                     queue->write_pointer);
         return 0;
     case RUNTIME_ENABLE: /* r_debug, mode */
-        bells_debug(field(call, 8, 4) & 1 ? (void *)(uintptr_t)field(call, 0, 8) : NULL);
+        doorbells_debug(field(call, 8, 4) & 1 ? (void *)(uintptr_t)field(call, 0, 8) : NULL);
         return 0;
     case DBG_TRAP: /* mask, r_debug, process, operation, mode */
         if (field(call, OPERATION, 4) == OPERATION_RUNTIME)
-            bells_debug(field(call, MODE, 4) & 1 ? (void *)(uintptr_t)field(call, 8, 8) : NULL);
+            doorbells_debug(field(call, MODE, 4) & 1 ? (void *)(uintptr_t)field(call, 8, 8) : NULL);
         return 0;
     case IPC_IMPORT_HANDLE:
         return follow_import((const void *)call->args);
@@ -165,7 +165,7 @@ static int follow(unsigned long request, struct call *call)
 static int prepare(unsigned number, const struct call *call)
 {
     if (number == DESTROY_QUEUE)
-        bells_forget((uint32_t)field(call, 0, 4)); /* afterwards its number may be another thread's queue's */
+        doorbells_forget((uint32_t)field(call, 0, 4)); /* afterwards its number may be another thread's queue's */
     if (number == ALLOC_MEMORY_OF_GPU)
         svm_sweep(); /* for its memory, and for what is known of pages that are to be registered */
     return number == SVM ? svm_prepare((const void *)call->args) : 0;

@@ -3,7 +3,7 @@
  * From below: safely.c reads and writes what a program points to, nodes.c has the descriptors, pages.c the memory that both
  * sides see, for which native/hold.c stops those who write to pages that are exchanged, and lasting.c knows what stays so;
  * native/mapped.c has lines of /proc/self/maps, others.c what other processes have of it, events.c words in it; driver.c
- * speaks to the worker; svm.c gives it pages of the program's own for good; waits.c waits for events, bells.c watches the
+ * speaks to the worker; svm.c gives it pages of the program's own for good; waits.c waits for events, doorbells.c watches the
  * doorbells of queues; ioctls.c takes ioctls to the worker, paths.c gives files another place, fork.c starts a child anew.
  * Nothing here knows what an ioctl means beyond what must be done in this process.
  */
@@ -76,7 +76,7 @@ int arena_file(void);
 bool arena_is_file(dev_t device, ino_t inode);
 bool arena_has(const void *address);
 void arena_after_fork(void);
-struct control { _Atomic uint32_t bell; };
+struct control { _Atomic uint32_t doorbell; };
 struct control *control(void);          /* NULL: there is no driver, or this is a child of fork */
 int pages_share(uint64_t handle, uintptr_t start, size_t bytes); /* 0 or an errno */
 void pages_give_back(uint64_t handle);
@@ -116,10 +116,10 @@ void svm_after_fork(void);
 int event_ioctl(unsigned number, void *args); /* 0 or an errno; -1: not about events */
 void waits_after_fork(void);
 
-/* bells.c */
-void bells_watch(uint32_t queue, uint32_t doorbell, uint64_t write_pointer);
-void bells_forget(uint32_t queue);
-void bells_debug(const void *r_debug);  /* ROCr's list of loaded code objects */
-void bells_after_fork(void);
+/* doorbells.c */
+void doorbells_watch(uint32_t queue, uint32_t doorbell, uint64_t write_pointer);
+void doorbells_forget(uint32_t queue);
+void doorbells_debug(const void *r_debug);  /* ROCr's list of loaded code objects */
+void doorbells_after_fork(void);
 
 #endif

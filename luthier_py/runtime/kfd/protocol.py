@@ -23,7 +23,7 @@ DOORBELL_TAG, GPU_SHIFT, FIRST_GPU = 3 << 62, 46, 0x1000
 """Offsets for mmap of a process's doorbells on a GPU: KFD_MMAP_TYPE_DOORBELL and KFD_MMAP_GPU_ID of amdkfd. The names
 of GPUs count from FIRST_GPU."""
 CONTROL_BYTES = 1 << 20
-"""Start of the arena: u32 bell (a futex: some event changed); then events and doorbells at their offsets."""
+"""Start of the arena: u32 doorbell (a futex: some event changed); then events and doorbells at their offsets."""
 
 
 class KfdMessage(IntEnum):

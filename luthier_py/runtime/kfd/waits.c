@@ -127,7 +127,7 @@ static int wait_until(const struct waiting *w, uint32_t milliseconds)
     until.tv_sec += milliseconds / 1000;
     until.tv_nsec += milliseconds % 1000 * 1000000;
     for (;;) {
-        uint32_t bell = control()->bell;
+        uint32_t doorbell = control()->doorbell;
         int seen = look(w);
         if (seen)
             return seen > 0 ? WAIT_COMPLETE : WAIT_FAIL;
@@ -136,7 +136,7 @@ static int wait_until(const struct waiting *w, uint32_t milliseconds)
         if (milliseconds != UINT32_MAX && left <= 0)
             return WAIT_TIMEOUT;
         int64_t most = milliseconds != UINT32_MAX && left < PATIENCE ? left : PATIENCE;
-        syscall(SYS_futex, &control()->bell, FUTEX_WAIT, bell, &(struct timespec){.tv_nsec = most}, NULL, 0);
+        syscall(SYS_futex, &control()->doorbell, FUTEX_WAIT, doorbell, &(struct timespec){.tv_nsec = most}, NULL, 0);
         if (driver_ended() && (seen = look(w)) <= 0)
             return -1;
     }

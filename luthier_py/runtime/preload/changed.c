@@ -1,11 +1,11 @@
-/* Changes to graphs that are ready to launch, which their twins get, too: whole graphs, kernels, children, all else. A twin
+/* Changes to graphs that are ready to launch, which their shadows get, too: whole graphs, kernels, children, all else. A shadow
  * that does not take a change goes, and its graph runs as it is.
  */
 #include "graphed.h"
 
 #include <stdlib.h>
 
-/* Clones stand in the kernels' place in `graph` while the twin takes what is in it. */
+/* Clones stand in the kernels' place in `graph` while the shadow takes what is in it. */
 static bool take_over(struct executable *executable, struct executable *from, hipError_t (*take)(struct executable *, void *), void *what)
 {
     hipError_t before = REAL(hipPeekAtLastError)();
@@ -30,21 +30,21 @@ static hipError_t take_graph(struct executable *executable, void *graph)
 {
     struct node *bad;
     int result;
-    return REAL(hipGraphExecUpdate)(executable->twin, graph, &bad, &result);
+    return REAL(hipGraphExecUpdate)(executable->shadow, graph, &bad, &result);
 }
 
 /* Launches of both graphs come in the same order, since an update is possible. */
 static void update(struct executable *executable, struct graph *graph)
 {
     struct executable from = {.count = 0};
-    if (!executable->twin) {
-        twin_prepare(executable, graph);
+    if (!executable->shadow) {
+        shadow_prepare(executable, graph);
         return;
     }
     bool same = launches_list(&from, graph) && from.count == executable->count;
     if (!same || !take_over(executable, &from, take_graph, graph))
-        twin_drop(executable);
-    for (size_t i = 0; executable->twin && i < from.count; i++)
+        shadow_drop(executable);
+    for (size_t i = 0; executable->shadow && i < from.count; i++)
         renew(&executable->launches[i], &from.launches[i]);
     free(from.launches);
 }
@@ -72,11 +72,11 @@ static void change_launch(struct graph *graph, struct node *node, const struct l
 {
     graphs_lock();
     struct executable *executable = graphs_find(graph);
-    struct graph_launch *launch = executable && executable->twin ? launch_of(executable, node) : NULL;
+    struct graph_launch *launch = executable && executable->shadow ? launch_of(executable, node) : NULL;
     if (launch)
         launch_set(executable, launch, *params);
     else if (executable)
-        twin_drop(executable);
+        shadow_drop(executable);
     graphs_unlock();
 }
 
@@ -95,7 +95,7 @@ struct new_child { struct node *node; struct graph *graph; };
 static hipError_t take_child(struct executable *executable, void *what)
 {
     const struct new_child *child = what;
-    return REAL(hipGraphExecChildGraphNodeSetParams)(executable->twin, child->node, child->graph);
+    return REAL(hipGraphExecChildGraphNodeSetParams)(executable->shadow, child->node, child->graph);
 }
 
 static void change_child(struct graph *graph, struct node *node, struct graph *child)
@@ -104,11 +104,11 @@ static void change_child(struct graph *graph, struct node *node, struct graph *c
     struct graph *own;
     graphs_lock();
     struct executable *executable = graphs_find(graph);
-    bool same = executable && executable->twin && REAL(hipGraphChildGraphNodeGetGraph)(node, &own) == hipSuccess &&
+    bool same = executable && executable->shadow && REAL(hipGraphChildGraphNodeGetGraph)(node, &own) == hipSuccess &&
                 launches_list(&before, own) && launches_list(&after, child) && before.count == after.count;
     if (executable && !(same && take_over(executable, &after, take_child, &(struct new_child){node, child})))
-        twin_drop(executable);
-    for (size_t i = 0; executable && executable->twin && i < after.count; i++) {
+        shadow_drop(executable);
+    for (size_t i = 0; executable && executable->shadow && i < after.count; i++) {
         struct graph_launch *launch = launch_of(executable, before.launches[i].node);
         if (launch)
             renew(launch, &after.launches[i]);
@@ -131,8 +131,8 @@ hipError_t hipGraphNodeSetEnabled(struct graph *graph, struct node *node, unsign
     hipError_t error = REAL(hipGraphNodeSetEnabled)(graph, node, on);
     graphs_lock();
     struct executable *executable = error ? NULL : graphs_find(graph);
-    if (executable && executable->twin && REAL(hipGraphNodeSetEnabled)(executable->twin, node, on) != hipSuccess)
-        twin_drop(executable);
+    if (executable && executable->shadow && REAL(hipGraphNodeSetEnabled)(executable->shadow, node, on) != hipSuccess)
+        shadow_drop(executable);
     for (size_t i = 0; executable && i < executable->count; i++)
         if (executable->launches[i].node == node)
             executable->launches[i].off = !on;
@@ -140,20 +140,20 @@ hipError_t hipGraphNodeSetEnabled(struct graph *graph, struct node *node, unsign
     return error;
 }
 
-/* After a change of the program's; the twin goes when it does not take it. */
-#define CHANGED(name, parameters, twin_takes_it, ...)                                                                     \
+/* After a change of the program's; the shadow goes when it does not take it. */
+#define CHANGED(name, parameters, shadow_takes_it, ...)                                                                     \
     hipError_t name parameters                                                                                            \
     {                                                                                                                     \
         hipError_t error = REAL(name)(graph, __VA_ARGS__);                                                                \
         graphs_lock();                                                                                        \
         struct executable *executable = error ? NULL : graphs_find(graph);                                                       \
-        if (executable && executable->twin && !(twin_takes_it))                                                           \
-            twin_drop(executable);                                                                                        \
+        if (executable && executable->shadow && !(shadow_takes_it))                                                           \
+            shadow_drop(executable);                                                                                        \
         graphs_unlock();                                                                                      \
         return error;                                                                                                     \
     }
 #define CHANGE(name, parameters, ...)                                                                                     \
-    CHANGED(name, parameters, REAL(name)(executable->twin, __VA_ARGS__) == hipSuccess, __VA_ARGS__)
+    CHANGED(name, parameters, REAL(name)(executable->shadow, __VA_ARGS__) == hipSuccess, __VA_ARGS__)
 
 CHANGE(hipGraphExecMemcpyNodeSetParams, (struct graph *graph, struct node *node, const struct copy3d *params), node, params)
 CHANGE(hipGraphExecMemcpyNodeSetParams1D,
@@ -184,8 +184,8 @@ static void change_other(struct graph *graph, struct node *node, struct node_par
 {
     graphs_lock();
     struct executable *executable = graphs_find(graph);
-    if (executable && executable->twin && REAL(hipGraphExecNodeSetParams)(executable->twin, node, params) != hipSuccess)
-        twin_drop(executable);
+    if (executable && executable->shadow && REAL(hipGraphExecNodeSetParams)(executable->shadow, node, params) != hipSuccess)
+        shadow_drop(executable);
     graphs_unlock();
 }
 

@@ -1,7 +1,7 @@
 /* Launches of clones, and what the tool's variables say after them.
  *
  * A tool that asks for each launch has its variables cleared before it and read after it, which waits for the stream
- * unless told.c has the report. One that does not lets them grow: they are read when the program or its module ends, or
+ * unless reports.c has the report. One that does not lets them grow: they are read when the program or its module ends, or
  * when someone asks. Where the program's own variables change in a launch, the next one waits for it either way.
  */
 #include "preloaded.h"

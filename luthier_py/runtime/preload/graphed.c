@@ -1,8 +1,8 @@
-/* Graphs under a tool: beside each graph that is ready to launch a twin, in which clones stand in the kernels' place.
+/* Graphs under a tool: beside each graph that is ready to launch a shadow, in which clones stand in the kernels' place.
  *
- * The twin is made when the graph is instantiated, while its nodes are there; it gets every later change as well, and is
+ * The shadow is made when the graph is instantiated, while its nodes are there; it gets every later change as well, and is
  * launched instead when the tool selects the launch. Results are those of the whole graph: one for each kernel in it.
- * Where there can be no twin (nodes that allocate), or it cannot be changed alike, the graph runs as it is.
+ * Where there can be no shadow (nodes that allocate), or it cannot be changed alike, the graph runs as it is.
  */
 #include "graphed.h"
 
@@ -98,24 +98,24 @@ static void find_clone(struct graph_launch *launch, struct launch_params *params
 void launch_set(struct executable *executable, struct graph_launch *launch, struct launch_params params)
 {
     find_clone(launch, &params);
-    if (REAL(hipGraphExecKernelNodeSetParams)(executable->twin, launch->node, &params) != hipSuccess)
+    if (REAL(hipGraphExecKernelNodeSetParams)(executable->shadow, launch->node, &params) != hipSuccess)
         launch->copy = NULL;
 }
 
-void twin_drop(struct executable *executable)
+void shadow_drop(struct executable *executable)
 {
-    if (executable->twin)
-        REAL(hipGraphExecDestroy)(executable->twin);
-    executable->twin = NULL;
+    if (executable->shadow)
+        REAL(hipGraphExecDestroy)(executable->shadow);
+    executable->shadow = NULL;
 }
 
 /* Its launches are what counts: it is neither uploaded nor launched from the device. */
-static hipError_t make_twin(struct executable *executable, struct graph *graph)
+static hipError_t make_shadow(struct executable *executable, struct graph *graph)
 {
     enum { UPLOAD = 2, FROM_DEVICE = 4 };
     unsigned long long flags = executable->flags & ~(unsigned long long)(UPLOAD | FROM_DEVICE);
-    return flags ? REAL(hipGraphInstantiateWithFlags)(&executable->twin, graph, flags)
-                             : REAL(hipGraphInstantiate)(&executable->twin, graph, NULL, NULL, 0);
+    return flags ? REAL(hipGraphInstantiateWithFlags)(&executable->shadow, graph, flags)
+                             : REAL(hipGraphInstantiate)(&executable->shadow, graph, NULL, NULL, 0);
 }
 
 /* The clone instead of the program's kernel in a node, until `clone_restore`. */
@@ -140,19 +140,19 @@ void clone_restore(const struct graph_launch *launch)
     REAL(hipGraphKernelNodeSetParams)(launch->node, &params);
 }
 
-/* The graph itself has the clones while the twin is made of it: nodes of child graphs cannot be changed later. */
-void twin_prepare(struct executable *executable, struct graph *graph)
+/* The graph itself has the clones while the shadow is made of it: nodes of child graphs cannot be changed later. */
+void shadow_prepare(struct executable *executable, struct graph *graph)
 {
     hipError_t before = REAL(hipPeekAtLastError)();
-    twin_drop(executable);
+    shadow_drop(executable);
     executable->count = 0;
     if (!launches_list(executable, graph) || !executable->count || !tool_on())
         return;
     bool any = false;
     for (size_t i = 0; i < executable->count; i++)
         any |= clone_put(&executable->launches[i]);
-    if (any && make_twin(executable, graph) != hipSuccess) {
-        executable->twin = NULL;
+    if (any && make_shadow(executable, graph) != hipSuccess) {
+        executable->shadow = NULL;
         say("luthier: a graph runs as it is: it cannot be instantiated twice");
     }
     for (size_t i = 0; i < executable->count; i++)
@@ -168,7 +168,7 @@ static void adopt(struct graph *made, struct graph *graph, unsigned long long fl
     pthread_mutex_lock(&lock);
     *executable = (struct executable){.next = executables, .graph = made, .flags = flags};
     executables = executable;
-    twin_prepare(executable, graph);
+    shadow_prepare(executable, graph);
     pthread_mutex_unlock(&lock);
 }
 
@@ -202,7 +202,7 @@ hipError_t hipGraphExecDestroy(struct graph *graph)
     for (struct executable **place = &executables, *found; (found = *place); place = &found->next)
         if (found->graph == graph) {
             *place = found->next;
-            twin_drop(found);
+            shadow_drop(found);
             free(found->launches);
             free(found);
             break;
@@ -215,7 +215,7 @@ void graphs_drop(void)
 {
     pthread_mutex_lock(&lock);
     for (struct executable *executable = executables; executable; executable = executable->next)
-        twin_drop(executable);
+        shadow_drop(executable);
     pthread_mutex_unlock(&lock);
 }
 
@@ -276,7 +276,7 @@ static unsigned long number_of(const struct executable *executable, const struct
 }
 
 /* False: something is missing. */
-static bool prepare_twin(const struct executable *executable, stream_t stream, unsigned long index)
+static bool prepare_shadow(const struct executable *executable, stream_t stream, unsigned long index)
 {
     bool good = sizes_agree(executable);
     for (size_t i = 0; good && i < executable->count; i++) {
@@ -290,9 +290,9 @@ static bool prepare_twin(const struct executable *executable, stream_t stream, u
     return good;
 }
 
-static hipError_t launch_twin(struct executable *executable, stream_t stream, unsigned long index)
+static hipError_t launch_shadow(struct executable *executable, stream_t stream, unsigned long index)
 {
-    hipError_t error = REAL(hipGraphLaunch)(executable->twin, stream);
+    hipError_t error = REAL(hipGraphLaunch)(executable->shadow, stream);
     for (size_t i = 0; !error && i < executable->count; i++) {
         const struct graph_launch *launch = &executable->launches[i];
         if (!launch->copy || launch->off)
@@ -309,19 +309,19 @@ static hipError_t launch_twin(struct executable *executable, stream_t stream, un
 }
 
 /* False: the graph is to run as it is. */
-static bool run_twin(struct executable *executable, stream_t stream, unsigned long index, hipError_t *error)
+static bool run_shadow(struct executable *executable, stream_t stream, unsigned long index, hipError_t *error)
 {
     told_settle();
-    bool prepared = prepare_twin(executable, stream, index);
+    bool prepared = prepare_shadow(executable, stream, index);
     if (prepared)
-        *error = launch_twin(executable, stream, index);
+        *error = launch_shadow(executable, stream, index);
     for (size_t i = 0; i < executable->count; i++)
         if (is_first(executable, i))
             sized_end(executable->launches[i].copy, stream);
     return prepared;
 }
 
-/* True when the twin was launched, with `error` as the call's result. */
+/* True when the shadow was launched, with `error` as the call's result. */
 static bool taken(struct graph *graph, stream_t stream, hipError_t *error)
 {
     if (capturing(stream))
@@ -336,11 +336,11 @@ static bool taken(struct graph *graph, stream_t stream, hipError_t *error)
     launch_counts()->selected += take ? count : 0;
     for (size_t i = 0; take && i < executable->count; i++)
         launch_counts()->explained += executable->launches[i].explained && !executable->launches[i].off;
-    take = take && executable->twin;
+    take = take && executable->shadow;
     for (size_t i = 0; take && i < executable->count; i++)
         if (is_first_of_image(executable, i))
             image_lock(executable->launches[i].copy->image);
-    bool launched = take && run_twin(executable, stream, index, error);
+    bool launched = take && run_shadow(executable, stream, index, error);
     launch_counts()->failed += launched && *error ? count : 0;
     for (size_t i = 0; take && i < executable->count; i++)
         if (is_first_of_image(executable, i))

@@ -1,4 +1,4 @@
-/* What graphed.c and changed.c share: executables of the program, and their twins. */
+/* What graphed.c and changed.c share: executables of the program, and their shadows. */
 #ifndef LUTHIER_GRAPHED_H
 #define LUTHIER_GRAPHED_H
 
@@ -9,10 +9,10 @@ enum { NODE_LAUNCH = 0, NODE_GRAPH = 4, NODE_EMPTY = 5 };
 /* `original`: the program's kernel, while its clone stands in the node. `explained`: the worker says why there is no clone. */
 struct graph_launch { struct node *node; struct copy *copy; void *original; struct launch_shape shape; bool off, explained; };
 
-/* Of a program; `twin` is NULL where all of it runs as it is. */
+/* Of a program; `shadow` is NULL where all of it runs as it is. */
 struct executable {
     struct executable *next;
-    struct graph *graph, *twin;
+    struct graph *graph, *shadow;
     unsigned long long flags; /* of its instantiation */
     struct graph_launch *launches;
     size_t count;
@@ -26,7 +26,7 @@ bool launches_list(struct executable *to, struct graph *graph); /* of the graph 
 bool clone_put(struct graph_launch *launch); /* the clone instead of the program's kernel in a node, until `clone_restore` */
 void clone_restore(const struct graph_launch *launch);
 void launch_set(struct executable *executable, struct graph_launch *launch, struct launch_params params);
-void twin_prepare(struct executable *executable, struct graph *graph);
-void twin_drop(struct executable *executable);
+void shadow_prepare(struct executable *executable, struct graph *graph);
+void shadow_drop(struct executable *executable);
 
 #endif

@@ -20,7 +20,7 @@ enum { MARKED = 2048 }; /* bytes of loaded code that tell it from other code: it
 enum { SHORTEST = 20 * 1000, LONGEST = 800 * 1000, STEP = 32 }; /* nanoseconds between two looks; looks until it doubles */
 
 /* `packets`: how many the program has put on it; `rung`: which is not told yet. */
-static struct bell { uint32_t queue; bool rung; _Atomic uint64_t *word; uint64_t write_pointer, seen, packets; } bells[QUEUES];
+static struct doorbell { uint32_t queue; bool rung; _Atomic uint64_t *word; uint64_t write_pointer, seen, packets; } doorbells[QUEUES];
 static int count;
 static bool watching;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -181,15 +181,15 @@ static bool look_at_code(bool rung, bool whole)
     return true;
 }
 
-static void note(struct bell *bell)
+static void note(struct doorbell *doorbell)
 {
-    uint64_t now = *bell->word, reserved = 0;
-    if (now == bell->seen)
+    uint64_t now = *doorbell->word, reserved = 0;
+    if (now == doorbell->seen)
         return;
-    read_safely(&reserved, (const void *)(uintptr_t)bell->write_pointer, sizeof reserved);
-    bell->seen = now;
-    bell->packets = now + 1 > reserved ? now + 1 : reserved; /* whoever came second may have rung first */
-    bell->rung = true;
+    read_safely(&reserved, (const void *)(uintptr_t)doorbell->write_pointer, sizeof reserved);
+    doorbell->seen = now;
+    doorbell->packets = now + 1 > reserved ? now + 1 : reserved; /* whoever came second may have rung first */
+    doorbell->rung = true;
 }
 
 static bool look(void)
@@ -199,15 +199,15 @@ static bool look(void)
     bool rung = false;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < count; i++) {
-        note(&bells[i]);
-        rung |= bells[i].rung;
+        note(&doorbells[i]);
+        rung |= doorbells[i].rung;
     }
     /* before it is told that a queue was rung: its kernel may be of it */
     if (look_at_code(rung, rung && rings++ % WHOLE == 0) && rung)
         for (int i = 0; i < count; i++)
-            if (bells[i].rung) {
-                bells[i].rung = false;
-                driver_tell(MESSAGE_RING, (struct part[]){{&bells[i].queue, 4}, {&bells[i].packets, 8}}, 2);
+            if (doorbells[i].rung) {
+                doorbells[i].rung = false;
+                driver_tell(MESSAGE_RING, (struct part[]){{&doorbells[i].queue, 4}, {&doorbells[i].packets, 8}}, 2);
             }
     pthread_mutex_unlock(&lock);
     return rung;
@@ -224,12 +224,12 @@ static void *watch(void *unused)
     return unused;
 }
 
-void bells_watch(uint32_t queue, uint32_t doorbell, uint64_t write_pointer)
+void doorbells_watch(uint32_t queue, uint32_t doorbell, uint64_t write_pointer)
 {
     pthread_mutex_lock(&lock);
     if (count < QUEUES) {
         _Atomic uint64_t *word = (_Atomic uint64_t *)((char *)control() + DOORBELLS_OFFSET) + doorbell;
-        bells[count++] = (struct bell){queue, false, word, write_pointer, *word, 0};
+        doorbells[count++] = (struct doorbell){queue, false, word, write_pointer, *word, 0};
     }
     if (!watching) {
         watching = thread_start(watch, NULL);
@@ -239,18 +239,18 @@ void bells_watch(uint32_t queue, uint32_t doorbell, uint64_t write_pointer)
     pthread_mutex_unlock(&lock);
 }
 
-void bells_forget(uint32_t queue)
+void doorbells_forget(uint32_t queue)
 {
     pthread_mutex_lock(&lock);
     for (int i = 0; i < count; i++)
-        if (bells[i].queue == queue)
-            bells[i--] = bells[--count];
+        if (doorbells[i].queue == queue)
+            doorbells[i--] = doorbells[--count];
     pthread_mutex_unlock(&lock);
 }
 
-void bells_debug(const void *r_debug) { debug = r_debug; }
+void doorbells_debug(const void *r_debug) { debug = r_debug; }
 
-void bells_after_fork(void)
+void doorbells_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
     count = 0;
