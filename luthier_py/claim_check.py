@@ -49,7 +49,7 @@ from luthier_py.tool.hook import FloatMode, Parameter
 from luthier_py.tool.types import Struct
 
 _PLACES = {Side.BEFORE: Place.BEFORE, Side.AFTER: Place.AFTER, Side.TAKEN: Place.TAKEN}
-_BORN = {"private_resource": 4, **{entry.value: entry.type.dwords for entry in Entry}}
+_INITIAL = {"private_resource": 4, **{entry.value: entry.type.dwords for entry in Entry}}
 _HALVES = {1: 0, 2: 32}  # R_AMDGPU_ABS32_LO, R_AMDGPU_ABS32_HI: which bits of a number
 _MASKS = {Lanes.ACTIVE: None, Lanes.ONE: 1, Lanes.ALL: -1}
 
@@ -130,7 +130,7 @@ class _Wishes:
     def check_assigned_locations(self, function: ClonedFunction) -> None:
         for number, location in function.locations.items():
             if isinstance(number, str):
-                if _BORN.get(number) != location.dwords:
+                if _INITIAL.get(number) != location.dwords:
                     raise _wrong(f"it keeps another {number}", Location(function.name))
             elif not 0 <= number < len(self.kept) or self.kept[number].type.dwords != location.dwords:
                 raise _wrong("it keeps other values for a wave", Location(function.name))

@@ -37,8 +37,8 @@ else:
     import tomli as tomllib
 
 ROOMS = (
-    "exports names errors llvm storage releases isa clang loader proof ir analysis runtime emulator tool jit claim_check "
-    "inject link pipeline report worker session cli"
+    "exports names errors llvm storage releases isa clang loader proof ir analysis runtime emulator tool jit "
+    "claim_check inject link pipeline report worker session cli"
 ).split()
 EMULATOR_ROOMS = (
     "options records memory reading vector_regions native waves instructions translation watching code launches devices"
@@ -47,8 +47,20 @@ DEVICES = {"runtime", "emulator"}
 REWRITER = {"tool", "jit", "claim_check", "inject", "link"}
 PROOF = {"proof", "names", "errors", "isa", "loader"}  # all that it believes
 YARDSTICKS = {
-    "columns", "hazard_patterns", "hazards", "instruction", "legal", "mitigated_hazards", "private_buffers", "registers",
-    "scan", "semantics", "side_effects", "vector_modes", "waitcnt", "wave_registers",
+    "columns",
+    "hazard_patterns",
+    "hazards",
+    "instruction",
+    "legal",
+    "mitigated_hazards",
+    "private_buffers",
+    "registers",
+    "scan",
+    "semantics",
+    "side_effects",
+    "vector_modes",
+    "waitcnt",
+    "wave_registers",
 }
 """Modules of isa by which the proof judges: each says what code means, with sources; none says what is put into it."""
 MAKES_CODE = {"make", "parse", "assemble", "waits"}  # methods of an InstructionSet

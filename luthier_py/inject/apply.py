@@ -2,10 +2,10 @@
 
 Per component of kernels that share functions: assigned locations for wave variables, then one pass after the other,
 each from clone to clone. `clone` copies a function; `inline_calls` puts in the calls that `placing` has made; `look_up`
-and `prologue` add what indirect calls and kernels need; `wait_states` waits between inserted and other code; `relax` lets
-branches reach; `clauses` dissolves groups. Then `layout` makes bytes, and `resources` descriptors. Invariant: the input
-is not changed, and beyond its declared writes a hook leaves the application's state alone (`proof`, which sees bytes
-alone, proves it for each patch)."""
+and `prologue` add what indirect calls and kernels need; `wait_states` waits between inserted and other code; `relax`
+lets branches reach; `clauses` dissolves groups. Then `layout` makes bytes, and `resources` descriptors. Invariant: the
+input is not changed, and beyond its declared writes a hook leaves the application's state alone (`proof`, which sees
+bytes alone, proves it for each patch)."""
 
 from __future__ import annotations
 
@@ -306,8 +306,8 @@ def _place_calls(
     used |= set(Own) if available and target.scratch_in_buffers else set()
     starts = {k: enable_initial_state(target, k, used, available) for k in component.kernels}
     if available or any(isinstance(value, Entry) for value in used):
-        born = (each for kernel, start in starts.items() for each in (kernel.record.descriptor, start))
-        named |= reduce(or_, (initially(target, each) for each in born))
+        initial = (each for kernel, start in starts.items() for each in (kernel.record.descriptor, start))
+        named |= reduce(or_, (initially(target, each) for each in initial))
     slots = location_slots(program, facts, component, named, private, orders)
     locations = resources.wave_locations(program, facts, component, used, named, slots, orders[0])
     private = private.with_locations(locations) if private is not None else None

@@ -39,7 +39,7 @@ from luthier_py.inject.items import (
     part,
 )
 from luthier_py.inject.sites import Site
-from luthier_py.inject.slots import SpillVgprs, allocate_carriers, offset_for_wave
+from luthier_py.inject.slots import SpillVgprs, allocate_spill_vgprs, offset_for_wave
 from luthier_py.inject.spills import Spills
 from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, build, sgpr
 from luthier_py.isa.vector_modes import field_bits, mode_field
@@ -204,7 +204,7 @@ class Caller:
         """What lives in slots comes into registers."""
         kept = [self.locations[value] for value in (*self.insertion.runtime_args, *self.insertion.into)
                 if isinstance(value, (Entry, WaveVariable))]
-        self.spill_vgprs = allocate_carriers(self.isa, kept, self.pool, self.site)
+        self.spill_vgprs = allocate_spill_vgprs(self.isa, kept, self.pool, self.site)
         for inst in self.spill_vgprs.brought if self.spill_vgprs is not None else ():
             self.emit(inst)
 

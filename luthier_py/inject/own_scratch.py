@@ -44,7 +44,7 @@ class _Sums:
 
     def __init__(self, isa: InstructionSet, base: Reg, offset: Reg) -> None:
         self.isa = isa
-        self.born = {base.index: "low", base.index + 1: "high", offset.index: "offset"}
+        self.initial = {base.index: "low", base.index + 1: "high", offset.index: "offset"}
         self.sums = dict[int, int]()  # halves, by register
         self.carry = False
 
@@ -52,15 +52,15 @@ class _Sums:
         to = inst.find("sdst")
         made = None if to is None or to.reg is None else self.match_half(inst, to.reg)
         self.carry = made == 0 or self.carry and not inst.writes.overlaps(RegSet.of(sgpr(SCC)))
-        for index in [each for each in {**self.born, **self.sums} if inst.writes.sgpr >> each & 1]:
-            self.born.pop(index, None)
+        for index in [each for each in {**self.initial, **self.sums} if inst.writes.sgpr >> each & 1]:
+            self.initial.pop(index, None)
             self.sums.pop(index, None)
         if made is not None and to is not None and to.reg is not None:
             self.sums[to.reg.index] = made
 
     def match_half(self, inst: Inst, to: Reg) -> int | None:
         """The half of the sum that an instruction makes."""
-        where = {name: sgpr(index) for index, name in self.born.items()}
+        where = {name: sgpr(index) for index, name in self.initial.items()}
         if to.dwords != 1:
             return None
         if {"low", "offset"} <= where.keys() and inst.raw == build.add(

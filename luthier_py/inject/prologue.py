@@ -57,7 +57,7 @@ def prologues(
         prologue = Prologue(entries, begun(isa, kernel.record.descriptor, start, locations, spare, private, flag))
         if not found.setdefault(kernel.function, prologue).is_like(prologue):
             raise Unsupported(f"kernel {kernel.name} is the code of another one whose waves start in another way; "
-                              "hooks cannot be given what they are born with", Location(kernel.name))
+                              "hooks cannot be given what they start with", Location(kernel.name))
     return found
 
 

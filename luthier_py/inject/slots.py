@@ -91,7 +91,7 @@ class SpillVgprs:
         return in_all_lanes(self.isa, self.keep, [*emit_base_setup(self.isa, slots, base), *saves])
 
 
-def allocate_carriers(
+def allocate_spill_vgprs(
     isa: InstructionSet, locations: Iterable[AssignedLocation], pool: Pool, site: Site
 ) -> SpillVgprs | None:
     """For those of ``locations`` that are in slots. A register that somebody needs in any lane is borrowed."""

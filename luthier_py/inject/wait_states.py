@@ -103,8 +103,8 @@ class _Code:
         may = self.distinct.match_ops(lambda op: rows.can_arise_from(self.isa, op))
         own = {kind: owing.own(self.distinct.inst(kind), False) for kind in self.used if may[kind]}
         ends = self.distinct.flags & (OpFlag.CALL | OpFlag.TERMINATOR).value != 0
-        self.always = code.where(ends | self.of({kind for kind, owed in own.items() if owed.patterns}))
-        self.owing = code.where(self.of({kind for kind, owed in own.items() if owed.states}))
+        self.always = code.where(ends | self.of({kind for kind, created in own.items() if created.patterns}))
+        self.owing = code.where(self.of({kind for kind, created in own.items() if created.states}))
         self.longest = max((row.states for row in rows.states), default=0)
         self.clause = any(row.clause for row in rows.states)
         self.touched: dict[tuple[Mitigated, int], list[int]] = {}
@@ -269,11 +269,11 @@ class _Walk:
         key = id(item.insts), item.start, item.stop
         if key not in self.alone:
             self.alone[key] = item, self.along(item, NOTHING_PENDING)
-        first, owed = self.alone[key]
+        first, created = self.alone[key]
         if first is not item:
             for at, lacks in self.found.get(first, {}).items():
                 self.record_missing_waits(item, at, lacks)
-        return before.join(owed)
+        return before.join(created)
 
     def record_missing_waits(self, item: Item, at: int, lacks: Missing) -> None:
         waits = self.found.setdefault(item, {})

@@ -1,9 +1,9 @@
 """Wait states: how far apart two instructions must be where the hardware does not check.
 
-In: instructions in the order in which they run. Out: how many wait states are missing before each, given what the
-ones before it still owe. Sources: GCNHazardRecognizer.cpp of LLVM 22 (the constants in each row), and the "Manually
-Inserted Wait States" table of AMD's Vega and CDNA2 ISA manuals. From gfx10 on the hardware checks registers: all but
-soft clauses is in `mitigated_hazards` there. Invariant: never too few; matrix rows take the longest case of the generation.
+In: instructions in the order in which they run. Out: how many wait states are missing before each, given what the ones
+before it still owe. Sources: GCNHazardRecognizer.cpp of LLVM 22 (the constants in each row), and the "Manually Inserted
+Wait States" table of AMD's Vega and CDNA2 ISA manuals. From gfx10 on the hardware checks registers: all but soft
+clauses is in `mitigated_hazards` there. Invariant: never too few; matrix rows take the longest case of the generation.
 
 Every instruction is one wait state, ``s_nop n`` is n + 1.
 """
@@ -296,10 +296,10 @@ def find_produced_hazards(isa: InstructionSet, inst: Inst) -> PendingStates:
     return {(row, row.states): regs for row in rows_of(isa, inst.op)[0] if (regs := row.produced.registers(inst))}
 
 
-def compute_missing_states(isa: InstructionSet, owed: PendingStates, inst: Inst) -> int:
+def compute_missing_states(isa: InstructionSet, pending: PendingStates, inst: Inst) -> int:
     """Wait states that are missing where ``inst`` comes next; 0 when it may follow at once."""
-    meets = find_consumed_hazards(isa, inst) if owed else {}
-    return max((states for (row, states), regs in owed.items()
+    meets = find_consumed_hazards(isa, inst) if pending else {}
+    return max((states for (row, states), regs in pending.items()
                 if row in meets and regs.overlaps(meets[row]) and not row.needs - regs), default=0) if meets else 0
 
 
@@ -309,19 +309,19 @@ def find_consumed_hazards(isa: InstructionSet, inst: Inst) -> dict[Hazard, RegSe
     return {row: regs for row in rows_of(isa, inst.op)[1] if (regs := row.consumed.registers(inst))}
 
 
-def elapse_wait_states(owed: PendingStates, states: int) -> PendingStates:
+def elapse_wait_states(pending: PendingStates, states: int) -> PendingStates:
     """What is left after so many wait states; waiting ends every clause."""
-    return {(row, left - states): regs for (row, left), regs in owed.items() if left > states and not row.clause}
+    return {(row, left - states): regs for (row, left), regs in pending.items() if left > states and not row.clause}
 
 
-def advance_hazards(isa: InstructionSet, owed: PendingStates, inst: Inst) -> PendingStates:
+def advance_hazards(isa: InstructionSet, pending: PendingStates, inst: Inst) -> PendingStates:
     """What instructions before ``inst`` owe behind it."""
-    if not owed:
-        return owed
+    if not pending:
+        return pending
     producing = rows_of(isa, inst.op)[0]
     kept = {(row, left): regs | row.produced.registers(inst) & row.needs if row.needs else regs
-            for (row, left), regs in owed.items() if row.clause and row in producing}
-    return elapse_wait_states(owed, states_of(inst)) | kept
+            for (row, left), regs in pending.items() if row.clause and row in producing}
+    return elapse_wait_states(pending, states_of(inst)) | kept
 
 
 def join_hazards(a: PendingStates, b: PendingStates) -> PendingStates:

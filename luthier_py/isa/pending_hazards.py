@@ -1,8 +1,8 @@
 """What instructions owe to those behind them: wait states and open chains of hazards, followed along the code.
 
 In: instructions in the order in which they run. Out: what must stand before the next one. Invariant: whoever follows
-the code, one instruction after another, and joins where paths meet, misses no hazard of `hazards` and `mitigated_hazards`.
-"""
+the code, one instruction after another, and joins where paths meet, misses no hazard of `hazards` and
+`mitigated_hazards`."""
 
 from __future__ import annotations
 
@@ -133,10 +133,10 @@ def possible(isa: InstructionSet, ops: Collection[OpInfo]) -> Possible:
                     {(row, made + 1): EVERY_REG for row in rows for made in range(len(row.links))})
 
 
-def find_missing_mitigations(isa: InstructionSet, owed: Iterable[PendingHazards], inst: Inst) -> Missing:
-    """What must stand before ``inst``, where all of ``owed`` is pending."""
+def find_missing_mitigations(isa: InstructionSet, pending: Iterable[PendingHazards], inst: Inst) -> Missing:
+    """What must stand before ``inst``, where all of ``pending`` is pending."""
     found = NONE_MISSING
-    for pending_hazard in owed:
+    for pending_hazard in pending:
         if pending_hazard:
             states, rows = (
                 hazards.compute_missing_states(isa, pending_hazard.states, inst),

@@ -106,31 +106,31 @@ def _insert_missing_waits(isa: InstructionSet, lines: list[str | Piece]) -> list
     """With what is missing before instructions."""
     rows = possible(isa, {line.inst.op for line in lines if isinstance(line, Piece)})
     labels = {line: at for at, line in enumerate(lines) if isinstance(line, str)}
-    owed = {0: NOTHING}
+    pending = {0: NOTHING}
     lacks: dict[int, Missing] = {}
     todo = [0]
     while todo:
         at = todo.pop()
         if at == len(lines):
             continue
-        line, before = lines[at], owed[at]
+        line, before = lines[at], pending[at]
         following = [at + 1]
         if isinstance(line, Piece):
             lacks[at] = find_missing_mitigations(isa, [before], line.inst)
             before = _behind(isa, rows, line.inst, before, lacks[at])
             following += [] if line.jump is None else [labels[line.jump]]
         for to in following:
-            joined = owed[to].join(before) if to in owed else before
-            if to not in owed or joined is not owed[to]:
-                owed[to] = joined
+            joined = pending[to].join(before) if to in pending else before
+            if to not in pending or joined is not pending[to]:
+                pending[to] = joined
                 todo.append(to)
     return [each for at, line in enumerate(lines) for each in (*_waits(isa, line, lacks.get(at)), line)]
 
 
-def _behind(isa: InstructionSet, rows: Possible, inst: Inst, owed: PendingHazards, lacks: Missing) -> PendingHazards:
+def _behind(isa: InstructionSet, rows: Possible, inst: Inst, pending: PendingHazards, lacks: Missing) -> PendingHazards:
     for wait in lacks.instructions(isa, inst):
-        owed = owed.behind(isa, wait)
-    return owed.behind(isa, inst).join(rows.own(isa, inst)).join(owed.extend_patterns(isa, inst))
+        pending = pending.behind(isa, wait)
+    return pending.behind(isa, inst).join(rows.own(isa, inst)).join(pending.extend_patterns(isa, inst))
 
 
 def _waits(isa: InstructionSet, line: str | Piece, lacks: Missing | None) -> list[Piece]:

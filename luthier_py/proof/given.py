@@ -71,7 +71,7 @@ def _faults(
         if isinstance(value, Kept) and value.number not in locations:
             yield f"is given or gives what the tool keeps as {value.number}, and that is nowhere"
         elif isinstance(value, Kept) and isinstance(value.number, str) and value in call.into:
-            yield f"changes {value.number}, with which waves are born"
+            yield f"changes {value.number}, with which waves start"
         elif place.dwords != (_ADDRESS_DWORDS if isinstance(value, Address) else
                               locations[value.number].dwords if isinstance(value, Kept) else value.dwords):
             yield f"is given or gives {place.dwords} dwords, and {value} is of another size"

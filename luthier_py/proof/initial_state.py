@@ -65,7 +65,7 @@ def compute_initial_state(target: Target, before: KernelDescriptor, after: Kerne
     held: dict[str, tuple[Term, ...]] = {}
     for field, (first, dwords) in new.items():
         own = old.get(field)
-        held[field] = tuple(("reg", own[0] + k) if own is not None else ("born", field, k) for k in range(dwords))
+        held[field] = tuple(("reg", own[0] + k) if own is not None else ("initial", field, k) for k in range(dwords))
         terms |= {first + k: term for k, term in enumerate(held[field]) if term != ("reg", first + k)}
     arguments = None
     if loads_arguments(before, after):

@@ -212,7 +212,7 @@ class Insertions:
         for name, location in function.locations.items():
             terms = (0,) * location.dwords if isinstance(name, int) else values.get(name, ())
             if len(terms) != location.dwords:
-                raise CheckFailed(f"waves are not born with {name}", Location(function.name))
+                raise CheckFailed(f"waves do not start with {name}", Location(function.name))
             wanted += [(number(location) + half, term) for half, term in enumerate(terms)]
         wanted += self.base_of(k).items()
         return Begin(start.terms, tuple(wanted), start.free, start.arguments, bool(start.terms or wanted or start.free))
@@ -325,5 +325,5 @@ def settle(runner: Runner, outcome: Outcome, duty: Duty, kept: int, start: int, 
         raise runner.fail(f"{describe_registers(lost & -lost)} is live and not restored", to)
     if lost := outcome.far & (active | inactive):
         raise runner.fail(f"{RegSet(lost)} is still needed and overwritten", to)
-    if outcome.owed:
-        raise runner.fail(f"a load of a hook may still write {RegSet(outcome.owed)}", to)
+    if outcome.pending:
+        raise runner.fail(f"a load of a hook may still write {RegSet(outcome.pending)}", to)

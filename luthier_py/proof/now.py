@@ -32,7 +32,7 @@ class Outcome:
     far: int                # vector registers that hold something else in lanes that were not active at the start
     vectors: bool           # vector registers, or MODE, were written
     touched: int            # read or written at all
-    owed: int               # loads of the run itself may still write them
+    pending: int               # loads of the run itself may still write them
     exec_back: bool         # EXEC is what it was
     timed: bool             # it waits for loads, so what becomes of them is another thing for other loads
     ran: tuple[tuple[int, Inst], ...]  # by offset from the start
@@ -158,13 +158,13 @@ def _after(reach: Reach, old: Term, new: Term) -> Term:
 class Begin(NamedTuple):
     """Of a run that a wave begins with: what registers hold that is not what they are named for, what the run has to
     leave where, registers, as bits, in which the application finds nothing, and what it finds that the run has to load.
-    Lanes that are not active when a wave is ``born`` hold nothing at all."""
+    Lanes that are not active when a wave is ``initial`` hold nothing at all."""
 
     terms: tuple[tuple[int, Term], ...] = ()
     wanted: tuple[tuple[int, Term], ...] = ()
     free: int = 0
     arguments: Arguments | None = None
-    born: bool = False
+    initial: bool = False
 
 
 ANYWHERE = Begin()

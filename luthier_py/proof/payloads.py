@@ -50,7 +50,7 @@ class Summary:
     writes: int
     far_writes: int
     gives_exec_back: bool
-    owed: int
+    pending: int
     idles: bool
     private: bool
     floats: bool

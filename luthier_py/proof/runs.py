@@ -101,7 +101,7 @@ class Runner:
         (to, now), = arrived.items()
         changed = now.find_changed(self.places, begin.free | 3 << EXEC)
         ran = tuple((pc - start, inst) for pc, inst in self.insts.items())
-        far, same = 0 if begin.born else now.changed_in_inactive_lanes, now.as_at_start
+        far, same = 0 if begin.initial else now.changed_in_inactive_lanes, now.as_at_start
         left = collect_pending_registers(now.pending) & ~collect_pending_registers(pending)
         return Outcome(to - start, now.calls, changed, far, now.vectors, now.touched, left, same, now.timed, ran)
 
@@ -151,14 +151,14 @@ class Runner:
         if find_meaning(inst.op) is CrossLane.WRITE and (lane := self.lane(inst, "vdst")) is not None:
             return now.put_into_lane(lane, read_source(inst["src0"], 32, now.get))
         made = self.evaluate_results(inst, pc, now, now.get)
-        afar = self.evaluate_results(inst, pc, now, now.other) if writes & ~SCALARS else {}
+        inactive = self.evaluate_results(inst, pc, now, now.other) if writes & ~SCALARS else {}
         for register in ones(writes):
             if register < VGPR_SHIFT:
                 now.terms[register] = made.get(register, UNKNOWN)
             elif OpFlag.IGNORES_EXEC in inst.op.flags:
                 now.lose(register)
             else:
-                now.put(register, made.get(register, UNKNOWN), afar.get(register, UNKNOWN))
+                now.put(register, made.get(register, UNKNOWN), inactive.get(register, UNKNOWN))
         each = change(self.isa, inst)
         if each is not None:
             now.lanes = _after(each, now.lanes)
@@ -313,7 +313,7 @@ class Runner:
             raise self.fail("a hook runs in other lanes than the claim says", pc)
         if payload.exec is None and not known.gives_exec_back:
             raise self.fail("a hook may leave EXEC changed", pc)
-        if known.owed:
+        if known.pending:
             raise self.fail("a hook ends before its loads do", pc)
         if known.needs_lane and not now.some_lane:
             raise self.fail(f"hook {payload.name} runs where no lane may be active, and makes scalars of lanes", pc)

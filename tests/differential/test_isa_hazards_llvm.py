@@ -25,12 +25,12 @@ COUNT = 1000 if ALL else 100
 
 def asked(isa: InstructionSet, instructions: Sequence[Inst]) -> list[Missing]:
     """What must stand before each, if what is asked for stands before those in front of it."""
-    owed, found, rows = NOTHING, [], possible(isa, {inst.op for inst in instructions})
+    pending, found, rows = NOTHING, [], possible(isa, {inst.op for inst in instructions})
     for inst in instructions:
-        lacks = find_missing_mitigations(isa, [owed], inst)
+        lacks = find_missing_mitigations(isa, [pending], inst)
         for wait in lacks.instructions(isa, inst):
-            owed = owed.behind(isa, wait)
-        owed = owed.behind(isa, inst).join(rows.own(isa, inst)).join(owed.extend_patterns(isa, inst))
+            pending = pending.behind(isa, wait)
+        pending = pending.behind(isa, inst).join(rows.own(isa, inst)).join(pending.extend_patterns(isa, inst))
         found.append(lacks)
     return found
 

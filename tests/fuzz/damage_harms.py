@@ -101,7 +101,7 @@ INSERTED: dict[str, tuple[str, ...]] = {
         "s_not_b64 exec, exec; v_mov_b32 {v}, 0; s_not_b64 exec, exec",
         "s_not_b32 exec_lo, exec_lo; v_mov_b32 {v}, 0; s_not_b32 exec_lo, exec_lo"),
     "an accumulator": ("v_accvgpr_write_b32 {a}, {v}", "v_accvgpr_write_b32 {a}, 0"),
-    "a register that a load still owes": ("v_mov_b32 {owed}, 0",),
+    "a register that a load still owes": ("v_mov_b32 {pending}, 0",),
 }
 
 
@@ -149,8 +149,8 @@ def registers(copy: Copy, line: Line, rng: random.Random) -> dict[str, str] | No
     found = {"s": f"s{s}", "t": f"s{t}", "ss": pair("s", s), "tt": pair("s", t), "v": f"v{v}", "w": f"v{w}",
              "vv": pair("v", v), "ssss": f"s[{s & ~3}:{s | 3}]", "a": f"a{rng.randrange(2)}"}
     found |= _distances(copy, line, rng)
-    owed = _owed(copy, line)
-    return found | ({"owed": f"v{owed}"} if owed is not None else {})
+    pending = _owed(copy, line)
+    return found | ({"pending": f"v{pending}"} if pending is not None else {})
 
 
 @cache

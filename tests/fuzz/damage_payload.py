@@ -20,7 +20,7 @@ from luthier_py.errors import LuthierError
 from luthier_py.isa import NO_REGS, InstructionSet
 from luthier_py.jit.payload import Payload
 
-NEED_PLACES = ("{back}", "{over}", "{astray}", "{owed}")
+NEED_PLACES = ("{back}", "{over}", "{astray}", "{pending}")
 
 
 def possible(spellings: tuple[str, ...]) -> list[str]:

@@ -1,8 +1,7 @@
 """Passes of injection, each alone: a clone as text, and what becomes of it.
 
-A file names the target and the pass; then come the clone, for `inline_calls` the calls that go into it, and the clone behind
-the pass, each after a line `---`. Lines of text before the first are for readers.
-"""
+A file names the target and the pass; then come the clone, for `inline_calls` the calls that go into it, and the clone
+behind the pass, each after a line `---`. Lines of text before the first are for readers."""
 
 from __future__ import annotations
 

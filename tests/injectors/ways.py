@@ -263,9 +263,9 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "the first wait is left out": (("marked", "everywhere", "ways"), dropped(Cause.WAIT, 0)),
     "the second wait is left out": (("marked", "everywhere", "ways"), dropped(Cause.WAIT, 1)),
     "the fifth wait is left out": (("everywhere", "ways"), dropped(Cause.WAIT, 4)),
-    "nothing is owed over branches": (("everywhere", "ways"), put(
+    "nothing is pending over branches": (("everywhere", "ways"), put(
         wait_states._Walk, "flow_into", lambda flow_into: lambda self, start, debts: None)),
-    "nothing is owed from outside": (("everywhere", "ways"), put(
+    "nothing is pending from outside": (("everywhere", "ways"), put(
         wait_states, "_anything", lambda _: lambda owing, clones: wait_states.NOTHING_PENDING)),
     # order, and where hooks stand
     "hooks at one place run in the other order": (("marked", "ways"), put(apply, "weave", reversed_calls)),

@@ -43,10 +43,10 @@ def begin(lanes: u64) -> u64:
 
 @hook(lanes="one")
 def come(
-    came: u32, path: u32, born: u64, active: u64, counts: ptr[u64], number: u32
+    came: u32, path: u32, launched: u64, active: u64, counts: ptr[u64], number: u32
 ) -> tuple[u32, u32]:
     atomic_add(counts, u64(1))
-    if active != born:
+    if active != launched:
         atomic_add(counts + 1, u64(1))
     return came + 1, path * u32(0x9E3779B1) + number
 
@@ -79,7 +79,7 @@ class SyncCheck(Tool):
     ends = LaunchVariable(u32, "wave", 3)
     came = WaveVariable(u32)
     path = WaveVariable(u32)
-    born = WaveVariable(u64)
+    launched = WaveVariable(u64)
 
     def instrument(self, m: Mutator) -> Barriers:
         places = InstrPlaces(m.program, inlined=True)
@@ -90,11 +90,20 @@ class SyncCheck(Tool):
         counts = Variable(u64, 2 * len(found) + 2, name="SyncCheck.counts")
         for kernel in m.kernels if found else ():
             first = kernel.function.blocks[0].instrs[0]
-            m.at_entry(kernel, begin, active_lanes(first), into=self.born)
+            m.at_entry(kernel, begin, active_lanes(first), into=self.launched)
             m.at_exit(kernel, leave, self.ends.own, self.came, self.path)
         for number, instr in enumerate(found):
-            m.before(instr, come, self.came, self.path, self.born, active_lanes(instr), counts[2 * number], number + 1,
-                     into=(self.came, self.path))
+            m.before(
+                instr,
+                come,
+                self.came,
+                self.path,
+                self.launched,
+                active_lanes(instr),
+                counts[2 * number],
+                number + 1,
+                into=(self.came, self.path),
+            )
         return Barriers(tuple(map(places.of, found)), places.left_out, counts)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:

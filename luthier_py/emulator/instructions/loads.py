@@ -38,7 +38,7 @@ class Addresses:
 
 
 @dataclass(frozen=True, slots=True)
-class _ChunkMove:
+class _StripMove:
     """One instruction: ``rows`` are those of its first element, and of its second if it is a pair."""
 
     w: WaveCode
@@ -49,7 +49,7 @@ class _ChunkMove:
     distance: int
 
 
-class StripLoad(_ChunkMove):
+class StripLoad(_StripMove):
     """A load."""
 
     __slots__ = ()
@@ -213,7 +213,7 @@ class StripLoad(_ChunkMove):
         strip.place(after)
 
 
-class StripStore(_ChunkMove):
+class StripStore(_StripMove):
     """A store."""
 
     __slots__ = ()

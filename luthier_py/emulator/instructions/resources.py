@@ -135,11 +135,11 @@ class LanePlace:
         if r.target.generation == 10:
             offset, size = offset + (size - minimum(size, 4)), size.lift(1)
         in_record, less = offset + size <= stride, self._less(records)
-        woven = in_records & in_record
+        swizzled = in_records & in_record
         by_record = r.by_record
         if r.target.generation == 10:
-            woven, by_record = self._swizzle_offset() + size <= less, r.swizzled
-        raw = _either(splat(by_record), woven, offset + size <= less)
+            swizzled, by_record = self._swizzle_offset() + size <= less, r.swizzled
+        raw = _either(splat(by_record), swizzled, offset + size <= less)
         check = splat(r.check)
         found = _either(check.eq(_RAW), raw, records.ne(0))
         found = _either(check.eq(1), in_records, found)

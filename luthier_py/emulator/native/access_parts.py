@@ -142,7 +142,7 @@ perhaps.uniform:
 """
 
 # Some lanes in LDS are checked when it is their strip's turn.
-_BY_CHUNK = """
+_BY_STRIP = """
   br i1 %possible, label %decide, label %slow
 decide:
   %every.least.one = insertelement CHUNKS poison, i32 %least32, i64 0
@@ -154,7 +154,7 @@ decide:
 """
 
 # The slow way begins with the first lane again: what was stored is stored once more, and stays what it was.
-_CHUNK_OF_LDS = """
+_STRIP_OF_LDS = """
 chunkLANE:
   %c.up = lshr i64 %exec, LANE
   %c.bits = trunc i64 %c.up to i16
@@ -327,11 +327,11 @@ stored:
 def stores_by_strip(lanes: int, all_lanes: str) -> str:
     """Lanes of EXEC in LDS, which nobody else sees meanwhile: what is stored between them stays what it was. Behind
     BOUNDS; ``all_lanes``: what is tried where EXEC is full, with a branch to %loop where that does not do."""
-    text = _BY_CHUNK + all_lanes.replace("label %loop", "label %chunk0")
+    text = _BY_STRIP + all_lanes.replace("label %loop", "label %chunk0")
     steps, bits = (", ".join(f"i32 {each}" for each in of) for of in (range(0, 4 * STRIP, 4), _LANE_BITS))
     for lane in range(0, lanes, STRIP):
         after = f"chunk{lane + STRIP}" if lane + STRIP < lanes else "done"
-        strip = _CHUNK_OF_LDS.replace("STEPS", steps).replace("BITS", bits).replace("AFTER", after)
+        strip = _STRIP_OF_LDS.replace("STEPS", steps).replace("BITS", bits).replace("AFTER", after)
         text += strip.replace("LANE", str(lane)).replace("%c.", f"%c{lane}.")
     return text.replace("STRIPS", _STRIP) + "done:\n  ret i1 true\n"
 

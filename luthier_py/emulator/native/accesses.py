@@ -115,8 +115,8 @@ class _Move(LaneMoves):
         steps = ", ".join(f"i32 {lane % STRIP * self.bytes}" for lane in range(self.lanes))
         text = PATTERN.replace("FIRSTS", firsts).replace("STEPS", steps)
         if self.store:
-            return text + ONLY_CONSECUTIVE + self._strips("consecutive", self._store_chunk)
-        text += ALSO_UNIFORM + self._strips("consecutive", self._load_chunk)
+            return text + ONLY_CONSECUTIVE + self._strips("consecutive", self._store_strip)
+        text += ALSO_UNIFORM + self._strips("consecutive", self._load_strip)
         return text + self._strips("uniform", self._load_same)
 
     def _strips(self, label: str, move: Callable[[str, int, int], str]) -> str:
@@ -137,7 +137,7 @@ class _Move(LaneMoves):
     def _data(self, name: str, word: int, lane: int, part: int) -> str:
         return f"  {name} = getelementptr i8, ptr {rows_of(part)}, i64 {word * self.row + 4 * lane}\n"
 
-    def _load_chunk(self, c: str, lane: int, part: int) -> str:
+    def _load_strip(self, c: str, lane: int, part: int) -> str:
         if self.narrow:
             return f"""
   {c}.narrow = load volatile <{STRIP} x {self.narrow}>, ptr {c}.p, align 1
@@ -169,7 +169,7 @@ class _Move(LaneMoves):
 """
         return text
 
-    def _store_chunk(self, c: str, lane: int, part: int) -> str:
+    def _store_strip(self, c: str, lane: int, part: int) -> str:
         text = ""
         for word in range(self.words):
             text += self._data(f"{c}.d{word}", word, lane, part)

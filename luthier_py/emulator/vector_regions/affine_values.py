@@ -162,10 +162,10 @@ class AffineOps(VectorOps):
             return self.affine_value(type, AffineValue(
                 self._conditions.before(f"zext i1 {same.flag} to i32"), 0, same.roots, plain))
         if prim is Prim.SELECT:
-            return self._select_progression(type, operands, plain)
+            return self._select_affine_value(type, operands, plain)
         terms = [self.term(operand) for operand in operands]
         known = [term for term in terms if term is not None]
-        found = self._compute_progression(prim, type, known) if len(known) == len(terms) else None
+        found = self._compute_affine_value(prim, type, known) if len(known) == len(terms) else None
         if found is None:
             return None
         if isinstance(found[0], int) and found[1] == 0:
@@ -185,7 +185,7 @@ class AffineOps(VectorOps):
 
         return write
 
-    def _compute_progression(
+    def _compute_affine_value(
         self, prim: Prim, type: Type, terms: list[AffineValue]
     ) -> tuple[ScalarWord, ScalarWord] | None:
         """First and step of an operation on affine values."""
@@ -218,7 +218,7 @@ class AffineOps(VectorOps):
         self._conditions.require(self._conditions.before(f"icmp eq i32 {first}, {last}"), a.roots)
         return first, 0
 
-    def _select_progression(self, type: Type, operands: tuple[Value, ...], plain: Callable[[], str]) -> Value | None:
+    def _select_affine_value(self, type: Type, operands: tuple[Value, ...], plain: Callable[[], str]) -> Value | None:
         condition, a, b = operands[0].ref, self.term(operands[1]), self.term(operands[2])
         if not isinstance(condition, SameMask) or a is None or b is None:
             return None

@@ -84,7 +84,7 @@ class _Parameters:
         return self._names[key]
 
 
-class _RoutineChunk(LaneStrip):
+class _RoutineStrip(LaneStrip):
     """A strip of lanes of a routine: rows and scalars are parameters."""
 
     def __init__(self, parameters: _Parameters, emitter: Emitter, wave_size: int, lane: str, pointer: str, wave: str,
@@ -161,7 +161,7 @@ class CallingRegion(VectorRegion):
         inner = Emitter(self._wave_size, _PREFIX)
         inner.declarations, inner.constants = self._emitter.declarations, self._emitter.constants
         region = VectorRegion(inner, self._wave, self._wave_size, even=False)
-        totals = region.emit_loop([item], given, partial(_RoutineChunk, parameters))
+        totals = region.emit_loop([item], given, partial(_RoutineStrip, parameters))
         return inner.lines, totals
 
     def _routine(self, lines: list[str], totals: Totals, parameters: _Parameters) -> str:

@@ -35,7 +35,8 @@ class Control(IntEnum):
 
 
 class ReportPlace(IntEnum):
-    """Places in memory of the program that has what launches counted (preload/reports.c), until a tool's worker has it."""
+    """Places in memory of the program that has what launches counted (preload/reports.c), until a tool's worker has
+    it."""
 
     WRITTEN = 0    # u64, the program: slots, counted from the first use and not wrapped
     FAILED = 8     # u64, the program: 1: launches that are not done will not be

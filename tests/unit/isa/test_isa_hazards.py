@@ -22,10 +22,10 @@ MATRIX = ("v_mfma_f32_4x4x1f32", A(0, 4), V(4), V(5), A(0, 4))
 
 def wait_states(isa, before, inst):
     """Those that are missing between the end of ``before``, in the order in which it runs, and ``inst``."""
-    owed = {}
+    pending = {}
     for earlier in before:
-        owed = join_hazards(advance_hazards(isa, owed, earlier), find_produced_hazards(isa, earlier))
-    return compute_missing_states(isa, owed, inst)
+        pending = join_hazards(advance_hazards(isa, pending, earlier), find_produced_hazards(isa, earlier))
+    return compute_missing_states(isa, pending, inst)
 
 
 def missing(before, after) -> int:

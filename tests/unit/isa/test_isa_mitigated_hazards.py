@@ -15,11 +15,11 @@ LOAD = "global_load_dword v1, v2, s[4:5]"
 
 
 def needed(isa: InstructionSet, before: list[str], inst: str) -> list[str]:
-    owed, last, instructions = NOTHING, isa.parse(inst), [isa.parse(text) for text in before]
+    pending, last, instructions = NOTHING, isa.parse(inst), [isa.parse(text) for text in before]
     rows = possible(isa, {last.op, *(earlier.op for earlier in instructions)})
     for earlier in instructions:
-        owed = owed.behind(isa, earlier).join(rows.own(isa, earlier)).join(owed.extend_patterns(isa, earlier))
-    return [isa.text(wait) for wait in find_missing_mitigations(isa, [owed], last).instructions(isa, last)]
+        pending = pending.behind(isa, earlier).join(rows.own(isa, earlier)).join(pending.extend_patterns(isa, earlier))
+    return [isa.text(wait) for wait in find_missing_mitigations(isa, [pending], last).instructions(isa, last)]
 
 
 @pytest.mark.parametrize(("name", "wave_size", "before", "inst", "expected"), [

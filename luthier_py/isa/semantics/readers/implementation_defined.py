@@ -149,7 +149,7 @@ def implementation_defined(op: OpInfo) -> DefinedByImplementation:
         return DefinedByImplementation(_dual(row))
     atomic = row.atomic if isinstance(row, ScalarAtomic) else row
     if isinstance(atomic, Atomic | ImageAtomic):
-        left = _find_atomic_freedoms(atomic)
+        left = _find_atomic_choices(atomic)
         return DefinedByImplementation(
             left | ({ImplementationDefined.TURN} if OpFlag.ATOMIC_RETURN in op.flags else set()), None, left
         )
@@ -233,7 +233,7 @@ _ASKS = frozenset({Action.GETREG, Action.CLOCK, Action.WALL_CLOCK, Action.SENDMS
 _COMMUTE = frozenset({Modify.ADD, Modify.SUB, Modify.MIN, Modify.MAX, Modify.AND, Modify.OR, Modify.XOR})
 
 
-def _find_atomic_freedoms(row: Atomic | ImageAtomic) -> frozenset[ImplementationDefined]:
+def _find_atomic_choices(row: Atomic | ImageAtomic) -> frozenset[ImplementationDefined]:
     """What an atomic leaves open of memory: sums of floats are rounded in some order."""
     if row.modify is Modify.ADD and row.kind in "fpb":
         return frozenset({ImplementationDefined.TURN, ImplementationDefined.NAN})
