@@ -112,7 +112,7 @@ mutants: .venv/installed-test
 	$(BIN)/python tests/mutations/meanings.py --jobs $(JOBS) $(ARGS)
 
 # The rest of benchmarks/*.py is `make damage` and `make foreign`, and parts of isa.py and instrument.py.
-BENCHMARKS := emulator twins translation isa checks disassembly installed large overhead launch_invariant trampoline channel instrument programs every_tool launches start stacks
+BENCHMARKS := emulator twins translation isa checks disassembly installed large overhead launch_invariant trampoline channel instrument programs every_tool launches start stacks house
 bench: .venv/installed-test
 	set -e; for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py; done
 

@@ -293,7 +293,7 @@ def coverage() -> str:
         "*Exact*: manuals leave nothing open, and "
         "results are compared bit for bit with a second reader of the manuals, in Python integers and fractions "
         "(`tests/reference`), or in the files of tests below. *Exact but for a NaN's bits*: the same, but that which "
-        "NaN arithmetic makes is open. *Documented freedom*: manuals leave more open, and devices may differ: the "
+        "NaN arithmetic makes is open. *Implementation-defined*: manuals leave more open, and devices may differ: the "
         "emulator gives one of the results that they allow. *Refused*: a kernel with it is instrumented, proved and "
         "linked as any other, but the emulator does not run it: when a wave comes to its function, an error names "
         "kernel, address, instruction, the reason and what to do. Where lanes of one instruction store to one place, "

@@ -1,10 +1,10 @@
 """Which results may differ from one device to another, and whether they decide a branch, an address or a mask.
 
 In: a program and its facts. Out: :class:`Differing`. A forward flow over all functions: each register has the set of
-instructions whose implementation-defined result (see isa.semantics.readers.freedoms) its value may come from. Memory is
-one cell for each of its spaces, over all of the launch: whatever is loaded may be anything that is stored there, by
-this kernel or one that shares functions with it. What lies in global memory when a launch begins is told apart
-(``earlier``), but for kernel arguments and packets, which the host writes.
+instructions whose implementation-defined result (see isa.semantics.readers.implementation_defined) its value may come
+from. Memory is one cell for each of its spaces, over all of the launch: whatever is loaded may be anything that is
+stored there, by this kernel or one that shares functions with it. What lies in global memory when a launch begins is
+told apart (``earlier``), but for kernel arguments and packets, which the host writes.
 
 Of a vector register what active lanes hold is told apart from what the others do, so that what is left over in these
 does not come up again before EXEC grows.

@@ -64,7 +64,7 @@ class Search:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     def toolchain(self, processor: str) -> Toolchain:
-        """All that compiling for ``processor`` (gfx90a) takes; Unsupported names the first part that is missing:
+        """All that compiling for ``processor`` takes; Unsupported names the first part that is missing:
         compiler, linker, headers, device library."""
         compiler = self.compiler(processor)
         if self.linker(compiler) is None:

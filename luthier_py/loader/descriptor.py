@@ -160,8 +160,7 @@ class KernelDescriptor:
 
     @property
     def wave_size(self) -> int:
-        """Lanes of a wave, 32 or 64, as the bit has it, which up to gfx9 is reserved: there the caller knows that it is
-        64."""
+        """Lanes of a wave, 32 or 64, as the bit has it; it is reserved on targets whose waves all have 64."""
         return 32 if self.enable_wavefront_size32 else 64
 
     @property

@@ -36,7 +36,7 @@ class Certainty(Enum):
 
     EXACT = "exact"
     ALL_BUT_NAN = "exact but for a NaN's bits"
-    FREE = "documented freedom"
+    FREE = "implementation-defined"
     REFUSED = "refused"
 
 

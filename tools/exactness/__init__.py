@@ -116,7 +116,7 @@ class Exactness(BlockCounts):
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
         lines = [f"{self.headline(launch)}: {report['exact']} wave instructions exact, {report['exact_but_nan']} exact "
-                 f"but for a NaN's bits, {report['free']} with a documented freedom"]
+                 f"but for a NaN's bits, {report['free']} implementation-defined"]
         lines += [f"  {shown(row)}: {', '.join(row['implementation_defined'])}" for row in report["free_instructions"]]
         lines += [f"  {shown(row)}: its {row['decides']} may hang on {origins(row)}" for row in report["decided"]]
         return "\n".join([*lines, f"  {report['verdict']}"])

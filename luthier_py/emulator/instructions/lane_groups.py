@@ -20,7 +20,7 @@ _MISSING = TEMPORARY_MASKS[0]
 
 
 def gather_in_group(access: AccessCode, inst: Inst, row: GatherInGroup) -> None:
-    """Emit V_PERMLANE_BCAST, _UP, _DOWN, _XOR or _IDX_GEN (LLVM, gfx1250)."""
+    """Emit V_PERMLANE_BCAST, _UP, _DOWN, _XOR or _IDX_GEN (VOP3Instructions.td of LLVM)."""
     w, addresses = access.w, row is GatherInGroup.ADDRESS
     source, target = (row_of(register(inst[name])) for name in ("src0", "vdst"))
     size = read_scalar(inst["src1" if addresses else "src2"], 32, w.context)

@@ -270,7 +270,7 @@ def is_nan(a: Value) -> Value:
 
 def sqrt(a: Value) -> Value:
     """The square root of a float, rounded correctly; hardware may be off by one unit in the last place
-    (`Freedom.NEAR`)."""
+    (`ImplementationDefined.NEAR`)."""
     return unary(Prim.SQRT, a)
 
 

@@ -129,7 +129,8 @@ class Matrix:
         return self.rows * self.columns * self.blocks // WAVE
 
     def products(self) -> Iterator[ElementProduct]:
-        """In ascending order of the depth; the order of the hardware is not documented (`Freedom.SUM`)."""
+        """In ascending order of the depth; the order of the hardware is not documented
+        (`ImplementationDefined.SUM`)."""
         for k in range(self.depth):
             first, second = (self.source(0, k, 0, kind) for kind in self.kinds)
             yield ElementProduct(first, second)

@@ -65,6 +65,7 @@ int main(int argc, char **argv)
         other(to[0], back[1], file);
         return 0;
     }
+    REQUIRE(close(to[0]) == 0 && close(back[1]) == 0); // so that a child that fails ends the wait for it
     hipIpcMemHandle_t handle;
     register_neighbours();
     CHECK(hipMalloc(&device, COUNT * sizeof(int)));
