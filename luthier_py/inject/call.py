@@ -160,11 +160,8 @@ class Caller:
     def location(self, value: object) -> AssignedLocation | None:
         """Where a value is while the call runs."""
         if isinstance(value, (Entry, WaveVariable, Own)):
-            return (
-                self.spill_vgprs.location(self.locations[value])
-                if self.spill_vgprs is not None
-                else self.locations[value]
-            )
+            assigned = self.locations[value]
+            return assigned if self.spill_vgprs is None else self.spill_vgprs.location(assigned)
         return value if isinstance(value, Reg) else None
 
     def pins(self) -> Iterator[Pin]:

@@ -50,7 +50,7 @@ class Findings:
 
 
 class Exactness(BlockCounts):
-    """Executed instructions that were exact, those with a documented implementation-defined result, and what the latter
+    """Executed instructions that were exact, those with an implementation-defined result, and what the latter
     decided."""
 
     name = "exactness"

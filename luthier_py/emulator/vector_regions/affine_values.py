@@ -237,9 +237,9 @@ class AffineOps(VectorOps):
         if prim not in _ORDER or operands[0].type.bits != 32 or operands[0].type.kind not in (Kind.UINT, Kind.SINT):
             return None
         a, b = map(self.term, operands)
-        return None if a is None or b is None else self._compare_progressions(prim, operands[0].type, a, b)
+        return None if a is None or b is None else self._compare_affine_values(prim, operands[0].type, a, b)
 
-    def _compare_progressions(self, prim: Prim, type: Type, a: AffineValue, b: AffineValue) -> Value | None:
+    def _compare_affine_values(self, prim: Prim, type: Type, a: AffineValue, b: AffineValue) -> Value | None:
         """Neither wraps, so their difference has the sign everywhere that it has at both ends."""
         signed, before = type.kind is Kind.SINT, self._conditions.before
         name = ("s" if signed else "u") * (prim in (Prim.LT, Prim.LE)) + _ORDER[prim]
