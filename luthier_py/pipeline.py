@@ -32,7 +32,7 @@ R = TypeVar("R")
 Watch = Callable[[str, int, int], object]
 """Is told of each stage as it begins: its name, how many are done, and of how many."""
 STAGES = ("lift", "analyse", "visit", "jit", "inject", "link", "check")
-PARTS = ("inject.place", "inject.weave", "inject.seams", "inject.relax", "inject.layout")
+PARTS = ("inject.place", "inject.inline_calls", "inject.wait_states", "inject.relax", "inject.layout")
 """Of stages, whose times are in the stage's too."""
 
 

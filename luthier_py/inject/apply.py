@@ -60,10 +60,9 @@ def inject(
     program: Program, facts: Facts, edits: Edits, payloads: Mapping[PayloadKey, Payload], keep_going: bool = False,
     seen: Seen = lambda name, clone: clone, part: Begins = lambda name: None,
 ) -> Patched:
-    """Raises LuthierError, and then nothing has happened; with ``keep_going`` the
-    component of kernels that caused it is refused instead. ``seen`` gets every clone after each pass, and gives it
-    back: to verify or to print it. ``part`` is told of place, weave, seams, relax and layout as they begin, of each
-    component."""
+    """Raises LuthierError, and then nothing has happened; with ``keep_going`` the component of kernels that caused it
+    is refused instead. ``seen`` gets every clone after each pass, and gives it back: to verify or to print it. ``part``
+    is told of place, inline_calls, wait_states, relax and layout as they begin, of each component."""
     edited: dict[Function, list[Insertion]] = defaultdict(list)
     for insertion in edits.insertions:
         edited[program.function_of(insertion.instr)].append(insertion)
@@ -335,19 +334,19 @@ def _run_passes(
     """The clones of ``functions``, ready for being laid out: one pass after the other."""
     isa, pointed = program.isa, sorted(program.address_taken & names.keys())
     clones = []
-    part("weave")
+    part("inline_calls")
     for function in functions:
         indirect = {site.instr.pc for site in program.calls(function) if site.indirect}
         entries = first[function].entries if function.kernel else function.entries
         clone = seen("clone", clone_function(program, function, names[function.address], entries, names,
                                      changed.get(function, {})))
-        clone = seen("weave", inline_calls(isa, clone, *(calls.items[place] for place in Place)))
+        clone = seen("inline_calls", inline_calls(isa, clone, *(calls.items[place] for place in Place)))
         clone = seen("look_up", look_up(isa, clone, indirect, pointed, calls.sites.before_call))
         if function.kernel:
             clone = seen("prologue", with_prologue(isa, clone, first[function]))
         clones.append(clone)
-    part("seams")
-    clones = [seen("seams", clone) for clone in insert_wait_states(isa, clones)]
+    part("wait_states")
+    clones = [seen("wait_states", clone) for clone in insert_wait_states(isa, clones)]
     part("relax")
     clones = [seen("relax", relax(isa, clone)) for clone in clones]
     return [seen("clauses", dissolve(isa, clone, len(calls.private) > 0)) for clone in clones]

@@ -14,15 +14,15 @@ import pytest
 from luthier_py.errors import Location
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.clauses import dissolve
+from luthier_py.inject.inline_calls import inline_calls
 from luthier_py.inject.items import Clone, Item, Label, Run, Single
 from luthier_py.inject.lookup import look_up
 from luthier_py.inject.prologue import Prologue, with_prologue
 from luthier_py.inject.relax import relax
-from luthier_py.inject.seams import settle_seams
 from luthier_py.inject.text import format_clone, parse_clone
 from luthier_py.inject.verify import verify
-from luthier_py.inject.weave import weave
-from luthier_py.isa import InstructionSet, RegSet, glue, instruction_set, sgpr, target
+from luthier_py.inject.wait_states import insert_wait_states
+from luthier_py.isa import InstructionSet, RegSet, build, instruction_set, sgpr, target
 from luthier_py.tool import Place
 
 FILES = sorted((Path(__file__).parent / "passes").glob("*.golden"))
@@ -39,7 +39,7 @@ def woven(isa: InstructionSet, clone: Clone, calls: Clone) -> Clone:
         assert isinstance(item, (Run, Single)) and item.edit is not None
         inserted[item.edit.place][item.edit.point] += [*waiting, item]
         waiting.clear()
-    return weave(isa, clone, *inserted.values())
+    return inline_calls(isa, clone, *inserted.values())
 
 
 def looked_up(isa: InstructionSet, clone: Clone) -> Clone:
@@ -49,11 +49,11 @@ def looked_up(isa: InstructionSet, clone: Clone) -> Clone:
 
 
 PASSES: dict[str, Callable[..., Clone]] = {
-    "weave": woven,
+    "inline_calls": woven,
     "look_up": looked_up,
     "prologue": lambda isa, clone: with_prologue(isa, clone, Prologue((0x1000, 0x1010), [
-        glue.copy(isa, sgpr(4, 2), 0), glue.copy(isa, sgpr(7), 0)])),
-    "seams": lambda isa, clone: settle_seams(isa, [clone])[0],
+        build.copy(isa, sgpr(4, 2), 0), build.copy(isa, sgpr(7), 0)])),
+    "wait_states": lambda isa, clone: insert_wait_states(isa, [clone])[0],
     "relax": relax,
     "clauses": lambda isa, clone: dissolve(isa, clone, private=False),
 }

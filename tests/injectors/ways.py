@@ -116,7 +116,7 @@ def exchanged(first: str, second: str) -> Patch:
 
         return woven
 
-    return put(apply, "weave", make)
+    return put(apply, "inline_calls", make)
 
 
 def reversed_calls(done: Any) -> Any:
@@ -167,7 +167,7 @@ def application(change: Callable[[Any, Slice], list[Any]], which: int = 0) -> Pa
         k = found[which]
         return replace(made, items=(*made.items[:k], *change(isa, made.items[k]), *made.items[k + 1:]))
 
-    return passed("weave", changed)
+    return passed("inline_calls", changed)
 
 
 def without_first(isa: Any, piece: Slice) -> list[Any]:
@@ -251,39 +251,65 @@ def skips_too_far(taken: Any) -> Any:
 TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     # waits and wait states
     "nobody waits for arguments": (("marked", "everywhere"), put(sites, "wait_for", lambda _: lambda *given: ())),
-    "one load less is waited for": (("marked",), put(
-        sites, "wait_for", lambda wait_for: lambda isa, pending, ready: tuple(
-        less for inst in wait_for(isa, pending, ready) for less in isa.waits({
-            counter: count + 1 for counter, count in waits_for(isa.target, inst).items()})))),
-    "no wait states": (("marked", "everywhere", "ways", "full"), put(
-        apply, "insert_wait_states", lambda _: lambda isa, clones: list(clones))),
+    "one load less is waited for": (
+        ("marked",),
+        put(
+            sites,
+            "wait_for",
+            lambda wait_for: (
+                lambda isa, pending, ready: tuple(
+                    less
+                    for inst in wait_for(isa, pending, ready)
+                    for less in isa.waits(
+                        {counter: count + 1 for counter, count in waits_for(isa.target, inst).items()}
+                    )
+                )
+            ),
+        ),
+    ),
+    "no wait states": (
+        ("marked", "everywhere", "ways", "full"),
+        put(apply, "insert_wait_states", lambda _: lambda isa, clones: list(clones)),
+    ),
     "one wait state less": (("marked", "everywhere", "ways"), settled(those(Cause.WAIT, shorter))),
     "waits are nothing": (("marked", "everywhere", "ways", "full"), settled(those(Cause.WAIT, as_nothing))),
     "waits come too late": (("marked", "everywhere"), settled(behind_the_next)),
     "the first wait is left out": (("marked", "everywhere", "ways"), dropped(Cause.WAIT, 0)),
     "the second wait is left out": (("marked", "everywhere", "ways"), dropped(Cause.WAIT, 1)),
     "the fifth wait is left out": (("everywhere", "ways"), dropped(Cause.WAIT, 4)),
-    "nothing is pending over branches": (("everywhere", "ways"), put(
-        wait_states._Walk, "flow_into", lambda flow_into: lambda self, start, debts: None)),
-    "nothing is pending from outside": (("everywhere", "ways"), put(
-        wait_states, "_anything", lambda _: lambda owing, clones: wait_states.NOTHING_PENDING)),
+    "nothing is pending over branches": (
+        ("everywhere", "ways"),
+        put(wait_states._Walk, "flow_into", lambda flow_into: lambda self, start, debts: None),
+    ),
+    "nothing is pending from outside": (
+        ("everywhere", "ways"),
+        put(wait_states, "_anything", lambda _: lambda owing, clones: wait_states.NOTHING_PENDING),
+    ),
     # order, and where hooks stand
-    "hooks at one place run in the other order": (("marked", "ways"), put(apply, "weave", reversed_calls)),
+    "hooks at one place run in the other order": (("marked", "ways"), put(apply, "inline_calls", reversed_calls)),
     "before and behind are exchanged": (("marked", "ways"), exchanged("before", "after")),
     "behind and taken are exchanged": (("ways",), exchanged("after", "taken")),
-    "what is for taken branches is on the other way": (("ways",), put(apply, "weave", taken_falls)),
-    "what is for taken branches is left out": (("ways",), put(
-        apply, "weave", lambda done: lambda isa, made, b, a, t: done(
-        isa, made, b, a, {}))),
-    "what is behind instructions is left out": (("marked", "ways"), put(
-        apply, "weave", lambda done: lambda isa, made, b, a, t: done(isa, made, b, {}, t))),
-    "branches go past what is before blocks": (("ways", "everywhere"), passed("weave", labels_behind)),
+    "what is for taken branches is on the other way": (("ways",), put(apply, "inline_calls", taken_falls)),
+    "what is for taken branches is left out": (
+        ("ways",),
+        put(apply, "inline_calls", lambda done: lambda isa, made, b, a, t: done(isa, made, b, a, {})),
+    ),
+    "what is behind instructions is left out": (
+        ("marked", "ways"),
+        put(apply, "inline_calls", lambda done: lambda isa, made, b, a, t: done(isa, made, b, {}, t)),
+    ),
+    "branches go past what is before blocks": (("ways", "everywhere"), passed("inline_calls", labels_behind)),
     # branches
-    "branches go to the next block": (("ways", "marked"), passed("weave", jumps(to_the_next_block))),
-    "branches go to the first block": (("ways", "marked"), passed("weave", jumps(to_the_first_block))),
-    "a way of its own comes to the next block": (("ways",), passed("weave", ways_of_their_own(to_the_next_block))),
-    "a way of its own goes nowhere": (("ways",), passed("weave", those(
-        Cause.EDGE, lambda isa, item: [Single(build.nothing(isa), edit=item.edit)]))),
+    "branches go to the next block": (("ways", "marked"), passed("inline_calls", jumps(to_the_next_block))),
+    "branches go to the first block": (("ways", "marked"), passed("inline_calls", jumps(to_the_first_block))),
+    "a way of its own comes to the next block": (
+        ("ways",),
+        passed("inline_calls", ways_of_their_own(to_the_next_block)),
+    ),
+    "a way of its own goes nowhere": (
+        ("ways",),
+        passed("inline_calls", those(Cause.EDGE, lambda isa, item: [Single(build.nothing(isa), edit=item.edit)])),
+    ),
     "skips where a lane is active": (("marked",), skips(lambda isa: isa.make("s_cbranch_execnz", 0))),
     "skips where VCC is zero": (("marked",), skips(lambda isa: isa.make("s_cbranch_vccz", 0))),
     "skips where SCC is zero": (("marked",), skips(lambda isa: isa.make("s_cbranch_scc0", 0))),
@@ -297,21 +323,38 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "two instructions change places in a later block": (("marked", "ways"), application(turned, 2)),
     # groups of memory instructions, and registers that are given back
     "groups stay": (("everywhere", "marked"), without("dissolve")),
-    "groups are shorter": (("everywhere", "marked"), groups(lambda isa, inst: isa.with_field(
-        inst, "simm16", inst["simm16"].value - 1) if inst["simm16"].value else inst)),
-    "groups are longer": (("marked",), groups(lambda isa, inst: isa.with_field(
-        inst, "simm16", inst["simm16"].value + 1))),
-    "registers are given back before the hook": (("ways", "marked", "born"), put(
-        clauses, "gives_back_vectors", lambda _: lambda inst, target: False)),
+    "groups are shorter": (
+        ("everywhere", "marked"),
+        groups(
+            lambda isa, inst: isa.with_field(inst, "simm16", inst["simm16"].value - 1) if inst["simm16"].value else inst
+        ),
+    ),
+    "groups are longer": (
+        ("marked",),
+        groups(lambda isa, inst: isa.with_field(inst, "simm16", inst["simm16"].value + 1)),
+    ),
+    "registers are given back before the hook": (
+        ("ways", "marked", "born"),
+        put(clauses, "gives_back_vectors", lambda _: lambda inst, target: False),
+    ),
     "something stands in a hook's group": (("marked", "born"), settled(group_with_waits)),
     # calls between functions
-    "calls go to the original": (("ways", "everywhere"), put(
-        apply, "clone_function", lambda made: lambda program, function, name, beside, instead: made(
-            program, function, name, (), instead))),
-    "the last function is not looked for": (("through",), looked_up(
-        "items", lambda items: lambda self, pointed: items(self, pointed[:-1] or pointed))),
-    "the first function is not looked for": (("through",), looked_up(
-        "items", lambda items: lambda self, pointed: items(self, pointed[1:] or pointed))),
+    "calls go to the original": (
+        ("ways", "everywhere"),
+        put(
+            apply,
+            "clone_function",
+            lambda made: lambda program, function, name, beside, instead: made(program, function, name, (), instead),
+        ),
+    ),
+    "the last function is not looked for": (
+        ("through",),
+        looked_up("items", lambda items: lambda self, pointed: items(self, pointed[:-1] or pointed)),
+    ),
+    "the first function is not looked for": (
+        ("through",),
+        looked_up("items", lambda items: lambda self, pointed: items(self, pointed[1:] or pointed)),
+    ),
     "upper halves of pointers are not looked at": (("through",), looked_up("items", only_low_halves)),
     "what is left of a pointer is not added back": (("through",), looked_up("items", not_added_back)),
     "the call gives its return address to others": (("through",), looked_up("call", lambda _: link_kept)),

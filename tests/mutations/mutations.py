@@ -9,7 +9,7 @@ from __future__ import annotations
 from mutation import Mutation, of
 from mutations_of_proof import OF_PROOF
 
-ROOMS = ("analysis", "inject", "jit", "link", "proof", "wanted")
+ROOMS = ("analysis", "inject", "jit", "link", "proof", "claim_check")
 
 MUTATIONS: tuple[Mutation, ...] = (
     *of(
@@ -200,7 +200,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     *of(
         "inject/wait_states.py",
-        ("(debts.inserted, *[debts.application] * inserted)", "(debts.inserted,)"),
+        ("(pending.inserted, *[pending.application] * inserted)", "(pending.inserted,)"),
         ("self.whole = clone.rewritten", "self.whole = False"),
     ),
     *of(
@@ -242,15 +242,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     *of(
         "inject/initial_state.py",
         ("build.add_with_carry(isa, high, part(whole, 1), 0),", "build.copy(isa, high, part(whole, 1)),"),
-        ("if new[value] != place else 0", "if False else 0"),
-        ("return [*found, *_moved_back(isa, old, new)]", "return [*_moved_back(isa, old, new), *found]"),
+        ("if new.get(value, place) != place else 0", "if False else 0"),
+        ("return [*found, *_emit_moves_back(isa, old, new), *loads]",
+         "return [*_emit_moves_back(isa, old, new), *found, *loads]"),
         ("ids = (1 << _ID_BITS * (before.enable_vgpr_workitem_id + 1)) - 1", "ids = -1"),
     ),
     *of(
         "claim_check.py",
         ("if function.instead != instead:", "if False:"),
         ("or clones != claim.kernels:", "or False:"),
-        ("if payload != _claimed(key, compiled) or not (", "if not ("),
+        ("if payload != _make_declared_payload(key, compiled) or not (", "if not ("),
         ("_is_as_made(payload, key.hook, compiled.source, self.isa) and", ""),
         (" and _is_called_as_made(payload, key)", ""),
         ("if not _stands(insertion.places, call):", "if False:"),

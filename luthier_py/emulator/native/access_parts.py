@@ -145,46 +145,46 @@ perhaps.uniform:
 _BY_STRIP = """
   br i1 %possible, label %decide, label %slow
 decide:
-  %every.least.one = insertelement CHUNKS poison, i32 %least32, i64 0
-  %every.least = shufflevector CHUNKS %every.least.one, CHUNKS poison, CHUNKS zeroinitializer
-  %every.span.one = insertelement CHUNKS poison, i32 %span32, i64 0
-  %every.span = shufflevector CHUNKS %every.span.one, CHUNKS poison, CHUNKS zeroinitializer
+  %every.least.one = insertelement STRIPS poison, i32 %least32, i64 0
+  %every.least = shufflevector STRIPS %every.least.one, STRIPS poison, STRIPS zeroinitializer
+  %every.span.one = insertelement STRIPS poison, i32 %span32, i64 0
+  %every.span = shufflevector STRIPS %every.span.one, STRIPS poison, STRIPS zeroinitializer
   %full = icmp eq i64 %exec, $all
-  br i1 %full, label %check, label %chunk0
+  br i1 %full, label %check, label %strip0
 """
 
 # The slow way begins with the first lane again: what was stored is stored once more, and stays what it was.
 _STRIP_OF_LDS = """
-chunkLANE:
+stripLANE:
   %c.up = lshr i64 %exec, LANE
   %c.bits = trunc i64 %c.up to i16
   %c.none = icmp eq i16 %c.bits, 0
   br i1 %c.none, label %AFTER, label %someLANE
 someLANE:
   %c.wide.bits = zext i16 %c.bits to i32
-  %c.bits.one = insertelement CHUNKS poison, i32 %c.wide.bits, i64 0
-  %c.bits.all = shufflevector CHUNKS %c.bits.one, CHUNKS poison, CHUNKS zeroinitializer
-  %c.own.bits = and CHUNKS %c.bits.all, <BITS>
-  %c.mask = icmp ne CHUNKS %c.own.bits, zeroinitializer
+  %c.bits.one = insertelement STRIPS poison, i32 %c.wide.bits, i64 0
+  %c.bits.all = shufflevector STRIPS %c.bits.one, STRIPS poison, STRIPS zeroinitializer
+  %c.own.bits = and STRIPS %c.bits.all, <BITS>
+  %c.mask = icmp ne STRIPS %c.own.bits, zeroinitializer
   %c.addresses = getelementptr i32, ptr %addresses, i64 LANE
-  %c.offsets = load CHUNKS, ptr %c.addresses, align 4
-  %c.inner = sub CHUNKS %c.offsets, %every.least
-  %c.over = call CHUNKS @llvm.usub.sat.v16i32(CHUNKS %c.inner, CHUNKS %every.span)
-  %c.wrong = select <16 x i1> %c.mask, CHUNKS %c.over, CHUNKS zeroinitializer
-  %c.any.wrong = call i32 @llvm.vector.reduce.or.v16i32(CHUNKS %c.wrong)
+  %c.offsets = load STRIPS, ptr %c.addresses, align 4
+  %c.inner = sub STRIPS %c.offsets, %every.least
+  %c.over = call STRIPS @llvm.usub.sat.v16i32(STRIPS %c.inner, STRIPS %every.span)
+  %c.wrong = select <16 x i1> %c.mask, STRIPS %c.over, STRIPS zeroinitializer
+  %c.any.wrong = call i32 @llvm.vector.reduce.or.v16i32(STRIPS %c.wrong)
   %c.right = icmp eq i32 %c.any.wrong, 0
   br i1 %c.right, label %rightLANE, label %slow
 rightLANE:
-  %c.first = extractelement CHUNKS %c.offsets, i64 0
-  %c.first.one = insertelement CHUNKS poison, i32 %c.first, i64 0
-  %c.first.all = shufflevector CHUNKS %c.first.one, CHUNKS poison, CHUNKS zeroinitializer
-  %c.deltas = sub CHUNKS %c.offsets, %c.first.all
-  %c.unlike = xor CHUNKS %c.deltas, <STEPS>
-  %c.wrapped = icmp ult CHUNKS %c.offsets, %c.first.all
-  %c.wrapped.wide = sext <16 x i1> %c.wrapped to CHUNKS
-  %c.uneven = or CHUNKS %c.unlike, %c.wrapped.wide
-  %c.bad = or CHUNKS %c.uneven, %c.over
-  %c.any.bad = call i32 @llvm.vector.reduce.or.v16i32(CHUNKS %c.bad)
+  %c.first = extractelement STRIPS %c.offsets, i64 0
+  %c.first.one = insertelement STRIPS poison, i32 %c.first, i64 0
+  %c.first.all = shufflevector STRIPS %c.first.one, STRIPS poison, STRIPS zeroinitializer
+  %c.deltas = sub STRIPS %c.offsets, %c.first.all
+  %c.unlike = xor STRIPS %c.deltas, <STEPS>
+  %c.wrapped = icmp ult STRIPS %c.offsets, %c.first.all
+  %c.wrapped.wide = sext <16 x i1> %c.wrapped to STRIPS
+  %c.uneven = or STRIPS %c.unlike, %c.wrapped.wide
+  %c.bad = or STRIPS %c.uneven, %c.over
+  %c.any.bad = call i32 @llvm.vector.reduce.or.v16i32(STRIPS %c.bad)
   %c.even = icmp eq i32 %c.any.bad, 0
   %c.data = getelementptr i32, ptr %data, i64 LANE
   br i1 %c.even, label %evenLANE, label %lanesLANE
@@ -192,10 +192,10 @@ evenLANE:
   %c.wide = zext i32 %c.first to i64
   %c.at = add i64 %start, %c.wide
   %c.p = inttoptr i64 %c.at to ptr
-  %c.new = load CHUNKS, ptr %c.data, align 4
-  %c.old = load CHUNKS, ptr %c.p, align 1
-  %c.kept = select <16 x i1> %c.mask, CHUNKS %c.new, CHUNKS %c.old
-  store volatile CHUNKS %c.kept, ptr %c.p, align 1
+  %c.new = load STRIPS, ptr %c.data, align 4
+  %c.old = load STRIPS, ptr %c.p, align 1
+  %c.kept = select <16 x i1> %c.mask, STRIPS %c.new, STRIPS %c.old
+  store volatile STRIPS %c.kept, ptr %c.p, align 1
   br label %AFTER
 lanesLANE:
   %c.some = zext i16 %c.bits to i64
@@ -327,10 +327,10 @@ stored:
 def stores_by_strip(lanes: int, all_lanes: str) -> str:
     """Lanes of EXEC in LDS, which nobody else sees meanwhile: what is stored between them stays what it was. Behind
     BOUNDS; ``all_lanes``: what is tried where EXEC is full, with a branch to %loop where that does not do."""
-    text = _BY_STRIP + all_lanes.replace("label %loop", "label %chunk0")
+    text = _BY_STRIP + all_lanes.replace("label %loop", "label %strip0")
     steps, bits = (", ".join(f"i32 {each}" for each in of) for of in (range(0, 4 * STRIP, 4), _LANE_BITS))
     for lane in range(0, lanes, STRIP):
-        after = f"chunk{lane + STRIP}" if lane + STRIP < lanes else "done"
+        after = f"strip{lane + STRIP}" if lane + STRIP < lanes else "done"
         strip = _STRIP_OF_LDS.replace("STEPS", steps).replace("BITS", bits).replace("AFTER", after)
         text += strip.replace("LANE", str(lane)).replace("%c.", f"%c{lane}.")
     return text.replace("STRIPS", _STRIP) + "done:\n  ret i1 true\n"

@@ -1,6 +1,6 @@
 """Regions: runs of vector instructions, written as one loop over strips of lanes.
 
-In: vector instructions, put off one by one. Out: what they do in the body of a loop, which does all of them for CHUNK
+In: vector instructions, put off one by one. Out: what they do in the body of a loop, which does all of them for STRIP
 lanes, with vector registers in SSA values between their first load and last store. Host code stays
 small (a strip is two AVX2 registers) and values stay in registers; nothing here crosses strips.
 

@@ -200,7 +200,7 @@ class VectorRegion:
               mask: str = FULL) -> _Loop[AnyStrip]:
         emitter = self._emitter
         names = {hint: emitter.label(hint) for hint in ("before", "lanes", "some", "next", "after")}
-        lane, pointer = f"%{names['lanes']}.lane", f"%{names['lanes']}.chunk"
+        lane, pointer = f"%{names['lanes']}.lane", f"%{names['lanes']}.strip"
         sums: Totals = {}
         same: Totals = {}
         with emitter.divert_lines() as body:
@@ -256,7 +256,7 @@ class VectorRegion:
         self._emitter.emit(f"{lane} = phi i64 [ 0, %{before} ], [ {lane}.next, %{last} ]")
         for index, total in sums.items():
             self._emitter.emit(f"%{loop}.mask{index} = phi i{self._wave_size} [ 0, %{before} ], [ {total}, %{last} ]")
-        self._emitter.emit(f"%{loop}.chunk = getelementptr i32, ptr {self._wave}, i64 {lane}")
+        self._emitter.emit(f"%{loop}.strip = getelementptr i32, ptr {self._wave}, i64 {lane}")
 
     def _accumulate(self, flags: str, lane: str, phi: str) -> str:
         """OR a strip's mask bits into the loop's running mask."""

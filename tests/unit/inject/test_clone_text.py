@@ -20,7 +20,7 @@ from luthier_py.samples import sample
 from luthier_py.tool import Place, load_tool
 
 ISA = instruction_set(target("gfx90a"))
-PASSES = ["clone", "weave", "look_up", "prologue", "seams", "relax", "clauses"]
+PASSES = ["clone", "inline_calls", "look_up", "prologue", "wait_states", "relax", "clauses"]
 
 
 def bytes_of(chunk):

@@ -176,49 +176,103 @@ def run_in_its_lanes_for_ever(self, placement) -> None:
 ORDER, LANE, FLOATS = "in another order than", "where no lane may be active", "under another MODE"
 CONSTANTS, CODE, LIVE = "gets other constants", "not as it was compiled", "is live and not restored"
 WRONG: dict[str, tuple[Patch, str]] = {
-    "behind what is before the next one": (put(apply, "weave", behind_the_next), ORDER),
-    "the application loses an instruction": (put(apply, "weave", without_one), "order|cuts|should|not part|nothing"),
-    "runs without a lane": (put(apply, "prepare", lambda prepare: lambda isa, payload: prepare(
-        isa, replace(payload, needs_lane=False))), LANE),
+    "behind what is before the next one": (put(apply, "inline_calls", behind_the_next), ORDER),
+    "the application loses an instruction": (
+        put(apply, "inline_calls", without_one),
+        "order|cuts|should|not part|nothing",
+    ),
+    "runs without a lane": (
+        put(apply, "prepare", lambda prepare: lambda isa, payload: prepare(isa, replace(payload, needs_lane=False))),
+        LANE,
+    ),
     "is not said to need a lane": (made_once(put(fragment, "_needs_lane", lambda _: lambda *given: False)), LANE),
-    "runs only without a lane": (put(build, "jump_if_no_lane", lambda _: lambda isa: isa.make("s_cbranch_execnz", 0)),
-                                 LANE),
+    "runs only without a lane": (
+        put(build, "jump_if_no_lane", lambda _: lambda isa: isa.make("s_cbranch_execnz", 0)),
+        LANE,
+    ),
     "has the application's mode": (put(Caller, "set_mode", lambda _: lambda self: []), FLOATS),
     "flushes denormals": (put(call, "PLAIN_MODE", lambda _: 0x3C0), FLOATS),
     "rounds to zero": (put(call, "PLAIN_MODE", lambda _: 0x3FF), FLOATS),
-    "is claimed to flush": (lambda monkeypatch: [
-        monkeypatch.setattr(each, "PLAIN_MODE", 0x3C0) for each in (call, claimed)] and None, CODE),
-    "the application is said to compute plainly": (put(apply, "fields_unlike_plain", lambda _: lambda *given: ()),
-                                                   FLOATS),
+    "is claimed to flush": (
+        lambda monkeypatch: [monkeypatch.setattr(each, "PLAIN_MODE", 0x3C0) for each in (call, claimed)] and None,
+        CODE,
+    ),
+    "the application is said to compute plainly": (
+        put(apply, "fields_unlike_plain", lambda _: lambda *given: ()),
+        FLOATS,
+    ),
     "the mode is put back too early": (put(Caller, "run", lambda _: run_first), FLOATS),
     "half of the mode is set": (of_mode(lambda field: field & ~(31 << 11) | 3 << 11), FLOATS),
-    "the mode stays": (put(build, "set_mode", lambda made: lambda isa, field, source: made(
-        isa, field, source if isinstance(source, int) else 0xF0)), "MODE is not restored"),
+    "the mode stays": (
+        put(
+            build,
+            "set_mode",
+            lambda made: lambda isa, field, source: made(isa, field, source if isinstance(source, int) else 0xF0),
+        ),
+        "MODE is not restored",
+    ),
     "halves of constants are swapped": (holes(high=lambda high: not high), CONSTANTS),
     "constants are one more": (holes(added=lambda added: added + 1), CONSTANTS),
     "constants are one less where they are filled in": (
-        put(Hole, "compute_dword", lambda filled: lambda *given: filled(*given) - 1), CONSTANTS),
+        put(Hole, "compute_dword", lambda filled: lambda *given: filled(*given) - 1),
+        CONSTANTS,
+    ),
     "constants are those of another parameter": (holes(position=lambda position: 5 - position), CONSTANTS),
-    "a hook loses its first instruction": (made_once(put(
-        fragment, "without_prologue", lambda without: lambda instrs: without(instrs)[instrs[0].literal is None:])),
-        CODE),
-    "a hook loses its last instruction": (made_once(put(
-        fragment, "without_last_wait", lambda without: lambda instrs: without(instrs)[:-1])), f"{CODE}|its loads"),
+    "a hook loses its first instruction": (
+        made_once(
+            put(
+                fragment,
+                "without_prologue",
+                lambda without: lambda instrs: without(instrs)[instrs[0].literal is None :],
+            )
+        ),
+        CODE,
+    ),
+    "a hook loses its last instruction": (
+        made_once(put(fragment, "without_last_wait", lambda without: lambda instrs: without(instrs)[:-1])),
+        f"{CODE}|its loads",
+    ),
     "a hook has its last instruction twice": (of_payload(instrs=lambda instrs: (*instrs, instrs[-1])), CODE),
-    "arguments are exchanged": (of_payload(params=lambda params: (
-        params if len(params) < 3 else (params[0], params[2], params[1], *params[3:]))), CODE),
-    "another element": (put(call, "address_of", lambda made: lambda isa, edit, to, pc, base, target: made(
-        isa, edit, to, pc, base, replace(target, offset=target.offset + 4))), "does not get"),
+    "arguments are exchanged": (
+        of_payload(params=lambda params: params if len(params) < 3 else (params[0], params[2], params[1], *params[3:])),
+        CODE,
+    ),
+    "another element": (
+        put(
+            call,
+            "address_of",
+            lambda made: (
+                lambda isa, edit, to, pc, base, target: made(
+                    isa, edit, to, pc, base, replace(target, offset=target.offset + 4)
+                )
+            ),
+        ),
+        "does not get",
+    ),
     "addresses without their carry": (put(items, "add_with_carry", lambda _: items.add), "does not get"),
-    "the flag comes back the other way round": (put(build, "set_flag", lambda _: lambda isa, reg, number=0: isa.make(
-        "s_cmp_eq_u32", reg, number)), LIVE),
-    "the flag is kept the other way round": (put(build, "copy", lambda made: lambda isa, to, source: isa.make(
-        "s_cselect_b32", to, 0, 1) if source == sgpr(SCC) else made(isa, to, source)), LIVE),
+    "the flag comes back the other way round": (
+        put(build, "set_flag", lambda _: lambda isa, reg, number=0: isa.make("s_cmp_eq_u32", reg, number)),
+        LIVE,
+    ),
+    "the flag is kept the other way round": (
+        put(
+            build,
+            "copy",
+            lambda made: (
+                lambda isa, to, source: (
+                    isa.make("s_cselect_b32", to, 0, 1) if source == sgpr(SCC) else made(isa, to, source)
+                )
+            ),
+        ),
+        LIVE,
+    ),
     "nothing is kept": (put(Caller, "save", lambda _: lambda self, clobbered, given: None), LIVE),
     "nothing comes back": (put(Caller, "restore", lambda _: lambda self: None), LIVE),
     "EXEC stays": (put(Caller, "run", lambda _: run_in_its_lanes_for_ever), "EXEC is not restored|live and not|never"),
-    "one lane is all": (put(Caller, "set_exec", lambda _: lambda self, placement: self.copy(sgpr(EXEC, 2), -1)),
-                        "other lanes"),
+    "one lane is all": (
+        put(Caller, "set_exec", lambda _: lambda self, placement: self.copy(sgpr(EXEC, 2), -1)),
+        "other lanes",
+    ),
     "nothing is cleared": (put(apply, "with_prologue", lambda _: lambda isa, clone, *given: clone), LIVE),
 }
 

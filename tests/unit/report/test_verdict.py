@@ -19,7 +19,7 @@ from luthier_py.session.undelivered import describe_undelivered
 from luthier_py.tool import Refusal, load_tool
 
 STAGES = ["lift", "analyse", "visit", "jit", "inject", "link", "check"]
-PARTS = ["place", "weave", "seams", "relax", "layout"]  # of inject
+PARTS = ["place", "inline_calls", "wait_states", "relax", "layout"]  # of inject
 
 
 @pytest.fixture(scope="module")
