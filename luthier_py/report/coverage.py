@@ -94,11 +94,11 @@ def coverage_facts(of: Target) -> Json:
     return {
         "target": of.name, "operations": len(found),
         "counts": {standing.value: counts[standing] for standing in Certainty},
-        "freedoms": {each.name.lower(): {"what": each.what, "source": each.source} for each in ImplementationDefined},
+        "implementation_defined": {each.name.lower(): {"what": each.what, "source": each.source} for each in ImplementationDefined},
         "list": [
             {
                 "operation": each.operation, "standing": each.standing.value,
-                "freedoms": [defined_by.name.lower() for defined_by in each.implementation_defined],
+                "implementation_defined": [defined_by.name.lower() for defined_by in each.implementation_defined],
                 "tested": str(each.tested) if each.refused is None else None,
                 "reason": each.refused.reason if each.refused else None,
                 "advice": each.refused.advice if each.refused else None,
