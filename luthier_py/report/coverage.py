@@ -94,7 +94,9 @@ def coverage_facts(of: Target) -> Json:
     return {
         "target": of.name, "operations": len(found),
         "counts": {standing.value: counts[standing] for standing in Certainty},
-        "implementation_defined": {each.name.lower(): {"what": each.what, "source": each.source} for each in ImplementationDefined},
+        "implementation_defined": {
+            each.name.lower(): {"what": each.what, "source": each.source} for each in ImplementationDefined
+        },
         "list": [
             {
                 "operation": each.operation, "standing": each.standing.value,

@@ -97,9 +97,9 @@ def test_every_instruction_has_its_origin(code):
         obj = load(made.data)
         origins = read_origins(obj)
         (source,) = made.patched.maps
-        start = obj.symbol(source.strip).address
+        start = obj.symbol(source.chunk).address
         wanted = {start + offset: instr.pc for instr, offset in source.instructions.items()}
-        size = obj.symbol(source.strip).size
+        size = obj.symbol(source.chunk).size
         assert {pc: origins.at(pc) for pc in wanted} == wanted
         assert len(wanted) == len(list(lift(load(code)).functions[0].instrs))
         inside = set(wanted)
