@@ -12,7 +12,7 @@ from luthier_py.tool.types import U32, U64, Scalar
 
 
 class Entry(Enum):
-    """A value of a wave's birth (LLVM's AMDGPU usage, "Initial Kernel Execution State")."""
+    """A value of a wave's initial state (LLVM's AMDGPU usage, "Initial Kernel Execution State")."""
 
     KERNARG_PTR = "kernarg_ptr"
     """Address of the kernel's arguments."""

@@ -23,9 +23,13 @@ def stacks(monkeypatch):
     """The module that runs programs on releases, which finds those of the user's."""
     monkeypatch.setenv(VARIABLE, os.environ["LUTHIER_FETCHED"])
     monkeypatch.syspath_prepend(str(HERE))
+    before = set(sys.modules)
     import run
 
-    return run
+    yield run
+    for name in set(sys.modules) - before:  # other folders have modules of these names
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(HERE)):
+            del sys.modules[name]
 
 
 @pytest.mark.core

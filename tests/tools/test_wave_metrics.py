@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from compiled_samples import OPTIONS, CompiledSamples
 from emulated import code_object
-from limits import PATIENCE
+from patience import PATIENCE
 
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
 from luthier_py.ir import lift

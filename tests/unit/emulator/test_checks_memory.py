@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from limits import PATIENCE
+from patience import PATIENCE
 from test_checks import BARRIER, END, LDS_READ, LDS_WRITE, NEXT_WAVES, WAIT, load_at, made, run, store_at
 
 from luthier_py.emulator.launches import watch

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from emulated import ISA, code_object
 from launching import compile_hip
-from limits import PATIENCE
 from packets import Host
+from patience import PATIENCE
 
 from luthier_py.emulator import LaunchOptions
 from luthier_py.emulator.memory.device_memory import Allocation, read_bytes, write_bytes

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from limits import until
+from patience import until
 from test_kept_translations import ran
 
 from luthier_py import llvm, storage

@@ -12,7 +12,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from limits import PATIENCE
+from patience import PATIENCE
 
 from luthier_py.runtime.kfd import device_library
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from driven import PRELUDE
-from limits import PATIENCE, until
+from patience import PATIENCE, until
 
 from luthier_py.runtime.kfd import device_library
 

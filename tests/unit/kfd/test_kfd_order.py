@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from contextlib import AbstractContextManager, nullcontext
 
-from limits import until
+from patience import until
 
 from luthier_py.worker.kfd.queues import BARRIER_AND, INVALID, PACKET_BYTES, AqlQueue, DriverQueue, QueueMemory
 

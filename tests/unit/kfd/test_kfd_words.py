@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from limits import PATIENCE
+from patience import PATIENCE
 
 PROGRAM = """
 import ctypes, sys, threading

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from limits import PATIENCE
+from patience import PATIENCE
 
 from luthier_py.errors import ToolError
 from luthier_py.session.asked import check_instrument

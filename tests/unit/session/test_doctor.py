@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from limits import PATIENCE
+from patience import PATIENCE
 from rich.console import Console
 
 from luthier_py.report.doctor import doctor_tables

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from fat_binaries import bundle
-from limits import PATIENCE
+from patience import PATIENCE
 
 from luthier_py.errors import Invalid
 from luthier_py.samples import sample

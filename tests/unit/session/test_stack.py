@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from limits import PATIENCE
+from patience import PATIENCE
 
 from luthier_py.errors import Invalid, Unsupported
 from luthier_py.session import execute

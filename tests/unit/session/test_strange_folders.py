@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from limits import PATIENCE
+from patience import PATIENCE
 
 TRAP = "import pathlib; pathlib.Path(__file__).with_suffix('.run').touch(); raise RuntimeError('a trap')\n"
 LIBRARIES = ("numpy", "llvmlite", "click", "rich", "msgpack", "luthier_py", "sitecustomize", "elftools")

@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 import pyarrow.parquet as pq
 import pytest
-from limits import PATIENCE, until
+from patience import PATIENCE, until
 
 from luthier_py.cli.ending import ExitCode
 from luthier_py.session.run_settings import RunSettings

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from limits import PATIENCE
+from patience import PATIENCE
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.loader import load
