@@ -23,13 +23,14 @@ def stacks(monkeypatch):
     """The module that runs programs on releases, which finds those of the user's."""
     monkeypatch.setenv(VARIABLE, os.environ["LUTHIER_FETCHED"])
     monkeypatch.syspath_prepend(str(HERE))
-    before = set(sys.modules)
+    names = {path.stem for path in HERE.glob("*.py")} - {Path(__file__).stem}  # other folders have modules so called
+    for name in names & sys.modules.keys():
+        monkeypatch.delitem(sys.modules, name)
     import run
 
     yield run
-    for name in set(sys.modules) - before:  # other folders have modules of these names
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(HERE)):
-            del sys.modules[name]
+    for name in names & sys.modules.keys():
+        del sys.modules[name]
 
 
 @pytest.mark.core
