@@ -75,7 +75,7 @@ TWINS = {
 FUNCTION_TWINS = {"header", "main", "rows_of"}
 """Public functions of one name in one room; none is exported by the room."""
 PRIVATE_WORDS = frozenset(
-    "afar birth born carrier cured debt debts flight foresee foreseen foretell foretold freedom freedoms gate gates "
+    "afar birth born carrier cured debt debts flight foreseen foretell foretold freedom freedoms gate gates "
     "glue heard hollow inslot keeper listening orphan outsider owed progression recall resting seam seams ticket "
     "tickets twin weave woven".split())
 """Instead of which docs/glossary.md has AMD's, LLVM's and the literature's."""

@@ -16,6 +16,7 @@ from stacks import DEVICE_LIBRARIES, OPENMP_LIBRARIES, Stack, fetch
 
 from luthier_py.isa import target as isa_target
 from luthier_py.isa.cards import pci_device
+from luthier_py.worker.kfd.topology import USE_SVM
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests" / "programs"
@@ -174,6 +175,7 @@ FRAMEWORKS = {
     "onnx_network": ("onnxruntime-rocm==1.22.2.post3", "onnx"),
 }
 JAX = {"JAX_PLATFORMS": "rocm,cpu", "XLA_FLAGS": "--xla_gpu_autotune_level=0", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+MANAGED = {"allocations", "managed_memory", "managed_ranges"}  # HIP 7 has no managed variables without it
 FAULTS = {"faults", "faulty"}  # what their argument says goes wrong: tests/unit
 
 
@@ -186,7 +188,9 @@ def every(release: str, target: str) -> Iterator[Program]:
         levels = () if path.stem == "graph_sizes" else levels  # it looks how much memory is left, of which a tool takes
         if path.stem not in FAULTS:
             processes = 2 if path.stem == "two_processes" else 1
-            yield Program(path.stem, hip, levels, path.stem in waiting, ours=True, processes=processes)
+            environment = {USE_SVM: "1"} if path.stem in MANAGED else {}
+            yield Program(path.stem, hip, levels, path.stem in waiting, ours=True, environment=environment,
+                          processes=processes)
     yield Program("hsa_dispatch", hsa)
     offload = {"OMP_TARGET_OFFLOAD": "MANDATORY", "LD_LIBRARY_PATH": str(OPENMP_LIBRARIES)}
     for path in sorted(PROGRAMS.glob("openmp_*.c")):

@@ -56,9 +56,10 @@ def clang(require_tool: Callable[[str], str]) -> str:
     return require_tool("clang-22")
 
 
-def ran(clang: str, folder: Path, tool: str, private: int = 0, floats: int = 64) -> tuple[Ran, dict[str, str]]:
+def ran(clang: str, folder: Path, tool: str, private: int = 0, floats: int = 64, body: str = ""
+        ) -> tuple[Ran, dict[str, str]]:
     """What the tool told of a launch, and its files."""
-    code = assembled(clang, folder, "gfx90a", BODY, private=private, lds=8192)
+    code = assembled(clang, folder, "gfx90a", body or BODY, private=private, lds=8192)
     launch = Launch("k", (1, 1, 1), (64, 1, 1), (parse_argument(f"inout:f32[{floats}]=ones"),))
     made = load_tool(tool, {})
     device = EmulatorDevice(target("gfx90a"), options=LaunchOptions(checks=Checks.BOUNDS))
@@ -128,6 +129,14 @@ def test_buffers_are_checked_where_none_is_private(clang: str, tmp_path: Path, p
     assert [row["instruction"].split()[0] for row in done.report["bad"]] == bad
     assert all(row["count"] % 4 == 0 for row in done.report["bad"])
     assert len(done.report["left_out"]) == (3 if private else 0)
+
+
+def test_a_buffer_s_scalar_offset_costs_that_access_alone(clang: str, tmp_path: Path) -> None:
+    """The resource and the offset together are more than hooks take."""
+    body = BODY.replace("v3, v1, s[4:7], 0 offen", "v3, v1, s[4:7], s8 offen")
+    done, _ = ran(clang, tmp_path, "memcheck", floats=60, body=body)
+    assert [row["instruction"].split()[0] for row in done.report["bad"]] == ["buffer_store_dword"]
+    assert [row["instruction"].split()[1] for row in done.report["left_out"]] == ["v3,"]
 
 
 def test_initcheck_leaves_buffers_out(clang: str, tmp_path: Path) -> None:

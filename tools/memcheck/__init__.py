@@ -202,6 +202,8 @@ def checked_site(m: Mutator, instr: Instr, place: InstrPlace) -> CheckedSite:
     size = memory.bytes if spaces == LDS else followed(m, instr)
     if size is None or memory.form is AddressForm.OTHER:
         raise HookError("its address or its width is not known")
+    if memory.form is AddressForm.BUFFER and memory.scalar is not None and memory.scalar.reg is not None:
+        raise HookError("its address is made of more scalars than a hook can be given")
     longest = size if kind is AccessKind.ATOMIC else min(size, 4)
     return CheckedSite(place, kind, size, longest & -longest, memory.of_wave, spaces, len(memory.offsets))
 

@@ -108,7 +108,7 @@ class WaveMetrics(Tool):
     reports_untouched = True
     per_wave = COUNT_WARP_LEVEL.only(True)
     active_only = EXCLUDE_PRED_OFF.only(False)
-    find_launch_invariants = Option(True, help="0: all is counted in the kernel, to compare")
+    foresee = Option(True, help="0: all is counted in the kernel, to compare")
     metrics = Option("all", choices=("all", "instructions"), help="instructions: their number alone")
 
     instructions = Variable(u64)
@@ -149,7 +149,7 @@ class WaveMetrics(Tool):
     def plans(self, m: Mutator) -> dict[str, Computable]:
         bodies, code = Counter(kernel.function for kernel in m.kernels), cache_key(m.program.obj.data)
         return {kernel.name: Computable(code, kernel.function.address, m.facts.find_launch_invariants(kernel), [], [])
-                for kernel in m.kernels if self.find_launch_invariants and bodies[kernel.function] == 1}
+                for kernel in m.kernels if self.foresee and bodies[kernel.function] == 1}
 
     def counted(self, m: Mutator, function: Function, plans: Sequence[Computable]) -> set[WaveVariable]:
         """Count what is not launch-invariant of each kernel that comes here, and add the rest to ``plans``. The answer:

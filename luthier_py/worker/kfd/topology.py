@@ -27,7 +27,10 @@ _DATA, _CPU, _OF_CU = 1, 4, 8  # kinds of cache
 _QUEUE_SIZE_POW2, _DOORBELLS_64, _COHERENT_HOST_ACCESS, _SRAM_ECC = 0x8, 0x2000, 0x1000_0000, 0x400_0000
 _RUNTIME_ENABLE = 0x8000 | 0x2000_0000  # traps and firmware of debuggers: without them ROCr does not say what it loads
 _SVM_API = 0x800_0000
-_CAPABILITIES = _QUEUE_SIZE_POW2 | _DOORBELLS_64 | _COHERENT_HOST_ACCESS | _RUNTIME_ENABLE | _SVM_API
+_CAPABILITIES = _QUEUE_SIZE_POW2 | _DOORBELLS_64 | _COHERENT_HOST_ACCESS | _RUNTIME_ENABLE
+USE_SVM = "HSA_USE_SVM"
+"""ROCr's variable: with 0 it does without shared virtual memory. Here a program has to ask for it, by 1: pages that it
+has pinned once stay shared files then, so `realloc` (mremap) of them, or MADV_DONTNEED, would not do as Linux says."""
 _LINK_PCIE = 2
 
 
@@ -111,7 +114,7 @@ def _gpu_node(
         "drm_render_minor": FIRST_RENDER + number,
         "num_sdma_engines": SDMA_ENGINES, "num_sdma_xgmi_engines": 0, "num_sdma_queues_per_engine": SDMA_QUEUES,
         "num_cp_queues": COMPUTE_QUEUES, "max_engine_clk_fcompute": _CLOCK_MHZ, "local_mem_size": memory_bytes,
-        "fw_version": 500, "capability": _CAPABILITIES | _SRAM_ECC * ecc,
+        "fw_version": 500, "capability": _CAPABILITIES | _SRAM_ECC * ecc | _SVM_API * (os.environ.get(USE_SVM) == "1"),
         "debug_prop": 0, "sdma_fw_version": 50, "unique_id": _unique(number), "num_xcc": 1,
         "max_engine_clk_ccompute": _CLOCK_MHZ,
     })  # fmt: skip

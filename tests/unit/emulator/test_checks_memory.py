@@ -48,9 +48,9 @@ def test_a_process_without_memory_lives_on():
 import resource
 from test_checks_memory import launched
 from luthier_py.errors import DeviceError
-from luthier_py.emulator.watching.watching_library import watching_library
+from luthier_py.emulator.watching.watching_library import load_watching_library
 launched()
-library = watching_library()
+library = load_watching_library()
 try:
     library.luthier_watch_new(0, 64, 1 << 40, 1 << 20, 0, 0, 1 << 62, 0) and exit("there was memory")
 finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from patience import until
-from test_kept_translations import ran
+from test_translation_cache import ran
 
 from luthier_py import llvm, storage
 from luthier_py.emulator.code import code, hosted_part

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from driven import drive
 
+from luthier_py.worker.kfd.topology import USE_SVM
+
 ALL = 0xFFFFFFFF
 SVM = """
 PREFERRED, PREFETCH, ACCESS, IN_PLACE, NO_ACCESS, SET, CLEAR, GRAINS = range(8)
@@ -201,10 +203,16 @@ def test_pages_of_a_file_stay_the_file_s(tmp_path: Path, how: str) -> None:
     assert drive(text, tmp_path, before=SVM).splitlines() == [f"{b'M' + bytes(3)} 77", f"0 {b'M' + bytes(3)}"]
 
 
-def test_topology_says_that_it_is_there(tmp_path: Path) -> None:
-    """Otherwise thunks do not ask for it (HSA_CAP_SVMAPI_SUPPORTED of kfd_sysfs.h)."""
+@pytest.mark.parametrize(("asked", "said"), [(None, "0x0"), ("0", "0x0"), ("1", "0x8000000")])
+def test_topology_says_that_it_is_there_where_it_is_asked_for(
+    asked: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise thunks do not use it (HSA_CAP_SVMAPI_SUPPORTED of kfd_sysfs.h)."""
+    monkeypatch.delenv(USE_SVM, raising=False)
+    if asked is not None:
+        monkeypatch.setenv(USE_SVM, asked)
     text = """
     rows = dict(line.split() for line in open("/sys/class/kfd/kfd/topology/nodes/1/properties"))
     print(hex(int(rows["capability"]) & 0x0800_0000))
     """
-    assert drive(text, tmp_path).splitlines() == ["0x8000000"]
+    assert drive(text, tmp_path).splitlines() == [said]

@@ -21,6 +21,7 @@ from program_builder import builder
 from rocm_stack import ABI, CODE_OBJECT, RocmStack
 
 from luthier_py.runtime.hip import runtime_folder
+from luthier_py.worker.kfd.topology import USE_SVM
 
 ROOT = Path(__file__).resolve().parents[3]
 DEVICE = f"emulator:{TARGET}"
@@ -158,7 +159,8 @@ class Stacked:
     def _run(self, command: tuple[str | Path, ...], environment: dict[str, str]) -> Done:
         profile = self.folder / "profile"
         profile.unlink(missing_ok=True)
-        settings = {**os.environ, "LUTHIER_DEVICE_PROFILE": str(profile), **environment}
+        shared = {USE_SVM: "1"} if Path(command[-1]).stem == "managed_ranges" else {}
+        settings = {**os.environ, "LUTHIER_DEVICE_PROFILE": str(profile), **shared, **environment}
         done = subprocess.run(
             list(map(str, command)), env=settings, capture_output=True, text=True, timeout=SECONDS
         )
