@@ -236,9 +236,8 @@ def _is_called_as_made(payload: Payload, key: PayloadKey) -> bool:
         _assign_registers(given, types, 4 * called, 0), _assign_registers(declared.results, (), 4 * called, of_wave))
 
 
-def _assign_registers(
-    values: Sequence[Parameter], first: Collection[Type], scalars: int, vectors: int
-) -> tuple[Reg, ...]:
+def _assign_registers(values: Sequence[Parameter], first: Collection[Type], scalars: int,
+                      vectors: int) -> tuple[Reg, ...]:
     """Registers of what is taken or given, from two numbers on: scalars, wide ones, and types that come ``first``."""
     found: dict[int, Reg] = {}
     at = {False: scalars, True: vectors}

@@ -47,22 +47,8 @@ EMULATOR_ROOMS = (
 DEVICES = {"runtime", "emulator"}
 REWRITER = {"tool", "jit", "claim_check", "inject", "link"}
 PROOF = {"proof", "names", "errors", "isa", "loader"}  # all that it believes
-YARDSTICKS = {
-    "columns",
-    "hazard_patterns",
-    "hazards",
-    "instruction",
-    "legal",
-    "mitigated_hazards",
-    "private_buffers",
-    "registers",
-    "scan",
-    "semantics",
-    "side_effects",
-    "vector_modes",
-    "waitcnt",
-    "wave_registers",
-}
+YARDSTICKS = {"columns", "hazard_patterns", "hazards", "instruction", "legal", "mitigated_hazards", "private_buffers",
+              "registers", "scan", "semantics", "side_effects", "vector_modes", "waitcnt", "wave_registers"}
 """Modules of isa by which the proof judges: each says what code means, with sources; none says what is put into it."""
 MAKES_CODE = {"make", "parse", "assemble", "waits"}  # methods of an InstructionSet
 MAINTAINERS = {"luthier_py.isa.generate"}  # packages that only a checkout has

@@ -88,10 +88,8 @@ class Lanes:
         self._graph = graph
         self._places = [[place for place, _ in each] for each in changes]
         matters = _matters(graph, _shapes(isa, changes), foreign)
-        crossing, kept = (
-            cache(_compute_crossing),
-            cache(_project_states),
-        )  # code repeats itself, and nodes are visited again
+        crossing, kept = (cache(_compute_crossing),
+                          cache(_project_states))  # code repeats itself, and nodes are visited again
 
         def flow(index: int, states: States) -> States:
             return crossing(matters[index], states.states).out

@@ -107,9 +107,8 @@ class LaunchInvariants:
     """By addresses of functions: the pieces, all of ``pcs``, that end with their calls."""
 
 
-def evaluate_results(
-    inst: Inst, read: ReadDomainValue, evaluator: DomainEvaluator, initial_state: InitialState
-) -> Mapping[Dword, DomainValue]:
+def evaluate_results(inst: Inst, read: ReadDomainValue, evaluator: DomainEvaluator,
+                     initial_state: InitialState) -> Mapping[Dword, DomainValue]:
     """What is known of what an instruction writes."""
     row = find_meaning(inst.op)
     if not isinstance(row, ScalarLoad):
@@ -117,10 +116,8 @@ def evaluate_results(
     access, target = memory_access(inst), inst["sdst"].reg
     if access is None or access.form is not AddressForm.SCALAR or row.bits < 32 or access.unit != 1 or target is None:
         return {}
-    base, more = (
-        access.base.reg if access.base is not None else None,
-        _offset(access.scalar, initial_state.target, read),
-    )
+    base, more = (access.base.reg if access.base is not None else None,
+                  _offset(access.scalar, initial_state.target, read))
     if base is None or base.dwords != 2 or more is None:
         return {}
     offset = access.offsets[0] + more
@@ -153,14 +150,8 @@ def find_launch_invariants(
 class _Solution:
     """Mutable: what is hidden so far."""
 
-    def __init__(
-        self,
-        program: Program,
-        liveness: Liveness,
-        kernel: Kernel,
-        copies: ContextClones,
-        post_dominators: PostDominators,
-    ) -> None:
+    def __init__(self, program: Program, liveness: Liveness, kernel: Kernel, copies: ContextClones,
+                 post_dominators: PostDominators) -> None:
         self._liveness, self._kernel, self._copies, self._post_dominators = liveness, kernel, copies, post_dominators
         self._nodes, self._after, self._first = copies.nodes, copies.after, copies.first
         self._lanes, self._target = program.isa.wave_size, program.obj.target

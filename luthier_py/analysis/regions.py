@@ -113,9 +113,8 @@ def _join(joined: list[int], a: int, b: int) -> bool:
     return first != second
 
 
-def _grow_spanning_tree(
-    ends: Sequence[tuple[int, int]], beside: Mapping[int, list[int]]
-) -> Iterable[tuple[int, int, int]]:
+def _grow_spanning_tree(ends: Sequence[tuple[int, int]],
+                        beside: Mapping[int, list[int]]) -> Iterable[tuple[int, int, int]]:
     seen: set[int] = set()
     for root in beside:
         todo = [] if root in seen else [root]

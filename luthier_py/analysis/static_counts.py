@@ -54,9 +54,8 @@ def count_statically(launch_invariants: LaunchInvariants, given: GivenLaunch) ->
     name = launch_invariants.record.name
     while todo:
         domain = todo.pop()
-        initial_state = InitialState(
-            launch_invariants.target, launch_invariants.record, launch_invariants.lanes, given, domain
-        )
+        initial_state = InitialState(launch_invariants.target, launch_invariants.record, launch_invariants.lanes, given,
+                                     domain)
         limits = ExecutionLimits(launch_invariants, initial_state, stops, MOST_STOPS)
         try:
             walk = Walk(limits, domain.axes, initial_state.registers())

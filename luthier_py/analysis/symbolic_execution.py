@@ -117,9 +117,8 @@ class LoopSummary:
 class Walk:
     """Mutable: how far it has come. ``sides``: of a domain of waves, and of turns of loops."""
 
-    def __init__(
-        self, limits: ExecutionLimits, sides: Mapping[Axis, Extent], values: Mapping[Dword, DomainValue]
-    ) -> None:
+    def __init__(self, limits: ExecutionLimits, sides: Mapping[Axis, Extent],
+                 values: Mapping[Dword, DomainValue]) -> None:
         self._limits, self._sides, self._values = limits, sides, dict(values)
         self._sums = Sums(sides, limits.launch_invariants.lanes)
         self._evaluator = DomainEvaluator(self._sums)

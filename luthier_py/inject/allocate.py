@@ -80,15 +80,8 @@ class Pool:
                 return reg
         return None
 
-    def take_whole(
-        self,
-        dead_in_all_lanes: RegSet,
-        file: RegFile,
-        dwords: int = 1,
-        align: int = 0,
-        phase: int = 0,
-        stop: int = NAMED,
-    ) -> Reg:
+    def take_whole(self, dead_in_all_lanes: RegSet, file: RegFile, dwords: int = 1, align: int = 0, phase: int = 0,
+                   stop: int = NAMED) -> Reg:
         """As `take`, for what is written in any lane: of those that are ``dead_in_all_lanes``, which nobody needs in
         any; or else one is borrowed."""
         whole = Pool(self.free & dead_in_all_lanes, self.where, self.why, self.taken, self.asked)

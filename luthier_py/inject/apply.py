@@ -170,9 +170,8 @@ def _component(
         calls, starts = _place_with_private_fallback(program, facts, insertions, fragments, component, named, orders)
         first = prologues(program.isa, facts, starts, calls.locations, len(calls.private) > 0)
         clones = _run_passes(program, component.functions, names, first, calls, changed, seen, part)
-        touched = {
-            f: resources.collect_used_registers([clone]) for f, clone in zip(component.functions, clones, strict=True)
-        }
+        touched = {f: resources.collect_used_registers([clone]) for f,
+                   clone in zip(component.functions, clones, strict=True)}
         return calls, clones, [_new_kernel(program, kernel, start, touched, names) for kernel, start in starts.items()]
 
     calls, clones, kernels = _with_room(program, component, build_clones)

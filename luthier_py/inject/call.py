@@ -297,9 +297,8 @@ class Caller:
                 left[to] = aside
 
 
-def fill_holes(
-    isa: InstructionSet, fragment: Fragment, insertion: Insertion, insts: tuple[Inst, ...]
-) -> tuple[Inst, ...]:
+def fill_holes(isa: InstructionSet, fragment: Fragment, insertion: Insertion,
+               insts: tuple[Inst, ...]) -> tuple[Inst, ...]:
     """A hook's code with the constants of one call in the literals that are for them."""
     holes = fragment.payload.holes
     if not holes:

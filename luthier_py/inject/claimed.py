@@ -50,9 +50,8 @@ def _value(argument: RuntimeArg, kept: Mapping[PersistentValue, int | str]) -> V
     return argument
 
 
-def build_function_claim(
-    source: Function, placed: Placed, calls: Calls, kept: Mapping[PersistentValue, int | str]
-) -> ClonedFunction:
+def build_function_claim(source: Function, placed: Placed, calls: Calls,
+                         kept: Mapping[PersistentValue, int | str]) -> ClonedFunction:
     """``kept``: numbers of wave variables, and names of what waves start with."""
     return ClonedFunction(
         source.name, source.address, placed.clone.name, source.isa.wave_size, tuple(_stretches(placed)),
@@ -126,11 +125,8 @@ def build_payload_claim(key: PayloadKey, payload: Payload) -> ClaimedPayload:
         tuple(slot.reg for slot in payload.params),
         tuple(slot.reg for slot in payload.results),
         tuple(depth for depth, constant in given if constant is None),
-        tuple(
-            _compute_pointee_bytes(parameter.type)
-            for parameter, constant in zip(parameters, key.constants, strict=True)
-            if constant is None
-        ),
+        tuple(_compute_pointee_bytes(parameter.type) for parameter,
+              constant in zip(parameters, key.constants, strict=True) if constant is None),
         _EXEC[key.hook.lanes],
         max((depth for depth, constant in given if constant is not None), default=0),
         tuple(ends[hole.instr] - 4 for hole in payload.holes),

@@ -58,9 +58,8 @@ def _in_inactive_lanes(payload: Payload) -> RegSet:
     return reduce(or_, own, RegSet())
 
 
-def settle(
-    isa: InstructionSet, fragment: Fragment, pins: list[Pin], pool: Pool, dead_in_all_lanes: RegSet | None = None
-) -> tuple[Placement, Pool]:
+def settle(isa: InstructionSet, fragment: Fragment, pins: list[Pin], pool: Pool,
+           dead_in_all_lanes: RegSet | None = None) -> tuple[Placement, Pool]:
     """Places for the fragment's registers, none of which the hardware gets wrong; and what is left of ``pool``.
     ``dead_in_all_lanes``: what nobody needs in any lane, where the hook may not write others in lanes that are not
     active."""
@@ -69,15 +68,8 @@ def settle(
     while True:
         rest = Pool(pool.free - banned, pool.where, pool.why, asked=pool.asked, busy=pool.busy - banned)
         kept = [pin for pin in pins if not banned.overlaps(RegSet.of(pin.location))]
-        placement = place(
-            fragment.groups,
-            fragment.used,
-            fragment.written,
-            kept,
-            rest,
-            in_inactive_lanes,
-            dead_in_all_lanes or NO_REGS,
-        )
+        placement = place(fragment.groups, fragment.used, fragment.written, kept, rest, in_inactive_lanes,
+                          dead_in_all_lanes or NO_REGS)
         shifts = [i for i in instructions(isa, fragment, placement) if unsafe_shift_amount(isa.target, i)]
         if not shifts:
             return placement, rest

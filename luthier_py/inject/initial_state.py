@@ -51,9 +51,8 @@ _VCC = sgpr(VCC, 2)  # nothing is in it when a wave starts, but the kernel or a 
 TakePair = Callable[[], Reg]  # a pair of registers in which nothing is
 
 
-def enable_initial_state(
-    target: Target, kernel: Kernel, kept: Iterable[PersistentValue], private: bool = False
-) -> KernelDescriptor:
+def enable_initial_state(target: Target, kernel: Kernel, kept: Iterable[PersistentValue],
+                         private: bool = False) -> KernelDescriptor:
     """Its descriptor with all enabled that is kept of a wave's initial state, and that ``private`` memory needs.
     Arguments are not preloaded where they leave no room for that; OutOfRegisters where it is too much all the same."""
     descriptor = kernel.record.descriptor
@@ -88,15 +87,9 @@ def spare_initial_registers(general: RegSet, live: RegSet, taken: RegSet) -> Reg
     return general - live - taken | RegSet.of(_VCC) - live
 
 
-def begun(
-    isa: InstructionSet,
-    before: KernelDescriptor,
-    after: KernelDescriptor,
-    locations: Mapping[PersistentValue, AssignedLocation],
-    spare: Pool,
-    private: bool = False,
-    flag: Reg | None = None,
-) -> list[Inst]:
+def begun(isa: InstructionSet, before: KernelDescriptor, after: KernelDescriptor,
+          locations: Mapping[PersistentValue, AssignedLocation], spare: Pool, private: bool = False,
+          flag: Reg | None = None) -> list[Inst]:
     """What a clone begins with, whose waves are started by ``after``, of a kernel that expects ``before``. ``spare``:
     registers in which nothing is; ``flag``: where SCC is kept meanwhile, if the kernel goes by it although nobody has
     set it."""

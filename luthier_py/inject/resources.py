@@ -75,9 +75,8 @@ def wave_locations(
     return locations
 
 
-def _in_lanes(
-    program: Program, values: Sequence[PersistentValue], pool: Pool, slots: Iterator[SpillSlot]
-) -> dict[PersistentValue, AssignedLocation]:
+def _in_lanes(program: Program, values: Sequence[PersistentValue], pool: Pool,
+              slots: Iterator[SpillSlot]) -> dict[PersistentValue, AssignedLocation]:
     locations: dict[PersistentValue, AssignedLocation] = {}
     first = size = program.isa.wave_size
     holder: Reg | None = None
@@ -187,9 +186,8 @@ def _limit(
 
     def costs(index: int) -> bool:
         used = RegSet.of(Reg(file, index, 1)) | beside
-        return any(
-            occupancy(target, grow_register_counts(target, old, used | own)).waves < waves for old, own, waves in limits
-        )
+        return any(occupancy(target, grow_register_counts(target, old, used | own)).waves < waves for old, own,
+                   waves in limits)
 
     return bisect_left(range(general.mask(file).bit_length()), True, key=costs)
 

@@ -50,9 +50,8 @@ class Site:
     pending: RegSet              # what loads on their way will still write
     free: RegSet                 # registers that the hook may destroy
     busy: RegSet  # registers that it may destroy if they are put back
-    dead_in_all_lanes: Callable[
-        [], RegSet | None
-    ]  # what nobody needs in any lane; None where vector code may not stand
+    dead_in_all_lanes: Callable[[],
+                                RegSet | None]  # what nobody needs in any lane; None where vector code may not stand
     wait: tuple[Inst, ...]       # what makes pending registers ready that are used
     float_fields: tuple[int, ...]  # of MODE, that the application may have otherwise than hooks expect
     at_end: bool = False         # nothing else happens before the wave ends: EXEC need not come back
@@ -157,18 +156,9 @@ class Sites:
         instr, place = point
         pending = self.find_pending(instr, place)
         loading, wait = pending.registers, wait_for(self.program.isa, pending, needs.ready)
-        return Site(
-            instr,
-            place,
-            lambda: self.where(instr),
-            live,
-            loading,
-            needs.general - (live | loading),
-            (needs.general & live) - loading,
-            lambda: self.find_dead_in_all_lanes(point),
-            wait,
-            self.float_fields,
-        )
+        return Site(instr, place, lambda: self.where(instr), live, loading, needs.general - (live | loading),
+                    (needs.general & live) - loading, lambda: self.find_dead_in_all_lanes(point), wait,
+                    self.float_fields)
 
     def find_dead_in_all_lanes(self, point: Point) -> RegSet | None:
         """General registers that the application needs in no lane at the place; None where no vector code may stand."""

@@ -91,16 +91,14 @@ class SpillVgprs:
         return in_all_lanes(self.isa, self.keep, [*emit_base_setup(self.isa, slots, base), *saves])
 
 
-def allocate_spill_vgprs(
-    isa: InstructionSet, locations: Iterable[AssignedLocation], pool: Pool, site: Site
-) -> SpillVgprs | None:
+def allocate_spill_vgprs(isa: InstructionSet, locations: Iterable[AssignedLocation], pool: Pool,
+                         site: Site) -> SpillVgprs | None:
     """For those of ``locations`` that are in slots. A register that somebody needs in any lane is borrowed."""
     slots = tuple(dict.fromkeys(location.slot for location in locations if isinstance(location, SpilledLocation)))
     if not slots:
         return None
-    dead_in_all_lanes = Pool(
-        pool.free & (site.dead_in_all_lanes() or RegSet()), pool.where, pool.why, pool.taken, pool.asked
-    )
+    dead_in_all_lanes = Pool(pool.free & (site.dead_in_all_lanes() or RegSet()), pool.where, pool.why, pool.taken,
+                             pool.asked)
     found: dict[SpillSlot, Reg] = {}
     for slot in slots:
         reg = dead_in_all_lanes.lowest(RegFile.VGPR)

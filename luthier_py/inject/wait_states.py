@@ -193,9 +193,8 @@ class _Walk:
         self.owing, self.isa, self.items, self.outside = owing, owing.isa, clone.items, outside
         self.whole = clone.rewritten
         self.found: MissingWaits = {}
-        self.alone: dict[
-            tuple[int, int, int], tuple[Run, PendingByOrigin]
-        ] = {}  # by instructions, from and to; the first one
+        self.alone: dict[tuple[int, int, int],
+                         tuple[Run, PendingByOrigin]] = {}  # by instructions, from and to; the first one
         named = {item.jump for item in clone.items if isinstance(item, Single)} - {None}
         starts = [0, *(number for number, item in enumerate(clone.items) if number and item in named)]
         self.heads = {label: number for number in starts if isinstance(label := clone.items[number], Label)}
@@ -307,9 +306,8 @@ def _behind(inst: Inst, pending: PendingByOrigin, outside: PendingByOrigin) -> P
     return NOTHING_PENDING if flags & OpFlag.TERMINATOR and not flags & OpFlag.CONDITIONAL else pending
 
 
-def _compute_new_hazards(
-    isa: InstructionSet, inst: Inst, inserted: bool, owing: PendingHazards, pending: PendingByOrigin
-) -> PendingByOrigin:
+def _compute_new_hazards(isa: InstructionSet, inst: Inst, inserted: bool, owing: PendingHazards,
+                         pending: PendingByOrigin) -> PendingByOrigin:
     """What an instruction owes, alone or as one more link of what came before."""
     application, new = pending.application.extend_patterns(isa, inst), pending.inserted.extend_patterns(isa, inst)
     if inserted:

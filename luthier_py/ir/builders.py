@@ -330,6 +330,5 @@ def _goes(inst: Inst, state: TagsAt) -> AddressFlow:
     numbers = {tag // 2 for tag in low | high if tag != OTHER}
     exact = OTHER not in low | high and low == {2 * n for n in numbers} and high == {2 * n + 1 for n in numbers}
     restored = registers[0] == RETURN_ADDRESS and numbers <= {RETURNS}  # put back from where the function kept it
-    return AddressFlow(
-        frozenset(n - 1 for n in numbers if n), restored or RETURNS in numbers, not exact and not restored
-    )
+    return AddressFlow(frozenset(n - 1 for n in numbers if n), restored or RETURNS in numbers,
+                       not exact and not restored)

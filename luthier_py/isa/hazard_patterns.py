@@ -15,9 +15,8 @@ from luthier_py.isa.instruction import Inst, OpInfo
 from luthier_py.isa.mitigated_hazards import MITIGATED, Mitigated
 from luthier_py.isa.registers import NO_REGS, RegSet
 
-OpenPatterns: TypeAlias = dict[
-    tuple[Mitigated, int, int], RegSet
-]  # row, links made, counted since the first -> registers
+OpenPatterns: TypeAlias = dict[tuple[Mitigated, int, int],
+                               RegSet]  # row, links made, counted since the first -> registers
 
 
 @cache

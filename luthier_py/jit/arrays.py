@@ -68,9 +68,8 @@ def make(ir: Builder, scope: ArrayScope, name: str, element: object, length: Ope
     return known is not None and known.region != scope.region
 
 
-def _make_local_array(
-    ir: Builder, element: object, length: Operand, region: int, known: LocalArray | None
-) -> LocalArray:
+def _make_local_array(ir: Builder, element: object, length: Operand, region: int,
+                      known: LocalArray | None) -> LocalArray:
     if not isinstance(element, (Scalar, Pointer, Struct)):
         raise ValueError("array needs a type and a length, as in array(u32, 8)")
     if not isinstance(length, int) or isinstance(length, bool) or not 1 <= length <= LONGEST:

@@ -69,9 +69,8 @@ def inline_assembly(
     fitted = _fit_registers(isa, lines, tuple(place for _, place in results),
                      tuple((value.type.dwords, value.lane) for value in inputs))
     given = [_lower_input(ir, value, place) for value, place in zip(inputs, fitted.inputs, strict=True)]
-    called = _emit_asm_call(
-        ir, lines, _constraints(results, fitted), [f"i{32 * place.dwords}" for _, place in results], given
-    )
+    called = _emit_asm_call(ir, lines, _constraints(results, fitted), [f"i{32 * place.dwords}" for _, place in results],
+                            given)
     return tuple(convention.unpack_value(ir, Value(convention.spill_vgpr(type), name, place.file is RegFile.VGPR), type)
                  for name, (type, place) in zip(called, results, strict=True))
 
@@ -89,9 +88,8 @@ def _result(declared: Type | LaneType | None) -> tuple[Type, SpillVgpr]:
     type = declared.of if isinstance(declared, LaneType) else declared
     if type is None or not _travels(type):
         raise ValueError("a result of asm is a number, one for the wave, as u32, or each lane's, as Lane[u32]")
-    return type, SpillVgpr(
-        RegFile.VGPR if isinstance(declared, LaneType) else RegFile.SGPR, type.dwords, _is_half(type)
-    )
+    return type, SpillVgpr(RegFile.VGPR if isinstance(declared, LaneType) else RegFile.SGPR, type.dwords,
+                           _is_half(type))
 
 
 def _is_half(type: Type) -> bool:
@@ -121,9 +119,8 @@ def _constraints(results: Sequence[tuple[Type, SpillVgpr]], fitted: Fitted) -> s
 
 
 @lru_cache(maxsize=1 << 10)
-def _fit_registers(
-    isa: InstructionSet, text: str, results: tuple[SpillVgpr, ...], inputs: tuple[tuple[int, bool], ...]
-) -> Fitted:
+def _fit_registers(isa: InstructionSet, text: str, results: tuple[SpillVgpr, ...],
+                   inputs: tuple[tuple[int, bool], ...]) -> Fitted:
     """``inputs``: how many registers each takes, and whether lanes differ in it."""
     _check_numbers(text, len(results) + len(inputs))
     refused = ""

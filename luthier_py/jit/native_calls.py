@@ -30,9 +30,8 @@ def native_call(ir: Builder, native: Native, signature: Signature, values: Seque
     """Results may differ between lanes where they are declared so."""
     ir.natives.add(native)
     ir.loads = True
-    given = ", ".join(
-        f"{type} {_lower_argument(ir, value, type)}" for type, value in zip(native.takes, values, strict=True)
-    )
+    given = ", ".join(f"{type} {_lower_argument(ir, value, type)}" for type,
+                      value in zip(native.takes, values, strict=True))
     call = f'call {native.gives} @"{native.symbol}"({given})'
     if not signature.results:
         if native.gives == "void":

@@ -63,9 +63,8 @@ def _collect_reachable(name: str, calls: Mapping[str, set[str]]) -> set[str]:
 def without_recursion(text: str, depths: Mapping[str, Depth], passes: Callable[..., str], where: str) -> str:
     """``passes``: a module after LLVM's passes of the given names. Raises Unsupported where no depth is declared."""
     for group in recursive(text):
-        text = rewrite_functions(
-            text, group, lambda part: re.sub(r"^(define [^\n]*\)[^\n()]*?) alwaysinline", r"\1", part)
-        )
+        text = rewrite_functions(text, group,
+                                 lambda part: re.sub(r"^(define [^\n]*\)[^\n()]*?) alwaysinline", r"\1", part))
     text = passes(text, *SIMPLER)
     groups = recursive(text)
     kept = {name: _same_at_each_level(part) for group in groups for name, part in functions_of(text, group)}

@@ -72,9 +72,8 @@ def _original(fixups: list[Fixup]) -> int | None:
     return next((fixup.target + fixup.addend for fixup in fixups if isinstance(fixup.target, int)), None)
 
 
-def _make_binding(
-    isa: InstructionSet, chunk: Chunk, start: int, base: int, fixups: list[Fixup], address: int
-) -> Binding:
+def _make_binding(isa: InstructionSet, chunk: Chunk, start: int, base: int, fixups: list[Fixup],
+                  address: int) -> Binding:
     halves = dict(half for fixup in fixups if fixup.target == address and not fixup.addend for half in _halves(fixup))
     getpc = isa.decode(chunk.code, base - 4)
     pair = getpc.operands[0].reg

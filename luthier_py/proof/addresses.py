@@ -147,9 +147,8 @@ def _evaluate_results(state: State, old: Inst, new: Inst) -> dict[int, Pair]:
 def scalar_results(inst: Inst, terms: Mapping[int, Term]) -> dict[int, Term]:
     """What scalar registers hold behind an instruction, of those that it writes."""
     found: dict[int, Term] = {}
-    for name, _, term in results(
-        inst, lambda source, bits: read_source(source, bits, lambda reg: terms.get(reg, UNKNOWN)), 0
-    ):
+    for name, _, term in results(inst, lambda source,
+                                 bits: read_source(source, bits, lambda reg: terms.get(reg, UNKNOWN)), 0):
         target = inst.find("sdst")
         if name == "scc":
             found[SCC] = term

@@ -258,9 +258,8 @@ def find_lookup_calls(body: Body, clone: Clone, goes: AddressFlow, pointed: Coll
     return [at for at in goes.targets if is_looked_up(at)]
 
 
-def check_targets(
-    body: Body, clone: Clone, goes: AddressFlow, bases: Mapping[int, int], dispatched: Collection[int]
-) -> None:
+def check_targets(body: Body, clone: Clone, goes: AddressFlow, bases: Mapping[int, int],
+                  dispatched: Collection[int]) -> None:
     """Calls and jumps to functions go to their clones; ``bases``: where the clones of functions start. What becomes of
     those in ``dispatched`` is proved by running the code before them."""
     for at, (old, new) in goes.targets.items():

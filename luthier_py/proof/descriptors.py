@@ -140,9 +140,8 @@ def _check_least(target: Target, record: KernelRecord, clone: KernelRecord, used
         raise make_failure("the descriptor of its clone has too few registers", record.name)
     shares = target.generation in (10, 11) and record.descriptor.wave_size == 64 and record.descriptor.shared_vgpr_count
     if shares and room[1] != had[1]:
-        raise make_failure(
-            "both halves of its waves share registers, whose numbers are others in its clone", record.name
-        )
+        raise make_failure("both halves of its waves share registers, whose numbers are others in its clone",
+                           record.name)
     if clone.descriptor.count_addressable_vgprs(target) < max(vgprs, agprs):
         raise make_failure("the descriptor of its clone counts fewer vector registers than its code names", record.name)
     for key, need in ((".sgpr_count", sgprs), (".vgpr_count", max(vgprs, agprs))):

@@ -86,9 +86,8 @@ class _States:
         others = [at for at in producing if not self.inserted[at]]
         new = [at for at in consuming if self.inserted[at]]
         for at in (OUTSIDE, *(at for at in producing if self.inserted[at])):
-            self.forward(
-                at, row, inserted if at == OUTSIDE else self.compute_produced(at).get(row, NO_REGS), consuming, True
-            )
+            self.forward(at, row, inserted if at == OUTSIDE else self.compute_produced(at).get(row, NO_REGS), consuming,
+                         True)
         if len(others) < len(new):
             for at in (OUTSIDE, *others):
                 self.forward(at, row, self.compute_produced(at).get(row, NO_REGS), new, False)

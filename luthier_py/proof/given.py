@@ -36,9 +36,8 @@ def _check_homes(isa: InstructionSet, function: ClonedFunction) -> int:
         if not _can_hold(isa, location, function.private):
             raise CheckFailed(f"the tool cannot keep anything in {describe_registers(bits)}", Location(function.name))
         if owned & bits:
-            raise CheckFailed(
-                f"the tool keeps two things in {describe_registers(owned & bits)}", Location(function.name)
-            )
+            raise CheckFailed(f"the tool keeps two things in {describe_registers(owned & bits)}",
+                              Location(function.name))
         owned |= bits
         whole |= 0 if isinstance(location, Reg) else 1 << whole_number(location)
     return owned | whole
@@ -55,13 +54,8 @@ def _can_hold(isa: InstructionSet, location: Reg | LaneOf | InCell, private: ran
     return there and 0 <= location.first <= location.first + location.dwords <= isa.wave_size
 
 
-def _faults(
-    claim: Claim,
-    call: Call,
-    locations: Mapping[int | str, Reg | LaneOf | InCell],
-    owned: int,
-    variables: Mapping[str, int],
-) -> Iterator[str]:
+def _faults(claim: Claim, call: Call, locations: Mapping[int | str, Reg | LaneOf | InCell], owned: int,
+            variables: Mapping[str, int]) -> Iterator[str]:
     payload = claim.payloads[call.payload]
     if (len(call.arguments), len(call.into)) != (len(payload.params), len(payload.results)):
         yield "gets or gives another number of values than it takes and has"

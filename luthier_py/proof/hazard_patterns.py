@@ -226,9 +226,8 @@ class _Walk:
         """What is open behind an instruction; CheckFailed where one ends at it."""
         step = self.steps[self.code.kinds[at]]
         if step is not None and due & step.ends:
-            raise make_missing_wait_failure(
-                self.fields.isa, self.code, at, ", ".join(self.fields.names(due & step.ends))
-            )
+            raise make_missing_wait_failure(self.fields.isa, self.code, at,
+                                            ", ".join(self.fields.names(due & step.ends)))
         if at in self.code.calls:
             return self.outside
         if step is None:

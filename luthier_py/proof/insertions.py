@@ -55,17 +55,9 @@ class _Done(NamedTuple):
 class Insertions:
     """The proof of them (mutable: remembers what ran)."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        clones: Sequence[Clone],
-        goes: Sequence[AddressFlow],
-        tool: Tool,
-        first_calls: Sequence[int],
-        owned: Sequence[int],
-        starts: Sequence[Start],
-        floats: Sequence[FloatMode],
-    ) -> None:
+    def __init__(self, graph: Graph, clones: Sequence[Clone], goes: Sequence[AddressFlow], tool: Tool,
+                 first_calls: Sequence[int], owned: Sequence[int], starts: Sequence[Start],
+                 floats: Sequence[FloatMode]) -> None:
         """``first_calls``: numbers of the first calls of the clones; ``owned``: what an index can reach in each;
         ``starts``: what waves find that start in them; ``floats``: what is known of MODE."""
         self.graph, self.clones, self.goes, self.owned, self.starts = graph, clones, goes, owned, starts
@@ -133,10 +125,8 @@ class Insertions:
             {whole_number(location) for location in clone.function.locations.values() if not isinstance(location, Reg)}
             for clone in self.clones
         ]
-        return [
-            locations | sum(1 << each for each in wholes)
-            for locations, wholes in zip(self.locations, vectors, strict=True)
-        ]
+        return [locations | sum(1 << each for each in wholes) for locations,
+                wholes in zip(self.locations, vectors, strict=True)]
 
     def check_assigned_locations(self) -> None:
         """The application writes none of the registers that the tool keeps in it, and they are the same where control

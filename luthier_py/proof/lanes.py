@@ -62,9 +62,8 @@ class Lanes:
         starts = graph.kernels | graph.arrives
         boundary: list[Known | None] = [(EITHER, False) if k in starts else None
                                         for k in range(len(graph.nodes))]
-        heads = solve_dataflow(
-            range(len(graph.nodes)), graph.successors, boundary, self._join, self._through, self._along
-        )
+        heads = solve_dataflow(range(len(graph.nodes)), graph.successors, boundary, self._join, self._through,
+                               self._along)
         self.heads: list[Known] = [(EITHER, True) if head is None else head for head in heads]
         self.segments = [self._segments(k) for k in range(len(graph.nodes))]
 

@@ -134,9 +134,8 @@ class _Whole:
         return Clone(function, each.code, symbol.address, self.new.read(symbol.address, symbol.size))
 
     def prove(self) -> dict[int, Proved]:
-        goes = solve_targets(
-            self.bodies, [collect_changed_registers(clone.function) for clone in self.clones], self.follow
-        )
+        goes = solve_targets(self.bodies, [collect_changed_registers(clone.function) for clone in self.clones],
+                             self.follow)
         pointed = self.find_address_taken(goes)
         graph = build_graph(self.bodies, goes, pointed)
         unknown = [find_lookup_calls(each, clone, own, pointed)

@@ -195,10 +195,8 @@ def _call(edit: Edit, insertion: Insertion, allotted: Allotted) -> ExplainedCall
     given = [(parameter, arg) for parameter, arg in zip(hook.signature.parameters, insertion.args, strict=True)]
     places = iter(allotted.arguments)
     values = [
-        (
-            str(parameter),
-            repr(arg) if isinstance(arg, (int, float)) else _describe_move(next(places), _describe_value(arg)),
-        )
+        (str(parameter),
+         repr(arg) if isinstance(arg, (int, float)) else _describe_move(next(places), _describe_value(arg)))
         for parameter, arg in given
     ]
     for parameter, to, reg in zip(hook.signature.results, insertion.into, allotted.results, strict=True):

@@ -123,9 +123,8 @@ def _summary(part: CodeObject | Broken) -> _Summary:
     if isinstance(part, Broken):
         return _Summary("broken", 0, 0, 0, [printable(str(part.error))])
     facts = _head(part)
-    return _Summary(
-        str(part.target_id), part.version, len(part.kernels), facts["text_bytes"], _describe_left_out(facts)
-    )
+    return _Summary(str(part.target_id), part.version, len(part.kernels), facts["text_bytes"],
+                    _describe_left_out(facts))
 
 
 def _summaries(rows: Iterable[_Summary]) -> Iterator[str]:

@@ -45,9 +45,8 @@ class GraphLayout:
     size: Size
 
 
-def lay_out_graph(
-    sizes: Sequence[Size], edges: Sequence[tuple[int, int]], entries: Sequence[int] = (0,)
-) -> GraphLayout:
+def lay_out_graph(sizes: Sequence[Size], edges: Sequence[tuple[int, int]],
+                  entries: Sequence[int] = (0,)) -> GraphLayout:
     """``edges``: numbers of two boxes each; there may be several between the same."""
     layers = _assign_layers(sizes, edges, entries)
     layers.put_in_order()

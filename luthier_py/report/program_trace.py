@@ -93,9 +93,8 @@ class _Sweep:
             case Traced.START:
                 self.started[record.process][record.number] = record.name, record.begin
             case Traced.STOP if record.number in self.started[record.process]:
-                yield self._place_range(
-                    record.process, *self.started[record.process].pop(record.number), record.begin, {}
-                )
+                yield self._place_range(record.process, *self.started[record.process].pop(record.number), record.begin,
+                                        {})
             case Traced.MARK:
                 yield Moment(thread, record.name, record.begin, None, {})
             case Traced.THREAD:

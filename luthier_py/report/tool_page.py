@@ -132,9 +132,8 @@ def _beside(numbers: Mapping[int, Mapping[str, float]], columns: Sequence[str]) 
             for key, row in numbers.items()}
 
 
-def _table(
-    name: str, rows: Sequence[Json], texts: Mapping[int, str], lines: SourceLines, kind: Declaration | None
-) -> HtmlTable:
+def _table(name: str, rows: Sequence[Json], texts: Mapping[int, str], lines: SourceLines,
+           kind: Declaration | None) -> HtmlTable:
     """As the report has it, without what never happened; the first column of numbers is the heat."""
     flattened = [flat(row) for row in rows if any(numbers_of(row).values())] or list(map(flat, rows))
     idle = len(rows) - len(flattened)

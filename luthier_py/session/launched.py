@@ -146,9 +146,8 @@ def open_device(settings: RunSettings, target: Target) -> Device:
     """``emulator``, with a target or without: one that is ``target``. ``hip``: the first AMD GPU."""
     name = settings.device or ""
     if name.partition(":")[0] == EMULATOR and settings.record is not None:
-        return RecordingDevice(
-            target, options=settings.launch, memory=reserve_recording_memory(), report=reporter(os.environ)
-        )
+        return RecordingDevice(target, options=settings.launch, memory=reserve_recording_memory(),
+                               report=reporter(os.environ))
     if name.partition(":")[0] == EMULATOR:
         return EmulatorDevice(target, options=settings.launch, report=reporter(os.environ))
     if name == "hip":

@@ -184,17 +184,8 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
         result = replace(begun, memory=memory, arguments=arguments if tool.wants_arguments else None,
                          allocations=tuple(sorted(known)))
         report = tool.report(result)
-        return Ran(
-            outputs,
-            report,
-            tool.text(result, report),
-            cloned,
-            count_instructions(device),
-            count_inserted(device, made),
-            result,
-            received.counts,
-            cycles(device),
-        )
+        return Ran(outputs, report, tool.text(result, report), cloned, count_instructions(device),
+                   count_inserted(device, made), result, received.counts, cycles(device))
     finally:
         module.unload()
 

@@ -69,9 +69,8 @@ class HipSource:
         processor, wave_size = self.processor()
         compiler = self.search.compiler(processor, version())
         with create_working_folder("hip") as folder:
-            seen = self._compute_inputs_key(
-                compiler, [*self._command(processor, wave_size), str(self._source(folder))], folder
-            )
+            seen = self._compute_inputs_key(compiler, [*self._command(processor, wave_size), str(self._source(folder))],
+                                            folder)
         if not seen:
             raise HookError(f"{self.name}: clang cannot preprocess it")
         return cache_key(seen, repr(self.options))
@@ -92,10 +91,8 @@ class HipSource:
         return next((row.name for row in rows if row.name in known), rows[0].name), 64
 
     def _compile_cached(self, compiler: Path, command: list[str], folder: Path) -> bytes:
-        seen, own = (
-            self._compute_inputs_key(compiler, command, folder),
-            [word.replace(str(folder), "") for word in command],
-        )
+        seen, own = (self._compute_inputs_key(compiler, command, folder),
+                     [word.replace(str(folder), "") for word in command])
         key = seen and cache_key(seen, str(compiler.resolve()), str(compiler.stat().st_mtime_ns), repr(own))
         kept = SHELF.read(key) if key else None
         if kept is None:

@@ -247,9 +247,8 @@ def make_hook(
     return Hook(function, Lanes(lanes), signature, folded, captured=captured, mode=FloatMode(mode))
 
 
-def _select_folded(
-    function: FunctionType, signature: Signature, fold: bool | Collection[str] | None
-) -> frozenset[int] | None:
+def _select_folded(function: FunctionType, signature: Signature,
+                   fold: bool | Collection[str] | None) -> frozenset[int] | None:
     if fold is None:
         return None
     names = [parameter.name for parameter in signature.parameters]

@@ -241,9 +241,8 @@ def workitem_in_launch() -> Computed:
     """``Lane[u32]``: the number of the lane's work-item in the launch, from 0, those of a work-group together, in which
     they follow each other along x, y and z; at the edge of a grid as for waves. Lanes without a work-item have a
     number, too, which is another one's."""
-    return _make_computed(
-        "workitem_in_launch()", _workitem_in_launch, Entry.DISPATCH_PTR, *_GROUP_IDS, Entry.FIRST_WORKITEM
-    )
+    return _make_computed("workitem_in_launch()", _workitem_in_launch, Entry.DISPATCH_PTR, *_GROUP_IDS,
+                          Entry.FIRST_WORKITEM)
 
 
 def _make_computed(name: str, function: Callable[..., Any], *inputs: object) -> Computed:

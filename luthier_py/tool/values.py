@@ -110,14 +110,8 @@ def taken_lanes(instr: Instr) -> Reg | Computed:
                         "`branch` in one-liners)")
     if row.register is None:
         return active_lanes(instr)
-    return about(
-        instr,
-        "the lanes taken",
-        _select_taken_lanes,
-        _mask(instr, row.register),
-        int(row.if_zero),
-        _mask(instr, "exec"),
-    )
+    return about(instr, "the lanes taken", _select_taken_lanes, _mask(instr, row.register), int(row.if_zero),
+                 _mask(instr, "exec"))
 
 
 def site_id(instr: Instr) -> int:

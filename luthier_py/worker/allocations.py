@@ -64,9 +64,8 @@ def accessible_code(copy: Copy, code: bytes, kernel: str) -> AccessibleCode | No
         return None
     obj = load(code)
     secret = {arg.value_kind for arg in obj.kernel(kernel).args} & SECRET
-    return AccessibleCode(
-        tuple(collect_loaded_segments(obj, 0, "the code object")), symbol.address, tuple(sorted(secret))
-    )
+    return AccessibleCode(tuple(collect_loaded_segments(obj, 0, "the code object")), symbol.address,
+                          tuple(sorted(secret)))
 
 
 def accessible_memory(content: bytes, code: AccessibleCode) -> AccessibleMemory:

@@ -31,11 +31,8 @@ def describe_arguments(record: KernelRecord | None) -> bytes:
 
 def describe_copy(copy: Copy, cloned: ClonedKernel, number: Callable[[Channel], int]) -> bytes:
     """The clone's name, the code object, the tool's variables, those of the program, and what is to be bound."""
-    parts = [
-        prefix_with_length(cloned.clone.encode()),
-        prefix_with_length(copy.made.data),
-        struct.pack("<I", len(copy.variables)),
-    ]
+    parts = [prefix_with_length(cloned.clone.encode()), prefix_with_length(copy.made.data),
+             struct.pack("<I", len(copy.variables))]
     for tool_variable in copy.variables:
         parts += [prefix_with_length(tool_variable.name.encode()), _encode_declaration(tool_variable, number)]
     parts.append(struct.pack("<I", len(copy.program_variables)))

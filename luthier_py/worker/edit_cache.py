@@ -56,9 +56,8 @@ def _variable(name: str, type: str, length: int | None, initial: str) -> Variabl
     return made
 
 
-def find_cached_edits(
-    subject: tuple[str, ...], origin: Origin, tool: Tool, program: Callable[[], Program]
-) -> CachedEdits | None:
+def find_cached_edits(subject: tuple[str, ...], origin: Origin, tool: Tool,
+                      program: Callable[[], Program]) -> CachedEdits | None:
     """``program`` is lifted when notes name it, and somebody asks for them."""
     kept = SHELF.read(cache_key(*subject, origin.key))
     if kept is None:

@@ -72,11 +72,8 @@ def patch(code: bytes, tool: Tool, kernel: str, whole: bool = False) -> Copy:
     if known is not None and (made := _read_cached(known.copy)) is not None:
         seconds = {"cache": time.perf_counter() - start}
         return Copy(made, known.variables, known.program_variables, seconds, True, known.notes, program)
-    with (
-        suspend_garbage_collection(),
-        audit_side_effects() as audited,
-        digest_imports(),
-    ):  # what garbage of others does at its end is not the tool's
+    with (suspend_garbage_collection(), audit_side_effects() as audited,
+          digest_imports()):  # what garbage of others does at its end is not the tool's
         planned = plan(code, tool, "code object", [kernel])
     copy, key = _by_edits(planned, kernel, whole, subject, program)
     after = origin_of(tool, origin) if origin is not None and audited.nothing_but(tool.declared_files) else None

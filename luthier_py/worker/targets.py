@@ -58,9 +58,8 @@ def visible_devices(uuids: Sequence[str], environment: Mapping[str, str]) -> lis
     return shown
 
 
-def _parse_indices(
-    text: str, names: list[str], number: str, among: list[int], ends_at_twice: bool = False
-) -> list[int]:
+def _parse_indices(text: str, names: list[str], number: str, among: list[int],
+                   ends_at_twice: bool = False) -> list[int]:
     result: list[int] = []
     for part in text.split(","):
         found = re.fullmatch(number, part)

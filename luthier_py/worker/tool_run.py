@@ -56,9 +56,8 @@ class ToolRun:
 
     def of_launch(self, what: str, result: LaunchResult, action: Callable[[], Any]) -> Any:
         """The action's result; None where it failed, for this launch."""
-        found = run_guarded(
-            action, f"{what}, launch {result.index} of kernel {self.tool.selection.shown(result.kernel)}"
-        )
+        found = run_guarded(action,
+                            f"{what}, launch {result.index} of kernel {self.tool.selection.shown(result.kernel)}")
         if isinstance(found, Exception):
             self.failed.add(what)
             return None

@@ -99,10 +99,8 @@ def twice(with_prologue: Any) -> Any:
 BORN, FULL, ALL = ("born",), ("full",), ("marked", "born", "full")
 TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     # what waves begin with
-    "what moved up is not moved back": (
-        BORN,
-        put(initial_state, "_emit_moves_back", lambda _: lambda *given: iter(())),
-    ),
+    "what moved up is not moved back": (BORN,
+                                        put(initial_state, "_emit_moves_back", lambda _: lambda *given: iter(()))),
     "what moved up is moved back from the last on": (
         BORN,
         put(initial_state, "_emit_moves_back", lambda moved: lambda *given: iter([*moved(*given)][::-1])),
@@ -133,11 +131,8 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "a wave begins twice": (ALL, put(apply, "with_prologue", twice)),
     "ids of work-groups are exchanged": (
         BORN,
-        put(
-            initial_state,
-            "_SOURCES",
-            lambda known: {**known, **dict(zip(list(known)[4:6], list(known.values())[5:3:-1], strict=True))},
-        ),
+        put(initial_state, "_SOURCES",
+            lambda known: {**known, **dict(zip(list(known)[4:6], list(known.values())[5:3:-1], strict=True))}),
     ),
     "upper and lower ids in trap registers are exchanged": (BORN, put(build, "lower_half", lambda _: build.upper_half)),
     "an id is shifted by nine bits": (BORN, put(initial_state, "_ID_BITS", lambda _: 9)),
@@ -150,9 +145,8 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
         put(
             initial_state,
             "part",
-            lambda part: (
-                lambda reg, offset, dwords=1: part(reg, 0 if reg.dwords == 2 and reg.index < 16 else offset, dwords)
-            ),
+            lambda part: (lambda reg, offset,
+                          dwords=1: part(reg, 0 if reg.dwords == 2 and reg.index < 16 else offset, dwords)),
         ),
     ),
     "nothing more is enabled": (
@@ -163,15 +157,11 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "one user register too few is counted": (("born", "full"), enlarged(user_sgpr_count=lambda count: count - 1)),
     "a queue is enabled beside": (ALL, described(enable_sgpr_queue_ptr=lambda _: 1)),
     "all ids of work-items are enabled": (("marked", "full"), described(enable_vgpr_workitem_id=lambda _: 2)),
-    "another id of work-groups is enabled": (
-        ("marked", "full"),
-        described(enable_sgpr_workgroup_id_z=lambda was: 1 - was),
-    ),
+    "another id of work-groups is enabled": (("marked", "full"),
+                                             described(enable_sgpr_workgroup_id_z=lambda was: 1 - was)),
     # private memory, and registers that are put aside
-    "private memory begins at the application's": (
-        FULL,
-        memory(start=lambda start: max(start - 16, 0) if start else 4),
-    ),
+    "private memory begins at the application's": (FULL,
+                                                   memory(start=lambda start: max(start - 16, 0) if start else 4)),
     "private memory begins at an odd byte": (FULL, memory(start=lambda start: start + 2)),
     "all registers are put aside in one place": (FULL, put(policies.Private, "cells", one_cell)),
     "places of registers overlap": (FULL, put(policies.Private, "cells", overlapping)),
@@ -183,19 +173,13 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "where private memory is, is not set": (FULL, put(initial_state, "scratch_base", lambda _: lambda *given: [])),
     "where private memory is lacks its carry": (
         FULL,
-        put(
-            initial_state,
-            "scratch_base",
-            lambda made: lambda *given: [inst for inst in made(*given) if inst.op.base != "S_ADDC_U32"],
-        ),
+        put(initial_state, "scratch_base",
+            lambda made: lambda *given: [inst for inst in made(*given) if inst.op.base != "S_ADDC_U32"]),
     ),
     "where private memory is lacks the wave's offset": (
         FULL,
-        put(
-            initial_state,
-            "scratch_base",
-            lambda made: lambda *given: [inst for inst in made(*given) if inst.op.base != "S_ADD_U32"],
-        ),
+        put(initial_state, "scratch_base",
+            lambda made: lambda *given: [inst for inst in made(*given) if inst.op.base != "S_ADD_U32"]),
     ),
     "the resource lacks the wave's offset": (
         FULL,
@@ -213,10 +197,8 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     ),
     "the base of offsets is not set": (
         FULL,
-        several(
-            put(slots, "emit_base_setup", lambda _: lambda *given: []),
-            put(spills, "emit_base_setup", lambda _: lambda *given: []),
-        ),
+        several(put(slots, "emit_base_setup", lambda _: lambda *given: []),
+                put(spills, "emit_base_setup", lambda _: lambda *given: [])),
     ),
     "registers come back in the other order": (FULL, put(Spills, "around", wrong_order)),
     "registers are put aside in other lanes": (FULL, put(Spills, "put", under_own_exec)),
@@ -232,26 +214,18 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     # descriptors
     "no vector registers are added": (
         ALL,
-        put(
-            resources,
-            "grow_register_counts",
-            lambda grown: lambda target, descriptor, used: grown(target, descriptor, RegSet.by_file(sgpr=used.sgpr)),
-        ),
+        put(resources, "grow_register_counts", lambda grown: lambda target, descriptor,
+            used: grown(target, descriptor, RegSet.by_file(sgpr=used.sgpr))),
     ),
     "no scalar registers are added": (
         ALL,
-        put(
-            resources,
-            "grow_register_counts",
-            lambda grown: lambda target, descriptor, used: grown(target, descriptor, used - used.scalars),
-        ),
+        put(resources, "grow_register_counts", lambda grown: lambda target, descriptor,
+            used: grown(target, descriptor, used - used.scalars)),
     ),
     "one granule of vector registers is missing": (ALL, described(granulated_workitem_vgpr_count=lambda n: n - 1)),
     "one granule of vector registers is too many": (ALL, described(granulated_workitem_vgpr_count=lambda n: n + 1)),
-    "one granule of scalar registers is missing": (
-        ALL,
-        described(granulated_wavefront_sgpr_count=lambda n: max(n - 1, 0)),
-    ),
+    "one granule of scalar registers is missing": (ALL,
+                                                   described(granulated_wavefront_sgpr_count=lambda n: max(n - 1, 0))),
     "accumulators begin elsewhere": (ALL, described(granulated_accum_offset=lambda n: n + 1)),
     "LDS is smaller": (("marked",), described(group_segment_fixed_size=lambda size: size // 2)),
     "LDS is larger": (("marked",), described(group_segment_fixed_size=lambda size: size + 1024)),
@@ -303,14 +277,10 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
         ("marked", "ways"),
         fixed(lambda fixup: replace(fixup, kind=FixupKind.REL32_LO) if fixup.kind is FixupKind.REL32_HI else fixup),
     ),
-    "distances count from four bytes further": (
-        ("marked", "ways", "through"),
-        fixed(lambda fixup: replace(fixup, base_offset=fixup.base_offset + 4)),
-    ),
-    "what code names is four bytes further": (
-        ("marked", "ways", "through"),
-        fixed(lambda fixup: replace(fixup, addend=fixup.addend + 4)),
-    ),
+    "distances count from four bytes further": (("marked", "ways", "through"),
+                                                fixed(lambda fixup: replace(fixup, base_offset=fixup.base_offset + 4))),
+    "what code names is four bytes further": (("marked", "ways", "through"),
+                                              fixed(lambda fixup: replace(fixup, addend=fixup.addend + 4))),
     "symbols of functions are shorter": (
         ("marked",),
         symbols(lambda symbol: replace(symbol, size=symbol.size - 4) if symbol.type is SymbolType.FUNC else symbol),

@@ -267,10 +267,8 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
             ),
         ),
     ),
-    "no wait states": (
-        ("marked", "everywhere", "ways", "full"),
-        put(apply, "insert_wait_states", lambda _: lambda isa, clones: list(clones)),
-    ),
+    "no wait states": (("marked", "everywhere", "ways", "full"),
+                       put(apply, "insert_wait_states", lambda _: lambda isa, clones: list(clones))),
     "one wait state less": (("marked", "everywhere", "ways"), settled(those(Cause.WAIT, shorter))),
     "waits are nothing": (("marked", "everywhere", "ways", "full"), settled(those(Cause.WAIT, as_nothing))),
     "waits come too late": (("marked", "everywhere"), settled(behind_the_next)),
@@ -302,10 +300,8 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     # branches
     "branches go to the next block": (("ways", "marked"), passed("inline_calls", jumps(to_the_next_block))),
     "branches go to the first block": (("ways", "marked"), passed("inline_calls", jumps(to_the_first_block))),
-    "a way of its own comes to the next block": (
-        ("ways",),
-        passed("inline_calls", ways_of_their_own(to_the_next_block)),
-    ),
+    "a way of its own comes to the next block": (("ways",),
+                                                 passed("inline_calls", ways_of_their_own(to_the_next_block))),
     "a way of its own goes nowhere": (
         ("ways",),
         passed("inline_calls", those(Cause.EDGE, lambda isa, item: [Single(build.nothing(isa), edit=item.edit)])),
@@ -325,14 +321,11 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     "groups stay": (("everywhere", "marked"), without("dissolve")),
     "groups are shorter": (
         ("everywhere", "marked"),
-        groups(
-            lambda isa, inst: isa.with_field(inst, "simm16", inst["simm16"].value - 1) if inst["simm16"].value else inst
-        ),
+        groups(lambda isa,
+               inst: isa.with_field(inst, "simm16", inst["simm16"].value - 1) if inst["simm16"].value else inst),
     ),
-    "groups are longer": (
-        ("marked",),
-        groups(lambda isa, inst: isa.with_field(inst, "simm16", inst["simm16"].value + 1)),
-    ),
+    "groups are longer": (("marked",),
+                          groups(lambda isa, inst: isa.with_field(inst, "simm16", inst["simm16"].value + 1))),
     "registers are given back before the hook": (
         ("ways", "marked", "born"),
         put(clauses, "gives_back_vectors", lambda _: lambda inst, target: False),
@@ -341,11 +334,8 @@ TABLE: dict[str, tuple[tuple[str, ...], Patch]] = {
     # calls between functions
     "calls go to the original": (
         ("ways", "everywhere"),
-        put(
-            apply,
-            "clone_function",
-            lambda made: lambda program, function, name, beside, instead: made(program, function, name, (), instead),
-        ),
+        put(apply, "clone_function", lambda made: lambda program, function, name, beside,
+            instead: made(program, function, name, (), instead)),
     ),
     "the last function is not looked for": (
         ("through",),

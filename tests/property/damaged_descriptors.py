@@ -41,10 +41,8 @@ def main(seed: int, count: int) -> None:
         try:
             module = device.load(bytes(damaged))
             handle = module.kernel("k")
-            (
-                compute_allocated_registers(ISA.target, handle.record.descriptor),
-                initial_registers(ISA.target, handle.record.descriptor),
-            )
+            (compute_allocated_registers(ISA.target, handle.record.descriptor),
+             initial_registers(ISA.target, handle.record.descriptor))
             device.launch(handle, (3, 1, 1), (rng.choice((1, LANES, 1024)), 1, 1), bytes(KERNARG_BYTES))
             module.unload()
         except LuthierError:

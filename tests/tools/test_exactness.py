@@ -84,11 +84,8 @@ def test_what_is_decided(name):
     decisions = found(name).decisions
     assert {each.decides for each in decisions} == DECIDED[name]
     for each in decisions:
-        mnemonics = {
-            source.op.mnemonic
-            for source, implementation_defined in each.sources.items()
-            if implementation_defined & VALUES
-        }
+        mnemonics = {source.op.mnemonic for source,
+                     implementation_defined in each.sources.items() if implementation_defined & VALUES}
         assert mnemonics == (set() if name == "loaded" else {"v_rcp_f32_e32"})
         assert each.earlier == (name == "loaded") and each.through == (name == "through_lds")
 

@@ -217,9 +217,8 @@ def test_a_bit_that_is_stuck_in_every_lane(saxpy: Path) -> None:
         before = memory_of(bench, [data for _, data in bench.launch.before])
         x, y = (np.frombuffer(before[at], np.uint32)[:1000] for at in (x_at, y_at))
         for model, of in (("stuck_1", slice(320, 384)), ("opcode_1", slice(None))):
-            found = judge_fault(
-                bench, InjectedFault(0, model, 5, 3, 20, 0), {"INSTRUMENT": "pc = 0x1954"}, every_lane=True
-            )
+            found = judge_fault(bench, InjectedFault(0, model, 5, 3, 20, 0), {"INSTRUMENT": "pc = 0x1954"},
+                                every_lane=True)
             wrong = x.copy()
             wrong[of] |= 1 << 20
             sums = np.float64(a) * wrong.view(np.float32) + y.view(np.float32)

@@ -135,11 +135,8 @@ def hanging_on(decision: Decision) -> frozenset[ImplementationDefined]:
 
 
 def row_at(place: Place, counts: Mapping[int, int]) -> dict[str, Any]:
-    return {
-        **place.where.facts(),
-        "executions": counts[place.where.pc],
-        "implementation_defined": list(place.implementation_defined),
-    }
+    return {**place.where.facts(), "executions": counts[place.where.pc],
+            "implementation_defined": list(place.implementation_defined)}
 
 
 def shown(row: Mapping[str, Any]) -> str:

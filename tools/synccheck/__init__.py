@@ -42,9 +42,7 @@ def begin(lanes: u64) -> u64:
 
 
 @hook(lanes="one")
-def come(
-    came: u32, path: u32, launched: u64, active: u64, counts: ptr[u64], number: u32
-) -> tuple[u32, u32]:
+def come(came: u32, path: u32, launched: u64, active: u64, counts: ptr[u64], number: u32) -> tuple[u32, u32]:
     atomic_add(counts, u64(1))
     if active != launched:
         atomic_add(counts + 1, u64(1))
@@ -93,17 +91,8 @@ class SyncCheck(Tool):
             m.at_entry(kernel, begin, active_lanes(first), into=self.launched)
             m.at_exit(kernel, leave, self.ends.own, self.came, self.path)
         for number, instr in enumerate(found):
-            m.before(
-                instr,
-                come,
-                self.came,
-                self.path,
-                self.launched,
-                active_lanes(instr),
-                counts[2 * number],
-                number + 1,
-                into=(self.came, self.path),
-            )
+            m.before(instr, come, self.came, self.path, self.launched, active_lanes(instr), counts[2 * number],
+                     number + 1, into=(self.came, self.path))
         return Barriers(tuple(map(places.of, found)), places.left_out, counts)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:

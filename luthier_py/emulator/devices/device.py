@@ -210,21 +210,10 @@ class EmulatorDevice:
 
         started = time.perf_counter()
         cycles = None if self._cycles is None else CycleAccount(self._cycles, ready.shape)
-        with RunningLaunch(
-            self.memory,
-            self._pool,
-            ready.code,
-            ready.shape,
-            ready.places,
-            self.threads,
-            self.limits,
-            find=partial(self._code_of_others, ready.code.settings),
-            external_writers=tuple(self.external_writers),
-            begun=begun,
-            cycles=cycles,
-            random_turns=self._random_turns(),
-            checks=ready.code.settings.checks,
-        ) as run:
+        with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, ready.places, self.threads, self.limits,
+                           find=partial(self._code_of_others, ready.code.settings),
+                           external_writers=tuple(self.external_writers), begun=begun, cycles=cycles,
+                           random_turns=self._random_turns(), checks=ready.code.settings.checks) as run:
             with self._changing:
                 self._running = run
                 if self._cancelled:

@@ -44,9 +44,8 @@ def image(access: AccessCode, inst: Inst, row: ImageMove | ImageAtomic | ImageQu
         raise Unsupported(f"{inst.op.mnemonic} with a resource of 128 bits, or without components")
     reg = register(inst.find("srsrc") or inst["rsrc"])
     resource = image_resource(w.settings.target, [w.scalars.read(reg.index + i) for i in range(8)])
-    resource = replace(
-        resource, type=_type(w, inst, resource), refused=resource.refused | _detect_undeclared_array(inst, resource)
-    )
+    resource = replace(resource, type=_type(w, inst, resource),
+                       refused=resource.refused | _detect_undeclared_array(inst, resource))
     access.refuse_where(access.mask().ne(0) & resource.refused, SurfaceRefusal.IMAGE)
     if isinstance(row, ImageQuery):
         _query(access, inst, resource)

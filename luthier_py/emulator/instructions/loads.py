@@ -287,9 +287,8 @@ class _Lanes:
     def _first(self) -> str:
         """Of the first lane, i32."""
         write = self.e.let
-        return self.strip.emit_once(
-            lambda: write(f"extractelement {_WORDS} {self.offsets}, i64 0"), "first", self.offsets
-        )
+        return self.strip.emit_once(lambda: write(f"extractelement {_WORDS} {self.offsets}, i64 0"), "first",
+                                    self.offsets)
 
     def _first_offset(self) -> str:
         e = self.e

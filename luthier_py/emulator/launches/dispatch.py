@@ -234,9 +234,8 @@ class RunningLaunch:
         if self._hopeless is not None:
             raise self._hopeless
         if self._cancelled:
-            raise DeviceError(
-                f"{self._cancelled}{self._own_fault()}: {self.describe_waves()}", Location(self.shape.kernel)
-            )
+            raise DeviceError(f"{self._cancelled}{self._own_fault()}: {self.describe_waves()}",
+                              Location(self.shape.kernel))
         if (limit := self._timer.passed) and (self.stop.is_set() or self.limits.instruction_limit is not None):
             raise TimeLimit(f"{limit}{self._own_fault()}: {self.describe_waves()}", Location(self.shape.kernel))
         if self.cycles is not None:
@@ -362,9 +361,8 @@ class RunningLaunch:
 
     def describe_waves(self) -> str:
         """Where each wave stands, in words."""
-        text = describe_wait_states(
-            self._standings(slot for worker in self.workers for slot in worker.slots), self.codes
-        )
+        text = describe_wait_states(self._standings(slot for worker in self.workers for slot in worker.slots),
+                                    self.codes)
         if not self.waiting_to_start:
             return text
         return f"{text}; {self.waiting_to_start} of {self.shape.groups} work-groups have not started"

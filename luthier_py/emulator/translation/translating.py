@@ -26,9 +26,8 @@ class Translated:
     texts: dict[str, str]
 
 
-def translate_function(
-    decode: Callable[[int], Inst], entry: int, settings: Settings, origins: Origins | None
-) -> Translated:
+def translate_function(decode: Callable[[int], Inst], entry: int, settings: Settings,
+                       origins: Origins | None) -> Translated:
     """The function at ``entry``; ``origins``: of its instructions, in a copy."""
     blocks = discover(decode, entry)
     function = DividedFunction(blocks, entry, settings, origins)

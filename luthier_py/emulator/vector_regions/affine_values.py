@@ -185,9 +185,8 @@ class AffineOps(VectorOps):
 
         return write
 
-    def _compute_affine_value(
-        self, prim: Prim, type: Type, terms: list[AffineValue]
-    ) -> tuple[ScalarWord, ScalarWord] | None:
+    def _compute_affine_value(self, prim: Prim, type: Type,
+                              terms: list[AffineValue]) -> tuple[ScalarWord, ScalarWord] | None:
         """First and step of an operation on affine values."""
         a, b = terms[0], terms[-1]
         if prim is Prim.BITS:

@@ -141,9 +141,8 @@ def _read(base: str, record: Record) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*record["Uses"], *more]))
 
 
-def _find_implicit_results(
-    base: str, format_name: str, record: Record, shape: tuple[DraftOperand, ...]
-) -> tuple[str, ...]:
+def _find_implicit_results(base: str, format_name: str, record: Record,
+                           shape: tuple[DraftOperand, ...]) -> tuple[str, ...]:
     """Implicit results; gfx8's SDWA compares have a result operand without bits, which is always VCC.
 
     Later ones have it encoded: then VCC is written only if it says so, though V_CMP_CLASS still has gfx8's VCC

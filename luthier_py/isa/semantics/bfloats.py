@@ -55,10 +55,7 @@ for _name, _prim in (("EXP", Prim.EXP2), ("LOG", Prim.LOG2), ("SIN", Prim.SIN), 
 lanes("V_FMA_MIX_F32_BF16", "bmix bmix bmix -> f32", fma)
 declare(
     "V_FMA_MIXLO_BF16 V_FMA_MIXHI_BF16",
-    Lanes(
-        signature("bmix bmix bmix -> u16"),
-        lambda a, b, c: _round_to_bf16(fma(a, b, c)),
-        lambda a, b, c: _clamp_to_bf16(fma(a, b, c)),
-    ),
+    Lanes(signature("bmix bmix bmix -> u16"), lambda a, b, c: _round_to_bf16(fma(a, b, c)), lambda a, b,
+          c: _clamp_to_bf16(fma(a, b, c))),
 )
 assert F32.mantissa_bits > 2 * 8  # so that a sum of two, rounded to f32 and then to bf16, is rounded but once

@@ -72,10 +72,8 @@ def _of_bfloats(flushed: Convert, narrow: bool) -> Lanes:
         total = _dot2(two(a), two(b), wide(c), flushed)
         return select(is_nan(total), 0x7FC0, to_bf16(total))
 
-    loses = (
-        *[_select_flushed_kind(flushed, "bf16")] * 2,
-        "" if narrow else _select_flushed_kind(flushed, "f32"),
-    )  # of a half not as a whole dword
+    loses = (*[_select_flushed_kind(flushed, "bf16")] * 2,
+             "" if narrow else _select_flushed_kind(flushed, "f32"))  # of a half not as a whole dword
     if narrow:
         return Lanes(signature("2u16 2u16 u16 -> u16"), compute_rounded, loses=loses)
     return Lanes(signature("2u16 2u16 f32 -> f32"), lambda a, b, c: _dot2(two(a), two(b), c, flushed), flushes=False,

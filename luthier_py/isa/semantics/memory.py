@@ -132,9 +132,8 @@ def apply_modify(modify: Modify, old: Value, data: Value, second: Value) -> Valu
         return select(old < data, 0, old - data)
     if modify is Modify.CONDITIONAL_SUB:
         return select(old < data, old, old - data)
-    return concat(
-        _exchange_if_marked(high_half(old), high_half(data)), _exchange_if_marked(low_half(old), low_half(data))
-    )
+    return concat(_exchange_if_marked(high_half(old), high_half(data)),
+                  _exchange_if_marked(low_half(old), low_half(data)))
 
 
 def _exchange_if_marked(old: Value, data: Value) -> Value:

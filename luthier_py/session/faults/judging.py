@@ -87,9 +87,8 @@ def judge_fault(bench: Bench, fault: InjectedFault, given: Mapping[str, str], ev
     return JudgedFault(fault, options, _at(bench.inject(options, fault.launch), hit))
 
 
-def _judge_injection(
-    bench: Bench, fault: InjectedFault, options: Mapping[str, str], injection: Injection
-) -> JudgedFault:
+def _judge_injection(bench: Bench, fault: InjectedFault, options: Mapping[str, str],
+                     injection: Injection) -> JudgedFault:
     """With the place, if the launch failed before it was told."""
     if injection.hit is None and injection.effect not in (FaultEffect.NOT_HIT, FaultEffect.MASKED):
         injection = _at(injection, bench.find_hit(fault.look(), fault.launch))

@@ -157,9 +157,8 @@ def test_an_argument_is_found_by_an_address_of_64_bits():
     program = lift(load(code_object({"k": rows})), ["k"])
     found = analyse(program).find_launch_invariants(program.kernel("k"))
     for number, runs in (7, 0), (6, 1):
-        told = count_statically(
-            found, GivenLaunch(struct.pack("<Q2I", 0, number, 0).ljust(280, b"\0"), (1, 1, 1), (64, 1, 1))
-        )
+        told = count_statically(found,
+                                GivenLaunch(struct.pack("<Q2I", 0, number, 0).ljust(280, b"\0"), (1, 1, 1), (64, 1, 1)))
         first, between, last = (block.address for block in program.kernel("k").function.blocks)
         assert [told.executions.get(pc, 0) for pc in (first, between, last)] == [1, runs, 1]
 

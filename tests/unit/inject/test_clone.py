@@ -22,9 +22,8 @@ def targets(rows: list[Row], **functions: list[Row]) -> tuple[list[Referent], di
     """What low halves of addresses are of, in order; and where functions and blocks are."""
     program = lift(build({"k": rows, **functions}))
     function = program.kernel("k").function
-    clone = clone_function(
-        program, function, "k.luthier", function.entries, {each.address for each in program.functions}, {}
-    )
+    clone = clone_function(program, function, "k.luthier", function.entries,
+                           {each.address for each in program.functions}, {})
     found = [item.reference.target for item in clone.items if isinstance(item, Single) and item.reference is not None]
     return found[::2], {each.name: each.address for each in program.functions}
 

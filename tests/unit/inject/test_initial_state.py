@@ -126,13 +126,10 @@ def test_what_is_enabled_beside_the_kernels_own_moves_it_up(compiled):
         assert places[Initial.KERNARG_SEGMENT_PTR].index == before[Initial.KERNARG_SEGMENT_PTR].index + 2
 
 
-WRONG = {
-    "moves are left out": lambda begins, locations: begins[:-1],
-    "nothing is moved": lambda begins, locations: begins[:locations],
-    "homes are not filled": lambda begins, locations: begins[locations:],
-    "one is filled twice": lambda begins, locations: [begins[0], *begins],
-    "the first comes last": lambda begins, locations: [*begins[1:], begins[0]],
-}
+WRONG = {"moves are left out": lambda begins, locations: begins[:-1], "nothing is moved": lambda begins,
+         locations: begins[:locations], "homes are not filled": lambda begins, locations: begins[locations:],
+         "one is filled twice": lambda begins, locations: [begins[0], *begins], "the first comes last": lambda begins,
+         locations: [*begins[1:], begins[0]]}
 
 
 @pytest.mark.parametrize("how", [how for how in WRONG if how != "one is filled twice"])

@@ -188,12 +188,8 @@ def four_bytes_more(kind, distance):
     return STORED(kind, distance + 4 * (near and low))
 
 
-ITEMS, REBUILT, HALVES, STORED = (
-    cloning._Apart.items,
-    cloning._Apart.make_relocatable,
-    cloning._HALVES,
-    FixupKind.encode_distance,
-)
+ITEMS, REBUILT, HALVES, STORED = (cloning._Apart.items, cloning._Apart.make_relocatable, cloning._HALVES,
+                                  FixupKind.encode_distance)
 WRONG = {
     "a distance is 4 bytes more": (FixupKind, "encode_distance", four_bytes_more),
     "a distance counts from elsewhere": (

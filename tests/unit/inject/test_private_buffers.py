@@ -169,9 +169,8 @@ def test_a_resource_that_is_none_is_refused(compiled, hooks, monkeypatch):
     def elsewhere(self, value):
         return sgpr(4, 4) if value is Own.PRIVATE_RESOURCE else taken(self, value)
 
-    refused(
-        monkeypatch, code, hooks, "does not get the resource of private memory", (call.Caller, "location", elsewhere)
-    )
+    refused(monkeypatch, code, hooks, "does not get the resource of private memory",
+            (call.Caller, "location", elsewhere))
 
 
 def test_a_stack_that_is_not_the_tools_is_refused(compiled, hooks, monkeypatch):

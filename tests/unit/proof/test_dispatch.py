@@ -18,11 +18,9 @@ from luthier_py.session.demo import is_right, launch_of
 from luthier_py.session.run import run_instrumented, run_original
 from luthier_py.tool import load_tool
 
-WRONG = {
-    "no borrow where the distance is taken": ("subtract_with_borrow", build.subtract),
-    "no carry where it is added again": ("add_with_carry", build.add),
-    "no upper half": ("add_with_carry", lambda isa, to, a, b: build.nothing(isa)),
-}
+WRONG = {"no borrow where the distance is taken": ("subtract_with_borrow", build.subtract),
+         "no carry where it is added again": ("add_with_carry", build.add),
+         "no upper half": ("add_with_carry", lambda isa, to, a, b: build.nothing(isa))}
 
 
 @pytest.mark.parametrize("what", WRONG)

@@ -99,9 +99,8 @@ def test_what_the_tool_keeps_stays_there_through_calls():
     claim = made.patched.claim
     assert len(claim.functions) > 2
     for number, function in enumerate(claim.functions):
-        moved = replace(
-            function, locations={k: sgpr(40 + 2 * k, location.dwords) for k, location in function.locations.items()}
-        )
+        moved = replace(function,
+                        locations={k: sgpr(40 + 2 * k, location.dwords) for k, location in function.locations.items()})
         functions = (*claim.functions[:number], moved, *claim.functions[number + 1 :])
         with pytest.raises(CheckFailed, match="elsewhere than in the functions that it calls"):
             prove(made.obj.data, made.data, replace(claim, functions=functions))

@@ -149,9 +149,8 @@ def without_one(inline_calls: Any) -> Any:
     def woven(isa, clone, *inserted):
         first = next(k for k, item in enumerate(clone.items) if isinstance(item, Slice) and item.stop - item.start > 1)
         left = replace(clone.items[first], start=clone.items[first].start + 1)
-        return inline_calls(
-            isa, replace(clone, items=(*clone.items[:first], left, *clone.items[first + 1 :])), *inserted
-        )
+        return inline_calls(isa, replace(clone, items=(*clone.items[:first], left, *clone.items[first + 1 :])),
+                            *inserted)
 
     return woven
 
@@ -177,19 +176,15 @@ ORDER, LANE, FLOATS = "in another order than", "where no lane may be active", "u
 CONSTANTS, CODE, LIVE = "gets other constants", "not as it was compiled", "is live and not restored"
 WRONG: dict[str, tuple[Patch, str]] = {
     "behind what is before the next one": (put(apply, "inline_calls", behind_the_next), ORDER),
-    "the application loses an instruction": (
-        put(apply, "inline_calls", without_one),
-        "order|cuts|should|not part|nothing",
-    ),
+    "the application loses an instruction": (put(apply, "inline_calls", without_one),
+                                             "order|cuts|should|not part|nothing"),
     "runs without a lane": (
         put(apply, "prepare", lambda prepare: lambda isa, payload: prepare(isa, replace(payload, needs_lane=False))),
         LANE,
     ),
     "is not said to need a lane": (made_once(put(fragment, "_needs_lane", lambda _: lambda *given: False)), LANE),
-    "runs only without a lane": (
-        put(build, "jump_if_no_lane", lambda _: lambda isa: isa.make("s_cbranch_execnz", 0)),
-        LANE,
-    ),
+    "runs only without a lane": (put(build, "jump_if_no_lane", lambda _: lambda isa: isa.make("s_cbranch_execnz", 0)),
+                                 LANE),
     "has the application's mode": (put(Caller, "set_mode", lambda _: lambda self: []), FLOATS),
     "flushes denormals": (put(call, "PLAIN_MODE", lambda _: 0x3C0), FLOATS),
     "rounds to zero": (put(call, "PLAIN_MODE", lambda _: 0x3FF), FLOATS),
@@ -197,18 +192,13 @@ WRONG: dict[str, tuple[Patch, str]] = {
         lambda monkeypatch: [monkeypatch.setattr(each, "PLAIN_MODE", 0x3C0) for each in (call, claimed)] and None,
         CODE,
     ),
-    "the application is said to compute plainly": (
-        put(apply, "fields_unlike_plain", lambda _: lambda *given: ()),
-        FLOATS,
-    ),
+    "the application is said to compute plainly": (put(apply, "fields_unlike_plain", lambda _: lambda *given: ()),
+                                                   FLOATS),
     "the mode is put back too early": (put(Caller, "run", lambda _: run_first), FLOATS),
     "half of the mode is set": (of_mode(lambda field: field & ~(31 << 11) | 3 << 11), FLOATS),
     "the mode stays": (
-        put(
-            build,
-            "set_mode",
-            lambda made: lambda isa, field, source: made(isa, field, source if isinstance(source, int) else 0xF0),
-        ),
+        put(build, "set_mode", lambda made: lambda isa, field,
+            source: made(isa, field, source if isinstance(source, int) else 0xF0)),
         "MODE is not restored",
     ),
     "halves of constants are swapped": (holes(high=lambda high: not high), CONSTANTS),
@@ -220,11 +210,8 @@ WRONG: dict[str, tuple[Patch, str]] = {
     "constants are those of another parameter": (holes(position=lambda position: 5 - position), CONSTANTS),
     "a hook loses its first instruction": (
         made_once(
-            put(
-                fragment,
-                "without_prologue",
-                lambda without: lambda instrs: without(instrs)[instrs[0].literal is None :],
-            )
+            put(fragment, "without_prologue",
+                lambda without: lambda instrs: without(instrs)[instrs[0].literal is None :])
         ),
         CODE,
     ),
@@ -269,10 +256,8 @@ WRONG: dict[str, tuple[Patch, str]] = {
     "nothing is kept": (put(Caller, "save", lambda _: lambda self, clobbered, given: None), LIVE),
     "nothing comes back": (put(Caller, "restore", lambda _: lambda self: None), LIVE),
     "EXEC stays": (put(Caller, "run", lambda _: run_in_its_lanes_for_ever), "EXEC is not restored|live and not|never"),
-    "one lane is all": (
-        put(Caller, "set_exec", lambda _: lambda self, placement: self.copy(sgpr(EXEC, 2), -1)),
-        "other lanes",
-    ),
+    "one lane is all": (put(Caller, "set_exec", lambda _: lambda self, placement: self.copy(sgpr(EXEC, 2), -1)),
+                        "other lanes"),
     "nothing is cleared": (put(apply, "with_prologue", lambda _: lambda isa, clone, *given: clone), LIVE),
 }
 

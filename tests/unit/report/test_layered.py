@@ -66,11 +66,9 @@ def test_edges_go_back_where_a_loop_is_and_nowhere_else() -> None:
         for function in lift(load(sample(name).path.read_bytes())).functions:
             numbers = {block: number for number, block in enumerate(function.blocks)}
             edges = edges_of(function)
-            found = lay_out_graph(
-                [Size(50.0, 20.0)] * len(numbers),
-                [(numbers[e.source], numbers[e.target]) for e in edges],
-                [numbers[function.block(address)] for address in function.entries],
-            )
+            found = lay_out_graph([Size(50.0, 20.0)] * len(numbers),
+                                  [(numbers[e.source], numbers[e.target]) for e in edges],
+                                  [numbers[function.block(address)] for address in function.entries])
             assert {edges[number] for number in found.back} == {e for loop in loops_of(function) for e in loop.backs}
 
 

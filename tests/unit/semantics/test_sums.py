@@ -35,9 +35,8 @@ def some_sum(rng: random.Random, type: Type) -> Sum:
 
     base = some() if rng.random() < 0.5 else tuple(some() for _ in range(LANES))
     axes = [axis for axis in SIDES if rng.random() < 0.3]
-    return combine_terms(
-        type.bits, base, (Sum(0, tuple((axis, rng.choice((1, -1, 4, 64, some()))) for axis in axes)), 1)
-    )
+    return combine_terms(type.bits, base,
+                         (Sum(0, tuple((axis, rng.choice((1, -1, 4, 64, some()))) for axis in axes)), 1))
 
 
 @pytest.mark.parametrize("type", [U32, I32, U64, I64, U16], ids=str)

@@ -122,9 +122,8 @@ class _Traced:
         summed = adds or prim in _KEEP and any(each.summed for each in made)
         return Value(self, type, _Made(own, NONE.union(*(each.of_values for each in made)), of_nans, summed))
 
-    def _new(
-        self, prim: Prim, type: Type, operands: tuple[Value, ...], made: list[_Made]
-    ) -> set[ImplementationDefined]:
+    def _new(self, prim: Prim, type: Type, operands: tuple[Value, ...],
+             made: list[_Made]) -> set[ImplementationDefined]:
         found = {ImplementationDefined.NEAR} if prim in _NEAR else set()
         found |= {ImplementationDefined.NAN} if prim in _ARITHMETIC else set()
         if prim is Prim.FMA and made[2].summed:
@@ -142,9 +141,8 @@ def implementation_defined(op: OpInfo) -> DefinedByImplementation:
         row = row.typical
     if isinstance(row, (Lanes, Scalar)):
         results = _find_open_results(op, row)
-        return DefinedByImplementation(
-            frozenset[ImplementationDefined]().union(*(each.own for each in results)), results
-        )
+        return DefinedByImplementation(frozenset[ImplementationDefined]().union(*(each.own for each in results)),
+                                       results)
     if isinstance(row, Dual):
         return DefinedByImplementation(_dual(row))
     atomic = row.atomic if isinstance(row, ScalarAtomic) else row

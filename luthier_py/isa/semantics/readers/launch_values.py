@@ -139,9 +139,8 @@ class DomainEvaluator:
         whole = Value(self._ops, Type(Kind.UINT, 32 * _dwords(type)), known)
         return whole.as_(type) if type.bits == whole.type.bits else whole.to(type.unsigned).as_(type)
 
-    def _write_result(
-        self, inst: Inst, name: str, value: Value, read: ReadDomainValue
-    ) -> Iterator[tuple[Dword, DomainValue]]:
+    def _write_result(self, inst: Inst, name: str, value: Value,
+                      read: ReadDomainValue) -> Iterator[tuple[Dword, DomainValue]]:
         known: HalfKnown = value.ref  # type: ignore[assignment]
         if name == "scc":
             yield (RegFile.SGPR, SCC), None if isinstance(known, Low) else known

@@ -375,21 +375,9 @@ def _extreme(largest: bool) -> Rule:
     return rule
 
 
-_RULES: dict[Prim, Rule] = {
-    Prim.ADD: _make_addition(1),
-    Prim.SUB: _make_addition(-1),
-    Prim.MUL: _multiply,
-    Prim.SHL: _shift_left,
-    Prim.SHR: _shift_right,
-    Prim.AND: _apply_mask,
-    Prim.OR: _combine_disjoint,
-    Prim.XOR: _combine_disjoint,
-    Prim.RESIZE: _resize,
-    Prim.SELECT: _select,
-    Prim.EQ: _make_comparison(_equal),
-    Prim.NE: _make_comparison(_differs),
-    Prim.LT: _make_comparison(_less),
-    Prim.LE: _make_comparison(_at_most),
-    Prim.MIN: _extreme(False),
-    Prim.MAX: _extreme(True),
-}
+_RULES: dict[Prim, Rule] = {Prim.ADD: _make_addition(1), Prim.SUB: _make_addition(-1), Prim.MUL: _multiply,
+                            Prim.SHL: _shift_left, Prim.SHR: _shift_right, Prim.AND: _apply_mask,
+                            Prim.OR: _combine_disjoint, Prim.XOR: _combine_disjoint, Prim.RESIZE: _resize,
+                            Prim.SELECT: _select, Prim.EQ: _make_comparison(_equal),
+                            Prim.NE: _make_comparison(_differs), Prim.LT: _make_comparison(_less),
+                            Prim.LE: _make_comparison(_at_most), Prim.MIN: _extreme(False), Prim.MAX: _extreme(True)}
