@@ -7,18 +7,6 @@
 
 #include "pinned.h"
 
-/* What is mapped where a range begins. */
-static bool find_mapping(struct range pages, struct mapping *found)
-{
-    FILE *maps = open_mappings();
-    bool there = false;
-    while (maps && !there && next_mapping(maps, found))
-        there = found->start <= pages.start && pages.start < found->end;
-    if (maps)
-        fclose(maps);
-    return there;
-}
-
 static bool is_arena(const struct mapping *found)
 {
     struct stat status;
@@ -28,14 +16,14 @@ static bool is_arena(const struct mapping *found)
 bool file_find(struct range pages, struct shared_file *file)
 {
     struct mapping found;
-    return pages.start < pages.end && find_mapping(pages, &found) && !is_arena(&found) &&
+    return pages.start < pages.end && find_mapping(pages.start, &found) && !is_arena(&found) &&
            find_shared_file(pages.start, pages.end, &found, file);
 }
 
 bool file_is_there(struct range pages, const struct shared_file *file)
 {
     struct mapping found;
-    if (!find_mapping(pages, &found) || found.kind != 's')
+    if (!find_mapping(pages.start, &found) || found.kind != 's')
         return false;
     if (!*file->name)
         return is_arena(&found);

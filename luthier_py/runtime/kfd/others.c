@@ -8,18 +8,6 @@
 
 #include "kfd.h"
 
-/* The mapping that a range begins in. */
-static bool find_mapping(uintptr_t start, struct mapping *found)
-{
-    FILE *maps = open_mappings();
-    bool there = false;
-    while (maps && !there && next_mapping(maps, found))
-        there = found->start <= start && start < found->end;
-    if (maps)
-        fclose(maps);
-    return there;
-}
-
 /* What other processes share with this one stays theirs: the worker maps the same file. */
 int file_share(uint64_t handle, uintptr_t start, size_t bytes)
 {

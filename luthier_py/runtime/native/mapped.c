@@ -43,6 +43,17 @@ bool next_mapping(FILE *maps, struct mapping *found)
     return false;
 }
 
+bool find_mapping(uintptr_t address, struct mapping *found)
+{
+    FILE *maps = open_mappings();
+    bool there = false;
+    while (maps && !there && next_mapping(maps, found))
+        there = found->start <= address && address < found->end;
+    if (maps)
+        fclose(maps);
+    return there;
+}
+
 /* Whether a name leads to the file that is mapped, and that file is as long: behind its end are no pages. Devices differ
  * where a file system lies on others (overlayfs, btrfs), numbers do not. */
 static bool is_file_of(const char *name, unsigned long inode, uint64_t end)
