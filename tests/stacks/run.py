@@ -40,6 +40,7 @@ of ROCm that `luthier fetch` brings, above the emulator, on gfx90a where no othe
 *alone*: the results are right. *hip*, *hsa*: so they are
 under `instr_count` at that level, every launch is instrumented, and the counts are the emulator's own for the run
 without a tool (where waves wait for each other, how often they look is chance: there counts are not compared).
+allocations, managed_memory and managed_ranges run with HSA_USE_SVM=1.
 *ours*: the results are right on our HIP runtime with the release's other libraries; *ours hip*: under the tool, too.
 Packages of Debian's suites change, and so may this. What fails is looked at below (tests/stacks/known.toml).
 """
@@ -77,10 +78,8 @@ def execute(program: Program, command: list[str], stack: str, device: str, level
         words = [*CLI, "--stack", stack, *tool, "--device", device, "--", *command]
         with Memory(folder) as memory:
             try:
-                done = subprocess.run(
-                    words, env=environment, capture_output=True, text=True, timeout=program.seconds,
-                    errors="replace"
-                )
+                done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=program.seconds,
+                                      errors="replace")
             except subprocess.TimeoutExpired:
                 return Done(f"not done after {program.seconds} s", [], None)
         rows = launches_in(profile) if profile.exists() else []
@@ -129,7 +128,8 @@ class Memory:
 def last_words(text: str) -> str:
     dropped = re.compile(r"\s*$|.*Resource leak")
     lines = [line for line in text.splitlines() if not dropped.match(line)]
-    return " / ".join(lines[-2:]).replace(f"{HERE.parents[1]}/", "")[-300:].replace("|", "\\|") or "nothing was said"
+    said = re.sub(r"/\S*/unpacked/", "", " / ".join(lines[-2:]))  # where releases are
+    return said.replace(f"{HERE.parents[1]}/", "")[-300:].replace("|", "\\|") or "nothing was said"
 
 
 def miscounted(program: Program, level: str, alone: Done, under: Done) -> str:
